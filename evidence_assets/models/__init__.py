@@ -1,0 +1,1 @@
+"""Protocols (Encoder, MaskedLM, Generator, Reranker) and the backends that fulfil them."""

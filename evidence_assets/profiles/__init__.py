@@ -1,0 +1,1 @@
+"""Named sets of models and parameters, validated on load."""

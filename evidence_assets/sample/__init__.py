@@ -1,0 +1,1 @@
+"""The raw inputs of the embedded default, written by this project."""
