@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -208,31 +209,35 @@ def diff(connection: Connection, run_a: str, run_b: str) -> list[dict[str, Any]]
     return [dict(zip(columns, row, strict=True)) for row in found.fetchall()]
 
 
-def dangling(connection: Connection, assets: Iterable[str] | None = None) -> list[dict[str, Any]]:
-    """Lineage edges whose parent is not in the lake with the version that was used, as rows with their reason."""
-    clauses = []
-    for kind, schema in KINDS.items():
-        if schema.name in ("lineage_edges", "history"):
-            continue
-        clauses.append(
-            f'SELECT \'{kind}\' AS kind, "{schema.row_id}" AS id, CAST("{schema.version_column}" AS VARCHAR) AS version '
-            f'FROM "{schema.name}"'
+def dangling(connection: Connection, lineage_file: Path) -> list[dict[str, Any]]:
+    """Edges of one lineage file whose parent is not in the lake with the version that was used.
+
+    ``present`` says whether the parent is there with another version: then the child is stale, else it dangles.
+    """
+    source = "read_parquet($file)"
+    file = {"file": str(lineage_file)}
+    kinds = [
+        row[0] for row in connection.execute(f"SELECT DISTINCT parent_kind FROM {source} ORDER BY 1", file).fetchall()
+    ]
+    found: list[dict[str, Any]] = []
+    for kind in kinds:
+        schema = KINDS.get(kind)
+        if schema is None:
+            raise ValueError(f"{lineage_file}: there is no kind of row named {kind!r}")
+        answer = connection.execute(
+            f"""
+            WITH edges AS (SELECT DISTINCT child_kind, child_id, parent_kind, parent_id, parent_version
+                           FROM {source} WHERE parent_kind = $kind),
+            rows AS (SELECT "{schema.row_id}" AS id, CAST("{schema.version_column}" AS VARCHAR) AS version
+                     FROM "{schema.name}")
+            SELECT edges.*, parent_id IN (SELECT id FROM rows) AS present
+            FROM edges ANTI JOIN rows ON rows.id = parent_id AND rows.version = parent_version ORDER BY ALL
+            """,
+            {**file, "kind": kind},
         )
-    where = "" if assets is None else "WHERE e.asset IN (SELECT unnest($assets))"
-    found = connection.execute(
-        f"""
-        WITH present AS ({" UNION ALL ".join(clauses)}),
-        edges AS (SELECT DISTINCT e.child_kind, e.child_id, e.parent_kind, e.parent_id, e.parent_version
-                  FROM lineage_edges e {where})
-        SELECT edges.*, EXISTS (SELECT 1 FROM present p WHERE p.kind = parent_kind AND p.id = parent_id) AS exists_otherwise
-        FROM edges ANTI JOIN present p
-          ON p.kind = edges.parent_kind AND p.id = edges.parent_id AND p.version = edges.parent_version
-        ORDER BY ALL
-        """,
-        {} if assets is None else {"assets": list(assets)},
-    )
-    columns = [description[0] for description in found.description or []]
-    return [dict(zip(columns, row, strict=True)) for row in found.fetchall()]
+        columns = [description[0] for description in answer.description or []]
+        found += [dict(zip(columns, row, strict=True)) for row in answer.fetchall()]
+    return found
 
 
 def history_rows(table: str, rows: Any, run_id: str, asset: str, partition: str) -> list[dict[str, Any]]:

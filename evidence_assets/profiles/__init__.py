@@ -81,7 +81,7 @@ class Profile(_Strict):
     reranker: ModelSettings
     generator: GeneratorSettings
     chunking: Chunking
-    index: IndexSettings = IndexSettings()
+    index: IndexSettings = Field(default_factory=lambda: IndexSettings(kind="auto"))
     retrieval: Retrieval
 
 
