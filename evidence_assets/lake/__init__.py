@@ -1,1 +1,1 @@
-"""The lake: table schemas, identifiers, the atomic Parquet store, the DuckDB catalogue and the questions asked of it."""
+"""The lake: table schemas, identifiers, the atomic Parquet store, the DuckDB catalogue and what is asked of it."""

@@ -1,0 +1,103 @@
+"""What a model must be able to do, whichever backend fulfils it.
+
+Every model names itself by ``model_id`` and ``revision``: what it makes is keyed by both, so that a vector or a
+completion of another model or revision is never taken for this one's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class TokenVectors:
+    """Contextual vectors of one text's tokens, special tokens left out.
+
+    ``vectors`` is n × d float32; ``offsets`` n × 2 character positions in the text; ``words`` says for each token
+    which word of the text it belongs to, counted from 0; ``tokens`` are the tokens' surface forms.
+    """
+
+    vectors: FloatArray
+    offsets: npt.NDArray[np.int32]
+    words: npt.NDArray[np.int32]
+    tokens: tuple[str, ...]
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """Texts in, vectors out; a vector never depends on the other texts of the call."""
+
+    @property
+    def model_id(self) -> str: ...
+    @property
+    def revision(self) -> str: ...
+    @property
+    def dimensions(self) -> int: ...
+    @property
+    def max_tokens(self) -> int:
+        """Longest text that it reads, without special tokens; longer ones are refused, never cut."""
+        ...
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]: ...
+    def sentences(self, texts: Sequence[str]) -> FloatArray:
+        """Pooled, L2-normalised vectors, n × d."""
+        ...
+
+    def tokens(self, texts: Sequence[str]) -> list[TokenVectors]: ...
+
+
+@dataclass(frozen=True)
+class Request:
+    """One thing to ask a generator. ``choices`` constrain the reply to one of them where the backend can."""
+
+    system: str
+    user: str
+    max_tokens: int = 512
+    choices: tuple[str, ...] = ()
+    json_schema: str = ""
+    """A JSON schema for the reply, as text, where the backend can constrain to one; empty for free text."""
+
+
+@dataclass(frozen=True)
+class Completion:
+    """A generator's reply and what it cost."""
+
+    text: str
+    prompt_tokens: int
+    completion_tokens: int
+    seconds: float
+    finish_reason: str
+
+
+@runtime_checkable
+class Generator(Protocol):
+    """A generative language model: batch in, batch out, in the order asked, deterministic (temperature 0)."""
+
+    @property
+    def model_id(self) -> str: ...
+    @property
+    def revision(self) -> str: ...
+    @property
+    def parameters(self) -> dict[str, object]:
+        """What besides the request decides the reply; part of the completion cache's key."""
+        ...
+
+    def generate(self, requests: Sequence[Request]) -> list[Completion]: ...
+
+
+@runtime_checkable
+class Reranker(Protocol):
+    """Scores how well each text answers to its query; larger is better."""
+
+    @property
+    def model_id(self) -> str: ...
+    @property
+    def revision(self) -> str: ...
+    def score(self, pairs: Sequence[tuple[str, str]]) -> FloatArray: ...

@@ -1,0 +1,122 @@
+"""The typed tasks that a reasoner answers, and the shape of its answers.
+
+A *solver* answers tasks: ``prompted`` puts them to a generator and parses the reply, ``extractive`` works them out
+from the evidence alone. Both get the same task and give the same result, so a system never knows which it talks to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from evidence_assets.lake.ids import content_id
+
+
+@dataclass(frozen=True)
+class EvidenceItem:
+    """One row of evidence as a reasoner sees it; ``text`` is data, never an instruction."""
+
+    evidence_id: str
+    kind: str
+    source_id: str
+    locator: str
+    text: str
+    score: float = 0.0
+
+    @property
+    def content_hash(self) -> str:
+        """Hash of the fact itself, without what it was retrieved for and how it was scored."""
+        return content_id("evidence", self.kind, self.source_id, self.locator, self.text)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One sentence of a chain; ``cited`` are evidence ids, ``quoted`` what it claims stands there (may be empty)."""
+
+    text: str
+    cited: tuple[str, ...] = ()
+    quoted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ExplainOption:
+    """Write the chain that links a question to one option (or a claim to one label), as if it held."""
+
+    question: str
+    hypothesis: str
+    """Label of the option, such as ``B``."""
+    option: str
+    """Its text."""
+    evidence: tuple[EvidenceItem, ...]
+    task: str = "mcqa"
+    negated: bool = False
+
+    @property
+    def input_hash(self) -> str:
+        """Everything the chain depends on; scores are left out, so a shifted score costs nothing."""
+        return content_id(
+            "explain", self.task, self.question, self.hypothesis, self.option, self.negated,
+            [(e.kind, e.source_id, e.locator, e.text) for e in self.evidence],
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Reasoning steps towards one hypothesis; ``support`` in [0, 1] is the solver's own weight, if it gives one."""
+
+    hypothesis: str
+    steps: tuple[Step, ...]
+    support: float | None = None
+    prompt_hash: str = ""
+
+
+@dataclass(frozen=True)
+class ChooseAnswer:
+    """Compare the chains of all options and name one."""
+
+    question: str
+    labels: tuple[str, ...]
+    options: tuple[str, ...]
+    chains: tuple[Chain, ...]
+    evidence: dict[str, tuple[EvidenceItem, ...]] = field(default_factory=dict)
+    """Evidence per label."""
+    task: str = "mcqa"
+    negated: bool = False
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The answer to a question: ``status`` is answered, ambiguous, insufficient or failed."""
+
+    answer: str | None
+    supported: tuple[str, ...]
+    status: str
+    confidence: float
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A task that a solver could not answer, with its reason; becomes a ``failed`` row."""
+
+    reason: str
+
+
+class Solver(Protocol):
+    """Answers typed tasks, one result a task, in order."""
+
+    @property
+    def name(self) -> str:
+        """What the ``reasoner`` column says."""
+        ...
+
+    @property
+    def model_id(self) -> str: ...
+    @property
+    def version(self) -> str:
+        """Everything besides the task that decides the result: model revision, prompt version, code version."""
+        ...
+
+    def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]: ...
+    def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]: ...
