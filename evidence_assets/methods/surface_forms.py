@@ -1,0 +1,138 @@
+"""Words and the normal form of names: how two ways of writing the same thing are recognised without any model.
+
+Belongs here: word splitting with offsets, the one documented key under which names are compared, and the word lists
+that say what is no concept. Does not belong here: deciding which node a concept means (``entity_linking``).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import product
+
+# Whatever is neither space nor punctuation is part of a word: Python's \w would cut words at combining vowel signs.
+_WORD = re.compile(r"[^\s!-/:-@\[-`{-~\u00a1\u00ab\u00bb\u00bf\u2000-\u206f\u3000-\u303f\uff01-\uff0f]+")
+_APOSTROPHES = "'\u2019"
+_ARTICLES = frozenset({"a", "an", "the"})
+
+_STOP_WORDS = """
+    a about above across after again against all almost along already also although always am among an and another any
+    are around as at away back be became because become been before behind being below between both but by can cannot
+    could did do does doing done down during each either else enough even ever every few for from further get gets
+    getting go goes going gone got had has have having he hence her here hers herself him himself his how however i if
+    in instead into is it its itself just later least less let like likely made make makes many may maybe me might mine
+    more most much must my myself near need neither never next no nobody none nor not nothing now of off often on once
+    one only onto or other others our ours ourselves out over own per perhaps quite rather really same say says see
+    seem seems several shall she should since so some somebody someone somehow something sometimes somewhere still such
+    take taken than that the their theirs them themselves then there therefore these they this those though through
+    thus to together too toward towards two under until up upon us use used using usually very via want wants was way we
+    well were what whatever when where whether which while who whoever whom whose why will with within without would
+    yes yet you your yours yourself yourselves isn aren wasn weren don doesn didn won wouldn shouldn couldn hasn haven
+    hadn ain s t d ll m re ve
+"""
+STOP_WORDS = frozenset(_STOP_WORDS.split())
+"""English words that carry no concept of their own."""
+
+_GENERIC_TERMS = """
+    thing things stuff kind kinds sort sorts type types part parts lot lots number amount example examples case cases
+    way ways someone something anything everything everyone anyone people person following answer question statement
+    option choice correct true false best main general different various possible certain
+"""
+GENERIC_TERMS = frozenset(_GENERIC_TERMS.split())
+"""Words that are nouns or adjectives but name nothing that a graph could be asked about."""
+
+_IRREGULAR = {
+    "children": "child", "men": "man", "women": "woman", "mice": "mouse", "teeth": "tooth", "feet": "foot",
+    "geese": "goose", "lives": "life", "wives": "wife", "knives": "knife", "leaves": "leaf", "wolves": "wolf",
+    "halves": "half", "shelves": "shelf", "loaves": "loaf", "thieves": "thief", "calves": "calf", "oxen": "ox",
+    "criteria": "criterion", "phenomena": "phenomenon", "bacteria": "bacterium", "data": "datum", "news": "news",
+    "series": "series", "species": "species", "means": "means", "lens": "lens", "gas": "gas", "shoes": "shoe",
+    "toes": "toe", "movies": "movie", "cookies": "cookie", "calories": "calorie", "vertebrae": "vertebra",
+}  # fmt: skip
+
+
+def words_with_offsets(text: str) -> list[tuple[str, int, int]]:
+    """Words of a text with their character positions; the possessive ``'s`` belongs to no word.
+
+    >>> words_with_offsets("The dog's U.S. tour")
+    [('The', 0, 3), ('dog', 4, 7), ('U', 10, 11), ('S', 12, 13), ('tour', 15, 19)]
+    """
+    found = []
+    for match in _WORD.finditer(text):
+        start, end = match.span()
+        word = match.group()
+        # The curly apostrophe is general punctuation, hence never inside a word; the straight one is ASCII punctuation.
+        if word in ("s", "S") and start and text[start - 1] in _APOSTROPHES and start > 1 and text[start - 2].isalnum():
+            continue
+        found.append((word, start, end))
+    return found
+
+
+@lru_cache(maxsize=1 << 16)
+def word_key(word: str) -> str:
+    """Normal form of one word: Unicode NFKC, case folded, English plural taken back to the singular.
+
+    >>> [word_key(w) for w in ("Berries", "boxes", "Buses", "analysis", "glass", "CHILDREN", "été")]
+    ['berry', 'box', 'bus', 'analysis', 'glass', 'child', 'été']
+    """
+    # A ligature may unfold to several words; it stays one here.
+    key = "".join(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", word).casefold()).split())
+    if not key.isascii() or len(key) < 4 or not key.endswith("s"):
+        return _IRREGULAR.get(key, key)
+    if key in _IRREGULAR:
+        return _IRREGULAR[key]
+    if key.endswith("ies") and len(key) > 4:
+        return key[:-3] + "y"
+    if key.endswith(("sses", "shes", "ches", "xes", "zzes", "uses", "oes")) and len(key) > 4:
+        # "uses" is the plural of -us ("buses", "viruses") but also of -use ("houses", "causes").
+        return key[:-1] if key.endswith(("ouses", "auses")) else key[:-2]
+    if key.endswith(("ss", "us", "is")):
+        return key
+    return key[:-1]
+
+
+def name_key(name: str) -> str:
+    """The key under which names are compared: words without punctuation, normalised, joined by single spaces.
+
+    A name without any word (``"+"``) is its own key, stripped. Word order and articles stay, so that "The Who" and
+    "who" are two names.
+    """
+    return " ".join(word_key(word) for word, _, _ in words_with_offsets(name)) or name.strip()
+
+
+def variant_keys(name: str, limit: int = 16) -> Iterator[str]:
+    """Further keys to try for a concept whose own key names nothing, likeliest first.
+
+    The leading article is dropped, and ``-ing`` and ``-ed`` are taken back to the bare verb in the ways that English
+    spelling allows (``making`` → ``mak``, ``make``; ``running`` → ``runn``, ``runne``, ``run``).
+    """
+    parts = name_key(name).split(" ")
+    if len(parts) > 1 and parts[0] in _ARTICLES:
+        parts = parts[1:]
+        yield " ".join(parts)
+    readings = [[part, *_verb_stems(part)] for part in parts]
+    if all(len(reading) == 1 for reading in readings):
+        return
+    for count, choice in enumerate(product(*readings)):
+        if count > limit:
+            return
+        if count:
+            yield " ".join(choice)
+
+
+def _verb_stems(word: str) -> list[str]:
+    for ending in ("ing", "ed"):
+        stem = word.removesuffix(ending)
+        if stem != word and len(stem) >= 2 and word.isascii() and re.search("[aeiouy]", stem):
+            stems = [stem, stem + "e"]
+            if len(stem) > 2 and stem[-1] == stem[-2] and stem[-1] not in "lsz":
+                stems.append(stem[:-1])
+            return stems
+    return []
+
+
+def is_filler(words: list[str] | tuple[str, ...]) -> bool:
+    """Whether a span says nothing: every word a stop word or a generic term."""
+    return all(word.casefold() in STOP_WORDS or word.casefold() in GENERIC_TERMS for word in words)
