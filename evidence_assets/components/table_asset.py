@@ -60,9 +60,18 @@ class Step:
         """The rows that this partition has now."""
         return self.lake.read(self.table, self.asset, self.partition)
 
+    def previous_lineage(self) -> pl.DataFrame:
+        """The lineage that this partition has now."""
+        return self.lake.read("lineage_edges", self.asset, self.partition)
+
     def read(self, table: str, asset: str, partition: str | None = None) -> pl.DataFrame:
         """Rows of an upstream asset; of all its partitions where none is named."""
         return self.lake.read(table, asset, partition)
+
+    def read_benchmark(self, table: str, asset: str) -> pl.DataFrame:
+        """Rows of an upstream asset over all shards of this partition's benchmark."""
+        shards = range(self.profile.shards.questions)
+        return pl.concat([self.lake.read(table, asset, f"{self.benchmark}|{shard}") for shard in shards])
 
     def progress(self, what: str) -> Callable[[int, int], None]:
         """A callback ``(done, total)`` that logs rate and time left, at most every ten seconds."""

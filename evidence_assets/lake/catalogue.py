@@ -44,17 +44,18 @@ def connect(root: Path | str | None = None) -> duckdb.DuckDBPyConnection:
     connection.execute("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false")
     for schema in TABLES.values():
         folder = lake.root / schema.name
+        has_owner = "asset" in schema.names
         columns = ", ".join(f'"{name}"' for name in schema.names)
         if next(folder.rglob("*.parquet"), None) is None:
             empty = f"_empty_{schema.name}"
             connection.register(empty, schema.arrow.empty_table())
-            source = f"SELECT {columns}, ''::VARCHAR AS asset FROM {empty}"
+            source = f"SELECT {columns}{'' if has_owner else ', NULL::VARCHAR AS asset'} FROM {empty}"
         else:
             # Names beginning with a dot are files being written; the pattern does not match them.
             files = _quoted(str((folder / "**" / "[!.]*.parquet").resolve().as_posix()))
-            owner = "replace(regexp_extract(filename, 'asset=([^/]*)', 1), '.', '/') AS asset"
+            owner = ", replace(regexp_extract(filename, 'asset=([^/]*)', 1), '.', '/') AS asset"
             source = (
-                f"SELECT {columns}, {owner} FROM "
+                f"SELECT {columns}{'' if has_owner else owner} FROM "
                 f"read_parquet({files}, filename = true, union_by_name = true, hive_partitioning = false)"
             )
         connection.execute(f'CREATE VIEW "{schema.name}" AS {source}')
@@ -74,4 +75,4 @@ def table(name: str, root: Path | str | None = None) -> pl.DataFrame:
     if name not in TABLES:
         raise KeyError(f"there is no table {name!r}; the tables are {', '.join(TABLES)}")
     with connect(root) as connection:
-        return pl.DataFrame(connection.execute(f'SELECT * FROM "{name}"').to_arrow_table())
+        return pl.DataFrame(connection.sql(f'SELECT * FROM "{name}"').to_arrow_table())

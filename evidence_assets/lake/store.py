@@ -46,9 +46,7 @@ Rows: TypeAlias = pl.DataFrame | pa.Table | list[dict[str, Any]]
 
 def _safe(name: str, what: str) -> str:
     if not _NAME.fullmatch(name):
-        raise ValueError(
-            f"{what} {name!r} must be letters, digits, '_', '.', '+' or '-', beginning with one of the first"
-        )
+        raise ValueError(f"{what} {name!r} may hold only letters, digits, '_', '.', '+' and '-'")
     return name
 
 
@@ -97,7 +95,7 @@ def prepare(table: str, rows: Rows) -> pa.Table:
     if missing or unknown:
         raise _mismatch(schema, f"lacks columns {missing}, has unknown columns {unknown}")
     try:
-        made = made.select(list(schema.names)).cast(schema.arrow)
+        made = made.select(list(schema.names)).cast(pa.schema([f.with_nullable(True) for f in schema.arrow]))
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError) as error:
         raise _mismatch(schema, f"{error}") from error
     for column in schema.columns:
@@ -106,9 +104,9 @@ def prepare(table: str, rows: Rows) -> pa.Table:
             raise _mismatch(schema, f"column {column.name} is empty in {values.null_count} rows")
         if pa.types.is_floating(column.type) and values.length():
             finite = pc.is_finite(values)
-            if not pc.all(finite, skip_nulls=True).as_py():
+            if pc.all(finite, skip_nulls=True).as_py() is False:
                 raise _mismatch(schema, f"column {column.name} holds a value that is not a finite number")
-    made = made.sort_by([(name, "ascending") for name in schema.key]).combine_chunks()
+    made = made.cast(schema.arrow).sort_by([(name, "ascending") for name in schema.key]).combine_chunks()
     distinct = made.select(list(schema.key)).group_by(list(schema.key)).aggregate([]).num_rows
     if distinct != made.num_rows:
         counts = made.group_by(list(schema.key)).aggregate([([], "count_all")])
@@ -229,11 +227,16 @@ class Lake:
             files = [path] if path.exists() else []
         else:
             files = self.files(table, asset)
-        if not files:
-            empty = pl.from_arrow(schema.arrow.empty_table())
-            assert isinstance(empty, pl.DataFrame)
-            return empty.select(columns) if columns else empty
-        return pl.read_parquet(files, columns=columns, hive_partitioning=False, missing_columns="insert")
+        # Each file is opened once and read from that handle: libraries that take a path open it twice, and a writer
+        # may put another file in its place in between.
+        tables = []
+        for path in files:
+            with contextlib.suppress(FileNotFoundError), path.open("rb") as handle:
+                tables.append(pq.ParquetFile(handle).read(columns=columns))
+        whole = pa.concat_tables(tables) if tables else schema.arrow.empty_table().select(columns or list(schema.names))
+        frame = pl.from_arrow(whole)
+        assert isinstance(frame, pl.DataFrame)
+        return frame
 
     # Writing --------------------------------------------------------------------------------------------------
 
