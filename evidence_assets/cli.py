@@ -25,7 +25,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="Evidence-based reasoning as data assets: make answers, then ask what they rest on.",
 )
-out = Console(highlight=False, soft_wrap=False)
+out = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
 LakeOption = Annotated[
     Path | None, typer.Option("--lake", help="Folder of the lake; EVIDENCE_LAKE or the nearest data_lake otherwise.")
 ]
@@ -61,10 +61,12 @@ def query(
             names = [description[0] for description in cursor.description or []]
             rows = cursor.fetchall()
     if format == "json":
-        print(json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=1, default=str, ensure_ascii=False))
+        print(
+            json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=1, default=str, ensure_ascii=False)
+        )
     elif format == "csv":
         buffer = io.StringIO()
-        writer = csv.writer(buffer)
+        writer = csv.writer(buffer, lineterminator="\n")
         writer.writerows([names, *rows])
         print(buffer.getvalue(), end="")
     else:
@@ -218,8 +220,9 @@ def scoreboard(lake: LakeOption = None) -> None:
 
 
 def _examples(count: int = 3) -> None:
-    from evidence_assets.lake.catalogue import connect
     from rich.markup import escape
+
+    from evidence_assets.lake.catalogue import connect
 
     with connect() as connection:
         rows = connection.execute(

@@ -158,7 +158,11 @@ def _tell(shown: Console, event: Any, done: int, total: int, elapsed: float) -> 
     if "accuracy_95" in metadata:
         parts.append(f"accuracy {metadata['accuracy_95']}")
     left = elapsed / done * (total - done)
-    shown.print(f"{done:>4}/{total}  {elapsed:5.0f} s, about {left:3.0f} s left  {' '.join(parts)}", markup=False)
+    shown.print(
+        f"{done:>4}/{total}  {elapsed:5.0f} s, about {left:3.0f} s left  {' '.join(parts)}",
+        markup=False,
+        soft_wrap=True,
+    )
 
 
 def _count(report: Report, result: dg.ExecuteInProcessResult) -> None:

@@ -6,6 +6,7 @@ import importlib.util
 import os
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 from evidence_assets.models.weights import minilm_folder
 from evidence_assets.profiles import Profile
@@ -47,7 +48,7 @@ def _weights(what: str, name: str) -> Finding:
         return Finding(what, f"{name}, checksum right")
     if name == "maxsim":
         return Finding(what, "late interaction over the token encoder")
-    if os.path.isdir(name):
+    if Path(name).is_dir():
         return Finding(what, f"folder {name}")
     cached = _in_hub_cache(name)
     return Finding(
@@ -107,6 +108,6 @@ def diagnose(profile: Profile) -> list[Finding]:
         if generator.four_bit:
             findings.append(_package("bitsandbytes", True, "pip install 'evidence-assets[gpu]'"))
     else:
-        there = os.path.isdir(generator.folder)
+        there = Path(generator.folder).is_dir()
         findings.append(Finding("recorded answers", generator.folder or "no folder named", there, "name a folder"))
     return findings
