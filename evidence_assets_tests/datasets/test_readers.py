@@ -121,9 +121,8 @@ CASES: list[Case] = [
         "simplequestions",
         "test",
         {
-            "annotated_fb_data_test.txt": "www.freebase.com/m/01x	www.freebase.com/book/author/works	"
-            'www.freebase.com/m/02y	what did "x" write?
-'
+            "annotated_fb_data_test.txt": "www.freebase.com/m/01x\twww.freebase.com/book/author/works\t"
+            'www.freebase.com/m/02y\twhat did "x" write?\n'
         },
         {
             "source_id": "test-1",
