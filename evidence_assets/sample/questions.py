@@ -145,7 +145,9 @@ class QuestionMaker:
             return
         step = chain.steps[0]
         miss = wrong[-1]
-        self.near_misses.append((chain.start, step.relation, miss) if step.forward else (miss, step.relation, chain.start))
+        self.near_misses.append(
+            (chain.start, step.relation, miss) if step.forward else (miss, step.relation, chain.start)
+        )
 
     def odd_one_out(self, steps: Sequence[Step]) -> bool:
         """Add one question for the option that does not hold; the evidence is what shows that the others do."""
@@ -233,7 +235,9 @@ def _steps(pattern: Sequence[tuple[str, bool]]) -> tuple[Step, ...]:
     return tuple(Step(relation, forward) for relation, forward in pattern)
 
 
-def _single(world: World, maker: Callable[[Step], bool], form: str, collections: Sequence[str]) -> list[Callable[[], bool]]:
+def _single(
+    world: World, maker: Callable[[Step], bool], form: str, collections: Sequence[str]
+) -> list[Callable[[], bool]]:
     makers = []
     for name in world.prompted():
         relation = world.relations[name]
@@ -266,7 +270,9 @@ def make_mcqa(maker: QuestionMaker, counts: dict[str, int]) -> None:
     _round_robin(counts["chained"], [partial(maker.choice, steps, reuse=2) for steps in chains], "chained")
     _round_robin(counts["one_hop"], _single(world, lambda step: maker.choice([step], reuse=2), "ask", both), "one hop")
     _round_robin(counts["negated"], _single(world, lambda step: maker.odd_one_out([step]), "not", both), "odd one out")
-    _round_robin(counts["two_right"], _single(world, lambda s: maker.choice([s], right=2, reuse=3), "ask", both), "two right")
+    _round_robin(
+        counts["two_right"], _single(world, lambda s: maker.choice([s], right=2, reuse=3), "ask", both), "two right"
+    )
     _round_robin(counts["unanswerable"], _single(world, maker.unanswerable, "ask", both), "unanswerable")
 
 
@@ -276,11 +282,17 @@ def make_graph(maker: QuestionMaker, counts: dict[str, int]) -> None:
     for kind, patterns in (("three_hop", CHAINS_LONG), ("two_hop", CHAINS_MEDICAL)):
         makers = [partial(maker.choice, _steps(pattern), reuse=3) for pattern in patterns]
         _round_robin(counts[kind], makers, kind)
-    _round_robin(counts["one_hop"], _single(world, lambda step: maker.choice([step], reuse=2), "ask", medical), "one hop")
-    _round_robin(counts["negated"], _single(world, lambda step: maker.odd_one_out([step]), "not", medical), "odd one out")
+    _round_robin(
+        counts["one_hop"], _single(world, lambda step: maker.choice([step], reuse=2), "ask", medical), "one hop"
+    )
+    _round_robin(
+        counts["negated"], _single(world, lambda step: maker.odd_one_out([step]), "not", medical), "odd one out"
+    )
     two = [partial(maker.odd_one_out, _steps(pattern)) for pattern in CHAINS_MEDICAL if _has_not(world, pattern)]
     _round_robin(counts["negated_two_hop"], two, "odd one out over two hops")
-    _round_robin(counts["two_right"], _single(world, lambda s: maker.choice([s], right=2, reuse=4), "ask", medical), "two right")
+    _round_robin(
+        counts["two_right"], _single(world, lambda s: maker.choice([s], right=2, reuse=4), "ask", medical), "two right"
+    )
     _round_robin(counts["unanswerable"], _single(world, maker.unanswerable, "ask", medical), "unanswerable")
 
 

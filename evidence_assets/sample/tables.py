@@ -48,7 +48,9 @@ class Table:
         name = self.header[column].lower()
         dated = ("year", "discovered", "admitted", "joined", "adopted", "launched", "opened", "completed", "appeared")
         others = ("born", "died", "independent", "first", "finished", "isolated")
-        return not name.startswith("length of") and "years" not in name and any(word in name for word in (*dated, *others))
+        return (
+            not name.startswith("length of") and "years" not in name and any(word in name for word in (*dated, *others))
+        )
 
     def name(self, row: int) -> str:
         """The name of a row."""
@@ -78,8 +80,15 @@ def load_tables() -> list[Table]:
             raise ValueError(f"{path.name}: a row has another number of cells than the header")
         table_id = path.name.removesuffix(".csv")
         tables.append(
-            Table(table_id, notes["caption"], notes["source"], notes["item"], tuple(header), tuple(map(tuple, rows)),
-                  notes.get("beyond", ""))
+            Table(
+                table_id,
+                notes["caption"],
+                notes["source"],
+                notes["item"],
+                tuple(header),
+                tuple(map(tuple, rows)),
+                notes.get("beyond", ""),
+            )
         )
     return tables
 
@@ -229,7 +238,9 @@ def difference(table: Table, key: str) -> Finding | None:
     values = table.numbers[column]
     one, two, three = _pick(key, list(range(len(values))), 3)
     gap = plain(abs(values[one] - values[two]))
-    wrong = list(dict.fromkeys([plain(abs(values[one] - values[three])), table.rows[one][column], table.rows[two][column]]))
+    wrong = list(
+        dict.fromkeys([plain(abs(values[one] - values[three])), table.rows[one][column], table.rows[two][column]])
+    )
     wrong = [text for text in wrong if text not in (gap, "0")][:3]
     if len(wrong) < 3 or gap == "0":
         return None
@@ -246,7 +257,12 @@ def difference(table: Table, key: str) -> Finding | None:
 def ratio(table: Table, key: str) -> Finding | None:
     """How many times one row's value is contained in another's, where that is close to a round number."""
     column = _numeric(table, key, years=False)
-    if column is None or min(table.numbers[column]) <= 0 or "°C" in table.header[column] or "Power" in table.header[column]:
+    if (
+        column is None
+        or min(table.numbers[column]) <= 0
+        or "°C" in table.header[column]
+        or "Power" in table.header[column]
+    ):
         return None
     values = table.numbers[column]
     pairs = [
