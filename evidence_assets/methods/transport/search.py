@@ -20,7 +20,7 @@ from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from .bounds import BlockBounds, dual_bound, query_features, text_bounds
 from .costs import Cost, cost_matrix
