@@ -230,7 +230,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         start = time.perf_counter()
-        pool, counts, average = real_pool(sentences, options.texts, folder)
+        pool, counts, _average = real_pool(sentences, options.texts, folder)
         print(f"building the real pool: {time.perf_counter() - start:.1f} s, {processors()} processors")
         watch = AnonymousPeak()
         for scaled, label in ((True, "published jsd"), (False, "jsd, weight left out of the softmax")):

@@ -25,14 +25,16 @@ BATCH_TOKENS = 4096
 class Encoded:
     """Word pieces of many texts end to end, without special tokens.
 
-    ``layers`` is the mean of the last five layers where it was asked for; ``starts_word`` marks the first piece of a
-    word; ``pieces`` are the piece strings.
+    ``layers`` are the last five layers where they were asked for; ``starts_word`` marks the first piece of a
+    word; ``pieces`` are the piece strings, ``starts`` their first character; ``pooled`` are unit mean vectors of texts.
     """
 
     vectors: NDArray[np.float16]
     offsets: NDArray[np.int64]
     pieces: list[str]
     starts_word: NDArray[np.bool_]
+    starts: NDArray[np.int64]
+    pooled: NDArray[np.float32]
     layers: NDArray[np.float16] | None = None
 
     def rows(self, text: int) -> slice:
@@ -51,9 +53,8 @@ def model_folder() -> Path:
 
 
 def encode(texts: list[str], layers: bool = False, most: int = 256) -> Encoded:
-    """Last hidden layer of every word piece (and, if asked, the power means of the last five layers are left to the
-    caller: their five vectors are stored side by side in ``layers``)."""
-    digest = hashlib.blake2b(json.dumps([texts, layers, most]).encode(), digest_size=12).hexdigest()
+    """Last hidden layer of every word piece and, if asked, the last five layers of each (tokens × 5 × d)."""
+    digest = hashlib.blake2b(json.dumps([2, texts, layers, most]).encode(), digest_size=12).hexdigest()
     cache = Path(tempfile.gettempdir()) / "evidence-token-vectors" / digest
     if not (cache / "done").exists():
         _encode(texts, layers, most, cache)
@@ -63,6 +64,8 @@ def encode(texts: list[str], layers: bool = False, most: int = 256) -> Encoded:
         np.load(cache / "offsets.npy"),
         pieces,
         np.array([not p.startswith("##") for p in pieces]),
+        np.load(cache / "starts.npy"),
+        np.load(cache / "pooled.npy"),
         np.load(cache / "layers.npy", mmap_mode="r") if layers else None,
     )
 
@@ -72,7 +75,10 @@ def _encode(texts: list[str], layers: bool, most: int, cache: Path) -> None:
 
     tokenizer = AutoTokenizer.from_pretrained(model_folder())
     model: Any = AutoModel.from_pretrained(model_folder()).eval()
-    ids = [tokenizer(t, truncation=True, max_length=most)["input_ids"] for t in texts]
+    read = [tokenizer(t, truncation=True, max_length=most, return_offsets_mapping=True) for t in texts]
+    ids = [r["input_ids"] for r in read]
+    starts = [start for r in read for start, _ in r["offset_mapping"][1:-1]]
+    pooled = np.empty((len(texts), model.config.hidden_size), dtype=np.float32)
     order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
     last: list[Any] = [None] * len(ids)
     deep: list[Any] = [None] * len(ids)
@@ -87,10 +93,14 @@ def _encode(texts: list[str], layers: bool, most: int, cache: Path) -> None:
                 stacked = torch.stack(out.hidden_states[-5:], 2)[:, 1:-1].numpy().astype(np.float16) if layers else None
                 for row, i in enumerate(part):
                     last[i] = hidden[row]
+                    mean = out.last_hidden_state[row].mean(dim=0)
+                    pooled[i] = (mean / mean.norm()).numpy()
                     if stacked is not None:
                         deep[i] = stacked[row]
     cache.mkdir(parents=True, exist_ok=True)
     np.save(cache / "vectors.npy", np.concatenate(last))
+    np.save(cache / "starts.npy", np.array(starts, dtype=np.int64))
+    np.save(cache / "pooled.npy", pooled)
     np.save(cache / "offsets.npy", np.concatenate([[0], np.cumsum([len(v) for v in last])]))
     if layers:
         np.save(cache / "layers.npy", np.concatenate(deep))

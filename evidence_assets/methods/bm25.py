@@ -1,6 +1,6 @@
 """BM25: corpus statistics, the weight of a token within its own text, and retrieval over an inverted index.
 
-What belongs here: lexical weights and lexical ranking. Text becomes tokens elsewhere: everything here takes token lists.
+What belongs here: lexical weights and lexical ranking, on token lists. How a text becomes tokens is decided elsewhere.
 """
 
 from __future__ import annotations
