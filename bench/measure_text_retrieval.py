@@ -30,80 +30,12 @@ from evidence_assets.methods.transport import TokenMeasure, TokenPool, distance
 
 Array = NDArray[np.float64]
 VARIANTS: tuple[Variant, ...] = ("jsd", "jsd_unscaled", "cosine", "euclidean", "moverscore")
-STOP = set(
-    [
-        "a",
-        "an",
-        "the",
-        "of",
-        "in",
-        "on",
-        "at",
-        "to",
-        "for",
-        "from",
-        "by",
-        "with",
-        "and",
-        "or",
-        "but",
-        "is",
-        "are",
-        "was",
-        "were",
-        "be",
-        "been",
-        "being",
-        "it",
-        "its",
-        "this",
-        "that",
-        "these",
-        "those",
-        "as",
-        "which",
-        "who",
-        "whom",
-        "whose",
-        "what",
-        "when",
-        "where",
-        "why",
-        "how",
-        "did",
-        "does",
-        "do",
-        "has",
-        "have",
-        "had",
-        "not",
-        "no",
-        "he",
-        "she",
-        "they",
-        "his",
-        "her",
-        "their",
-        "him",
-        "them",
-        "i",
-        "you",
-        "we",
-        "our",
-        "your",
-        "my",
-        "me",
-        "us",
-        "if",
-        "than",
-        "then",
-        "so",
-        "such",
-        "into",
-        "about",
-        "also",
-    ]
-)
+FUNCTION_WORDS = """
+    a an the of in on at to for from by with and or but is are was were be been being it its this that these those as
+    which who whom whose what when where why how did does do has have had not no he she they his her their him them i
+    you we our your my me us if than then so such into about also
+"""
+STOP = frozenset(FUNCTION_WORDS.split())
 
 
 def words(text: str) -> list[str]:
