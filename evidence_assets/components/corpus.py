@@ -14,6 +14,7 @@ from evidence_assets.defs.resources import LakeResource
 from evidence_assets.lake import vector_index
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, edge
+from evidence_assets.lake.store import Lake
 from evidence_assets.systems import corpus as rows
 
 
@@ -22,9 +23,9 @@ def vectors_version(embeddings: pl.DataFrame) -> str:
     return content_id(embeddings["chunk_id"].to_list(), embeddings["input_hash"].to_list())
 
 
-def embeddings_in_order(step_or_lake: Any, name: str) -> pl.DataFrame:
+def embeddings_in_order(lake: Lake, name: str) -> pl.DataFrame:
     """All vectors of a corpus in the order in which its index counts them."""
-    return step_or_lake.read("chunk_embeddings", f"corpus/{name}/embeddings").sort("chunk_id")
+    return lake.read("chunk_embeddings", f"corpus/{name}/embeddings").sort("chunk_id")
 
 
 class Corpus(dg.Component, dg.Model, dg.Resolvable):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from evidence_assets.components.benchmark import Benchmark
-from evidence_assets.datasets import own, registry, sample_world
+from evidence_assets.datasets import own, registry
 from evidence_assets.datasets.records import Question, Table
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
@@ -13,8 +13,6 @@ from evidence_assets.lake.store import Lake
 
 def questions_of(lake: Lake, benchmark: Benchmark) -> Iterator[Question]:
     """The benchmark's questions; those of its split are kept by the caller."""
-    if benchmark.reader == "sample":
-        return sample_world.read_questions(lake.raw / benchmark.path, benchmark.name)
     if benchmark.reader == "own":
         path = benchmark.path or f"benchmarks/{benchmark.name}/questions.jsonl"
         return own.read_questions(lake.raw / path, benchmark.name)
@@ -24,7 +22,7 @@ def questions_of(lake: Lake, benchmark: Benchmark) -> Iterator[Question]:
 
 def tables_of(lake: Lake, benchmark: Benchmark) -> Iterator[Table]:
     """The benchmark's tables."""
-    if benchmark.reader in ("own", "sample"):
+    if benchmark.reader == "own":
         return own.read_tables(
             lake.raw / (benchmark.tables or f"benchmarks/{benchmark.name}/tables.jsonl"), benchmark.name
         )

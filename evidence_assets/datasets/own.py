@@ -22,8 +22,8 @@ Fields of a question (``source_id``, ``task`` and ``text`` are required, an unkn
 ``gold_evidence``
     A list of ``{kind, source, locator, text}``. ``locator`` is a text, ``{doc_id, char_start, char_end}`` (read as
     ``12:57``), ``{table_id, row, column}`` counted from 0 (read as ``r3c1``) or a path's list of triples (read as its
-    JSON); it may be left out for the whole source.
-``answerable``, ``hops``, ``operation``, ``shape``; in evidence ``fact``
+    JSON); it may be left out for the whole source. Rows with the same ``fact`` say the same: one of them is enough.
+``answerable``, ``hops``, ``operation``, ``shape``
     Descriptions for whoever reads the file; allowed and not kept.
 
 Fields of a table: ``table_id``, ``caption``, ``header`` (a list, may be empty), ``rows`` (a list of lists; cells are
@@ -129,7 +129,9 @@ def _evidence(row: Row) -> tuple[GoldEvidence, ...]:
         kind = item.text("kind")
         if kind not in EVIDENCE_KINDS:
             raise item.bad(f"{kind!r} is not one of {', '.join(EVIDENCE_KINDS)}", "kind")
-        found.append(GoldEvidence(kind, item.text("source"), _locator(item), item.text("text")))
+        fact = item.values.get("fact")
+        group = "" if fact is None else json.dumps(fact, ensure_ascii=False)
+        found.append(GoldEvidence(kind, item.text("source"), _locator(item), item.text("text"), group))
     return tuple(found)
 
 
