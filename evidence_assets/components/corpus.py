@@ -8,6 +8,7 @@ import polars as pl
 from evidence_assets import profiles
 from evidence_assets.components.models_in_use import encoder, model_key
 from evidence_assets.components.partitions import EVERY, corpus_partitions
+from evidence_assets.components.raw_files import raw_asset
 from evidence_assets.components.table_asset import OWNER, Made, Step, dep, sound_check, table_asset
 from evidence_assets.datasets.corpora import read_documents
 from evidence_assets.defs.resources import LakeResource
@@ -36,12 +37,14 @@ class Corpus(dg.Component, dg.Model, dg.Resolvable):
 
     name: str
     folder: str
-    source: str
-    """Raw source asset that puts the documents there."""
+    source: str = ""
+    """Raw asset that puts the documents there; where none is named, ``raw/corpora/<name>`` looks at the folder."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         base, group = f"corpus/{self.name}", f"corpus_{self.name}"
         profile = profiles.load()
+        source = self.source or f"raw/corpora/{self.name}"
+        raw = [] if self.source else [raw_asset(source, [self.folder])]
 
         def make_chunks(step: Step) -> Made:
             model = encoder(profile.encoder)
@@ -59,7 +62,7 @@ class Corpus(dg.Component, dg.Model, dg.Resolvable):
             description=f"Documents of {self.name}, cut at sentence ends into chunks that the encoder reads whole.",
             group=group,
             code_version=f"{rows.CHUNKING_VERSION}:{profile.chunking.max_tokens}",
-            deps=[dep(self.source)],
+            deps=[source],
             partitions=corpus_partitions(),
         )
 
@@ -114,6 +117,6 @@ class Corpus(dg.Component, dg.Model, dg.Resolvable):
             )
 
         return dg.Definitions(
-            assets=[chunks, embeddings, index],
+            assets=[*raw, chunks, embeddings, index],
             asset_checks=[sound_check(chunks), sound_check(embeddings, rows.vectors_wrong)],
         )

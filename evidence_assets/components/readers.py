@@ -13,17 +13,14 @@ from evidence_assets.lake.store import Lake
 
 def questions_of(lake: Lake, benchmark: Benchmark) -> Iterator[Question]:
     """The benchmark's questions; those of its split are kept by the caller."""
+    path = lake.raw / benchmark.files[0]
     if benchmark.reader == "own":
-        path = benchmark.path or f"benchmarks/{benchmark.name}/questions.jsonl"
-        return own.read_questions(lake.raw / path, benchmark.name)
-    folder = lake.raw / (benchmark.path or benchmark.reader)
-    return registry.read_questions(benchmark.reader, folder, benchmark.split)
+        return own.read_questions(path, benchmark.name)
+    return registry.read_questions(benchmark.reader, path, benchmark.split)
 
 
 def tables_of(lake: Lake, benchmark: Benchmark) -> Iterator[Table]:
     """The benchmark's tables."""
-    if benchmark.reader == "own":
-        return own.read_tables(
-            lake.raw / (benchmark.tables or f"benchmarks/{benchmark.name}/tables.jsonl"), benchmark.name
-        )
-    raise BadInput(f"benchmark {benchmark.name}: reader {benchmark.reader!r} has no tables")
+    if benchmark.reader != "own":
+        raise BadInput(f"benchmark {benchmark.name}: reader {benchmark.reader!r} has no tables")
+    return own.read_tables(lake.raw / benchmark.files[1], benchmark.name)
