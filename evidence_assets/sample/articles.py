@@ -73,7 +73,9 @@ def _pair_up(facts: list[Fact]) -> list[tuple[Fact, Fact | None]]:
     pairs: list[tuple[Fact, Fact | None]] = []
     while waiting:
         first = waiting.pop(0)
-        index = next((i for i, other in enumerate(waiting) if not {first.head, first.tail} & {other.head, other.tail}), None)
+        index = next(
+            (i for i, other in enumerate(waiting) if not {first.head, first.tail} & {other.head, other.tail}), None
+        )
         pairs.append((first, None if index is None else waiting.pop(index)))
     return pairs
 
@@ -152,7 +154,9 @@ def write_articles(world: World, facts: list[Fact], near_misses: list[tuple[str,
     for fact in facts:
         order = wording_order(world, fact)
         if fact.relation not in prompted:
-            on_page[fact.head].append(tell_once(world, fact, order[int(order_key("once", *fact.triple), 16) % len(order)]))
+            on_page[fact.head].append(
+                tell_once(world, fact, order[int(order_key("once", *fact.triple), 16) % len(order)])
+            )
             continue
         on_page[fact.head].append(tell_once(world, fact, order[0]))
         on_page[fact.tail].append(tell_once(world, fact, order[1]))
@@ -170,9 +174,13 @@ def write_articles(world: World, facts: list[Fact], near_misses: list[tuple[str,
         articles += _pages(title if entry["collection"] == "biomedical" else f"{title} ({relation})", opening, tellings)
         everything += group
     for collection, place in (("biomedical", "ward"), ("commonsense", "household")):
-        group = sorted((f for f in everything if f.collection == collection), key=lambda f: order_key("notes", *f.triple))
+        group = sorted(
+            (f for f in everything if f.collection == collection), key=lambda f: order_key("notes", *f.triple)
+        )
         tellings = [_tell_pair(world, pair, 3, PAIRS) for pair in _pair_up(group)]
-        articles += _pages(f"Notes from the {place}", f"This page of the {place} diary keeps mixed notes.", tellings, numbered=True)
+        articles += _pages(
+            f"Notes from the {place}", f"This page of the {place} diary keeps mixed notes.", tellings, numbered=True
+        )
     for number, article in enumerate(articles, 1):
         article.doc_id = f"sample-{number:04d}"
     return articles
@@ -186,6 +194,12 @@ def sentences_of(articles: list[Article]) -> dict[tuple[str, str, str], list[dic
             for fact in telling.facts:
                 locator = {"doc_id": article.doc_id, "char_start": start, "char_end": end}
                 found[fact.triple].append(
-                    {"kind": "sentence", "source": article.doc_id, "locator": locator, "text": telling.text, "fact": list(fact.triple)}
+                    {
+                        "kind": "sentence",
+                        "source": article.doc_id,
+                        "locator": locator,
+                        "text": telling.text,
+                        "fact": list(fact.triple),
+                    }
                 )
     return found

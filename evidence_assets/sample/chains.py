@@ -111,7 +111,9 @@ def wrong_options(known: KnownFacts, chain: Chain, gold: Iterable[str], count: i
     taken = {chain.start, *gold, *sources}
     slot = sorted({fact.tail if last.forward else fact.head for fact in known.facts if fact.relation == last.relation})
     if world.relations[last.relation].get("symmetric"):
-        slot = sorted({name for fact in known.facts if fact.relation == last.relation for name in (fact.head, fact.tail)})
+        slot = sorted(
+            {name for fact in known.facts if fact.relation == last.relation for name in (fact.head, fact.tail)}
+        )
     if not last.forward and last.relation == "may_treat":
         # a medicine that brings the illness about or must not be given in it is the most tempting wrong remedy
         slot = sorted({*slot, *(fact.head for fact in known.facts if world.types[fact.head] == "drug")})
@@ -119,8 +121,14 @@ def wrong_options(known: KnownFacts, chain: Chain, gold: Iterable[str], count: i
     kinds = {world.types[name] for name in gold}
     candidates = []
     for name in slot:
-        triples = [(source, last.relation, name) if last.forward else (name, last.relation, source) for source in sources]
-        if name in taken or world.too_general(name, last.relation) or any(world.may_hold(*triple) for triple in triples):
+        triples = [
+            (source, last.relation, name) if last.forward else (name, last.relation, source) for source in sources
+        ]
+        if (
+            name in taken
+            or world.too_general(name, last.relation)
+            or any(world.may_hold(*triple) for triple in triples)
+        ):
             continue
         if last.relation == "may_treat" and not last.forward and not world.tails(name, "may_treat"):
             continue
@@ -133,4 +141,3 @@ def wrong_options(known: KnownFacts, chain: Chain, gold: Iterable[str], count: i
     tempting = [name for _, _, name in candidates[: (count + 1) // 2]]
     others = sorted((key, name) for _, key, name in candidates[(count + 1) // 2 :])
     return [*tempting, *(name for _, name in others)][:count]
-

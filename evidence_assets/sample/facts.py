@@ -113,7 +113,10 @@ class World:
             # what is said of one medicine is often true of its whole family
             for drug, other in ((head, tail), (tail, head)):
                 family = {
-                    sister for group in self.tails(drug, FAMILY) for sister in self.heads(group, FAMILY) if sister != drug
+                    sister
+                    for group in self.tails(drug, FAMILY)
+                    for sister in self.heads(group, FAMILY)
+                    if sister != drug
                 }
                 if any(self.holds(sister, relation, other) or self.holds(other, relation, sister) for sister in family):
                     return True
