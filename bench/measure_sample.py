@@ -106,7 +106,7 @@ def is_right(question: Question, answer: Any) -> bool:
 
 
 def overlap_options(questions: list[Question], sentences: list[str]) -> list[int]:
-    """Choose the option named in the sentence that shares most rare words with the question; a tie goes to the first."""
+    """Choose the option named in the sentence that shares most rare words with the question, the first of a tie."""
     index: dict[str, set[int]] = defaultdict(set)
     for number, sentence in enumerate(sentences):
         found = words(sentence)

@@ -38,7 +38,6 @@ CHAINS_MEDICAL: tuple[tuple[tuple[str, bool], ...], ...] = (
 )
 CHAINS_COMMON: tuple[tuple[tuple[str, bool], ...], ...] = (
     (("UsedFor", BACK), ("MadeOf", FORWARD)),
-    (("AtLocation", BACK), ("CapableOf", FORWARD)),
     (("CapableOf", BACK), ("IsA", FORWARD)),
     (("CapableOf", BACK), ("AtLocation", FORWARD)),
     (("MadeOf", BACK), ("UsedFor", FORWARD)),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -123,18 +123,20 @@ def render(folder: Path, size: Size = "full") -> RenderReport:
 
 
 def _small_world(world: World) -> World:
-    """Keep the facts about a few names and about what is next to them, so far as they hang together."""
+    """Let only the facts about a few names and about what is next to them be told; the others stay true, unsaid."""
     near = set(SMALL_CORES)
     ring = [fact for fact in world.facts if near & {fact.head, fact.tail}]
     near |= {name for fact in ring for name in (fact.head, fact.tail)}
-    kept = [fact for fact in world.facts if fact.head in near]
-    return World(kept, world.relations, world.aliases, world.lexicon, world.doubtful)
+    facts = [
+        fact if fact.head in near else replace(fact, told=False, in_graph=False, held_out=False) for fact in world.facts
+    ]
+    return World(facts, world.relations, world.aliases, world.lexicon, world.doubtful)
 
 
 def _seeds(report: RenderReport, world: World) -> None:
     """Write one seed file for each prompted relation that has more facts than seed pairs."""
     for relation in world.prompted():
-        facts = [fact for fact in world.by_relation[relation] if not fact.held_out]
+        facts = [fact for fact in world.by_relation[relation] if fact.told]
         if len(facts) <= SEED_PAIRS:
             continue
         entry = world.relations[relation]
