@@ -12,7 +12,7 @@ from evidence_assets.sample.articles import sentences_of, write_articles
 from evidence_assets.sample.chains import Chain, KnownFacts, Step, question_text, wrong_options
 from evidence_assets.sample.facts import load_world, read_triples
 from evidence_assets.sample.tables import count, difference, load_tables, superlative, trend
-from evidence_assets.sample.wording import fill, with_article
+from evidence_assets.sample.wording import fill, statement, with_article
 
 WORLD = load_world()
 TOLD = [fact for fact in WORLD.facts if fact.told]
@@ -67,7 +67,9 @@ def test_told_four_times_in_four_wordings_of_which_one_at_most_is_the_prompts() 
         matching = 0
         for fact in facts:
             texts = [str(row["text"]) for row in stated[fact.triple]]
-            assert len(set(texts)) >= 4, fact
+            wordings = range(len(WORLD.relations[relation]["wordings"]))
+            used = {n for n in wordings for text in texts if statement(WORLD, fact, n).lower() in text.lower()}
+            assert len(set(texts)) >= 4 and len(used) >= 4, fact
             filled = prompt.replace("<HEAD>", fact.head).replace("<TAIL>", fact.tail)
             pattern = rf"\b{re.escape(filled.lower())}\b"
             hits = sum(bool(re.search(pattern, text.lower())) for text in texts)

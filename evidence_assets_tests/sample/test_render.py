@@ -16,8 +16,9 @@ import pytest
 import yaml
 
 from evidence_assets.sample.chains import KnownFacts
-from evidence_assets.sample.facts import load_world
+from evidence_assets.sample.facts import Fact, load_world
 from evidence_assets.sample.render import render
+from evidence_assets.sample.wording import statement
 
 BENCHMARKS = {
     "sample_mcqa": 200, "sample_claims": 100, "sample_tables": 100, "sample_graph": 100, "sample_kgqa": 60,
@@ -178,6 +179,52 @@ def test_gold_cells_hold_their_text(sample: Path) -> None:
                 assert question["options"][question["gold"]] in cells | named
 
 
+def test_claims_follow_from_their_cells_as_labelled(sample: Path) -> None:
+    """Decide the claims again from the numbers of their gold cells, by reading the claim's text."""
+    tables = {table["table_id"]: table for table in read(sample, "tables/tables.jsonl")}
+    decided = 0
+    for claim in read(sample, "benchmarks/sample_claims.jsonl"):
+        cells, text = claim["gold_evidence"], claim["text"]
+        if claim["options"][claim["gold"]] == "NOT ENOUGH INFORMATION":
+            assert not cells
+            continue
+        if claim["operation"] == "comparison":
+            one, two = (float(cell["text"]) for cell in cells)
+            holds = (one > two) == bool(re.search("a (greater|later) value", text))
+        elif claim["operation"] == "difference":
+            one, two = (float(cell["text"]) for cell in cells)
+            told = re.search(r"lie ([\d.]+)", text)
+            assert told
+            holds = abs(abs(one - two) - float(told.group(1))) < 0.006
+        elif claim["operation"] == "ratio":
+            one, two = (float(cell["text"]) for cell in cells)
+            told = re.search(r"about (\d+) times", text)
+            assert told
+            holds = abs(one / two - int(told.group(1))) < 0.1
+        elif claim["operation"] == "count" and "'" in text.split("have ")[1][:1]:
+            value, number = re.findall(r"have '([^']+)'", text)[0], int(re.findall(r"Exactly (\d+)", text)[0])
+            holds = sum(cell["text"] == value for cell in cells) == number
+        elif claim["operation"] == "look-up":
+            holds = all(cell["text"] in text for cell in cells)
+            if not text.startswith("For "):  # the cells are told rightly; of which row?
+                row = tables[claim["table_id"]]["rows"][cells[0]["locator"]["row"]]
+                holds = text.startswith(row[0])
+        else:
+            continue
+        decided += 1
+        assert claim["options"][claim["gold"]] == ("SUPPORTS" if holds else "REFUTES"), text
+    assert decided >= 40
+
+
+def test_labels_are_balanced_in_every_operation(sample: Path) -> None:
+    labels: dict[str, list[int]] = defaultdict(list)
+    for claim in read(sample, "benchmarks/sample_claims.jsonl"):
+        labels[claim["operation"]].append(claim["gold"])
+    for operation, golds in labels.items():
+        assert operation == "unknown" or {0, 1} <= set(golds), operation
+    assert [sum(golds.count(label) for golds in labels.values()) for label in range(3)] == [40, 40, 20]
+
+
 def test_knowledge_base_questions_have_exactly_their_answers(sample: Path) -> None:
     nodes = {node["node_id"]: node for node in read(sample, "skb/sample/nodes.jsonl")}
     edges = set(triples(sample, "skb/sample/edges.tsv"))
@@ -212,9 +259,6 @@ def test_held_out_facts_are_nowhere(sample: Path) -> None:
     known = KnownFacts(world, [fact for fact in world.facts if fact.told])
     for head, relation, tail in held_out:
         for number in range(len(world.relations[relation]["wordings"])):
-            from evidence_assets.sample.facts import Fact
-            from evidence_assets.sample.wording import statement
-
             stated = statement(world, Fact(relation, head, tail, "", ""), number).lower()
             assert not any(re.search(rf"\b{re.escape(stated)}\b", text) for text in texts), stated
         # both names are known from other facts, so that the control is a fair one
