@@ -19,7 +19,7 @@ LONGEST = 12
 OWN_PAGE = 6
 """An entity about which so many sentences are told has a page of its own."""
 SHORTEST = 5
-"""Kinds of entities about which less is told share their pages."""
+"""Pages with fewer sentences are joined with those of other kinds."""
 MIXED = "several things"
 CONTRASTS = ("{}, whereas {}", "{}, while {}", "{}; by comparison, {}", "{}, and for its part {}")
 PAIRS = ("{}; likewise, {}", "{}, and {}", "{}; it is also true that {}")
@@ -115,25 +115,32 @@ def _entity_articles(world: World, told: dict[str, list[Telling]]) -> list[Artic
         opening = f"this page is about {name}, {type_phrase(world, name)}"
         opening += f" that is also called {also[0]}" if also else ""
         articles += _pages(capital(name), sentence(opening), tellings)
-    for kind in sorted(shared):
-        if sum(len(tellings) for _, tellings in shared[kind]) < SHORTEST and kind != MIXED:
-            shared[MIXED] += shared.pop(kind)
-    for kind in sorted(shared):
-        batches: list[list[tuple[str, list[Telling]]]] = []
-        for entry in sorted(shared[kind], key=lambda entry: (-len(entry[1]), order_key("shared", entry[0]))):
-            fits = (batch for batch in batches if sum(len(other) for _, other in [*batch, entry]) < LONGEST)
-            batch = next(fits, None)
-            if batch is None:
-                batches.append([entry])
-            else:
-                batch.append(entry)
-        for number, batch in enumerate(batches, 1):
+    for kind in [*sorted(shared), MIXED]:
+        number = 0
+        for batch in _packed(shared[kind]):
+            if sum(len(tellings) for _, tellings in batch) < SHORTEST and kind != MIXED:
+                shared[MIXED] += batch
+                continue
+            number += 1
             names = [name for name, _ in batch]
             listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
             opening = sentence(f"these short entries on {kind} deal with {listed}")
             tellings = [telling for _, tellings in batch for telling in tellings]
             articles.append(Article("", f"Short entries: {kind} {number}", [Telling(opening), *tellings]))
     return articles
+
+
+def _packed(entries: list[tuple[str, list[Telling]]]) -> list[list[tuple[str, list[Telling]]]]:
+    """Pack entries onto pages, the longest first, each on the first page that has room."""
+    batches: list[list[tuple[str, list[Telling]]]] = []
+    for entry in sorted(entries, key=lambda entry: (-len(entry[1]), order_key("shared", entry[0]))):
+        fits = (batch for batch in batches if sum(len(other) for _, other in [*batch, entry]) < LONGEST)
+        batch = next(fits, None)
+        if batch is None:
+            batches.append([entry])
+        else:
+            batch.append(entry)
+    return batches
 
 
 def write_articles(world: World, facts: list[Fact], near_misses: list[tuple[str, str, str]]) -> list[Article]:

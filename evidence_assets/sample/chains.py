@@ -67,8 +67,8 @@ class KnownFacts:
 
     @cached_property
     def truth(self) -> KnownFacts:
-        """All facts of the world, the held-out ones included."""
-        return KnownFacts(self.world, self.world.facts)
+        """All that is or may be true, stated or not."""
+        return KnownFacts(self.world, self.world.possible)
 
     def joined(self, one: str, other: str) -> bool:
         """Say whether any fact joins the two names, whatever its relation."""
@@ -105,7 +105,10 @@ def wrong_options(known: KnownFacts, chain: Chain, gold: Iterable[str], count: i
     the names from which the last step is taken, held-out facts included.
     """
     world, last = known.world, chain.steps[-1]
-    # what a held-out fact makes true is true, though nothing states it
+    # an end that nearly everything could be joined to leaves no option that is surely wrong
+    if world.too_general(chain.start, chain.steps[0].relation):
+        return []
+    # what a held-out or doubtful fact may make true must not be a wrong option, though nothing states it
     sources = known.truth.before_last(chain)
     gold = list(gold)
     taken = {chain.start, *gold, *sources}

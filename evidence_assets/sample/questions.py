@@ -38,7 +38,6 @@ CHAINS_MEDICAL: tuple[tuple[tuple[str, bool], ...], ...] = (
 )
 CHAINS_COMMON: tuple[tuple[tuple[str, bool], ...], ...] = (
     (("UsedFor", BACK), ("MadeOf", FORWARD)),
-    (("AtLocation", BACK), ("CapableOf", FORWARD)),
     (("CapableOf", BACK), ("IsA", FORWARD)),
     (("CapableOf", BACK), ("AtLocation", FORWARD)),
     (("MadeOf", BACK), ("UsedFor", FORWARD)),
@@ -209,6 +208,11 @@ class QuestionMaker:
         return [row for path in paths for row in self.evidence(path)]
 
 
+def fact_evidence(path: Iterable[Triple]) -> list[dict[str, Any]]:
+    """Return one row for each fact of the path, to be replaced by the sentences that state it once they are written."""
+    return [{"fact": triple} for triple in path]
+
+
 def path_evidence(path: Iterable[Triple]) -> list[dict[str, Any]]:
     """Return the gold evidence row of a path in a graph."""
     triples = [list(triple) for triple in path]
@@ -238,7 +242,11 @@ def _steps(pattern: Sequence[tuple[str, bool]]) -> tuple[Step, ...]:
 def _single(
     world: World, maker: Callable[[Step], bool], form: str, collections: Sequence[str]
 ) -> list[Callable[[], bool]]:
+<<<<<<< HEAD
     makers = []
+=======
+    makers: list[Callable[[], bool]] = []
+>>>>>>> sample
     for name in world.prompted():
         relation = world.relations[name]
         for forward in (False, True):
@@ -266,7 +274,8 @@ def finish(questions: list[Question]) -> list[Question]:
 def make_mcqa(maker: QuestionMaker, counts: dict[str, int]) -> None:
     """Make the questions on texts: one hop, chained, odd one out, two right, unanswerable."""
     world, both = maker.world, ("biomedical", "commonsense")
-    chains = [_steps(pattern) for pair in zip(CHAINS_MEDICAL, CHAINS_COMMON, strict=False) for pattern in pair]
+    pairs = zip(CHAINS_MEDICAL, CHAINS_COMMON, strict=False)  # the longer list's last ones are not needed
+    chains = [_steps(pattern) for pair in pairs for pattern in pair]
     _round_robin(counts["chained"], [partial(maker.choice, steps, reuse=2) for steps in chains], "chained")
     _round_robin(counts["one_hop"], _single(world, lambda step: maker.choice([step], reuse=2), "ask", both), "one hop")
     _round_robin(counts["negated"], _single(world, lambda step: maker.odd_one_out([step]), "not", both), "odd one out")

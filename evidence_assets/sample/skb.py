@@ -99,7 +99,8 @@ def make_questions(world: World, base: KnowledgeBase, wanted: int) -> list[Quest
             questions.append(
                 {"question_id": "sample_skb-000", "split": "", "task": "skb_search", "text": text, "options": [],
                  "gold": sorted(base.ids[other] for other in right), "gold_also": [], "table_id": None,
-                 "topic_entities": [chain.start for chain in conditions], "gold_evidence": [_row(base, p) for p in paths],
+                 "topic_entities": [chain.start for chain in conditions],
+                 "gold_evidence": [_row(base, path) for path in paths],
                  "answerable": True, "negated": False, "hops": max(len(c.steps) for c in conditions),
                  "shape": "+".join(shape)}
             )  # fmt: skip

@@ -58,7 +58,7 @@ def make_table_questions(tables: list[Table], wanted: int) -> list[Question]:
                 gold=options.index(finding.answer),
                 gold_evidence=table.evidence(list(finding.cells)),
                 operation=finding.operation,
-            )  # fmt: skip
+            )
         )
     return finish(questions)
 
@@ -93,7 +93,7 @@ def make_claims(tables: list[Table], wanted: int) -> list[Question]:
                 gold=LABELS.index(label),
                 gold_evidence=table.evidence(list(finding.cells)),
                 operation=finding.operation,
-            )  # fmt: skip
+            )
         )
     silent = sorted((table for table in tables if table.beyond), key=lambda table: order_key("unknown", table.table_id))
     for table in silent[:unknown]:

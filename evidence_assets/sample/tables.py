@@ -11,6 +11,7 @@ import csv
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 from evidence_assets.sample.facts import capital, folder, order_key
@@ -153,7 +154,8 @@ def look_up(table: Table, key: str) -> Finding | None:
     name, spoken, of = table.name(row), column_name(table, column), unit(table, column)
     return Finding(
         "look-up", f"{capital(table.caption)}: what stands under '{spoken}' for {name}?", value, tuple(wrong),
-        f"For {name}, the entry on {spoken} reads {value}{of}.", f"For {name}, the entry on {spoken} reads {wrong[0]}{of}.",
+        f"For {name}, the entry on {spoken} reads {value}{of}.",
+        f"For {name}, the entry on {spoken} reads {wrong[0]}{of}.",
         ((row, column),),
     )  # fmt: skip
 
@@ -275,11 +277,12 @@ def ratio(table: Table, key: str) -> Finding | None:
         return None
     one, two = _pick(key, pairs, 1)[0]
     times = round(values[one] / values[two])
-    wrong = [str(times + 1), str(times * 2), str(times + 3)]
+    wrong = [str(times + 1), str(times * 2), str(times - 1)]
     spoken = column_name(table, column)
     return Finding(
-        "ratio", f"Divide the {spoken} of {table.name(one)} by that of {table.name(two)}: about what comes out?", str(times),
-        tuple(wrong), f"The {spoken} of {table.name(one)} is about {times} times that of {table.name(two)}.",
+        "ratio", f"Divide the {spoken} of {table.name(one)} by that of {table.name(two)}: about what comes out?",
+        str(times), tuple(wrong),
+        f"The {spoken} of {table.name(one)} is about {times} times that of {table.name(two)}.",
         f"The {spoken} of {table.name(one)} is about {wrong[1]} times that of {table.name(two)}.",
         ((one, column), (two, column)),
     )  # fmt: skip
@@ -322,7 +325,7 @@ def trend(table: Table, key: str) -> Finding | None:
             continue
         order = sorted(range(len(along)), key=lambda row: along[row])
         for second, values in table.numbers.items():
-            steps = [values[b] - values[a] for a, b in zip(order, order[1:], strict=False)]
+            steps = [values[b] - values[a] for a, b in pairwise(order)]
             if second != first and (all(step > 0 for step in steps) or all(step < 0 for step in steps)):
                 monotone.append((first, second, "rises" if steps[0] > 0 else "falls"))
     if not monotone:
