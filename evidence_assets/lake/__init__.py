@@ -1,1 +1,9 @@
-"""The lake: table schemas, identifiers, the atomic Parquet store, the DuckDB catalogue and what is asked of it."""
+"""The lake: table schemas, identifiers, the atomic Parquet store, the DuckDB catalogue and what is asked of it.
+
+>>> from evidence_assets.lake import table
+>>> table("predictions")  # doctest: +SKIP
+"""
+
+from evidence_assets.lake.catalogue import connect, find_lake, table
+
+__all__ = ["connect", "find_lake", "table"]

@@ -1,1 +1,157 @@
-"""Named sets of models and parameters, validated on load."""
+"""Named sets of models and parameters, validated on load: a typo names the key and its nearest neighbour.
+
+A profile is a YAML file: one of this package (``embedded``, ``paper``) or a path of the user's own, chosen by the
+environment variable EVIDENCE_PROFILE. One of the user's own may begin with ``extends: embedded`` and state only what
+differs.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from evidence_assets.lake.errors import BadInput
+
+PROFILE_VARIABLE = "EVIDENCE_PROFILE"
+_HERE = Path(__file__).parent
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ModelSettings(_Strict):
+    """A model by name, with how it is loaded."""
+
+    name: str = Field(description="Name on the hub, folder of weights, or the name of an embedded model.")
+    revision: str | None = Field(None, description="Commit or tag; part of every key.")
+    device: str = Field("auto", description="auto, cpu, cuda or cuda:N.")
+    dtype: str = Field("auto", description="auto, float32, bfloat16 or float16.")
+
+
+class GeneratorSettings(_Strict):
+    """The language model that reasons, and how it is reached."""
+
+    backend: Literal["extractive", "openai", "transformers", "vllm", "replay"]
+    name: str = Field("extractive", description="Model name as the backend knows it.")
+    revision: str | None = None
+    base_url: str = Field("http://127.0.0.1:8000/v1", description="For openai: where the server listens.")
+    api_key_env: str = Field("OPENAI_API_KEY", description="For openai: environment variable that holds the key.")
+    concurrency: int = Field(32, ge=1, le=1024, description="For openai: requests under way at once.")
+    timeout_seconds: float = Field(300, gt=0)
+    four_bit: bool = Field(False, description="For transformers: load weights in 4 bit (bitsandbytes).")
+    folder: str = Field("", description="For replay: folder of recorded answers.")
+
+
+class Shards(_Strict):
+    """Numbers of partitions; frozen into a lake when it is made."""
+
+    questions: int = Field(ge=1, le=16)
+    corpus: int = Field(ge=1, le=64, description="At most 64: Dagster stops tracking staleness at 100 upstream ones.")
+
+
+class Chunking(_Strict):
+    max_tokens: int = Field(ge=8, le=8192, description="Never more than 512 or what the encoder reads.")
+
+
+class IndexSettings(_Strict):
+    kind: Literal["auto", "flat", "hnsw", "ivfpq"] = Field("auto", description="auto chooses by size.")
+
+
+class Retrieval(_Strict):
+    pool: int = Field(ge=1, description="R: chunks that the index hands to the fine ranking, per question and option.")
+    chunks: int = Field(ge=1, description="k: chunks kept per question and option.")
+    triples: int = Field(ge=0, description="s: triples kept per question and option.")
+
+
+class Profile(_Strict):
+    """Everything that differs between a laptop and a GPU machine."""
+
+    name: str
+    description: str
+    shards: Shards
+    encoder: ModelSettings
+    token_encoder: ModelSettings
+    reranker: ModelSettings
+    generator: GeneratorSettings
+    chunking: Chunking
+    index: IndexSettings = Field(default_factory=lambda: IndexSettings(kind="auto"))
+    retrieval: Retrieval
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
+    return near[0] if near else ""
+
+
+def _fields_at(location: tuple[Any, ...]) -> list[str]:
+    model: Any = Profile
+    for part in location:
+        if not (isinstance(model, type) and issubclass(model, BaseModel)):
+            return []
+        annotation = model.model_fields[str(part)].annotation if str(part) in model.model_fields else None
+        model = annotation
+    return list(model.model_fields) if isinstance(model, type) and issubclass(model, BaseModel) else []
+
+
+def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    made = dict(base)
+    for key, value in over.items():
+        made[key] = _merged(made[key], value) if isinstance(value, dict) and isinstance(made.get(key), dict) else value
+    return made
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        stated = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        line = getattr(getattr(error, "problem_mark", None), "line", None)
+        raise BadInput(f"not readable as YAML: {error}", file=path, line=None if line is None else line + 1) from error
+    if not isinstance(stated, dict):
+        raise BadInput("a profile is a YAML mapping", file=path)
+    base = stated.pop("extends", None)
+    return stated if base is None else _merged(_read(_path_of(str(base))), stated)
+
+
+def available() -> list[str]:
+    """Names of the profiles that come with the package."""
+    return sorted(path.stem for path in _HERE.glob("*.yaml"))
+
+
+def _path_of(name: str) -> Path:
+    packaged = _HERE / f"{name}.yaml"
+    path = packaged if packaged.exists() else Path(name)
+    if not path.is_file():
+        near = _nearest(name, available())
+        raise BadInput(
+            f"there is no profile {name!r}; did you mean {near!r}? Known: {', '.join(available())}, or the path of a "
+            "YAML file"
+        )
+    return path
+
+
+def load(name: str | None = None) -> Profile:
+    """The profile of this name or path; where none is given, the one that EVIDENCE_PROFILE names, else ``embedded``."""
+    return _load(name or os.environ.get(PROFILE_VARIABLE) or "embedded")
+
+
+@lru_cache
+def _load(name: str) -> Profile:
+    path = _path_of(name)
+    stated = _read(path)
+    try:
+        return Profile.model_validate(stated)
+    except ValidationError as error:
+        first = error.errors()[0]
+        location = tuple(first["loc"])
+        field = ".".join(str(part) for part in location)
+        if first["type"] == "extra_forbidden":
+            near = _nearest(str(location[-1]), _fields_at(location[:-1]))
+            raise BadInput(f"there is no such setting; did you mean {near!r}?", file=path, field=field) from error
+        raise BadInput(str(first["msg"]), file=path, field=field) from error

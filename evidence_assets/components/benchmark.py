@@ -1,0 +1,90 @@
+"""A benchmark, declared: it joins its family's partitions and says how it is read and what it is answered from.
+
+It makes no asset of its own: a benchmark is a partition of the assets of its family.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+import dagster as dg
+import yaml
+from pydantic import Field, ValidationError
+
+from evidence_assets import profiles
+from evidence_assets.lake.errors import BadInput
+
+Family = Literal["mcqa", "table", "graph", "search"]
+FAMILIES: tuple[Family, ...] = ("mcqa", "table", "graph", "search")
+FAMILY_OF_TASK: dict[str, Family] = {
+    "mcqa": "mcqa",
+    "verification": "table",
+    "table_qa": "table",
+    "kgqa": "graph",
+    "skb_search": "search",
+}
+BENCHMARKS = Path(__file__).resolve().parent.parent / "defs" / "benchmarks"
+
+
+class Benchmark(dg.Component, dg.Model, dg.Resolvable):
+    """One benchmark, as its YAML states it."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")
+    task: Literal["mcqa", "verification", "table_qa", "kgqa", "skb_search"]
+    reader: str = "own"
+    """Reader of its format; ``own`` is this project's own JSON lines."""
+    path: str = ""
+    """Its file or folder below the lake's ``raw``; ``benchmarks/<name>`` where none is named."""
+    tables: str = ""
+    """For the reader ``own``: file of its tables below ``raw``."""
+    split: str = "test"
+    source: str
+    """Raw source asset that puts the files there."""
+    corpus: str = ""
+    """Corpus that it is answered from."""
+    graph: str = ""
+    """Graph that it is answered from."""
+    profiles: tuple[str, ...] = ()
+    """Profiles in which it is run; in all where none is named."""
+
+    @property
+    def family(self) -> Family:
+        return FAMILY_OF_TASK[self.task]
+
+    def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+        return dg.Definitions()
+
+
+@lru_cache
+def benchmarks(folder: Path = BENCHMARKS) -> dict[str, Benchmark]:
+    """Every benchmark declared in YAML below ``folder`` that the profile in use runs, by name.
+
+    Read here, before Dagster instantiates the components, because the partitions of every asset depend on them.
+    """
+    found: dict[str, Benchmark] = {}
+    profile = profiles.load().name
+    for path in sorted(folder.rglob("*.yaml")):
+        try:
+            documents = [document for document in yaml.safe_load_all(path.read_text(encoding="utf-8")) if document]
+        except yaml.YAMLError as error:
+            raise BadInput(f"not readable as YAML: {error}", file=path) from error
+        for document in documents:
+            if document.get("type") != f"{Benchmark.__module__}.{Benchmark.__name__}":
+                continue
+            try:
+                made = Benchmark.model_validate(document.get("attributes", {}))
+            except ValidationError as error:
+                first = error.errors()[0]
+                raise BadInput(first["msg"], file=path, field=".".join(str(p) for p in first["loc"])) from error
+            if made.name in found:
+                raise BadInput(f"benchmark {made.name!r} is declared twice", file=path, field="name")
+            if not made.profiles or profile in made.profiles:
+                found[made.name] = made
+    return found
+
+
+def of_family(family: Family) -> list[Benchmark]:
+    """The family's benchmarks, by name."""
+    return [b for _, b in sorted(benchmarks().items()) if b.family == family]

@@ -1,0 +1,120 @@
+"""A corpus: documents cut into chunks, embedded, indexed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dagster as dg
+import polars as pl
+
+from evidence_assets import profiles
+from evidence_assets.components.models_in_use import encoder, model_key
+from evidence_assets.components.partitions import EVERY, corpus_partitions
+from evidence_assets.components.table_asset import OWNER, Made, Step, dep, sound_check, table_asset
+from evidence_assets.datasets.corpora import read_documents
+from evidence_assets.defs.resources import LakeResource
+from evidence_assets.lake import vector_index
+from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.lineage import DERIVED, edge
+from evidence_assets.systems import corpus as rows
+
+
+def vectors_version(embeddings: pl.DataFrame) -> str:
+    """What an index built of these rows was built from."""
+    return content_id(embeddings["chunk_id"].to_list(), embeddings["input_hash"].to_list())
+
+
+def embeddings_in_order(step_or_lake: Any, name: str) -> pl.DataFrame:
+    """All vectors of a corpus in the order in which its index counts them."""
+    return step_or_lake.read("chunk_embeddings", f"corpus/{name}/embeddings").sort("chunk_id")
+
+
+class Corpus(dg.Component, dg.Model, dg.Resolvable):
+    """Makes ``corpus/<name>/chunks``, ``embeddings`` and ``index`` of a folder of documents.
+
+    The folder lies below the lake's ``raw`` and holds Parquet shards, JSON lines, or text and Markdown files.
+    """
+
+    name: str
+    folder: str
+    source: str
+    """Raw source asset that puts the documents there."""
+
+    def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+        base, group = f"corpus/{self.name}", f"corpus_{self.name}"
+        profile = profiles.load()
+
+        def make_chunks(step: Step) -> Made:
+            model = encoder(profile.encoder)
+            documents = rows.in_shard(read_documents(step.lake.raw / self.folder), step.shard, profile.shards.corpus)
+            table = rows.chunk_table(documents, model, profile.chunking.max_tokens)
+            tokens = pl.Series(table.column("n_tokens"))
+            return Made(
+                table, metadata={"documents": len(set(table.column("doc_id").to_pylist())), "tokens": int(tokens.sum())}
+            )
+
+        chunks = table_asset(
+            f"{base}/chunks",
+            "chunks",
+            make_chunks,
+            description=f"Documents of {self.name}, cut at sentence ends into chunks that the encoder reads whole.",
+            group=group,
+            code_version=f"{rows.CHUNKING_VERSION}:{profile.chunking.max_tokens}",
+            deps=[dep(self.source)],
+            partitions=corpus_partitions(),
+        )
+
+        def make_embeddings(step: Step) -> Made:
+            model = encoder(profile.encoder)
+            cut = step.read("chunks", f"{base}/chunks", step.partition).sort("chunk_id")
+            table, reused = rows.embed(cut, step.previous(), model, model_key(model))
+            lineage = [edge("chunk_embedding", c, DERIVED, "chunk", c, c) for c in cut["chunk_id"].to_list()]
+            return Made(table, lineage, {"model": model_key(model)}, reused)
+
+        embeddings = table_asset(
+            f"{base}/embeddings",
+            "chunk_embeddings",
+            make_embeddings,
+            description=f"One normalised vector a chunk of {self.name}.",
+            group=group,
+            code_version="1",
+            deps=[f"{base}/chunks"],
+            partitions=corpus_partitions(),
+            kinds=("parquet", "pytorch"),
+            pool="gpu",
+        )
+
+        @dg.asset(
+            key=[*base.split("/"), "index"],
+            description=f"FAISS index of the vectors of {self.name}; remembers what it was built from.",
+            group_name=group,
+            owners=[OWNER],
+            kinds={"faiss"},
+            code_version=vector_index.VERSION,
+            deps=[dep(f"{base}/embeddings", EVERY)],
+        )
+        def index(lake: LakeResource) -> dg.MaterializeResult[Any]:
+            opened = lake.open()
+            vectors = embeddings_in_order(opened, self.name)
+            meta = vector_index.build(
+                opened.index_folder(f"{base}/index"),
+                rows.matrix(vectors["vector"]),
+                built_from=vectors_version(vectors),
+                model_id=vectors["model_id"][0] if vectors.height else "",
+                kind=profile.index.kind,
+            )
+            return dg.MaterializeResult(
+                data_version=dg.DataVersion(meta.built_from),
+                metadata={
+                    "kind": meta.kind,
+                    "vectors": meta.vectors,
+                    "dimensions": meta.dimensions,
+                    "recall_at_10": meta.recall,
+                    "model": meta.model_id,
+                },
+            )
+
+        return dg.Definitions(
+            assets=[chunks, embeddings, index],
+            asset_checks=[sound_check(chunks), sound_check(embeddings, rows.vectors_wrong)],
+        )

@@ -1,0 +1,130 @@
+"""A reasoner variant: chains, predictions, citations and scores from one selector's evidence."""
+
+from __future__ import annotations
+
+import dagster as dg
+import polars as pl
+
+from evidence_assets.components.benchmark import Family
+from evidence_assets.components.partitions import BY_BENCHMARK, benchmark_partitions, question_partitions
+from evidence_assets.components.solvers import solver_named
+from evidence_assets.components.table_asset import Made, Step, dep, sound_check, table_asset
+from evidence_assets.systems import answering, scoring
+from evidence_assets.systems.selection import Rows, asked
+
+FAILED_SHARE_LIMIT = 0.05
+
+
+def _made(rows: Rows) -> Made:
+    return Made(rows.rows, rows.lineage, rows.metadata, rows.reused)
+
+
+def failed_share(rows: pl.DataFrame) -> list[str]:
+    """What is wrong where more questions failed than may."""
+    failed = rows.filter(pl.col("status") == "failed")
+    if rows.height and failed.height / rows.height > FAILED_SHARE_LIMIT:
+        reasons = failed["error"].value_counts(sort=True).head(3).to_dicts()
+        return [f"{failed.height} of {rows.height} rows failed: {reasons}"]
+    return []
+
+
+class Reasoner(dg.Component, dg.Model, dg.Resolvable):
+    """Makes ``chains``, ``predictions``, ``citations`` and ``scores`` of ``<family>/<name>``.
+
+    ``solver`` names who reasons: ``extractive``, or ``generator`` for the language model of the profile.
+    """
+
+    name: str
+    family: Family
+    selector: str
+    solver: str = "extractive"
+    group: str = "baselines"
+
+    def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+        place = f"{self.family}/{self.name}"
+        questions, evidence = f"questions/{self.family}", f"evidence/{self.family}/{self.selector}"
+        chains, predictions, citations = f"chains/{place}", f"predictions/{place}", f"citations/{place}"
+        partitions = question_partitions(self.family)
+
+        def make_chains(step: Step) -> Made:
+            return _made(
+                answering.chain_rows(
+                    solver_named(self.solver, step),
+                    self.selector,
+                    asked(step.read("questions", questions, step.partition)),
+                    step.read("evidence", evidence, step.partition),
+                    step.previous(),
+                    step.previous_lineage(),
+                )
+            )
+
+        def make_predictions(step: Step) -> Made:
+            return _made(
+                answering.prediction_rows(
+                    solver_named(self.solver, step),
+                    self.selector,
+                    asked(step.read("questions", questions, step.partition)),
+                    step.read("evidence", evidence, step.partition),
+                    step.read("chains", chains, step.partition),
+                    step.previous(),
+                    step.previous_lineage(),
+                )
+            )
+
+        def make_citations(step: Step) -> Made:
+            return _made(
+                answering.citation_rows(
+                    step.read("chains", chains, step.partition), step.read("evidence", evidence, step.partition)
+                )
+            )
+
+        def make_scores(step: Step) -> Made:
+            def all_shards(table: str, asset: str) -> pl.DataFrame:
+                return step.read_benchmark(table, asset)
+
+            predicted = all_shards("predictions", predictions)
+            rows = scoring.score_rows(
+                step.benchmark,
+                self.selector,
+                predicted["reasoner"][0] if predicted.height else self.solver,
+                predicted["model_id"][0] if predicted.height else "",
+                all_shards("questions", questions),
+                predicted,
+                all_shards("evidence", evidence),
+                all_shards("citations", citations),
+            )
+            shown = {row["metric"]: row["value"] for row in rows if row["value"] is not None}
+            accuracy = next(row for row in rows if row["metric"] == "accuracy")
+            interval = (
+                f"{accuracy['value'] or 0:.1%} [{accuracy['low']:.1%}, {accuracy['high']:.1%}], n = {accuracy['n']}"
+            )
+            return Made(rows, metadata={**shown, "accuracy_95": interval})
+
+        common = {"group": self.group, "partitions": partitions}
+        about = f"{self.family} questions, evidence by {self.selector}, reasoned by {self.solver}"
+        made = [
+            table_asset(
+                chains, "chains", make_chains, description=f"One reasoning chain an option: {about}.",
+                code_version="1", deps=[questions, evidence], kinds=("parquet",), pool=self._pool, **common,
+            ),
+            table_asset(
+                predictions, "predictions", make_predictions, description=f"One answer a question: {about}.",
+                code_version="1", deps=[questions, evidence, chains], pool=self._pool, **common,
+            ),
+            table_asset(
+                citations, "citations", make_citations, description=f"Every citation, checked: {about}.",
+                code_version="1", deps=[chains, evidence], **common,
+            ),
+            table_asset(
+                f"scores/{place}", "scores", make_scores, description=f"What the variant reaches: {about}.",
+                code_version=scoring.VERSION,
+                deps=[dep(k, BY_BENCHMARK) for k in (questions, evidence, predictions, citations)],
+                group=self.group, partitions=benchmark_partitions(self.family),
+            ),
+        ]  # fmt: skip
+        extra = {1: failed_share}
+        return dg.Definitions(assets=made, asset_checks=[sound_check(a, extra.get(i)) for i, a in enumerate(made)])
+
+    @property
+    def _pool(self) -> str | None:
+        return None if self.solver == "extractive" else "llm"

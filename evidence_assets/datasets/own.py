@@ -1,0 +1,166 @@
+"""A user's own benchmark: one JSON lines file of questions and, if they are about tables, one of tables.
+
+Fields of a question (``source_id``, ``task`` and ``text`` are required, an unknown field is an error):
+
+``source_id`` (or ``question_id``)
+    Its name in the file, once only.
+``split``
+    ``test`` unless given.
+``task``
+    ``mcqa``, ``verification``, ``table_qa``, ``kgqa`` or ``skb_search``; ``mcqa`` if there are options and no task.
+``text``
+    The question or the claim.
+``options``
+    2 to 26 texts; for ``verification`` the labels themselves, by default SUPPORTS, REFUTES, NOT ENOUGH INFORMATION.
+``gold``, ``gold_also``
+    With options: a letter, the text of an option or its number counted from 0, or a list of such. Without: answer
+    strings or node ids. ``gold_also`` holds further right ones. No gold means that no answer is known.
+``table_id``, ``topic_entities``, ``negated``, ``aliases``
+    The table asked about; names of the entities asked about; whether the question asks for what does *not* hold;
+    for each gold answer a list of other accepted forms.
+``gold_evidence``
+    A list of ``{kind, source, locator, text}``; ``locator`` may be left out for the whole source.
+
+Fields of a table: ``table_id``, ``caption``, ``header`` (a list, may be empty), ``rows`` (a list of lists; cells are
+strings, numbers or null).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from evidence_assets.datasets.checks import Located, SeenIds, question, unique_questions
+from evidence_assets.datasets.reading import Row
+from evidence_assets.datasets.reading_json import jsonl
+from evidence_assets.datasets.records import CLAIM_LABELS, GoldEvidence, Question, Table, option_labels
+from evidence_assets.lake.errors import BadInput
+
+QUESTION_FIELDS = (
+    "source_id", "question_id", "split", "task", "text", "options", "gold", "gold_also", "table_id", "topic_entities",
+    "gold_evidence", "negated", "aliases",
+)  # fmt: skip
+EVIDENCE_FIELDS = ("kind", "source", "locator", "text")
+EVIDENCE_KINDS = ("chunk", "sentence", "cell", "column", "row", "triple", "path")
+TABLE_FIELDS = ("table_id", "caption", "header", "rows")
+
+
+def read_questions(file: Path, benchmark: str) -> Iterator[Question]:
+    """The questions of ``file`` in its order, under the name ``benchmark``."""
+    some = False
+    for made in unique_questions(_questions(file, benchmark)):
+        some = True
+        yield made
+    if not some:
+        raise BadInput("holds no question", file=file)
+
+
+def _questions(file: Path, benchmark: str) -> Iterator[Located]:
+    for row in jsonl(file):
+        row.only(QUESTION_FIELDS)
+        if "source_id" in row.values and "question_id" in row.values:
+            raise row.bad("give either source_id or question_id", "question_id")
+        options = row.texts("options") if row.values.get("options") is not None else ()
+        task = row.text("task") if "task" in row.values or not options else "mcqa"
+        if task == "verification" and not options:
+            options = CLAIM_LABELS
+        yield question(
+            row,
+            benchmark=benchmark,
+            source_id=row.label("question_id" if "question_id" in row.values else "source_id"),
+            split=row.text_or_none("split") or "test",
+            task=task,
+            text=row.text("text"),
+            options=options,
+            gold=_gold(row, "gold", task, options) + _gold(row, "gold_also", task, options),
+            table_id=row.text_or_none("table_id"),
+            topic_entities=row.texts("topic_entities") if row.values.get("topic_entities") is not None else (),
+            gold_evidence=_evidence(row),
+            negated=_flag(row, "negated"),
+            aliases=_aliases(row),
+        )
+
+
+def _gold(row: Row, field: str, task: str, options: tuple[str, ...]) -> tuple[str, ...]:
+    value = row.values.get(field)
+    if value is None:
+        return ()
+    values = value if isinstance(value, list) else [value]
+    if not options:
+        return tuple(_answer(row, item, field) for item in values)
+    return tuple(_label(row, item, field, task, options) for item in values)
+
+
+def _answer(row: Row, value: Any, field: str) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
+        raise row.bad(f"{value!r} is not an answer: expected a text or a node id", field)
+    return str(value)
+
+
+def _label(row: Row, value: Any, field: str, task: str, options: tuple[str, ...]) -> str:
+    """The label that ``value`` means: an option's number from 0, its letter or its text."""
+    labels = option_labels(task, options)
+    if isinstance(value, int) and not isinstance(value, bool):
+        if 0 <= value < len(options):
+            return labels[value]
+        raise row.bad(f"{value} is no option: they are numbered from 0 to {len(options) - 1}", field)
+    meant = {label for label, option in zip(labels, options, strict=True) if value in (label, option)}
+    if len(meant) == 1:
+        return meant.pop()
+    if meant:
+        raise row.bad(f"{value!r} may mean options {' and '.join(sorted(meant))}; give the number from 0", field)
+    raise row.bad(f"{value!r} is neither a label ({', '.join(labels)}) nor the text of an option", field)
+
+
+def _evidence(row: Row) -> tuple[GoldEvidence, ...]:
+    if row.values.get("gold_evidence") is None:
+        return ()
+    found = []
+    for item in row.rows("gold_evidence"):
+        item.only(EVIDENCE_FIELDS)
+        kind = item.text("kind")
+        if kind not in EVIDENCE_KINDS:
+            raise item.bad(f"{kind!r} is not one of {', '.join(EVIDENCE_KINDS)}", "kind")
+        found.append(GoldEvidence(kind, item.text("source"), item.text_or_none("locator") or "", item.text("text")))
+    return tuple(found)
+
+
+def _flag(row: Row, field: str) -> bool:
+    value = row.values.get(field)
+    if value is not None and not isinstance(value, bool):
+        raise row.bad(f"{value!r} is neither true nor false", field)
+    return bool(value)
+
+
+def _aliases(row: Row) -> tuple[tuple[str, ...], ...]:
+    if row.values.get("aliases") is None:
+        return ()
+    named = {f"aliases[{place}]": forms for place, forms in enumerate(row.list("aliases"))}
+    lists = Row(named, row.file, row.line)
+    return tuple(lists.texts(name) for name in named)
+
+
+def read_tables(file: Path, benchmark: str) -> Iterator[Table]:
+    """The tables of ``file`` in its order, as they stand there: rows may be ragged, the header may be empty."""
+    seen = SeenIds("table_id")
+    for row in jsonl(file):
+        row.only(TABLE_FIELDS)
+        table_id = row.label("table_id")
+        seen.add(table_id, row)
+        rows = []
+        for place, cells in enumerate(row.list("rows")):
+            if not isinstance(cells, list):
+                raise row.bad("is not a list of cells", f"rows[{place}]")
+            rows.append(tuple(_cell(row, cell, f"rows[{place}][{column}]") for column, cell in enumerate(cells)))
+        header = tuple(_cell(row, name, f"header[{column}]") for column, name in enumerate(row.list("header")))
+        yield Table(benchmark, table_id, row.text_or_none("caption") or "", header, tuple(rows))
+    seen.finish()
+
+
+def _cell(row: Row, value: Any, field: str) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise row.bad(f"{value!r} is not a cell: expected a text, a number or null", field)
+    return value if isinstance(value, str) else str(value)

@@ -1,0 +1,57 @@
+"""Questions of every family and the tables that some of them are asked of."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from evidence_assets.components.benchmark import FAMILIES, Benchmark, Family, benchmarks, of_family
+from evidence_assets.components.partitions import benchmark_partitions, question_partitions
+from evidence_assets.components.readers import questions_of, tables_of
+from evidence_assets.components.table_asset import Made, Step, sound_check, table_asset
+from evidence_assets.systems.benchmark_rows import question_rows, table_rows
+
+
+def _declared(step: Step) -> Benchmark:
+    return benchmarks()[step.benchmark]
+
+
+def _make_questions(step: Step) -> Made:
+    declared = _declared(step)
+    rows = question_rows(questions_of(step.lake, declared), declared.split, step.shard, step.profile.shards.questions)
+    return Made(rows, metadata={"answerable": sum(bool(row["gold"]) for row in rows)})
+
+
+def _make_tables(step: Step) -> Made:
+    return Made(table_rows(tables_of(step.lake, _declared(step))))
+
+
+def _questions(family: Family) -> dg.AssetsDefinition:
+    return table_asset(
+        f"questions/{family}",
+        "questions",
+        _make_questions,
+        description=f"Questions of the {family} benchmarks, with options and gold answers.",
+        group="benchmarks",
+        code_version="1",
+        deps=sorted({b.source for b in of_family(family)}),
+        partitions=question_partitions(family),
+    )
+
+
+@dg.definitions
+def defs() -> dg.Definitions:
+    assets = [_questions(family) for family in FAMILIES if of_family(family)]
+    if of_family("table"):
+        assets.append(
+            table_asset(
+                "tables",
+                "tables",
+                _make_tables,
+                description="Tables that claims and questions are about, as they were read.",
+                group="benchmarks",
+                code_version="1",
+                deps=sorted({b.source for b in of_family("table")}),
+                partitions=benchmark_partitions("table"),
+            )
+        )
+    return dg.Definitions(assets=assets, asset_checks=[sound_check(asset) for asset in assets])

@@ -1,0 +1,35 @@
+"""Raw inputs: the sample world, rendered into the lake."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dagster as dg
+from evidence_assets.sample.render import VERSION, render
+
+from evidence_assets.components.table_asset import OWNER
+from evidence_assets.defs.resources import LakeResource
+from evidence_assets.lake.ids import content_id, file_id
+
+
+@dg.asset(
+    key=["raw", "sample"],
+    description="The sample world: articles, tables, questions, graphs and seeds, written from this project's facts.",
+    group_name="raw",
+    owners=[OWNER],
+    kinds={"python"},
+    code_version=VERSION,
+)
+def raw_sample(lake: LakeResource) -> dg.MaterializeResult[Any]:
+    folder = lake.open().raw
+    report = render(folder)
+    files = [folder / name for name in report.files]
+    version = content_id([(name, file_id(path)) for name, path in zip(report.files, files, strict=True)])
+    return dg.MaterializeResult(
+        data_version=dg.DataVersion(version),
+        metadata={
+            "files": len(files),
+            "bytes": sum(path.stat().st_size for path in files),
+            **report.counts,
+        },
+    )

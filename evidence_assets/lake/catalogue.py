@@ -1,0 +1,78 @@
+"""DuckDB over the lake: one view a table, made when a connection opens, so that the lake can be moved.
+
+A connection lives in memory and only reads Parquet files: it locks nobody out and nobody locks it out.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import duckdb
+import polars as pl
+
+from evidence_assets.lake.schemas import TABLES
+from evidence_assets.lake.store import Lake
+
+LAKE_VARIABLE = "EVIDENCE_LAKE"
+
+
+def find_lake() -> Path:
+    """Folder of the lake: named by EVIDENCE_LAKE, else the nearest ``data_lake`` in or above this folder, else the
+    one beside the package."""
+    named = os.environ.get(LAKE_VARIABLE)
+    if named:
+        return Path(named)
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / "data_lake" / "format.json").exists():
+            return folder / "data_lake"
+    return Path(__file__).resolve().parents[2] / "data_lake"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def connect(root: Path | str | None = None) -> duckdb.DuckDBPyConnection:
+    """A connection with a view for every table of the lake; a table that nothing has written is an empty view.
+
+    Each view has the table's columns and, last, ``asset``: which asset a row belongs to.
+    """
+    lake = Lake(find_lake() if root is None else root)
+    connection = duckdb.connect()
+    connection.execute("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false")
+    for schema in TABLES.values():
+        folder = lake.root / schema.name
+        has_owner = "asset" in schema.names
+        columns = ", ".join(f'"{name}"' for name in schema.names)
+        if next(folder.rglob("*.parquet"), None) is None:
+            empty = f"_empty_{schema.name}"
+            connection.register(empty, schema.arrow.empty_table())
+            source = f"SELECT {columns}{'' if has_owner else ', NULL::VARCHAR AS asset'} FROM {empty}"
+        else:
+            # Names beginning with a dot are files being written; the pattern does not match them.
+            files = _quoted(str((folder / "**" / "[!.]*.parquet").resolve().as_posix()))
+            owner = ", replace(regexp_extract(filename, 'asset=([^/]*)', 1), '.', '/') AS asset"
+            source = (
+                f"SELECT {columns}{'' if has_owner else owner} FROM "
+                f"read_parquet({files}, filename = true, union_by_name = true, hive_partitioning = false)"
+            )
+        connection.execute(f'CREATE VIEW "{schema.name}" AS {source}')
+    return connection
+
+
+def table(name: str, root: Path | str | None = None) -> pl.DataFrame:
+    """All rows of one table as a Polars frame: the door for notebooks.
+
+    Parameters
+    ----------
+    name
+        Such as ``predictions``; ``evidence query "SHOW TABLES"`` lists them.
+    root
+        Folder of the lake; found as ``find_lake`` says where it is not given.
+    """
+    if name not in TABLES:
+        raise KeyError(f"there is no table {name!r}; the tables are {', '.join(TABLES)}")
+    with connect(root) as connection:
+        return pl.DataFrame(connection.sql(f'SELECT * FROM "{name}"').to_arrow_table())

@@ -1,0 +1,262 @@
+"""Questions asked of the lineage: where does a row come from, what does it touch, what changed between two runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.schemas import KINDS, TABLES, TableSchema
+
+Connection = duckdb.DuckDBPyConnection
+
+USED, DERIVED, GENERATED = "used", "was_derived_from", "was_generated_by"
+
+# What a reader wants to see of a row, and in which tables an id given by hand is looked for, nearest to answers first.
+_SHOWN = {
+    "predictions": ("answer", "status", "confidence", "selector", "reasoner"),
+    "chains": ("hypothesis", "status", "selector", "reasoner"),
+    "evidence": ("kind", "locator", "text", "rank", "score"),
+    "citations": ("verdict", "quoted"),
+    "questions": ("benchmark", "source_id", "text"),
+    "triples": ("head", "relation", "tail", "origin", "source"),
+    "prompts": ("relation_id", "text", "weight"),
+    "relation_seeds": ("relation_id", "head", "tail"),
+    "candidate_tuples": ("relation_id", "head", "tail"),
+    "kg_edges": ("relation", "sources"),
+    "kg_nodes": ("name", "type"),
+    "chunks": ("doc_id", "title", "ordinal", "text"),
+    "tables": ("benchmark", "caption"),
+    "scores": ("metric", "value", "scope_id"),
+}
+
+
+def edge(
+    child_kind: str,
+    child_id: str,
+    relation: str,
+    parent_kind: str,
+    parent_id: str,
+    parent_version: str,
+    rank: int | None = None,
+    score: float | None = None,
+) -> dict[str, Any]:
+    """One row of ``lineage_edges``."""
+    return {
+        "child_kind": child_kind,
+        "child_id": child_id,
+        "relation": relation,
+        "parent_kind": parent_kind,
+        "parent_id": parent_id,
+        "parent_version": parent_version,
+        "rank": rank,
+        "score": score,
+    }
+
+
+@dataclass
+class Node:
+    """One row met while following lineage, with what it was reached by."""
+
+    kind: str
+    id: str
+    relation: str = ""
+    version: str = ""
+    content: dict[str, Any] = field(default_factory=dict)
+    next: list[Node] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain form for JSON."""
+        return {
+            "kind": self.kind,
+            "id": self.id,
+            "relation": self.relation,
+            "version": self.version,
+            "content": self.content,
+            "next": [node.as_dict() for node in self.next],
+        }
+
+
+class UnknownId(LookupError):
+    """No row of the lake has this id, or a shortened id fits several."""
+
+
+def find(connection: Connection, identifier: str) -> tuple[str, str]:
+    """Kind and full id of the row that ``identifier`` names; its beginning is enough where it is unambiguous."""
+    tables = [TABLES[name] for name in _SHOWN]
+    union = " UNION ".join(
+        f'SELECT \'{t.kind}\' AS kind, "{t.row_id}" AS id FROM "{t.name}" WHERE "{t.row_id}" >= $low AND "{t.row_id}" < $high'
+        for t in tables
+    )
+    found = connection.execute(
+        f"SELECT DISTINCT kind, id FROM ({union}) LIMIT 50", {"low": identifier, "high": identifier + "\U0010ffff"}
+    ).fetchall()
+    exact = [row for row in found if row[1] == identifier]
+    found = exact or found
+    if not found:
+        raise UnknownId(f"no row of the lake has an id that begins with {identifier!r}")
+    if len({row[1] for row in found}) > 1:
+        shown = ", ".join(f"{kind} {id_}" for kind, id_ in sorted(found)[:5])
+        raise UnknownId(f"{identifier!r} fits {len(found)} rows: {shown} …: give more of the id")
+    order = [t.kind for t in tables]
+    kind, id_ = min(found, key=lambda row: order.index(row[0]))
+    return str(kind), str(id_)
+
+
+def _contents(connection: Connection, kind: str, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+    schema: TableSchema | None = KINDS.get(kind)
+    if schema is None or schema.name not in _SHOWN:
+        return {}
+    columns = ", ".join(f'"{c}"' for c in (schema.row_id, *_SHOWN[schema.name]))
+    rows = connection.execute(
+        f'SELECT {columns} FROM "{schema.name}" WHERE "{schema.row_id}" IN (SELECT unnest($ids))', {"ids": sorted(ids)}
+    ).fetchall()
+    return {str(row[0]): dict(zip(_SHOWN[schema.name], row[1:], strict=True)) for row in rows}
+
+
+def _follow(connection: Connection, identifier: str, *, upwards: bool, limit: int) -> Node:
+    kind, id_ = find(connection, identifier)
+    mine, other = ("child", "parent") if upwards else ("parent", "child")
+    root = Node(kind, id_)
+    known = {(kind, id_): root}
+    frontier = [root]
+    while frontier and len(known) < limit:
+        here = {(node.kind, node.id): node for node in frontier}
+        rows = connection.execute(
+            f"SELECT DISTINCT {mine}_kind, {mine}_id, relation, {other}_kind, {other}_id, parent_version, rank "
+            f"FROM lineage_edges WHERE {mine}_id IN (SELECT unnest($ids)) ORDER BY ALL",
+            {"ids": sorted({node.id for node in frontier})},
+        ).fetchall()
+        frontier = []
+        for from_kind, from_id, relation, to_kind, to_id, version, _rank in sorted(
+            rows, key=lambda row: (row[3], row[6] is None, row[6] or 0, row[4])
+        ):
+            parent = here.get((from_kind, from_id))
+            if parent is None:
+                continue
+            node = known.get((to_kind, to_id))
+            if node is None:
+                node = known[(to_kind, to_id)] = Node(to_kind, to_id)
+                frontier.append(node)
+            parent.next.append(Node(to_kind, to_id, relation, version, node.content, node.next))
+    by_kind: dict[str, list[str]] = {}
+    for node_kind, node_id in known:
+        by_kind.setdefault(node_kind, []).append(node_id)
+    for node_kind, ids in by_kind.items():
+        for node_id, content in _contents(connection, node_kind, ids).items():
+            known[(node_kind, node_id)].content.update(content)
+    return root
+
+
+def trace(connection: Connection, identifier: str, limit: int = 10_000) -> Node:
+    """The row and everything that it was made from, as a tree towards the sources."""
+    return _follow(connection, identifier, upwards=True, limit=limit)
+
+
+def impact(connection: Connection, identifier: str, limit: int = 100_000) -> Node:
+    """The row and everything that was made from it, as a tree towards the answers."""
+    return _follow(connection, identifier, upwards=False, limit=limit)
+
+
+def distinct_rows(root: Node) -> dict[str, list[str]]:
+    """Ids by kind of everything below ``root``, each once."""
+    found: dict[str, dict[str, None]] = {}
+    stack, seen = list(root.next), set()
+    while stack:
+        node = stack.pop()
+        found.setdefault(node.kind, {})[node.id] = None
+        if id(node.next) not in seen:
+            seen.add(id(node.next))
+            stack.extend(node.next)
+    return {kind: sorted(ids) for kind, ids in sorted(found.items())}
+
+
+def diff(connection: Connection, run_a: str, run_b: str) -> list[dict[str, Any]]:
+    """Rows that two runs made differently: added, removed or changed, by asset and partition.
+
+    Partitions that only one of the runs touched are left out, for the other says nothing of them.
+    """
+    runs = {row[0] for row in connection.execute("SELECT DISTINCT run_id FROM history").fetchall()}
+    names = []
+    for run in (run_a, run_b):
+        fits = sorted(name for name in runs if name.startswith(run))
+        if len(fits) != 1:
+            raise UnknownId(f"{len(fits)} runs begin with {run!r}; the lake knows {len(runs)} runs")
+        names.append(fits[0])
+    found = connection.execute(
+        """
+        WITH a AS (SELECT * FROM history WHERE run_id = $a), b AS (SELECT * FROM history WHERE run_id = $b),
+        both_touched AS (
+            SELECT DISTINCT asset, partition FROM a INTERSECT SELECT DISTINCT asset, partition FROM b
+        )
+        SELECT coalesce(a.asset, b.asset) AS asset, coalesce(a.partition, b.partition) AS partition,
+               coalesce(a.row_id, b.row_id) AS row_id,
+               CASE WHEN a.row_id IS NULL THEN 'added' WHEN b.row_id IS NULL THEN 'removed' ELSE 'changed' END AS change,
+               a.answer AS answer_before, b.answer AS answer_after, a.status AS status_before, b.status AS status_after
+        FROM a FULL JOIN b ON a.asset = b.asset AND a.partition = b.partition AND a.row_id = b.row_id
+        WHERE (coalesce(a.asset, b.asset), coalesce(a.partition, b.partition)) IN
+              (SELECT (asset, partition) FROM both_touched)
+          AND a.content_hash IS DISTINCT FROM b.content_hash
+        ORDER BY ALL
+        """,
+        {"a": names[0], "b": names[1]},
+    )
+    columns = [description[0] for description in found.description or []]
+    return [dict(zip(columns, row, strict=True)) for row in found.fetchall()]
+
+
+def dangling(connection: Connection, lineage_file: Path) -> list[dict[str, Any]]:
+    """Edges of one lineage file whose parent is not in the lake with the version that was used.
+
+    ``present`` says whether the parent is there with another version: then the child is stale, else it dangles.
+    """
+    source = "read_parquet($file)"
+    file = {"file": str(lineage_file)}
+    kinds = [
+        row[0] for row in connection.execute(f"SELECT DISTINCT parent_kind FROM {source} ORDER BY 1", file).fetchall()
+    ]
+    found: list[dict[str, Any]] = []
+    for kind in kinds:
+        schema = KINDS.get(kind)
+        if schema is None:
+            raise ValueError(f"{lineage_file}: there is no kind of row named {kind!r}")
+        answer = connection.execute(
+            f"""
+            WITH edges AS (SELECT DISTINCT child_kind, child_id, parent_kind, parent_id, parent_version
+                           FROM {source} WHERE parent_kind = $kind),
+            rows AS (SELECT "{schema.row_id}" AS id, CAST("{schema.version_column}" AS VARCHAR) AS version
+                     FROM "{schema.name}")
+            SELECT edges.*, parent_id IN (SELECT id FROM rows) AS present
+            FROM edges ANTI JOIN rows ON rows.id = parent_id AND rows.version = parent_version ORDER BY ALL
+            """,
+            {**file, "kind": kind},
+        )
+        columns = [description[0] for description in answer.description or []]
+        found += [dict(zip(columns, row, strict=True)) for row in answer.fetchall()]
+    return found
+
+
+def history_rows(table: str, rows: Any, run_id: str, asset: str, partition: str) -> list[dict[str, Any]]:
+    """What ``history`` keeps of prepared rows of ``table``."""
+    schema = TABLES[table]
+    columns = {
+        name: rows.column(name).to_pylist()
+        for name in {schema.row_id, schema.version_column, "answer", "status"} & set(rows.column_names)
+    }
+    made = {}
+    for i, row_id in enumerate(columns[schema.row_id]):
+        version = columns[schema.version_column][i]
+        made[row_id] = {
+            "run_id": run_id,
+            "asset": asset,
+            "partition": partition,
+            "row_id": row_id,
+            "content_hash": version if isinstance(version, str) else content_id(version),
+            "answer": columns["answer"][i] if "answer" in columns else None,
+            "status": columns["status"][i] if "status" in columns else None,
+        }
+    return list(made.values())

@@ -1,0 +1,338 @@
+"""The atomic Parquet store: what is written, where, and how it survives a killed process.
+
+Layout below the lake's root::
+
+    format.json                                   format version and frozen settings
+    <table>/asset=<key>/<partition>.parquet       one file an asset and partition
+    history/run=<id>/<asset>@<partition>.parquet  appended, never rewritten
+    raw/ indexes/ cache/                          inputs, vector indexes and token stores, completions
+
+Every asset writes alone into its own folders. A file is written under a temporary name, flushed to disk and renamed:
+a reader sees the old file or the new one. Writers of one asset and partition take turns behind a lock, so whatever
+temporary file a writer finds was left by a killed one and is removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from evidence_assets.lake.errors import LakeVersionError, SchemaMismatch
+from evidence_assets.lake.ids import content_id, file_id
+from evidence_assets.lake.schemas import TABLES, TableSchema
+
+FORMAT = 1
+ROW_GROUP = 65_536
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+Rows: TypeAlias = pl.DataFrame | pa.Table | list[dict[str, Any]]
+
+
+def _safe(name: str, what: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{what} {name!r} may hold only letters, digits, '_', '.', '+' and '-'")
+    return name
+
+
+def asset_folder(asset: str) -> str:
+    """Folder name of an asset key such as ``evidence/bm25``."""
+    return "asset=" + ".".join(_safe(part, "asset key part") for part in asset.split("/"))
+
+
+def asset_of_folder(folder: str) -> str:
+    """The asset key that ``asset_folder`` made a folder name of."""
+    return folder.removeprefix("asset=").replace(".", "/")
+
+
+def _partition_file(partition: str) -> str:
+    if not partition:
+        return "all.parquet"
+    return "/".join(_safe(part, "partition") for part in partition.split("|")) + ".parquet"
+
+
+def _mismatch(schema: TableSchema, message: str) -> SchemaMismatch:
+    return SchemaMismatch(f"table {schema.name}: {message}")
+
+
+def prepare(table: str, rows: Rows) -> pa.Table:
+    """Rows as they will lie in the lake: the declared columns and types, sorted by the table's key.
+
+    Raises
+    ------
+    SchemaMismatch
+        Where a column is missing, unknown or of another type, a required value is null, a number is not a number, or
+        a key occurs twice.
+    """
+    schema = TABLES[table]
+    if isinstance(rows, list):
+        unknown = sorted({name for row in rows for name in row} - set(schema.names))
+        if unknown:
+            raise _mismatch(schema, f"has no column {unknown[0]!r}")
+        columns = {c.name: [row.get(c.name) for row in rows] for c in schema.columns}
+        try:
+            rows = pa.table({c.name: pa.array(columns[c.name], type=c.type) for c in schema.columns})
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+            raise _mismatch(schema, str(error)) from error
+    made = rows.to_arrow() if isinstance(rows, pl.DataFrame) else rows
+    missing = [name for name in schema.names if name not in made.column_names]
+    unknown = [name for name in made.column_names if name not in schema.names]
+    if missing or unknown:
+        raise _mismatch(schema, f"lacks columns {missing}, has unknown columns {unknown}")
+    try:
+        made = made.select(list(schema.names)).cast(pa.schema([f.with_nullable(True) for f in schema.arrow]))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError) as error:
+        raise _mismatch(schema, f"{error}") from error
+    for column in schema.columns:
+        values = made.column(column.name)
+        if not column.nullable and values.null_count:
+            raise _mismatch(schema, f"column {column.name} is empty in {values.null_count} rows")
+        if pa.types.is_floating(column.type) and values.length():
+            finite = pc.is_finite(values)
+            if pc.all(finite, skip_nulls=True).as_py() is False:
+                raise _mismatch(schema, f"column {column.name} holds a value that is not a finite number")
+    made = made.cast(schema.arrow).sort_by([(name, "ascending") for name in schema.key]).combine_chunks()
+    distinct = made.select(list(schema.key)).group_by(list(schema.key)).aggregate([]).num_rows
+    if distinct != made.num_rows:
+        counts = made.group_by(list(schema.key)).aggregate([([], "count_all")])
+        twice = counts.filter(pc.greater(counts["count_all"], 1)).slice(0, 1).to_pylist()[0]
+        raise _mismatch(schema, f"the key {'/'.join(schema.key)} occurs twice: {twice}")
+    return made
+
+
+def version_of(rows: pa.Table) -> str:
+    """Content hash of prepared rows: equal rows, equal hash."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema.remove_metadata()) as stream:
+        stream.write_table(rows.replace_schema_metadata(None), max_chunksize=ROW_GROUP)
+    return content_id(rows.num_rows, hashlib.blake2b(sink.getvalue(), digest_size=16).hexdigest())
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a write left behind."""
+
+    path: Path
+    rows: int
+    bytes: int
+    changed: bool
+    """Whether the file's bytes differ from what was there before."""
+
+
+class Lake:
+    """A lake on disk; cheap to open, safe to open many times."""
+
+    def __init__(self, root: Path | str) -> None:
+        self.root = Path(root)
+        self._check_format()
+
+    @classmethod
+    def create(cls, root: Path | str, **frozen: Any) -> Lake:
+        """Open the lake at ``root``, making it where there is none.
+
+        ``frozen`` are settings that may not change during a lake's life, such as shard counts.
+        """
+        root = Path(root)
+        root.mkdir(parents=True, exist_ok=True)
+        path = root / "format.json"
+        if not path.exists():
+            with _replacing(path) as temporary:
+                temporary.write_text(json.dumps({"format": FORMAT, "frozen": frozen}, indent=1) + "\n")
+        lake = cls(root)
+        for name, value in frozen.items():
+            if name in lake.frozen and lake.frozen[name] != value:
+                raise LakeVersionError(
+                    f"the lake at {root} was made with {name} = {lake.frozen[name]}, this profile says {value}; "
+                    "use the profile it was made with, or another folder (EVIDENCE_LAKE)"
+                )
+        return lake
+
+    def _check_format(self) -> None:
+        path = self.root / "format.json"
+        if not path.exists():
+            raise LakeVersionError(
+                f"there is no lake at {self.root}: make one with `evidence demo`, or name another by EVIDENCE_LAKE"
+            )
+        try:
+            stated = json.loads(path.read_text())
+            version = int(stated["format"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise LakeVersionError(f"{path} does not say the lake's format: {error}") from error
+        if version != FORMAT:
+            remedy = "upgrade evidence-assets" if version > FORMAT else "make the lake anew, or use the older release"
+            raise LakeVersionError(
+                f"the lake at {self.root} has format {version}, this program reads {FORMAT}: {remedy}"
+            )
+        self.frozen: dict[str, Any] = stated.get("frozen", {})
+
+    # Places ---------------------------------------------------------------------------------------------------
+
+    @property
+    def raw(self) -> Path:
+        return self.root / "raw"
+
+    @property
+    def cache(self) -> Path:
+        return self.root / "cache"
+
+    def index_folder(self, asset: str) -> Path:
+        """Folder of an index or of another asset that is files and not rows."""
+        return self.root / "indexes" / asset_folder(asset)
+
+    def path(self, table: str, asset: str, partition: str = "") -> Path:
+        """File of one asset's partition; it need not exist."""
+        if table not in TABLES:
+            raise KeyError(f"there is no table {table!r}; the tables are {', '.join(TABLES)}")
+        return self.root / table / asset_folder(asset) / _partition_file(partition)
+
+    def files(self, table: str, asset: str | None = None) -> list[Path]:
+        """Every partition file of a table, or of one asset in it, in a stable order."""
+        folder = self.root / table
+        if asset is not None:
+            folder = folder / asset_folder(asset)
+        return sorted(folder.rglob("*.parquet")) if folder.is_dir() else []
+
+    def assets(self) -> list[tuple[str, str]]:
+        """Every (table, asset) that has a folder, whether or not anything still makes it."""
+        found = []
+        for table in [*TABLES, "indexes"]:
+            for folder in sorted((self.root / table).glob("asset=*")):
+                found.append((table, asset_of_folder(folder.name)))
+        return found
+
+    # Reading --------------------------------------------------------------------------------------------------
+
+    def read(
+        self, table: str, asset: str | None = None, partition: str | None = None, columns: list[str] | None = None
+    ) -> pl.DataFrame:
+        """Rows of a table: of all its assets, of one asset, or of one partition of it; an absent file has no rows."""
+        schema = TABLES[table]
+        if asset is not None and partition is not None:
+            path = self.path(table, asset, partition)
+            files = [path] if path.exists() else []
+        else:
+            files = self.files(table, asset)
+        # Each file is opened once and read from that handle: libraries that take a path open it twice, and a writer
+        # may put another file in its place in between.
+        tables = []
+        for path in files:
+            with contextlib.suppress(FileNotFoundError), path.open("rb") as handle:
+                tables.append(pq.ParquetFile(handle).read(columns=columns))
+        whole = pa.concat_tables(tables) if tables else schema.arrow.empty_table().select(columns or list(schema.names))
+        frame = pl.from_arrow(whole)
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+
+    # Writing --------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def lock(self, asset: str, partition: str = "") -> Iterator[None]:
+        """Wait for, then hold, the right to write one asset's partition; the system frees it if the process dies."""
+        folder = self.root / ".locks" / asset_folder(asset)
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / _partition_file(partition).replace("/", "@")).open("w") as handle:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+
+    def write(self, asset: str, partition: str, tables: Mapping[str, Rows]) -> dict[str, Written]:
+        """Replace one asset's partition in one or more tables: all temporary files first, then all renames."""
+        prepared = {table: prepare(table, rows) for table, rows in tables.items()}
+        with self.lock(asset, partition), contextlib.ExitStack() as stack:
+            written = {}
+            for table, rows in prepared.items():
+                path = self.path(table, asset, partition)
+                before = file_id(path) if path.exists() else ""
+                temporary = stack.enter_context(_replacing(path))
+                pq.write_table(rows, temporary, compression="zstd", row_group_size=ROW_GROUP)
+                size = temporary.stat().st_size
+                written[table] = Written(path, rows.num_rows, size, file_id(temporary) != before)
+        return written
+
+    def record_history(self, run_id: str, asset: str, partition: str, rows: Rows) -> None:
+        """Append what a run made of one partition; an earlier line of the same run is replaced, no other is touched."""
+        name = asset_folder(asset).removeprefix("asset=") + "@" + _partition_file(partition).replace("/", "@")
+        path = self.root / "history" / f"run={_safe(run_id, 'run id')}" / name
+        with self.lock(f"history/{run_id}"), _replacing(path) as temporary:
+            pq.write_table(prepare("history", rows), temporary, compression="zstd")
+
+    def delete(self, table: str, asset: str, partition: str | None = None) -> None:
+        """Remove an asset's folder, or one partition of it."""
+        if partition is not None:
+            self.path(table, asset, partition).unlink(missing_ok=True)
+            return
+        folder = self.root / table / asset_folder(asset)
+        if folder.is_dir():
+            shutil.rmtree(folder)
+
+
+@contextlib.contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """A temporary file beside ``path`` that takes its place when the block ends well and vanishes when it does not."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for stale in path.parent.glob(f".{path.name}.*.tmp"):
+        stale.unlink(missing_ok=True)
+    temporary = path.parent / f".{path.name}.{os.getpid()}.tmp"
+    try:
+        yield temporary
+        with temporary.open("rb") as handle:
+            os.fsync(handle.fileno())
+        temporary.replace(path)
+        directory = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+    except OSError as error:
+        if error.errno in _FULL:
+            raise OSError(
+                error.errno,
+                f"no room to write {path}; what was there before is unchanged: free some space and run again",
+            ) from error
+        raise
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def replacing_folder(folder: Path) -> Iterator[Path]:
+    """A temporary folder that takes the place of ``folder`` when the block ends well.
+
+    For indexes and token stores, whose files belong together. Between the two renames there is a moment without the
+    folder; whoever opens it then is told to run again.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = folder.parent / f".{folder.name}.tmp"
+    lock = folder.parent / f".{folder.name}.lock"
+    with lock.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir()
+        try:
+            yield temporary
+            for file in sorted(temporary.rglob("*")):
+                if file.is_file():
+                    with file.open("rb") as opened:
+                        os.fsync(opened.fileno())
+            old = folder.parent / f".{folder.name}.old"
+            shutil.rmtree(old, ignore_errors=True)
+            if folder.exists():
+                folder.replace(old)
+            temporary.replace(folder)
+            shutil.rmtree(old, ignore_errors=True)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)

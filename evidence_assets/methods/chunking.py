@@ -1,0 +1,169 @@
+"""Cutting documents into chunks at sentence ends, within a number of tokens, losing no character of text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+Span = tuple[int, int]
+CountTokens = Callable[[Sequence[str]], Sequence[int]]
+
+# A full stop after one of these does not end a sentence.
+_ABBREVIATIONS = frozenset(
+    [
+        "dr",
+        "mr",
+        "mrs",
+        "ms",
+        "prof",
+        "st",
+        "sr",
+        "jr",
+        "vs",
+        "etc",
+        "e.g",
+        "i.e",
+        "cf",
+        "al",
+        "fig",
+        "figs",
+        "eq",
+        "no",
+        "nos",
+        "vol",
+        "approx",
+        "ca",
+        "inc",
+        "ltd",
+        "co",
+        "corp",
+        "dept",
+        "est",
+        "gen",
+        "rev",
+        "hon",
+        "capt",
+        "lt",
+        "sgt",
+        "col",
+        "jan",
+        "feb",
+        "mar",
+        "apr",
+        "jun",
+        "jul",
+        "aug",
+        "sep",
+        "sept",
+        "oct",
+        "nov",
+        "dec",
+        "u.s",
+        "u.k",
+        "a.m",
+        "p.m",
+        "viz",
+        "resp",
+    ]
+)
+_END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s)|[。！？]+[」』”’）]*|\n\s*\n")
+_WORD_BEFORE = re.compile(r"([\w.]+)\.$")
+
+
+def sentence_spans(text: str) -> list[Span]:
+    """Start and end of each sentence, without the white space between them.
+
+    >>> [ "Dr. Ada wrote it. It ran!"[a:b] for a, b in sentence_spans("Dr. Ada wrote it. It ran!") ]
+    ['Dr. Ada wrote it.', 'It ran!']
+    """
+    spans: list[Span] = []
+    start = 0
+    for match in _END.finditer(text):
+        end = match.end()
+        if match.group().startswith("."):
+            before = _WORD_BEFORE.search(text[max(start, match.start() - 12) : match.start() + 1])
+            word = before.group(1).lower() if before else ""
+            following = text[end : end + 40].lstrip()[:1]
+            initial = len(word) == 1 and word.isalpha() and match.group() == "."
+            if (word in _ABBREVIATIONS or initial or following.islower()) and match.group().rstrip("\"'”’)]") == ".":
+                continue
+        spans.append((start, end))
+        start = end
+    spans.append((start, len(text)))
+    return [trimmed for span in spans if (trimmed := _trim(text, span))[0] < trimmed[1]]
+
+
+def _trim(text: str, span: Span) -> Span:
+    piece = text[span[0] : span[1]]
+    left = len(piece) - len(piece.lstrip())
+    return (span[0] + left, span[0] + max(left, len(piece.rstrip())))
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A piece of a document: its span, its sentences' spans (within the document) and its number of tokens."""
+
+    start: int
+    end: int
+    sentences: tuple[Span, ...]
+    n_tokens: int
+
+
+def _within(text: str, span: Span, count: CountTokens, limit: int) -> Iterator[tuple[Span, int]]:
+    """``span`` cut at spaces, and inside a word only where the word alone is too long, into parts within ``limit``."""
+    pending = [span]
+    while pending:
+        start, end = _trim(text, pending.pop())
+        if start >= end:
+            continue
+        # A token is at least one character for every tokenizer but byte-level ones; counting a very long text whole
+        # would be slow, so that it is first cut by length alone.
+        tokens = count([text[start:end]])[0] if end - start <= 20 * limit else limit + 1
+        if tokens <= limit:
+            yield (start, end), tokens
+            continue
+        if end - start == 1:
+            raise ValueError(f"one character takes {tokens} tokens, more than the limit of {limit}")
+        middle = (start + end) // 2
+        space = text.rfind(" ", start + 1, middle)
+        cut = space if space > start else text.find(" ", middle, end - 1)
+        cut = cut if start < cut < end else middle
+        pending += [(cut, end), (start, cut)]
+
+
+def chunks(text: str, count: CountTokens, limit: int) -> list[Chunk]:
+    """Chunks of at most ``limit`` tokens, as many whole sentences in each as fit.
+
+    A sentence that alone is too long is cut at spaces. Every character that is not white space is in exactly one chunk.
+    """
+    parts: list[tuple[Span, int]] = []
+    spans = sentence_spans(text)
+    short = [span for span in spans if span[1] - span[0] <= 20 * limit]
+    counted = dict(zip(short, count([text[a:b] for a, b in short]), strict=True))
+    for span in spans:
+        tokens = counted.get(span, limit + 1)
+        if tokens <= limit:
+            parts.append((span, tokens))
+        else:
+            parts += _within(text, span, count, limit)
+    groups: list[list[tuple[Span, int]]] = []
+    total = limit + 1
+    for part in parts:
+        if total + part[1] > limit:
+            groups.append([])
+            total = 0
+        groups[-1].append(part)
+        total += part[1]
+    # Tokenizers are not exactly additive over sentences: groups that are too long together are halved until they fit.
+    made: list[Chunk] = []
+    while groups:
+        texts = [text[g[0][0][0] : g[-1][0][1]] for g in groups]
+        again: list[list[tuple[Span, int]]] = []
+        for group, tokens in zip(groups, count(texts), strict=True):
+            if tokens <= limit or len(group) == 1:
+                made.append(Chunk(group[0][0][0], group[-1][0][1], tuple(span for span, _ in group), tokens))
+            else:
+                again += [group[: len(group) // 2], group[len(group) // 2 :]]
+        groups = again
+    return sorted(made, key=lambda chunk: chunk.start)

@@ -1,0 +1,115 @@
+"""What a variant's stored predictions are worth: rows of ``scores``, made without predicting again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import polars as pl
+
+from evidence_assets.lake.ids import content_id
+from evidence_assets.methods.ranking_metrics import Estimate, accuracy, exact_match, gains_of, hit_at_k, reciprocal_rank
+
+VERSION = "1"
+
+
+def correct(question: dict[str, Any], prediction: dict[str, Any] | None) -> bool:
+    """Whether an answer is right: the gold label; a gold answer or alias contained in it; or, where nothing is gold,
+    the admission that the evidence does not suffice."""
+    if prediction is None or prediction["status"] == "failed":
+        return False
+    gold = list(question["gold"])
+    if not gold:
+        return bool(prediction["status"] == "insufficient")
+    if prediction["answer"] is None or prediction["status"] == "insufficient":
+        return False
+    if question["task"] in ("mcqa", "verification", "table_qa"):
+        return prediction["answer"] in gold
+    if question["task"] == "skb_search":
+        return prediction["answer"] in gold
+    accepted = gold + [alias for aliases in question["gold_aliases"] or [] for alias in aliases]
+    return exact_match(prediction["answer"], accepted)
+
+
+def _same(gold: dict[str, str], row: dict[str, Any]) -> bool:
+    """Whether an evidence row is, or holds, a piece of gold evidence."""
+    if gold["kind"] in ("cell", "row", "column") and row["kind"] in ("cell", "row", "column"):
+        return bool(gold["locator"] == row["locator"])
+    return bool(gold["text"].strip()) and " ".join(gold["text"].split()) in " ".join(row["text"].split())
+
+
+def evidence_recall(questions: Iterable[dict[str, Any]], evidence: pl.DataFrame) -> list[float]:
+    """Share of each question's gold evidence that was picked for any of its options; unmarked questions left out."""
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for row in evidence.iter_rows(named=True):
+        rows.setdefault(row["question_id"], []).append(row)
+    shares = []
+    for question in questions:
+        gold = question["gold_evidence"] or []
+        if gold:
+            own = rows.get(question["question_id"], [])
+            shares.append(sum(any(_same(g, row) for row in own) for g in gold) / len(gold))
+    return shares
+
+
+def mean(values: list[float]) -> Estimate:
+    """Mean with its normal 95 % interval."""
+    n = len(values)
+    if not n:
+        return Estimate(math.nan, math.nan, math.nan, 0)
+    average = sum(values) / n
+    spread = math.sqrt(sum((v - average) ** 2 for v in values) / (n - 1) / n) if n > 1 else 0.0
+    return Estimate(average, average - 1.96 * spread, average + 1.96 * spread, n)
+
+
+def score_rows(
+    benchmark: str,
+    selector: str,
+    reasoner: str,
+    model_id: str,
+    questions: pl.DataFrame,
+    predictions: pl.DataFrame,
+    evidence: pl.DataFrame,
+    citations: pl.DataFrame,
+) -> list[dict[str, Any]]:
+    """Every metric of one variant on one benchmark."""
+    asked = questions.sort("question_id").to_dicts()
+    answered = {row["question_id"]: row for row in predictions.to_dicts()}
+    metrics: dict[str, Estimate] = {}
+    right = [correct(q, answered.get(q["question_id"])) for q in asked]
+    metrics["accuracy"] = accuracy(right)
+    for status in ("answered", "ambiguous", "insufficient", "failed"):
+        metrics[f"{status}_share"] = accuracy(
+            [answered.get(q["question_id"], {"status": "failed"})["status"] == status for q in asked]
+        )
+    ranking = [(q, answered.get(q["question_id"])) for q in asked if q["task"] == "skb_search"]
+    if ranking:
+        gains = [(gains_of(list(p["ranked_answers"]) if p else [], set(q["gold"])), len(q["gold"])) for q, p in ranking]
+        metrics["hit@1"] = mean([hit_at_k(g, 1) for g, _ in gains])
+        metrics["hit@5"] = mean([hit_at_k(g, 5) for g, _ in gains])
+        metrics["recall@20"] = mean([float(g[:20].sum()) / n if n else 0.0 for g, n in gains])
+        metrics["mrr"] = mean([reciprocal_rank(g) for g, _ in gains])
+    recall = evidence_recall(asked, evidence)
+    if recall:
+        metrics["evidence_recall"] = mean(recall)
+    if citations.height:
+        metrics["citations_verified_share"] = accuracy([v == "verified" for v in citations["verdict"].to_list()])
+    return [
+        {
+            "score_id": content_id("score", "benchmark", benchmark, selector, reasoner, model_id, metric),
+            "scope_kind": "benchmark",
+            "scope_id": benchmark,
+            "selector": selector,
+            "reasoner": reasoner,
+            "model_id": model_id,
+            "metric": metric,
+            "value": None if math.isnan(e.value) else e.value,
+            "low": None if math.isnan(e.low) else e.low,
+            "high": None if math.isnan(e.high) else e.high,
+            "n": e.n,
+            "published": None,
+            "published_source": None,
+        }
+        for metric, e in metrics.items()
+    ]

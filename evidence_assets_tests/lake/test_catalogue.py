@@ -1,0 +1,72 @@
+"""The catalogue: every table is a view, empty ones too, from any folder, while a writer writes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from evidence_assets.lake import connect, find_lake, table
+from evidence_assets.lake.schemas import TABLES
+from evidence_assets.lake.store import Lake
+from evidence_assets_tests.lake.test_store import citation
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake.create(tmp_path / "data_lake")
+
+
+def test_every_table_is_a_view_even_when_nothing_has_written_it(lake: Lake) -> None:
+    with connect(lake.root) as connection:
+        for name, schema in TABLES.items():
+            cursor = connection.execute(f'SELECT * FROM "{name}"')
+            assert [d[0] for d in cursor.description or []] == list(dict.fromkeys([*schema.names, "asset"]))
+            assert cursor.fetchall() == []
+
+
+def test_a_view_unites_the_folders_of_a_table_and_says_whose_row_it_is(lake: Lake) -> None:
+    lake.write("citations/mcqa/x", "b|0", {"citations": [citation(1)]})
+    lake.write("citations/mcqa/y", "", {"citations": [citation(2)]})
+    with connect(lake.root) as connection:
+        rows = connection.execute("SELECT citation_id, asset FROM citations ORDER BY 1").fetchall()
+    assert rows == [("0001", "citations/mcqa/x"), ("0002", "citations/mcqa/y")]
+
+
+def test_files_being_written_are_not_read(lake: Lake) -> None:
+    path = lake.write("citations/x", "", {"citations": [citation(1)]})["citations"].path
+    (path.parent / f".{path.name}.1.tmp").write_text("half a file")
+    (path.parent / ".half.parquet").write_text("half a file")
+    assert table("citations", lake.root).height == 1
+
+
+def test_a_reader_does_not_lock_a_writer_out(lake: Lake) -> None:
+    lake.write("citations/x", "", {"citations": [citation(1)]})
+    with connect(lake.root) as connection:
+        lake.write("citations/x", "", {"citations": [citation(1), citation(2)]})
+        assert connection.execute("SELECT count(*) FROM citations").fetchone() == (2,)
+
+
+def test_the_lake_may_be_moved_and_is_found_from_below(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.write("citations/x", "", {"citations": [citation(1)]})
+    moved = tmp_path / "a folder with 'quotes'" / "data_lake"
+    moved.parent.mkdir()
+    shutil.move(lake.root, moved)
+    below = moved.parent / "deep" / "down"
+    below.mkdir(parents=True)
+    monkeypatch.delenv("EVIDENCE_LAKE", raising=False)
+    monkeypatch.chdir(below)
+    assert find_lake() == moved
+    assert table("citations").height == 1
+    monkeypatch.setenv("EVIDENCE_LAKE", str(tmp_path / "named"))
+    assert find_lake() == tmp_path / "named"
+    assert os.environ["EVIDENCE_LAKE"]
+
+
+def test_an_unknown_table_is_named_with_those_there_are(lake: Lake) -> None:
+    with pytest.raises(KeyError, match=r"there is no table 'prediction'.*predictions"):
+        table("prediction", lake.root)

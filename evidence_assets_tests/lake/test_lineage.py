@@ -1,0 +1,116 @@
+"""Trace, impact, diff and dangling parents over a lake small enough to know by heart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evidence_assets.lake import connect
+from evidence_assets.lake.lineage import (
+    DERIVED,
+    USED,
+    UnknownId,
+    dangling,
+    diff,
+    distinct_rows,
+    edge,
+    find,
+    history_rows,
+    impact,
+    trace,
+)
+from evidence_assets.lake.store import Lake, prepare
+
+
+def seed(i: int, version: str = "v1") -> dict[str, Any]:
+    return {
+        "relation_id": "r", "collection": "c", "prompt": "<HEAD> <TAIL>", "head": f"h{i}", "tail": "t",
+        "seed_id": f"seed{i}", "seed_hash": version,
+    }  # fmt: skip
+
+
+def triple(i: int) -> dict[str, Any]:
+    return {
+        "triple_id": f"triple{i}", "head": f"h{i}", "relation": "r", "tail": "t", "origin": "import", "semantic": None,
+        "fluency": None, "score": None, "rank": None, "agreement": None, "flags": [], "model_id": None,
+        "relation_id": None, "source": "s", "licence": "",
+    }  # fmt: skip
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """Two seeds, three triples; triple0 from both seeds, triple1 from seed1, triple2 from triple1."""
+    lake = Lake.create(tmp_path / "data_lake")
+    lake.write("seeds", "", {"relation_seeds": [seed(0), seed(1)]})
+    lineage = [
+        edge("triple", "triple0", DERIVED, "seed", "seed0", "v1", 1),
+        edge("triple", "triple0", DERIVED, "seed", "seed1", "v1", 2),
+        edge("triple", "triple1", DERIVED, "seed", "seed1", "v1", 1),
+        edge("triple", "triple2", USED, "triple", "triple1", "triple1", 1),
+    ]
+    lake.write("triples", "", {"triples": [triple(i) for i in range(3)], "lineage_edges": lineage})
+    return lake
+
+
+def test_trace_leads_to_the_sources_and_impact_to_what_was_made(lake: Lake) -> None:
+    with connect(lake.root) as connection:
+        root = trace(connection, "triple2")
+        assert distinct_rows(root) == {"seed": ["seed1"], "triple": ["triple1"]}
+        assert root.next[0].relation == USED
+        assert root.next[0].next[0].content["head"] == "h1"
+        assert distinct_rows(impact(connection, "seed1")) == {"triple": ["triple0", "triple1", "triple2"]}
+        assert [n.id for n in trace(connection, "triple0").next] == ["seed0", "seed1"]
+
+
+def test_a_cycle_ends(lake: Lake) -> None:
+    lake.write("loop", "", {"lineage_edges": [edge("triple", "triple1", USED, "triple", "triple2", "triple2")]})
+    with connect(lake.root) as connection:
+        assert distinct_rows(trace(connection, "triple1")) == {"seed": ["seed1"], "triple": ["triple1", "triple2"]}
+        trace(connection, "triple1", limit=3)
+
+
+def test_an_id_may_be_shortened_as_long_as_it_is_unambiguous(lake: Lake) -> None:
+    with connect(lake.root) as connection:
+        assert find(connection, "triple2") == ("triple", "triple2")
+        assert find(connection, "seed0") == ("seed", "seed0")
+        with pytest.raises(UnknownId, match="fits 3 rows"):
+            find(connection, "trip")
+        with pytest.raises(UnknownId, match="no row"):
+            find(connection, "zzz' OR 1=1 --")
+
+
+def test_a_parent_that_is_absent_or_has_changed_is_found(lake: Lake) -> None:
+    path = lake.path("lineage_edges", "triples")
+    with connect(lake.root) as connection:
+        assert dangling(connection, path) == []
+    lake.write("seeds", "", {"relation_seeds": [seed(1, "v2")]})
+    with connect(lake.root) as connection:
+        lost = dangling(connection, path)
+    assert [(e["child_id"], e["parent_id"], e["present"]) for e in lost] == [
+        ("triple0", "seed0", False),
+        ("triple0", "seed1", True),
+        ("triple1", "seed1", True),
+    ]
+
+
+def test_diff_names_what_two_runs_made_differently(lake: Lake) -> None:
+    def record(run: str, ids: dict[str, str], partition: str = "b|0") -> None:
+        rows = prepare("citations", [
+            {"citation_id": k, "chain_id": k, "step": 0, "evidence_id": "e", "quoted": "", "verdict": v}
+            for k, v in ids.items()
+        ])  # fmt: skip
+        lake.record_history(
+            run, "citations/x", partition, history_rows("citations", rows, run, "citations/x", partition)
+        )
+
+    record("run-a", {"1": "verified", "2": "verified", "3": "absent"})
+    record("run-b", {"2": "verified", "3": "verified", "4": "absent"})
+    record("run-b", {"9": "verified"}, "other|0")
+    with connect(lake.root) as connection:
+        found = {row["row_id"]: row["change"] for row in diff(connection, "run-a", "run-b")}
+        assert found == {"1": "removed", "3": "changed", "4": "added"}
+        assert diff(connection, "run-a", "run-a") == []
+        with pytest.raises(UnknownId, match="0 runs begin with 'nope'"):
+            diff(connection, "nope", "run-a")

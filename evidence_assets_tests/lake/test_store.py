@@ -1,0 +1,211 @@
+"""The store: declared rows only, atomic files, equal bytes for equal rows, and what faults leave behind."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evidence_assets.lake.errors import LakeVersionError, SchemaMismatch
+from evidence_assets.lake.schemas import TABLES
+from evidence_assets.lake.store import Lake, asset_folder, asset_of_folder, prepare, replacing_folder, version_of
+
+
+def citation(i: int, verdict: str = "verified") -> dict[str, Any]:
+    return {
+        "citation_id": f"{i:04d}",
+        "chain_id": f"c{i:04d}",
+        "step": 0,
+        "evidence_id": "e",
+        "quoted": "",
+        "verdict": verdict,
+    }
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake.create(tmp_path / "lake", question_shards=1)
+
+
+def test_every_table_is_declared_with_a_sentence_a_column_and_a_key_of_its_own() -> None:
+    for schema in TABLES.values():
+        assert schema.description.endswith(".")
+        assert all(column.description.endswith(".") for column in schema.columns), schema.name
+        assert {*schema.key, schema.row_id, schema.version_column} <= set(schema.names), schema.name
+
+
+@given(st.permutations(list(range(12))))
+def test_the_order_of_rows_does_not_matter(order: list[int]) -> None:
+    assert prepare("citations", [citation(i) for i in order]).equals(
+        prepare("citations", [citation(i) for i in range(12)])
+    )
+
+
+def test_equal_rows_make_equal_bytes_and_other_rows_other_versions(lake: Lake) -> None:
+    rows = [citation(i) for i in range(100)]
+    first = lake.write("citations/x", "b|0", {"citations": rows})["citations"]
+    bytes_before = first.path.read_bytes()
+    random.Random(0).shuffle(rows)
+    second = lake.write("citations/x", "b|0", {"citations": rows})["citations"]
+    assert first.changed and not second.changed
+    assert second.path.read_bytes() == bytes_before
+    assert version_of(prepare("citations", rows)) != version_of(prepare("citations", rows[:-1]))
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ([{**citation(0), "colour": "red"}], "no column 'colour'"),
+        ([{**citation(0), "verdict": None}], "column verdict is empty in 1 rows"),
+        ([{**citation(0), "step": "first"}], "citations"),
+        ([citation(0), citation(0)], "occurs twice"),
+    ],
+)
+def test_rows_that_do_not_fit_are_refused(rows: list[dict[str, Any]], says: str) -> None:
+    with pytest.raises(SchemaMismatch, match=says):
+        prepare("citations", rows)
+
+
+def test_a_number_that_is_none_is_refused(lake: Lake) -> None:
+    row = dict.fromkeys(TABLES["scores"].names, "x") | {
+        "value": float("nan"),
+        "low": 0.0,
+        "high": 1.0,
+        "n": 1,
+        "published": None,
+    }
+    with pytest.raises(SchemaMismatch, match="column value holds a value that is not a finite number"):
+        prepare("scores", [row])
+
+
+def test_no_key_or_partition_can_leave_the_lake(lake: Lake) -> None:
+    for asset, partition in [("../x", ""), ("a/../b", ""), ("a", "../../x"), ("a", ".hidden"), ("a/b", "x|..")]:
+        with pytest.raises(ValueError, match="may hold only"):
+            lake.path("citations", asset, partition)
+    assert asset_of_folder(asset_folder("evidence/mcqa/bm25")) == "evidence/mcqa/bm25"
+
+
+def test_an_absent_partition_reads_as_no_rows_of_the_right_types(lake: Lake) -> None:
+    frame = lake.read("predictions", "nobody", "x|0")
+    assert frame.height == 0
+    assert tuple(frame.columns) == TABLES["predictions"].names
+
+
+def test_a_lake_of_another_format_is_refused_with_a_sentence(lake: Lake) -> None:
+    (lake.root / "format.json").write_text(json.dumps({"format": 99}))
+    with pytest.raises(LakeVersionError, match=r"format 99.*upgrade evidence-assets"):
+        Lake(lake.root)
+    (lake.root / "format.json").write_text("not json")
+    with pytest.raises(LakeVersionError, match="does not say"):
+        Lake(lake.root)
+    with pytest.raises(LakeVersionError, match="there is no lake"):
+        Lake(lake.root / "elsewhere")
+
+
+def test_frozen_settings_may_not_change(lake: Lake) -> None:
+    with pytest.raises(LakeVersionError, match="question_shards = 1, this profile says 8"):
+        Lake.create(lake.root, question_shards=8)
+
+
+WRITER = """
+import sys
+from evidence_assets.lake.store import Lake
+from evidence_assets_tests.lake.test_store import citation
+lake = Lake(sys.argv[1])
+print("ready", flush=True)
+while True:
+    lake.write("citations/x", "b|0", {"citations": [citation(i, sys.argv[2]) for i in range(3000)], "lineage_edges": []})
+"""
+
+
+def _writer(lake: Lake, verdict: str) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(lake.root), verdict], stdout=subprocess.PIPE, text=True, cwd=Path.cwd()
+    )
+    assert process.stdout is not None and process.stdout.readline() == "ready\n"
+    return process
+
+
+def test_kill_nine_at_any_moment_leaves_a_whole_file_and_a_rerun_the_same_bytes(lake: Lake, tmp_path: Path) -> None:
+    undisturbed = Lake.create(tmp_path / "other")
+    rows = {"citations": [citation(i) for i in range(3000)], "lineage_edges": []}
+    expected = undisturbed.write("citations/x", "b|0", rows)["citations"].path.read_bytes()
+    moments = random.Random(0)
+    for _ in range(8):
+        process = _writer(lake, "verified")
+        time.sleep(moments.uniform(0.0, 0.15))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        path = lake.path("citations", "citations/x", "b|0")
+        if path.exists():
+            assert pq.read_table(path).num_rows == 3000
+        lake.write("citations/x", "b|0", rows)
+        assert path.read_bytes() == expected
+        assert [p.name for p in path.parent.iterdir()] == [path.name], "a temporary file was left behind"
+
+
+def test_two_writers_of_one_partition_take_turns(lake: Lake) -> None:
+    writers = [_writer(lake, "verified"), _writer(lake, "absent")]
+    try:
+        path = lake.path("citations", "citations/x", "b|0")
+        deadline = time.monotonic() + 1.5
+        seen = set()
+        while time.monotonic() < deadline:
+            if path.exists():
+                verdicts = set(lake.read("citations", "citations/x", "b|0", ["verdict"])["verdict"].to_list())
+                assert len(verdicts) == 1, "rows of two writers in one file"
+                seen |= verdicts
+        assert seen
+    finally:
+        for process in writers:
+            process.kill()
+            process.wait()
+
+
+def _write_on_full_disk(root: str, queue: Any) -> None:
+    import resource
+
+    lake = Lake(root)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+    try:
+        rows = [citation(i) | {"quoted": os.urandom(40).hex()} for i in range(5000)]
+        lake.write("citations/x", "b|0", {"citations": rows})
+        queue.put("written")
+    except OSError as error:
+        queue.put(str(error))
+
+
+def test_a_full_disk_is_a_clear_error_and_the_old_partition_stays(lake: Lake) -> None:
+    path = lake.write("citations/x", "b|0", {"citations": [citation(1)]})["citations"].path
+    before = path.read_bytes()
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    process = context.Process(target=_write_on_full_disk, args=(str(lake.root), queue))
+    process.start()
+    said = queue.get(timeout=60)
+    process.join()
+    assert "no room to write" in said and "unchanged" in said
+    assert path.read_bytes() == before
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+def test_a_folder_is_replaced_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
+    folder = tmp_path / "index"
+    with replacing_folder(folder) as temporary:
+        (temporary / "a").write_text("1")
+    with pytest.raises(RuntimeError), replacing_folder(folder) as temporary:
+        (temporary / "a").write_text("2")
+        raise RuntimeError
+    assert (folder / "a").read_text() == "1"
