@@ -8,7 +8,7 @@ belong here: triplets as a model writes them (``reasoning.triplets``), or what a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -38,11 +38,12 @@ class Constant:
 
 @dataclass(frozen=True)
 class Pattern:
-    """A triplet to satisfy; ``edge_type`` None accepts any."""
+    """A triplet to satisfy; ``edge_type`` None accepts any, ``symmetric`` an edge in either direction."""
 
     head: Variable | Constant
     edge_type: int | None
     tail: Variable | Constant
+    symmetric: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,8 +106,15 @@ def substitute(
             skipped.append((number, reason))
         else:
             used.append(number)
-    kept = [patterns[i] if use_edge_types else Pattern(patterns[i].head, None, patterns[i].tail) for i in used]
-    state = _Candidates(graph, kept, use_direction, fixed or {})
+    kept = [
+        replace(
+            patterns[i],
+            edge_type=patterns[i].edge_type if use_edge_types else None,
+            symmetric=patterns[i].symmetric or not use_direction,
+        )
+        for i in used
+    ]
+    state = _Candidates(graph, kept, fixed or {})
     if form == "printed":
         state.run_printed()
     else:
@@ -155,7 +163,7 @@ def witness_edges(
         kinds = (pattern.edge_type,) if use_edge_types and pattern.edge_type is not None else graph.edge_types
         found: set[tuple[int, int, int]] = set()
         for kind in kinds:
-            for heads, tails in [ends] if use_direction else [ends, ends[::-1]]:
+            for heads, tails in [ends, ends[::-1]] if pattern.symmetric or not use_direction else [ends]:
                 pairs = _pairs(graph, kind, heads, None, tails, None)
                 if pattern.head == pattern.tail:
                     pairs = tuple(p[pairs[0] == pairs[1]] for p in pairs)  # type: ignore[assignment]
@@ -245,10 +253,9 @@ class _Candidates:
         self,
         graph: TypedGraph,
         patterns: Sequence[Pattern],
-        use_direction: bool,
         fixed: Mapping[str, ArrayLike],
     ) -> None:
-        self.graph, self.patterns, self.use_direction = graph, patterns, use_direction
+        self.graph, self.patterns = graph, patterns
         self.contradiction = False
         self.sets: dict[Variable | Constant, IntArray | None] = {}
         for term in (term for p in patterns for term in (p.head, p.tail)):
@@ -280,7 +287,7 @@ class _Candidates:
             sides.append((self.sets[term], term.node_type if isinstance(term, Variable) else None))
         (heads, head_type), (tails, tail_type) = sides
         along = _pairs(self.graph, pattern.edge_type, heads, head_type, tails, tail_type)
-        if not self.use_direction:
+        if pattern.symmetric:
             against = _pairs(self.graph, pattern.edge_type, tails, tail_type, heads, head_type)
             along = np.concatenate([along[0], against[1]]), np.concatenate([along[1], against[0]])
         if pattern.head == pattern.tail:
@@ -323,7 +330,7 @@ class _Candidates:
 
     def _neighbours(self, nodes: IntArray, pattern: Pattern, *, outgoing: bool) -> IntArray:
         found = self.graph.rows(pattern.edge_type, outgoing=outgoing).pairs(nodes)[1]
-        if not self.use_direction:
+        if pattern.symmetric:
             found = np.concatenate([found, self.graph.rows(pattern.edge_type, outgoing=not outgoing).pairs(nodes)[1]])
         return self.graph.as_set(found)
 
