@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture(scope="session")
@@ -15,3 +22,65 @@ def dev_data() -> Path:
     if not name or not Path(name).is_dir():
         pytest.skip("EVIDENCE_DEV_DATA names no folder: the real development datasets are absent")
     return Path(name)
+
+
+@dataclass(frozen=True)
+class World:
+    """A lake, a Dagster home and the small profile, of one test's own."""
+
+    root: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            "EVIDENCE_LAKE": str(self.root / "data_lake"),
+            "DAGSTER_HOME": str(self.root / "dagster_home"),
+            "EVIDENCE_PROFILE": str(self.root / "small.yaml"),
+        }
+
+    def run(self, *command: str, timeout: float = 240) -> subprocess.CompletedProcess[str]:
+        """Run the command line in a process of its own, in this world."""
+        return subprocess.run(
+            [sys.executable, "-m", "evidence_assets.cli", *command],
+            env={**os.environ, **self.environment}, capture_output=True, text=True, timeout=timeout, check=False,
+        )  # fmt: skip
+
+    def data(self) -> dict[str, str]:
+        """Content hash of every data file: what a rerun must reproduce. History is what differs between runs."""
+        lake = self.root / "data_lake"
+        return {
+            str(path.relative_to(lake)): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in sorted(lake.rglob("*"))
+            if path.is_file() and path.relative_to(lake).parts[0] not in ("history", ".locks", "cache")
+        }
+
+
+def new_world(root: Path) -> World:
+    """An empty world below ``root``, with the repository's own Dagster settings."""
+    (root / "dagster_home").mkdir(parents=True)
+    (root / "dagster_home" / "dagster.yaml").write_bytes((REPOSITORY / "dagster.yaml").read_bytes())
+    (root / "small.yaml").write_text("extends: embedded\nname: small\nsample: small\n")
+    return World(root)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """An empty world."""
+    return new_world(tmp_path / "world")
+
+
+@pytest.fixture(scope="session")
+def made_world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """A world in which the whole graph was materialized once; tests may read it, not change it."""
+    world = new_world(tmp_path_factory.mktemp("made") / "world")
+    done = world.run("demo")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (world.root / "first_run.txt").write_text(done.stdout)
+    return world
+
+
+@pytest.fixture
+def changed_world(made_world: World, tmp_path: Path) -> World:
+    """A copy of the materialized world that a test may change."""
+    shutil.copytree(made_world.root, tmp_path / "world")
+    return World(tmp_path / "world")

@@ -1,7 +1,5 @@
 """A corpus: documents cut into chunks, embedded, indexed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import dagster as dg

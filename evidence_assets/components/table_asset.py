@@ -3,8 +3,6 @@
 A component gives the function that makes the rows; everything that Dagster wants to know about them is said here.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

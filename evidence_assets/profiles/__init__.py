@@ -83,6 +83,7 @@ class Profile(_Strict):
     chunking: Chunking
     index: IndexSettings = Field(default_factory=lambda: IndexSettings(kind="auto"))
     retrieval: Retrieval
+    sample: Literal["full", "small"] = Field("full", description="Size of the sample world; small is for quick tests.")
 
 
 def _nearest(name: str, known: list[str]) -> str:

@@ -1,15 +1,14 @@
 """Raw inputs: the sample world, rendered into the lake."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import dagster as dg
-from evidence_assets.sample.render import VERSION, render
 
+from evidence_assets import profiles
 from evidence_assets.components.table_asset import OWNER
 from evidence_assets.defs.resources import LakeResource
 from evidence_assets.lake.ids import content_id, file_id
+from evidence_assets.sample.render import VERSION, render
 
 
 @dg.asset(
@@ -22,7 +21,7 @@ from evidence_assets.lake.ids import content_id, file_id
 )
 def raw_sample(lake: LakeResource) -> dg.MaterializeResult[Any]:
     folder = lake.open().raw
-    report = render(folder)
+    report = render(folder, profiles.load().sample)
     files = [folder / name for name in report.files]
     version = content_id([(name, file_id(path)) for name, path in zip(report.files, files, strict=True)])
     return dg.MaterializeResult(

@@ -1,0 +1,78 @@
+"""The datasets by name, and the one door to their questions.
+
+A reader's module declares its datasets in ``READERS``; a new benchmark is a module and its name here. A user's own
+benchmark needs neither: see :mod:`evidence_assets.datasets.own`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+from evidence_assets.datasets import (
+    arc,
+    beir,
+    csqa,
+    headqa,
+    hotpotqa,
+    lama,
+    medmcqa,
+    medqa,
+    mintaka,
+    mirage,
+    mmlu,
+    obqa,
+    piqa,
+    pubmedqa,
+    riddlesense,
+    simplequestions,
+    stark_questions,
+    webqsp,
+)
+from evidence_assets.datasets.checks import unique_questions
+from evidence_assets.datasets.info import DatasetInfo, Reader
+from evidence_assets.datasets.records import Question
+from evidence_assets.lake.errors import BadInput
+
+READERS: dict[str, tuple[DatasetInfo, Reader]] = {
+    entry[0].name: entry
+    for module in (
+        medqa, medmcqa, mmlu, mirage, csqa, obqa, arc, riddlesense, piqa, pubmedqa, headqa, simplequestions, mintaka,
+        webqsp, stark_questions, hotpotqa, beir,
+    )
+    for entry in module.READERS
+}  # fmt: skip
+DATASETS: dict[str, DatasetInfo] = {name: info for name, (info, _) in READERS.items()} | {lama.INFO.name: lama.INFO}
+
+
+def info(name: str) -> DatasetInfo:
+    """What the dataset ``name`` declares of itself."""
+    if name not in DATASETS:
+        near = difflib.get_close_matches(name, DATASETS, n=1, cutoff=0.0)[0]
+        raise BadInput(f"there is no dataset {name!r}; did you mean {near!r}? Known are {', '.join(sorted(DATASETS))}")
+    return DATASETS[name]
+
+
+def read_questions(name: str, folder: Path, *splits: str) -> Iterator[Question]:
+    """The questions of one or more splits, in the order of their files; no id may come twice in all of them.
+
+    Parameters
+    ----------
+    name
+        Name of a dataset in :data:`DATASETS`; it becomes the questions' ``benchmark``.
+    folder
+        Where its files lie, as the authors lay them out or side by side.
+    splits
+        One or more of its splits.
+    """
+    declared = info(name)
+    if name not in READERS:
+        raise BadInput(f"{declared.title} holds no questions")
+    if not splits:
+        raise BadInput(f"name a split of {declared.title}: {', '.join(declared.splits)}", field="split")
+    for split in splits:
+        declared.find(folder, split)  # all files before the first question
+    read = READERS[name][1]
+    return unique_questions(chain.from_iterable(read(declared, folder, split) for split in splits))

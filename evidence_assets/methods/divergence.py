@@ -1,0 +1,119 @@
+"""Softmax distributions and the Jensen–Shannon divergence between them, in nats and in float64.
+
+What belongs here: the divergence alone, on rows of arrays. Transport over it lives in :mod:`.transport`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["entropy", "jensen_shannon", "jensen_shannon_matrix", "softmax"]
+
+Array = NDArray[np.float64]
+
+
+def softmax(vectors: ArrayLike, temperature: float = 1.0) -> Array:
+    r"""Turn each row into a distribution over its dimensions.
+
+    .. math:: P_l = \exp(z_l / T) / \sum_m \exp(z_m / T)
+
+    Parameters
+    ----------
+    vectors
+        One vector, or rows of vectors.
+    temperature
+        :math:`T > 0`. Published as 1; a smaller one makes the distributions peakier.
+
+    Examples
+    --------
+    >>> softmax([0.0, 0.0]).tolist()
+    [0.5, 0.5]
+    """
+    if not temperature > 0:
+        raise ValueError(f"temperature is {temperature}: give a number above 0")
+    z = np.asarray(vectors, dtype=np.float64) / temperature
+    z = z - z.max(axis=-1, keepdims=True)
+    np.exp(z, out=z)
+    result: Array = z / z.sum(axis=-1, keepdims=True)
+    return result
+
+
+def _x_log_x(p: Array) -> Array:
+    """x ln x with 0 ln 0 = 0."""
+    return np.asarray(p * np.log(np.where(p > 0, p, 1.0)))
+
+
+def entropy(distributions: ArrayLike) -> Array:
+    """Shannon entropy of each row, in nats.
+
+    Examples
+    --------
+    >>> float(entropy([1.0, 0.0]))
+    0.0
+    """
+    p = np.asarray(distributions, dtype=np.float64)
+    return np.asarray(-_x_log_x(p).sum(axis=-1)) + 0.0
+
+
+def jensen_shannon(p: ArrayLike, q: ArrayLike) -> Array:
+    r"""Jensen–Shannon divergence of two distributions, or of rows pairwise, in nats.
+
+    .. math:: \mathrm{JSD}(P, Q) = \tfrac12 \sum_l P_l \ln\frac{P_l}{M_l} + \tfrac12 \sum_l Q_l \ln\frac{Q_l}{M_l},
+              \qquad M = \tfrac12 (P + Q)
+
+    This is the definition, term by term; it is between 0 and ln 2. :func:`jensen_shannon_matrix` is the fast form.
+
+    Examples
+    --------
+    >>> round(float(jensen_shannon([1.0, 0.0], [0.0, 1.0])), 6)
+    0.693147
+    """
+    a = np.asarray(p, dtype=np.float64)
+    b = np.asarray(q, dtype=np.float64)
+    m = (a + b) / 2
+    safe = np.where(m > 0, m, 1.0)
+    ratio_a = np.where(a > 0, a / safe, 1.0)
+    ratio_b = np.where(b > 0, b / safe, 1.0)
+    total = (a * np.log(ratio_a) + b * np.log(ratio_b)).sum(axis=-1) / 2
+    return np.asarray(np.clip(total, 0.0, np.log(2.0)))
+
+
+def jensen_shannon_matrix(p: ArrayLike, q: ArrayLike, block_elements: int = 1 << 18) -> Array:
+    r"""Divergence of every row of ``p`` (n × d) from every row of ``q`` (m × d), as an n × m matrix.
+
+    Uses the entropy form, which needs one logarithm a cell and dimension instead of four and agrees with the
+    definition to about 1e-15:
+
+    .. math:: \mathrm{JSD}(P, Q) = H(M) - \tfrac12 \bigl(H(P) + H(Q)\bigr)
+
+    ``block_elements`` bounds the scratch memory, which is allocated once and stays in the processor's cache.
+
+    Examples
+    --------
+    >>> jensen_shannon_matrix([[1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]).round(6).tolist()
+    [[0.0, 0.693147]]
+    """
+    a = np.ascontiguousarray(p, dtype=np.float64)
+    b = np.ascontiguousarray(q, dtype=np.float64)
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1]:
+        raise ValueError(f"two matrices of equal width are needed, not shapes {a.shape} and {b.shape}")
+    n, m, d = len(a), len(b), a.shape[1]
+    result = np.empty((n, m))
+    rows = max(1, min(m, block_elements // max(d, 1)))
+    mixture, logarithm = np.empty((rows, d)), np.empty((rows, d))
+    half_entropies = 0.5 * (entropy(a)[:, None] + entropy(b)[None, :])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for low in range(0, m, rows):
+            part = b[low : low + rows]
+            mix, log = mixture[: len(part)], logarithm[: len(part)]
+            for i in range(n):
+                np.add(part, a[i], out=mix)
+                mix *= 0.5
+                # The smallest normal double stands in for 0: its x ln x is under 1e-305, and log stays finite.
+                np.maximum(mix, np.finfo(np.float64).tiny, out=mix)
+                np.log(mix, out=log)
+                result[i, low : low + rows] = -np.einsum("ld,ld->l", mix, log)
+    result -= half_entropies
+    np.clip(result, 0.0, np.log(2.0), out=result)
+    return result

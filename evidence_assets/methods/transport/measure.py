@@ -1,0 +1,78 @@
+"""A text as a measure: one point and one mass per token. Checks of input live here and nowhere else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["TokenMeasure", "check_numbers", "normalised"]
+
+Array = NDArray[np.float64]
+
+
+def check_numbers(values: NDArray[Any], what: str, non_negative: bool = False) -> None:
+    """Raise a ValueError that names the first position that is not finite (or is negative where that is barred)."""
+    wrong = ~np.isfinite(values)
+    if non_negative:
+        wrong |= values < 0
+    if wrong.any():
+        position = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), values.shape))
+        value = values[position]
+        rule = "finite and not negative" if non_negative else "finite"
+        place = ", ".join(map(str, position))
+        raise ValueError(f"{what}[{place}] is {value}: every number must be {rule}")
+
+
+def normalised(weights: ArrayLike) -> Array:
+    """Masses that sum to 1; weights that are all zero fall back to uniform."""
+    w = np.asarray(weights, dtype=np.float64)
+    top = w.max()
+    if top <= 0:
+        return np.full(len(w), 1.0 / len(w))
+    w = w / top  # first, so that sums of huge or tiny weights neither overflow nor vanish
+    return np.asarray(w / w.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class TokenMeasure:
+    """Token distributions or vectors and their masses.
+
+    Parameters
+    ----------
+    points
+        n × d, n ≥ 1. For the cost ``jsd`` each row is a distribution: not negative, and divided by its sum when it
+        is compared.
+    weights
+        n numbers, not negative; only their proportions count. All zero means uniform.
+
+    Examples
+    --------
+    >>> TokenMeasure([[1.0, 0.0], [0.5, 0.5]], [0.0, 0.0]).masses.tolist()
+    [0.5, 0.5]
+    """
+
+    points: Array
+    weights: Array
+
+    def __init__(self, points: ArrayLike, weights: ArrayLike) -> None:
+        p = np.asarray(points, dtype=np.float64)
+        w = np.asarray(weights, dtype=np.float64)
+        if p.ndim != 2 or 0 in p.shape:
+            raise ValueError(f"points have shape {p.shape}: give at least one token as a row of at least one number")
+        if w.shape != (len(p),):
+            raise ValueError(f"weights have shape {w.shape}: give one number for each of the {len(p)} tokens")
+        check_numbers(p, "points")
+        check_numbers(w, "weights", non_negative=True)
+        object.__setattr__(self, "points", p)
+        object.__setattr__(self, "weights", w)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    @property
+    def masses(self) -> Array:
+        """The weights, normalised to 1."""
+        return normalised(self.weights)

@@ -1,0 +1,113 @@
+"""What a profile needs of this machine, and whether it is there."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from evidence_assets.models.weights import minilm_folder
+from evidence_assets.profiles import Profile
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked at: ``fine`` is None where it is neither needed nor harmful."""
+
+    what: str
+    found: str
+    fine: bool | None = True
+    remedy: str = ""
+
+
+def _package(name: str, needed: bool, remedy: str = "") -> Finding:
+    try:
+        return Finding(name, version(name))
+    except PackageNotFoundError:
+        return Finding(name, "not installed", False if needed else None, remedy or f"pip install {name}")
+
+
+def _device() -> Finding:
+    import torch
+
+    if torch.cuda.is_available():
+        return Finding("device", f"{torch.cuda.device_count()} × {torch.cuda.get_device_name(0)}")
+    return Finding("device", f"CPU, {os.cpu_count()} cores", None, "CUDA is used when torch sees a GPU")
+
+
+def _weights(what: str, name: str) -> Finding:
+    from evidence_assets.lake.errors import ModelUnavailable
+
+    if name == "embedded-minilm":
+        try:
+            minilm_folder()
+        except ModelUnavailable as error:
+            return Finding(what, name, False, str(error))
+        return Finding(what, f"{name}, checksum right")
+    if name == "maxsim":
+        return Finding(what, "late interaction over the token encoder")
+    if Path(name).is_dir():
+        return Finding(what, f"folder {name}")
+    cached = _in_hub_cache(name)
+    return Finding(
+        what, f"{name}, {'in the local cache' if cached else 'not in the local cache'}", cached,
+        "" if cached else f"download it once on a machine with a network: hf download {name}",
+    )  # fmt: skip
+
+
+def _in_hub_cache(name: str) -> bool:
+    from huggingface_hub import try_to_load_from_cache
+
+    return isinstance(try_to_load_from_cache(name, "config.json"), str)
+
+
+def _server(profile: Profile) -> Finding:
+    import httpx
+
+    url = profile.generator.base_url.rstrip("/") + "/models"
+    try:
+        reply = httpx.get(url, timeout=3)
+        reply.raise_for_status()
+        served = [str(model["id"]) for model in reply.json()["data"]]
+    except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
+        return Finding(
+            "language model server", f"{url}: {type(error).__name__}", False,
+            f"start one, such as: vllm serve {profile.generator.name} --host 127.0.0.1",
+        )  # fmt: skip
+    if profile.generator.name not in served:
+        return Finding(
+            "language model server", f"{url} serves {', '.join(served)}", False,
+            f"serve {profile.generator.name}, or name one of these in the profile",
+        )  # fmt: skip
+    return Finding("language model server", f"{url} serves {profile.generator.name}")
+
+
+def diagnose(profile: Profile) -> list[Finding]:
+    """Everything that ``profile`` needs, with what to do about what is missing."""
+    faiss_gpu = bool(getattr(importlib.import_module("faiss"), "get_num_gpus", lambda: 0)())
+    findings = [
+        Finding("profile", f"{profile.name}: {profile.description}", None),
+        *(_package(name, True) for name in ("dagster", "duckdb", "polars", "pyarrow", "torch", "POT", "transformers")),
+        Finding("faiss", "on GPU" if faiss_gpu else "on CPU", None, "" if faiss_gpu else "README: faiss on a GPU"),
+        _device(),
+        _weights("encoder", profile.encoder.name),
+        _weights("token encoder", profile.token_encoder.name),
+        _weights("reranker", profile.reranker.name),
+    ]
+    generator = profile.generator
+    if generator.backend == "extractive":
+        findings.append(Finding("reasoner", "extractive: no language model needed"))
+    elif generator.backend == "openai":
+        findings.append(_server(profile))
+    elif generator.backend == "vllm":
+        findings.append(_package("vllm", True, "pip install 'evidence-assets[gpu]'"))
+    elif generator.backend == "transformers":
+        findings.append(_weights("language model", generator.name))
+        if generator.four_bit:
+            findings.append(_package("bitsandbytes", True, "pip install 'evidence-assets[gpu]'"))
+    else:
+        there = Path(generator.folder).is_dir()
+        findings.append(Finding("recorded answers", generator.folder or "no folder named", there, "name a folder"))
+    return findings

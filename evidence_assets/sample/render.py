@@ -1,0 +1,195 @@
+"""Write the raw inputs of the embedded default into a folder: articles, seeds, graphs, tables, benchmarks, a knowledge base.
+
+``python -m evidence_assets.sample.render FOLDER [--size small]`` does it from the command line. The same package always
+writes the same bytes. `README.md` beside this file describes every format.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from evidence_assets.sample import skb
+from evidence_assets.sample.articles import sentences_of, write_articles
+from evidence_assets.sample.chains import KnownFacts, Triple
+from evidence_assets.sample.facts import Fact, World, load_world, order_key
+from evidence_assets.sample.questions import (
+    Question,
+    QuestionMaker,
+    finish,
+    make_graph,
+    make_kgqa,
+    make_mcqa,
+    path_evidence,
+)
+from evidence_assets.sample.table_questions import make_claims, make_table_questions
+from evidence_assets.sample.tables import load_tables
+
+Size = Literal["full", "small"]
+SEED_PAIRS = 5
+
+COUNTS: dict[str, dict[str, dict[str, int]]] = {
+    "full": {
+        "mcqa": {"chained": 80, "one_hop": 62, "negated": 28, "two_right": 14, "unanswerable": 16},
+        "graph": {"three_hop": 20, "two_hop": 30, "one_hop": 15, "negated": 14, "negated_two_hop": 7, "two_right": 7,
+                  "unanswerable": 7},
+        "kgqa": {"two_hop": 24, "one_hop": 30, "unanswerable": 6},
+        "other": {"claims": 100, "tables": 100, "skb": 60, "nodes": 300},
+    },
+    "small": {
+        "mcqa": {"chained": 3, "one_hop": 3, "negated": 1, "two_right": 1, "unanswerable": 1},
+        "graph": {"three_hop": 0, "two_hop": 2, "one_hop": 2, "negated": 1, "negated_two_hop": 0, "two_right": 1,
+                  "unanswerable": 1},
+        "kgqa": {"two_hop": 2, "one_hop": 3, "unanswerable": 1},
+        "other": {"claims": 10, "tables": 6, "skb": 5, "nodes": 120},
+    },
+}  # fmt: skip
+SMALL_CORES = ("tuberculosis", "gout", "epilepsy", "peptic ulcer", "bat", "camel", "hot")
+"""The small world holds the facts near these names."""
+
+
+@dataclass
+class RenderReport:
+    """What was written: the number of rows by file, and the held-out facts."""
+
+    folder: Path
+    size: str
+    rows: dict[str, int] = field(default_factory=dict)
+    held_out: list[Triple] = field(default_factory=list)
+
+
+def render(folder: Path, size: Size = "full") -> RenderReport:
+    """Write the sample world into the folder; files of an earlier rendering are replaced.
+
+    Parameters
+    ----------
+    folder
+        created where it does not exist
+    size
+        ``full``, or ``small``: about two dozen articles and a handful of questions, for tests
+    """
+    world = load_world() if size == "full" else _small_world(load_world())
+    counts, report = COUNTS[size], RenderReport(folder, size)
+    told = [fact for fact in world.facts if fact.told]
+    graph = [fact for fact in world.facts if fact.in_graph]
+    hidden = [fact for fact in world.facts if fact.held_out]
+    report.held_out = sorted(fact.triple for fact in hidden)
+
+    mcqa = QuestionMaker(KnownFacts(world, told), KnownFacts(world, hidden), lambda path: list(path), "sample_mcqa")
+    make_mcqa(mcqa, counts["mcqa"])
+    articles = write_articles(world, told, mcqa.near_misses)
+    stated = sentences_of(articles)
+    for question in mcqa.questions:
+        # until here the evidence names the facts; now it names the sentences that state them
+        triples = dict.fromkeys(tuple(triple) for triple in question["gold_evidence"])
+        question["gold_evidence"] = [row for triple in triples for row in stated[triple]]
+    _jsonl(report, "corpus/sample/articles.jsonl", [_article_row(a.doc_id, a.title, a.text) for a in articles])
+    _seeds(report, world)
+    for name in ("biomedical", "commonsense"):
+        _lines(report, f"graphs/{name}.tsv", ["\t".join(f.triple) for f in sorted(graph) if f.collection == name])
+    _lines(report, "held_out.tsv", ["\t".join(triple) for triple in report.held_out])
+
+    tables = load_tables() if size == "full" else [t for t in load_tables() if t.table_id == "planets"]
+    _jsonl(report, "tables/tables.jsonl", [_table_row(table) for table in tables])
+
+    on_graph = {"known": KnownFacts(world, graph), "hidden": KnownFacts(world, hidden), "evidence": path_evidence}
+    graph_maker = QuestionMaker(**on_graph, benchmark="sample_graph")
+    make_graph(graph_maker, counts["graph"])
+    kgqa = QuestionMaker(**on_graph, benchmark="sample_kgqa")
+    make_kgqa(kgqa, counts["kgqa"])
+    # conjunctive questions need a dense net: the small knowledge base is drawn from the whole world
+    base = skb.build(load_world(), counts["other"]["nodes"])
+    _jsonl(report, "skb/sample/nodes.jsonl", base.nodes)
+    _lines(report, "skb/sample/edges.tsv", ["\t".join(edge) for edge in sorted(base.edges)])
+
+    benchmarks: dict[str, list[Question]] = {
+        "sample_mcqa": finish(mcqa.questions),
+        "sample_claims": make_claims(tables, counts["other"]["claims"]),
+        "sample_tables": make_table_questions(tables, counts["other"]["tables"]),
+        "sample_graph": finish(graph_maker.questions),
+        "sample_kgqa": finish(kgqa.questions),
+        "sample_skb": skb.make_questions(load_world(), base, counts["other"]["skb"]),
+    }
+    for name, questions in benchmarks.items():
+        _jsonl(report, f"benchmarks/{name}.jsonl", questions)
+    return report
+
+
+def _small_world(world: World) -> World:
+    """Keep the facts about a few names and about what is next to them, so far as they hang together."""
+    near = set(SMALL_CORES)
+    ring = [fact for fact in world.facts if near & {fact.head, fact.tail}]
+    near |= {name for fact in ring for name in (fact.head, fact.tail)}
+    kept = [fact for fact in world.facts if fact.head in near]
+    return World(kept, world.relations, world.aliases, world.lexicon, world.doubtful)
+
+
+def _seeds(report: RenderReport, world: World) -> None:
+    """Write one seed file for each prompted relation that has more facts than seed pairs."""
+    for relation in world.prompted():
+        facts = [fact for fact in world.by_relation[relation] if not fact.held_out]
+        if len(facts) <= SEED_PAIRS:
+            continue
+        entry = world.relations[relation]
+        seeds: list[Fact] = []
+        for fact in sorted(facts, key=lambda fact: order_key("seed", *fact.triple)):
+            # five pairs that share no name say more about a relation than five about one thing
+            if len(seeds) < SEED_PAIRS and not {fact.head, fact.tail} & {n for s in seeds for n in (s.head, s.tail)}:
+                seeds.append(fact)
+        content: dict[str, Any] = {
+            "id": relation,
+            "collection": entry["collection"],
+            "prompt": entry["prompt"],
+            "pairs": [[fact.head, fact.tail] for fact in seeds],
+            "template": entry["template"],
+        }
+        content |= {key: entry[key] for key in ("symmetric", "functional", "inverse") if key in entry}
+        path = _path(report, f"seeds/{relation}.yaml")
+        path.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")
+        report.rows[f"seeds/{relation}.yaml"] = len(seeds)
+
+
+def _article_row(doc_id: str, title: str, text: str) -> dict[str, str]:
+    return {"doc_id": doc_id, "title": title, "text": text}
+
+
+def _table_row(table: Any) -> dict[str, Any]:
+    rows = [list(row) for row in table.rows]
+    return {"table_id": table.table_id, "caption": table.caption, "header": list(table.header), "rows": rows}
+
+
+def _path(report: RenderReport, name: str) -> Path:
+    path = report.folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _lines(report: RenderReport, name: str, lines: Iterable[str]) -> None:
+    lines = list(lines)
+    _path(report, name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    report.rows[name] = len(lines)
+
+
+def _jsonl(report: RenderReport, name: str, rows: Iterable[dict[str, Any]]) -> None:
+    _lines(report, name, (json.dumps(row, ensure_ascii=False) for row in rows))
+
+
+def main() -> None:
+    """Render from the command line."""
+    parser = argparse.ArgumentParser(description="Write the sample world into a folder.")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--size", choices=("full", "small"), default="full")
+    arguments = parser.parse_args()
+    report = render(arguments.folder, arguments.size)
+    for name, rows in report.rows.items():
+        print(f"{rows:6d}  {name}")
+
+
+if __name__ == "__main__":
+    main()

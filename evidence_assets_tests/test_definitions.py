@@ -1,0 +1,104 @@
+"""What Dagster loads: a snapshot of every asset's specification, and rules that all of them keep."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from evidence_assets.definitions import defs
+from evidence_assets.lake.schemas import TABLES
+
+SNAPSHOT = Path(__file__).parent / "asset_specs.json"
+
+
+@pytest.fixture(scope="module")
+def loaded() -> dg.Definitions:
+    return defs()
+
+
+def specs(loaded: dg.Definitions) -> dict[str, object]:
+    """What a user sees of each asset, as plain data."""
+    graph = loaded.resolve_asset_graph()
+    found: dict[str, object] = {}
+    for spec in sorted(loaded.resolve_all_asset_specs(), key=lambda s: s.key.to_user_string()):
+        node = graph.get(spec.key)
+        found[spec.key.to_user_string()] = {
+            "group": spec.group_name,
+            "kinds": sorted(spec.kinds),
+            "owners": list(spec.owners),
+            "code_version": spec.code_version,
+            "table": spec.metadata.get("table"),
+            "partitions": sorted(getattr(node.partitions_def, "partition_dimension_names", None) or [])
+            if isinstance(node.partitions_def, dg.MultiPartitionsDefinition)
+            else type(node.partitions_def).__name__,
+            "deps": sorted(dep.asset_key.to_user_string() for dep in spec.deps),
+            "checks": sorted(key.name for key in graph.asset_check_keys if key.asset_key == spec.key),
+        }
+    return found
+
+
+def test_the_specifications_are_those_of_the_snapshot(loaded: dg.Definitions) -> None:
+    """After a deliberate change: UPDATE_SNAPSHOT=1 pytest evidence_assets_tests/test_definitions.py, then look at it."""
+    found = json.loads(json.dumps(specs(loaded)))
+    if os.environ.get("UPDATE_SNAPSHOT"):
+        SNAPSHOT.write_text(json.dumps(found, indent=1) + "\n")
+    assert found == json.loads(SNAPSHOT.read_text())
+
+
+def test_every_asset_says_what_it_is(loaded: dg.Definitions) -> None:
+    for spec in loaded.resolve_all_asset_specs():
+        name = spec.key.to_user_string()
+        assert spec.description and spec.description.endswith("."), name
+        assert spec.owners and spec.group_name and spec.kinds and spec.code_version, name
+        if spec.metadata.get("table"):
+            table = TABLES[spec.metadata["table"]]
+            assert [c.name for c in spec.metadata["dagster/column_schema"].columns] == list(table.names), name
+
+
+def test_every_table_asset_has_its_blocking_check(loaded: dg.Definitions) -> None:
+    checks = {key.asset_key for key in loaded.resolve_asset_graph().asset_check_keys if key.name == "sound"}
+    with_table = {s.key for s in loaded.resolve_all_asset_specs() if s.metadata.get("table")}
+    assert with_table == checks
+
+
+@pytest.mark.parametrize("profile", ["embedded", "paper"])
+def test_no_edge_fans_in_more_than_64_partitions(profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from evidence_assets import profiles
+    from evidence_assets.components import benchmark, partitions
+
+    monkeypatch.setenv("EVIDENCE_PROFILE", profile)
+    caches = (
+        profiles._load,
+        benchmark.benchmarks,
+        partitions.benchmark_partitions,
+        partitions.question_partitions,
+        partitions.corpus_partitions,
+    )
+    for cache in caches:
+        cache.cache_clear()
+    instance = dg.DagsterInstance.ephemeral()
+    try:
+        graph = defs().resolve_asset_graph()
+        for key in graph.materializable_asset_keys:
+            node = graph.get(key)
+            for parent in node.parent_keys:
+                upstream = graph.get(parent).partitions_def
+                if upstream is None:
+                    continue
+                mapping = graph.get_partition_mapping(key, parent)
+                subset = None
+                if node.partitions_def is not None:
+                    first = node.partitions_def.get_first_partition_key()
+                    subset = node.partitions_def.subset_with_partition_keys([first])
+                result = mapping.get_upstream_mapped_partitions_result_for_partitions(
+                    subset, node.partitions_def, upstream, dynamic_partitions_store=instance
+                )
+                assert len(result.partitions_subset) <= 64, (key, parent)
+    finally:
+        monkeypatch.undo()
+        for cache in caches:
+            cache.cache_clear()

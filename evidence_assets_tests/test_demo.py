@@ -1,0 +1,131 @@
+"""The whole graph: made once, made again, killed in the middle, traced and asked about."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from evidence_assets.lake import connect
+from evidence_assets.lake.lineage import dangling
+from evidence_assets.lake.store import Lake
+from evidence_assets_tests.conftest import World, new_world
+
+
+def test_the_demo_shows_scores_and_answers_with_their_evidence(made_world: World) -> None:
+    said = (made_world.root / "first_run.txt").read_text()
+    assert "Scoreboard" in said
+    assert "verified evidence" in said
+    assert "make ui" in said
+
+
+def test_a_second_run_takes_over_what_is_unchanged_and_changes_no_byte(changed_world: World) -> None:
+    before = changed_world.data()
+    again = changed_world.run("demo")
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert changed_world.data() == before
+    reused, _computed = (
+        int(n.replace(",", "")) for n in re.findall(r"rows reused ([\d,]+), computed ([\d,]+)", again.stdout)[0]
+    )
+    with connect(changed_world.root / "data_lake") as connection:
+        dear = sum(
+            connection.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0]
+            for table in ("chunk_embeddings", "evidence", "chains", "predictions")
+        )
+    assert reused >= dear
+
+
+@pytest.mark.slow
+def test_kill_nine_in_the_middle_then_a_rerun_gives_the_bytes_of_an_undisturbed_run(
+    made_world: World, tmp_path: Path
+) -> None:
+    world = new_world(tmp_path / "killed")
+    moments = random.Random(1)
+    for progress in (3, moments.randrange(8, 20)):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "evidence_assets.cli", "demo"],
+            env={**os.environ, **world.environment}, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert process.stdout is not None
+        for line in process.stdout:
+            if re.match(rf"\s*{progress}/", line):
+                break
+        time.sleep(moments.uniform(0, 0.3))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    done = world.run("demo")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert world.data() == made_world.data()
+
+
+def test_every_row_of_lineage_leads_somewhere(made_world: World) -> None:
+    lake = Lake(made_world.root / "data_lake")
+    files = lake.files("lineage_edges")
+    assert files
+    with connect(lake.root) as connection:
+        for path in files:
+            assert dangling(connection, path) == [], path
+
+
+def test_a_prediction_leads_to_its_sources_and_a_source_to_its_predictions(made_world: World) -> None:
+    with connect(made_world.root / "data_lake") as connection:
+        prediction, chunk = connection.execute(
+            """
+            SELECT c.question_id, e.source_id FROM citations ci JOIN chains c USING (chain_id)
+            JOIN evidence e USING (evidence_id) WHERE e.kind = 'chunk' AND ci.verdict = 'verified' ORDER BY ALL LIMIT 1
+            """
+        ).fetchall()[0]
+        prediction_id = connection.execute(
+            "SELECT prediction_id FROM predictions WHERE question_id = ? ORDER BY 1", [prediction]
+        ).fetchall()[0][0]
+    up = json.loads(made_world.run("trace", prediction_id, "--json").stdout)
+    down = made_world.run("impact", chunk, "--json").stdout
+    kinds = set(re.findall(r'"kind": "(\w+)"', json.dumps(up)))
+    assert {"prediction", "chain", "evidence", "question"} <= kinds
+    assert prediction_id in down
+
+
+def test_questions_in_all_output_formats(made_world: World) -> None:
+    sql = "SELECT benchmark, count(*) AS n FROM questions GROUP BY 1 ORDER BY 1"
+    as_json = json.loads(made_world.run("query", sql, "--format", "json").stdout)
+    as_csv = made_world.run("query", sql, "--format", "csv").stdout.splitlines()
+    assert as_csv[0] == "benchmark,n"
+    assert [f"{row['benchmark']},{row['n']}" for row in as_json] == as_csv[1:]
+    wrong = made_world.run("query", "SELECT nonsense")
+    assert wrong.returncode == 1
+    assert wrong.stderr.startswith("evidence: ") and "Traceback" not in wrong.stderr
+
+
+def test_the_doctor_finds_the_embedded_profile_healthy_and_says_what_the_paper_one_lacks(world: World) -> None:
+    fine = world.run("doctor")
+    assert fine.returncode == 0, fine.stdout
+    lacking = world.run("doctor", "--profile", "paper")
+    assert lacking.returncode == 1
+    assert "vllm serve" in lacking.stdout
+
+
+def test_a_query_loads_neither_dagster_nor_torch(made_world: World) -> None:
+    code = (
+        "import sys; from typer.testing import CliRunner; from evidence_assets.cli import app;"
+        "r = CliRunner().invoke(app, ['query', 'SELECT 1']); assert r.exit_code == 0, r.output;"
+        "assert not {'dagster', 'torch', 'transformers', 'sentence_transformers'} & set(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, **made_world.environment}, check=False)
+    assert done.returncode == 0
+
+
+def test_gc_finds_what_no_asset_makes(changed_world: World) -> None:
+    lake = Lake(changed_world.root / "data_lake")
+    assert "nothing to delete" in changed_world.run("gc").stdout
+    lake.write("evidence/mcqa/forgotten", "b|0", {"evidence": [], "lineage_edges": []})
+    assert "asset=evidence.mcqa.forgotten" in changed_world.run("gc").stdout
+    assert "deleted" in changed_world.run("gc", "--yes").stdout
+    assert "nothing to delete" in changed_world.run("gc").stdout
