@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evidence_assets.datasets.reading import Row, headed_rows
+from evidence_assets.datasets.reading import Row, delimited
 from evidence_assets.datasets.reading_json import jsonl
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
@@ -24,6 +24,7 @@ from evidence_assets.methods.graph import Graph
 from evidence_assets.methods.typed_graph import TypedGraph
 
 NODE_FIELDS = ("node_id", "type", "name", "aliases", "document")
+EDGE_FIELDS = ("head_id", "type", "tail_id")
 IntArray = NDArray[np.integer[Any]]
 
 
@@ -98,7 +99,7 @@ def read_knowledge_base(folder: Path, answer_types: frozenset[str] = frozenset()
     """Read ``nodes.jsonl`` and ``edges.tsv``.
 
     A node is ``{"node_id": …, "type": …, "name": …, "aliases": […], "document": …}``, the last two optional.
-    ``edges.tsv`` has the columns head_id, type, tail_id, named in its first row. Equal edges count once.
+    ``edges.tsv`` has the columns head_id, type, tail_id; its first row may name them. Equal edges count once.
     """
     positions: dict[str, int] = {}
     names: list[str] = []
@@ -124,7 +125,10 @@ def read_knowledge_base(folder: Path, answer_types: frozenset[str] = frozenset()
             f"no node has the answer type {unknown[0]!r}; the types are {', '.join(node_type.of)}", file=nodes_file
         )
     ends = array("i")
-    for row in headed_rows(edges_file, ("head_id", "type", "tail_id"), "\t", quoted=False):
+    for line, cells in delimited(edges_file, columns=len(EDGE_FIELDS)):
+        if line == 1 and tuple(cells) == EDGE_FIELDS:
+            continue
+        row = Row(dict(zip(EDGE_FIELDS, cells, strict=True)), edges_file, line)
         ends.extend((_known(row, "head_id", positions), edge_type(row.text("type")), _known(row, "tail_id", positions)))
     heads, types, tails = np.unique(np.array(ends, dtype=np.int64).reshape(-1, 3), axis=0).T
     return KnowledgeBase(

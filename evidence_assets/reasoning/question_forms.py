@@ -9,12 +9,15 @@ is not passed off as one.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
+from typing import Any
 
 from evidence_assets.lake.errors import UnusableReply
+from evidence_assets.lake.ids import content_id
+from evidence_assets.reasoning.tasks import Failure
 from evidence_assets.reasoning.triplets import ANY_TYPE, Term, Triplet, TripletQuery
 
 VERSION = "1"
@@ -40,6 +43,27 @@ class Form:
         before, _, after = self.phrase.rstrip(" .?!").partition("{}")
         match = re.fullmatch(re.escape(before) + r"(\S.*)" + re.escape(after), text, flags=re.IGNORECASE)
         return match.group(1).strip() if match else None
+
+
+def forms_of(lexicon: Mapping[str, Mapping[str, Any]]) -> list[Form]:
+    """Forms of a lexicon of relations.
+
+    ``desc_head`` and ``ask_head`` name a relation's head by its tail, which stands at ``{t}`` or ``{at}`` (with its
+    article); ``desc_tail`` and ``ask_tail`` the other way round, with ``{h}`` or ``{ah}``. The ``ask_`` entries are
+    lists of whole questions. Agreement marks such as ``{is}`` are read as the singular.
+    """
+    agreement = {"{is}": "is", "{has}": "has", "{do}": "does", "{go}": "goes", "{s}": "s"}
+    forms = []
+    for edge_type, entry in lexicon.items():
+        for asked, slots in (("head", ("{at}", "{t}")), ("tail", ("{ah}", "{h}"))):
+            for phrase in [entry.get(f"desc_{asked}", ""), *entry.get(f"ask_{asked}", ())]:
+                for mark, text in agreement.items():
+                    phrase = phrase.replace(mark, text)
+                for slot in slots:
+                    phrase = phrase.replace(slot, "{}")
+                if phrase.count("{}") == 1:
+                    forms.append(Form(phrase, edge_type, asked))
+    return forms
 
 
 @dataclass(frozen=True)
@@ -69,6 +93,9 @@ class FormParser:
         # The longest phrase is the most particular one.
         self._forms = sorted(forms, key=lambda form: (-len(form.phrase), form.phrase, form.edge_type, form.asked))
         self._node_types = {name.casefold(): name for name in node_types}
+        self.version = content_id(
+            "question_forms", VERSION, [(f.phrase, f.edge_type, f.asked) for f in self._forms], sorted(node_types)
+        )
 
     def parse(self, question: str) -> TripletQuery:
         """The triplets of a question; :class:`UnusableReply` where no form fits."""
@@ -90,6 +117,16 @@ class FormParser:
         names = (f"?x{number}" for number in count(1))
         triplets = [triplet for reading in readings for triplet in _triplets(reading, target, names)]
         return TripletQuery(tuple(dict.fromkeys(triplets)), target)
+
+    def read(self, questions: Sequence[str]) -> list[TripletQuery | Failure]:
+        """One query or failure a question."""
+        found: list[TripletQuery | Failure] = []
+        for question in questions:
+            try:
+                found.append(self.parse(question))
+            except UnusableReply as error:
+                found.append(Failure(str(error)))
+        return found
 
     def _described(self, text: str) -> _Reading | None:
         best: _Reading | None = None

@@ -11,10 +11,12 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from evidence_assets.lake.errors import UnusableReply
-from evidence_assets.models.protocols import Request
+from evidence_assets.lake.ids import content_id
+from evidence_assets.models.protocols import Generator, Request
+from evidence_assets.reasoning.tasks import Failure
 
 VERSION = "1"
 MAX_TRIPLETS = 20
@@ -217,3 +219,47 @@ def _known(name: object, allowed: Sequence[str], what: str) -> str:
     near = difflib.get_close_matches(str(name), allowed, n=1, cutoff=0.4)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise UnusableReply(f"{name!r} is no {what} of the knowledge base{hint}")
+
+
+class TripletReader(Protocol):
+    """Turns questions into triplets, one result a question, in order."""
+
+    @property
+    def version(self) -> str: ...
+    def read(self, questions: Sequence[str]) -> list[TripletQuery | Failure]: ...
+
+
+class PromptedTriplets:
+    """Triplets by a generator, with one repair attempt for each unusable reply."""
+
+    def __init__(self, generator: Generator, schema: Schema) -> None:
+        if not schema.node_types or not schema.edge_types:
+            raise ValueError("the knowledge base has no node types or no edge types: there is nothing to ask in")
+        self._generator, self._schema = generator, schema
+        self.version = content_id(
+            "prompted_triplets", VERSION, generator.model_id, generator.revision, generator.parameters,
+            schema.node_types, schema.edge_types, schema.patterns,
+        )  # fmt: skip
+
+    def read(self, questions: Sequence[str]) -> list[TripletQuery | Failure]:
+        """One query or failure a question."""
+        if not questions:
+            return []
+        replies = self._generator.generate([triplet_request(q, self._schema) for q in questions])
+        found = [self._parsed(reply.text) for reply in replies]
+        places = [place for place, query in enumerate(found) if isinstance(query, Failure)]
+        if places:
+            requests = [
+                repair_request(questions[p], self._schema, replies[p].text, query.reason)
+                for p in places
+                if isinstance(query := found[p], Failure)
+            ]
+            for place, reply in zip(places, self._generator.generate(requests), strict=True):
+                found[place] = self._parsed(reply.text)
+        return found
+
+    def _parsed(self, reply: str) -> TripletQuery | Failure:
+        try:
+            return parse_triplets(reply, self._schema)
+        except UnusableReply as error:
+            return Failure(f"no usable triplets: {error}")

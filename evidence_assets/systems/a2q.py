@@ -73,7 +73,7 @@ class A2Q:
     Parameters
     ----------
     facts, node_vectors
-        The graph, and one vector a node in the encoder's space.
+        The graph, and one vector of unit length a node in the encoder's space.
     linker
         Over the names of the same nodes.
     reranker
@@ -129,11 +129,9 @@ class A2Q:
 
     def _starts(self, phrase: _Phrase, vector: Vectors) -> list[int]:
         count = self._settings.starts_per_phrase
-        if not phrase.nodes:
-            return [int(n) for n in graph_expansion.nearest_nodes(vector[None, :], self._nodes, count)[0][0]]
-        nodes = np.array(phrase.nodes)
-        best = graph_expansion.nearest_nodes(vector[None, :], self._nodes[nodes], count)[0][0]
-        return [int(n) for n in nodes[best]]
+        nodes = np.array(phrase.nodes or range(len(self._nodes)), dtype=np.int64)
+        table = self._nodes[nodes] if phrase.nodes else self._nodes
+        return [int(n) for n in nodes[graph_expansion.nearest_nodes(vector, table, count)]]
 
     def _neighbourhoods(self, phrases: Sequence[_Phrase], vectors: Mapping[str, Vectors]) -> list[Neighbourhood]:
         settings = self._settings
@@ -192,9 +190,7 @@ class A2Q:
             for edge, stage in stages.items()
         }
 
-    def _kept(
-        self, nodes: IntArray, weights: NDArray[np.float64], around: Sequence[Neighbourhood]
-    ) -> IntArray:
+    def _kept(self, nodes: IntArray, weights: NDArray[np.float64], around: Sequence[Neighbourhood]) -> IntArray:
         """The most attended nodes, and those that the phrases themselves name."""
         starts = np.array([n.nodes[0] for n in around], dtype=np.int64)
         return np.union1d(graph_expansion.top_nodes(nodes, weights, self._settings.kept_nodes), starts)

@@ -57,9 +57,9 @@ def test_content_hash_follows_content(tmp_path: Path) -> None:
         ([{**NODES[0], "aliases": [3]}], EDGES, r"nodes.jsonl:1: aliases\[0\]: 3 is not a text"),
         (["{"], EDGES, "nodes.jsonl:1"),
         (NODES, "head_id\ttype\ttail_id\nd1\ttreats\tnowhere\n", "edges.tsv:2: tail_id: 'nowhere' is no node"),
-        (NODES, "head_id\ttail_id\nd1\td2\n", "edges.tsv:1"),
+        (NODES, "head_id\ttail_id\nd1\td2\n", "edges.tsv:1: 2 fields, expected 3"),
+        (NODES, "head\ttype\ttail\n", "edges.tsv:1: head_id: 'head' is no node"),
         (NODES, "head_id\ttype\ttail_id\nd1\ttreats\n", "edges.tsv:2"),
-        (NODES, "", "edges.tsv"),
     ],
 )
 def test_faults_are_named_by_file_line_and_field(
@@ -70,7 +70,8 @@ def test_faults_are_named_by_file_line_and_field(
 
 
 def test_a_base_without_edges_is_one(tmp_path: Path) -> None:
-    base = read_knowledge_base(written(tmp_path, edges="head_id\ttype\ttail_id\n"))
+    assert len(read_knowledge_base(written(tmp_path, edges="d1\ttreats\t7\n")).heads) == 1, "a header is optional"
+    base = read_knowledge_base(written(tmp_path, edges=""))
     assert (len(base), len(base.heads), base.relations_of(0)) == (3, 0, [])
 
 

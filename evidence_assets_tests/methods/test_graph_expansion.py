@@ -153,10 +153,10 @@ def test_a_cut_search_says_so() -> None:
 
 
 def test_missing_phrases_find_the_nearest_nodes() -> None:
-    order, cosine = expansion.nearest_nodes(np.array([[0.0, 1.0], [1.0, 0.0]]), VECTORS, k=2)
-    assert order.tolist() == [[2, 3], [0, 5]]
-    assert cosine[1] == pytest.approx([1.0, 1.0])
-    assert expansion.nearest_nodes(PHRASE[None], VECTORS[:0])[0].shape == (1, 0)
+    assert expansion.nearest_nodes(np.array([0.0, 1.0]), VECTORS, 2).tolist() == [2, 3]
+    assert expansion.nearest_nodes(np.array([1.0, 0.0]), VECTORS, 9).tolist()[:3] == [0, 5, 4]
+    assert expansion.nearest_nodes(PHRASE, np.ones((9, 2)), 3).tolist() == [0, 1, 2], "equal ones by node"
+    assert expansion.nearest_nodes(PHRASE, VECTORS[:0], 1).tolist() == []
 
 
 def test_bad_arguments_are_named() -> None:
