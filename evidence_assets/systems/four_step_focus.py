@@ -32,8 +32,10 @@ VERSION = "1"
 
 @dataclass(frozen=True)
 class FocusSettings:
-    """Published: 20 nodes reranked, edge types ignored, Algorithm 2 as printed. The other numbers are ours.
+    """Published: 20 nodes reranked, edge types ignored, Algorithm 2 as printed. The other settings are ours.
 
+    ``exclude_mentioned`` takes a node that the question itself names (by a constant that only it matches) from the
+    candidates: "a medicine for what aspirin helps with" does not ask for aspirin.
     ``evidence_nodes`` answers get evidence rows, with at most ``edges_per_triplet`` edges for each triplet;
     ``card_relations`` of a node's relations are shown to the grader.
     """
@@ -42,12 +44,13 @@ class FocusSettings:
     form: Form = "corrected"
     use_edge_types: bool = True
     use_direction: bool = True
+    exclude_mentioned: bool = True
     evidence_nodes: int = 5
     edges_per_triplet: int = 3
     card_relations: int = 20
 
 
-PRINTED = FocusSettings(form="printed", use_edge_types=False)
+PRINTED = FocusSettings(form="printed", use_edge_types=False, exclude_mentioned=False)
 
 
 @dataclass(frozen=True)
@@ -214,6 +217,10 @@ class FourStepFocus:
         )
         notes = [f"triplet {number + 1} was left out: {reason}" for number, reason in narrowed.skipped]
         notes += [f"the variable {name} is joined to no constant" for name in query.adrift]
+        if settings.exclude_mentioned:
+            ends = {end for p in patterns for end in (p.head, p.tail) if isinstance(end, Constant)}
+            mentioned = [end.nodes[0] for end in ends if len(end.nodes) == 1]
+            narrowed = replace(narrowed, candidates=np.setdiff1d(narrowed.candidates, mentioned))
         if narrowed.narrowed and not len(narrowed.candidates):
             notes.append("no node satisfies all triplets")
         return narrowed, notes
