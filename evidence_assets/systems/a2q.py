@@ -29,6 +29,8 @@ Vectors = NDArray[np.float32]
 class A2QSettings:
     """λ is ``penalty``, θ is ``layers``; the paper leaves heads and numbers of nodes open, those are ours.
 
+    A phrase that names no node starts from its nearest nodes, unless none is as near as ``least_similarity``: it then
+    links to nothing and brings nothing in.
     ``paths`` and ``options`` switch the published ablations; without a classifier (``reranker=None``) triples are
     ranked by attention alone.
     """
@@ -41,6 +43,7 @@ class A2QSettings:
     top_n: int = 10
     max_neighbours: int = 200
     starts_per_phrase: int = 2
+    least_similarity: float = 0.4
     bridge_length: int = 4
     paths: bool = True
     options: bool = True
@@ -131,7 +134,10 @@ class A2Q:
         count = self._settings.starts_per_phrase
         nodes = np.array(phrase.nodes or range(len(self._nodes)), dtype=np.int64)
         table = self._nodes[nodes] if phrase.nodes else self._nodes
-        return [int(n) for n in nodes[graph_expansion.nearest_nodes(vector, table, count)]]
+        found = nodes[graph_expansion.nearest_nodes(vector, table, count)]
+        if not phrase.nodes:
+            found = found[self._nodes[found] @ vector >= self._settings.least_similarity]
+        return [int(n) for n in found]
 
     def _neighbourhoods(self, phrases: Sequence[_Phrase], vectors: Mapping[str, Vectors]) -> list[Neighbourhood]:
         settings = self._settings
@@ -206,8 +212,8 @@ class A2Q:
                 for edge in found
             ]
             scores = self._reranker.score(pairs) if pairs else np.zeros(0, np.float32)
-            bounds = np.cumsum([len(found) for found in candidates])[:-1]
-            grades = [_graded(part) for part in np.split(scores, bounds)]
+            ends = np.cumsum([0, *(len(found) for found in candidates)])
+            grades = [_graded(scores[ends[i] : ends[i + 1]]) for i in range(len(candidates))]
         made = []
         for found, graded in zip(candidates, grades, strict=True):
             ranked = [
