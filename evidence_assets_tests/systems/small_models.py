@@ -1,0 +1,62 @@
+"""Transparent stand-ins for models: their vectors, scores and replies can be worked out by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from evidence_assets.methods.surface_forms import word_key, words_with_offsets
+from evidence_assets.models.protocols import Completion, Request, TokenVectors
+
+
+class WordEncoder:
+    """A text's vector is the sum of its words' vectors, so that texts with the same words are near."""
+
+    model_id, revision, dimensions, max_tokens = "words", "1", 64, 64
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        return [len(words_with_offsets(text)) for text in texts]
+
+    def sentences(self, texts: Sequence[str]) -> np.ndarray:
+        assert all(count <= self.max_tokens for count in self.count_tokens(texts))
+        self.asked += texts
+        return np.stack([self._vector(text) for text in texts])
+
+    def tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
+        raise NotImplementedError
+
+    def _vector(self, text: str) -> np.ndarray:
+        total = np.zeros(self.dimensions)
+        for word, _, _ in words_with_offsets(text):
+            seed = int.from_bytes(word_key(word).encode()[:8].ljust(8, b"_"), "little")
+            total += np.random.default_rng(seed).normal(size=self.dimensions)
+        norm = np.linalg.norm(total)
+        return (total / norm if norm else total).astype(np.float32)
+
+
+class SharedWords:
+    """A reranker that counts shared words."""
+
+    model_id, revision = "shared-words", "1"
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+        words = [[{word_key(w) for w, _, _ in words_with_offsets(text)} for text in pair] for pair in pairs]
+        return np.array([len(a & b) for a, b in words], dtype=np.float32)
+
+
+class Scripted:
+    """A generator whose replies a function makes from the request."""
+
+    model_id, revision = "scripted", "1"
+
+    def __init__(self, reply: Callable[[Request], str]) -> None:
+        self._reply, self.requests = reply, []
+        self.parameters: dict[str, object] = {}
+
+    def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        self.requests += requests
+        return [Completion(self._reply(request), 1, 1, 0.0, "stop") for request in requests]
