@@ -31,14 +31,14 @@ _MAX_STEPS = 100
 
 @dataclass(frozen=True)
 class Clusters:
-    """Result of clustering ``B`` problems of at most ``n`` points each.
+    """Result of clustering ``B`` sets of ``n`` points each.
 
     Attributes
     ----------
     assignment
-        ``(B, n)`` cluster of each point, -1 for padding.
+        ``(B, n)`` cluster of each point.
     centroids
-        ``(B, k, d)``; rows of clusters that a problem does not have are zero.
+        ``(B, k, d)``; a cluster without a point (possible only among equal points) has the point it was seeded with.
     objective
         ``(steps, B)`` summed distance of the points to their centroid after each assignment.
     converged
@@ -122,70 +122,58 @@ def _draw(weights: Floats, uniform: float) -> NDArray[np.int64]:
     return result
 
 
-def cluster_batch(
-    points: Floats, mask: NDArray[np.bool_], k: int, *, geometry: Geometry = "cosine", seed: int = 0
-) -> Clusters:
-    """Cluster many small sets of points, each into ``min(k, its size)`` clusters.
+def cluster_batch(points: Floats, k: int, *, geometry: Geometry = "cosine", seed: int = 0) -> Clusters:
+    """Cluster many sets of ``n`` points, each into ``min(k, n)`` clusters.
 
-    The random numbers depend on the seed alone, so that a set gets the same clusters whatever stands beside it.
+    The random numbers depend on the seed alone, so that a set gets the same clusters whatever stands beside it: one
+    for the first centre, one for each further centre, then one a step for re-seeding.
 
     Parameters
     ----------
     points
         ``(B, n, d)``: unit vectors for ``cosine``, distributions for ``jsd``.
-    mask
-        ``(B, n)``: which points exist; the existing ones of a row stand first.
     k
         Clusters wanted.
     """
     if k < 1:
         raise ValueError(f"k must be at least 1, not {k}")
-    batch, n, _ = points.shape
-    points = np.where(mask[:, :, None], points.astype(np.float64), 0.0)
-    sizes = mask.sum(axis=1)
-    wanted = np.minimum(k, sizes)
-    exists = np.arange(k)[None, :] < wanted[:, None]
+    points = np.asarray(points, dtype=np.float64)
+    batch, n, dimensions = points.shape
+    k = min(k, n)
     generator = np.random.default_rng(seed)
-    rows = np.arange(batch)
 
     # k-means++: the first centre uniformly, each next with probability proportional to its distance from the nearest.
     # (On the sphere this distance is half the squared Euclidean one, so it is the usual weight.)
-    first = np.minimum((generator.random() * sizes).astype(np.int64), np.maximum(sizes - 1, 0))
-    centroids = np.zeros((batch, k, points.shape[2]))
-    if n:
-        centroids[:, 0] = points[rows, first]
-        nearest = np.where(mask, _distances(points, centroids[:, :1], geometry)[:, :, 0], 0.0)
-        for t in range(1, k):
-            chosen = _draw(nearest, float(generator.random()))
-            centroids[:, t] = np.where(exists[:, t, None], points[rows, chosen], 0.0)
-            fresh = _distances(points, centroids[:, t : t + 1], geometry)[:, :, 0]
-            nearest = np.where(mask & exists[:, t, None], np.minimum(nearest, fresh), nearest)
+    centroids = np.zeros((batch, k, dimensions))
+    nearest = np.full((batch, n), np.inf)
+    for t in range(k):
+        uniform = float(generator.random())
+        chosen = np.full(batch, int(uniform * n)) if t == 0 else _draw(nearest, uniform)
+        centroids[:, t] = points[np.arange(batch), chosen]
+        nearest = np.minimum(nearest, _distances(points, centroids[:, t : t + 1], geometry)[:, :, 0])
 
     assignment = np.full((batch, n), -1, dtype=np.int64)
     history: list[Floats] = []
-    converged = sizes == 0
+    converged = np.full(batch, n == 0)
     objective = np.zeros(batch)
     for _ in range(_MAX_STEPS):
         active = np.flatnonzero(~converged)
         if not len(active):
             break
         distances = _distances(points[active], centroids[active], geometry)
-        distances = np.where(exists[active, None, :], distances, np.inf)
-        fresh_assignment = np.where(mask[active], distances.argmin(axis=2), -1)
-        closest = np.where(mask[active], distances.min(axis=2), 0.0)
+        fresh, closest = distances.argmin(axis=2), distances.min(axis=2)
         objective = objective.copy()
         objective[active] = closest.sum(axis=1)
         history.append(objective)
-        converged[active] = (fresh_assignment == assignment[active]).all(axis=1)
-        assignment[active] = fresh_assignment
-        members = (fresh_assignment[:, :, None] == np.arange(k)[None, None, :]).astype(np.float64)
+        converged[active] = (fresh == assignment[active]).all(axis=1)
+        assignment[active] = fresh
+        members = (fresh[:, :, None] == np.arange(k)).astype(np.float64)
         updated = _centroids(points[active], members, geometry)
         uniform = float(generator.random())
         for t in range(k):
-            empty = exists[active, t] & (members[:, :, t].sum(axis=1) == 0)
+            empty = members[:, :, t].sum(axis=1) == 0
             if empty.any():
-                chosen = _draw(closest[empty], uniform)
-                updated[empty, t] = points[active[empty], chosen]
+                updated[empty, t] = points[active[empty], _draw(closest[empty], uniform)]
         centroids[active] = updated
     return Clusters(assignment, centroids, np.array(history).reshape(-1, batch), converged)
 
@@ -201,10 +189,10 @@ def spherical_kmeans(vectors: Floats, k: int, *, seed: int = 0) -> Clusters:
     True
     """
     points = unit_rows(np.asarray(vectors, dtype=np.float64))[None]
-    return cluster_batch(points, np.ones(points.shape[:2], dtype=bool), k, seed=seed)
+    return cluster_batch(points, k, seed=seed)
 
 
 def jsd_kmeans(distributions: Floats, k: int, *, seed: int = 0) -> Clusters:
     """Cluster one set of distributions by Jensen–Shannon divergence: ``(n, d)`` in, a batch of one out."""
     points = np.asarray(distributions, dtype=np.float64)[None]
-    return cluster_batch(points, np.ones(points.shape[:2], dtype=bool), k, geometry="jsd", seed=seed)
+    return cluster_batch(points, k, geometry="jsd", seed=seed)

@@ -26,10 +26,10 @@ _DIGIT_SIGNS = {"٫": ".", "٬": ",", "−": "-", "﹣": "-", "－": "-", "＋":
 
 _STOP_WORD_LIST = """
     a an the of in on at to for from by with and or nor but as is are was were be been being am do does did done has
-    have had having it its this that these those there here which who whom whose what when where why how than then so such
-    can could may might will would shall should must also into onto about over under between among within per we our us
-    you your he she his her they their them i my me if while because both all any each some more most other one two
-    following example called
+    have had having it its this that these those there here which who whom whose what when where why how than then so
+    such can could may might will would shall should must also into onto about over under between among within per we
+    our us you your he she his her they their them i my me if while because both all any each some more most other one
+    two following example called
 """
 STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
 _SUFFIXES = (
