@@ -28,10 +28,11 @@ _STOP_WORD_LIST = """
     a an the of in on at to for from by with and or nor but as is are was were be been being am do does did done has
     have had having it its this that these those there here which who whom whose what when where why how than then so
     such can could may might will would shall should must also into onto about over under between among within per we
-    our us you your he she his her they their them i my me if while because both all any each some more most other one
-    two following example called
+    our us you your he she his her they their them i my me if while because both all any each some more most other
+    following example called
 """
 STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
+_NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
 _SUFFIXES = (
     ("ization", "ize"), ("isation", "ize"), ("ational", "ate"), ("fulness", "ful"), ("ations", "ate"), ("ation", "ate"),
     ("ities", ""), ("ically", "ic"), ("ingly", ""), ("edly", ""), ("ments", ""), ("ment", ""), ("ness", ""),
@@ -91,6 +92,8 @@ def stem(word: str) -> str:
     >>> stem("vaporizing") == stem("vaporization"), stem("stars"), stem("gas"), stem("1,021")
     (True, 'star', 'gas', '1021')
     """
+    if word in _NUMBER_WORDS:
+        return str(_NUMBER_WORDS.index(word))
     if word[:1].isdigit():
         return re.sub(r",(?=\d{3}(?:\D|$))", "", word)
     word = re.sub(r"['’]s$", "", word)
