@@ -6,7 +6,8 @@ A cell speaks for an option as far as
 * it says what the option says (``match``), and its row says the rest of it (``cover``);
 * the rest of its row holds the question's words, rare ones above all (``row``), or is named by them whole (``key``);
 * its column is what the question asks for (``header``), or stands where the question leaves its gap (``gap``);
-* it is not given away by the question itself (``given``).
+* it is not given away by the question itself (``given``);
+* and, among cells alike in all this, as far as option and row are worded as the question has them (``verbatim``).
 
 The weights were set on the first half of the TabMCQ subset; each term lies in [0, 1].
 """
@@ -25,8 +26,8 @@ from evidence_assets.reasoning.tables.view import Place, Status, TableAnswer, Ta
 
 VERSION = "1"
 
-MATCH, COVER, ROW, KEY, HEADER, GAP, GIVEN = 1.0, 0.3, 1.0, 0.3, 0.25, 0.4, 0.3
-_LARGEST = MATCH + COVER + ROW + KEY + HEADER + GAP
+MATCH, COVER, ROW, KEY, HEADER, GAP, GIVEN, VERBATIM = 1.0, 0.3, 1.0, 0.3, 0.25, 0.4, 0.3, 0.05
+_LARGEST = MATCH + COVER + ROW + KEY + HEADER + GAP + 2 * VERBATIM
 # Options whose best cells differ by less than this are equally supported.
 _TIE = 0.01
 _SIMILAR_SPELLING = 80.0
@@ -98,8 +99,8 @@ def option_match(option: str, cell: str) -> float:
 
 def read_cells(view: TableView, question: str, options: Sequence[str]) -> list[Reading]:
     """Every cell that says something of an option, weighed as its answer cell."""
-    asked = _words(_GAP.sub(" ", question))
     columns, body = view.open_columns, view.body
+    asked = _as_spelled_in(view, _words(_GAP.sub(" ", question)))
     known = asked & view.row_frequency.keys()
     total = sum(view.weight(word) for word in known)
     heads = {j: _words(view.shape.labels[j]) & asked for j in columns}
@@ -126,18 +127,50 @@ def read_cells(view: TableView, question: str, options: Sequence[str]) -> list[R
             key_place = (i, columns[key_at]) if key_at is not None and key > 0 else None
             base = ROW * row + KEY * key - GIVEN * _containment(texts[place], asked)
             base += HEADER * len(heads[j]) / asked_heads if asked_heads else 0.0
+            base += VERBATIM * _spelled_alike(question, [*texts[:place], *texts[place + 1 :]])
             base += GAP * _gap_fit(gap, texts, place) if gap else 0.0
             readings += [
-                Reading(MATCH * match + COVER * covers[o] + base, o, (i, j), match, row, key, key_place)
+                Reading(
+                    MATCH * match + COVER * covers[o] + VERBATIM * _verbatim(options[o], texts[place]) + base,
+                    o, (i, j), match, row, key, key_place,
+                )  # fmt: skip
                 for o, match in enumerate(matches[place])
                 if match > 0
             ]
     return readings
 
 
+def _as_spelled_in(view: TableView, words: frozenset[str]) -> frozenset[str]:
+    """The question's words, those that the table does not have joined by its words of like spelling."""
+    vocabulary = view.row_frequency.keys()
+    alike = (known for word in words - vocabulary for known in vocabulary if _same_word(word, known))
+    return words.union(alike)
+
+
 def _containment(text: str, words: frozenset[str]) -> float:
-    """Largest share of a cell's (or one alternative's) words that stand in the question."""
-    return max((len(part & words) / len(part) for part in _alternatives(text)), default=0.0)
+    """Largest share of a cell's (or one alternative's) words that stand in the question.
+
+    A number is no part of a name: "7 days" is not half found in a question about 1 day.
+    """
+    fitting = (part for part in _alternatives(text) if not any(word[0].isdigit() for word in part - words))
+    return max((len(part & words) / len(part) for part in fitting), default=0.0)
+
+
+@lru_cache(maxsize=65536)
+def _verbatim(option: str, cell: str) -> bool:
+    wanted = tokens(option)
+    return any(tokens(part) == wanted for part in (cell, *_ALTERNATIVE.split(cell)))
+
+
+def _spelled_alike(question: str, texts: Sequence[str]) -> float:
+    """Share of the question's words, small ones and endings included, that stand in the texts."""
+    words = _spellings(question)
+    return len(words & frozenset().union(*map(_spellings, texts))) / len(words) if words else 0.0
+
+
+@lru_cache(maxsize=65536)
+def _spellings(text: str) -> frozenset[str]:
+    return frozenset(tokens(text))
 
 
 def _gap_context(question: str) -> tuple[list[str], list[str]] | None:
