@@ -132,8 +132,13 @@ def read_cells(view: TableView, question: str, options: Sequence[str]) -> list[R
             readings += [
                 Reading(
                     MATCH * match + COVER * covers[o] + VERBATIM * _verbatim(options[o], texts[place]) + base,
-                    o, (i, j), match, row, key, key_place,
-                )  # fmt: skip
+                    o,
+                    (i, j),
+                    match,
+                    row,
+                    key,
+                    key_place,
+                )
                 for o, match in enumerate(matches[place])
                 if match > 0
             ]
