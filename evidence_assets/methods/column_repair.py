@@ -80,15 +80,21 @@ def option_columns(words: TableWords, options: Sequence[str]) -> dict[int, float
     return {j: score for j, score in scores.items() if score > 0 and score >= _OPTION_SHARE * top}
 
 
-def restore_columns(selection: Selection, words: TableWords, text: str, options: Sequence[str] = ()) -> Selection:
+def restore_columns(
+    selection: Selection, words: TableWords, text: str, options: Sequence[str] = (), row_headers: Sequence[int] = ()
+) -> Selection:
     """Put back the columns without which something that the text speaks of is gone.
 
-    In this order, each only while no kept column covers it: the best column of the options; a column named by its
+    The columns that name the rows are put back first, as a value without the name of its row proves nothing.
+    Then in this order, each only while no kept column covers it: the columns of the options; a column named by its
     header; one that holds a name; one that holds a number. A column that covers several of these goes before others.
     """
     kept = list(selection.kept)
-    best_options = option_columns(words, options)
-    wishes: list[tuple[Rule, dict[int, float]]] = [("option", best_options)] if best_options else []
+    kept += [Kept(j, "row_header", 1.0) for j in row_headers if j not in selection.indices]
+    # Twin columns (energy in, energy out) hold the same options: only the reasoner can tell them apart, so all stay.
+    wishes: list[tuple[Rule, dict[int, float]]] = [
+        ("option", {j: score}) for j, score in option_columns(words, options).items()
+    ]
     said = frozenset(content_stems(text))
     wishes += [("header", {j: 1.0}) for j, head in enumerate(words.headers) if head and head <= said]
     wishes += [("entity", dict.fromkeys(places, 1.0)) for places in named_cells(words, text).values()]

@@ -101,6 +101,27 @@ class TableView:
         """Readable columns."""
         return tuple(j for j in range(self.shape.width) if self.columns is None or j in self.columns)
 
+    @cached_property
+    def row_header_columns(self) -> tuple[int, ...]:
+        """Readable columns that name the rows."""
+        return tuple(j for j in self.shape.row_header_columns if j in self.open_columns)
+
+    @cached_property
+    def value_columns(self) -> tuple[int, ...]:
+        """Readable columns that hold values."""
+        return tuple(j for j in self.shape.value_columns if j in self.open_columns)
+
+    def row_names(self, row: int) -> tuple[str, ...]:
+        """Names of a row, as far as the columns (or the section) that say them are readable."""
+        if self.columns is None:
+            return self.shape.row_labels[row]
+        return tuple(name for name in self.shape.row_labels[row] if name in self._readable_names)
+
+    @cached_property
+    def _readable_names(self) -> frozenset[str]:
+        cells = {self.cell((i, j)).plain for i in self.shape.body for j in self.row_header_columns}
+        return frozenset(cells | {cell.plain for i in self.shape.sections for cell in self.shape.grid[i]})
+
     def stems(self, text: str) -> frozenset[str]:
         """Content words of a text; of a text without any (such as "a(n)") all its words."""
         if text not in self._stems:
