@@ -30,6 +30,7 @@ MATCH, COVER, ROW, KEY, HEADER, GAP, GIVEN, VERBATIM = 1.0, 0.3, 1.0, 0.3, 0.25,
 _LARGEST = MATCH + COVER + ROW + KEY + HEADER + GAP + 2 * VERBATIM
 # Options whose best cells differ by less than this are equally supported.
 _TIE = 0.01
+TIED_SUPPORT = _TIE / _LARGEST
 _SIMILAR_SPELLING = 80.0
 _GAP = re.compile(r"_{2,}|\.{4,}|…")
 _ALTERNATIVE = re.compile(r"\s*;\s*")
@@ -99,7 +100,7 @@ def option_match(option: str, cell: str) -> float:
 
 def read_cells(view: TableView, question: str, options: Sequence[str]) -> list[Reading]:
     """Every cell that says something of an option, weighed as its answer cell."""
-    columns, body = view.open_columns, view.body
+    columns, body = view.columns, view.body
     asked = _as_spelled_in(view, _words(_GAP.sub(" ", question)))
     known = asked & view.row_frequency.keys()
     total = sum(view.weight(word) for word in known)
@@ -216,20 +217,17 @@ def answer_choice(
         if held is None or reading.score > held.score:
             best[reading.option] = reading
     chains = tuple(_chain(view, labels[o], options[o], best.get(o)) for o in range(len(options)))
-    linked = [reading for reading in best.values() if reading.linked]
-    if not linked:
+    support = [chain.support for chain in chains]
+    top = max(support, default=0.0)
+    if top <= 0:
         return TableAnswer(None, (), "insufficient", 0.0, chains, view.table_id)
-    top = max(reading.score for reading in linked)
-    close = [reading for reading in linked if reading.score > top - _TIE]
-    if negated:
-        scores = [best[o].score if o in best else 0.0 for o in range(len(options))]
-        out = [labels[o] for o, score in enumerate(scores) if score <= min(scores) + _TIE]
-    else:
-        # At equal weight the cell that stands first is the answer, as a reader meets it first.
-        out = [labels[reading.option] for reading in sorted(close, key=lambda reading: reading.place)]
-    status: Status = "ambiguous" if len(out) > 1 else "answered"
-    support = max(0.0, min(1.0, top / _LARGEST))
-    return TableAnswer(out[0], tuple(sorted(out)), status, support / len(out), chains, view.table_id)
+    wanted = min(support) if negated else top
+    close = [o for o in range(len(options)) if abs(support[o] - wanted) < TIED_SUPPORT]
+    # At equal weight the cell that stands first is the answer, as a reader meets it first.
+    first = min(close, key=lambda o: best[o].place if o in best else (0, o))
+    supported = tuple(labels[o] for o in close)
+    status: Status = "ambiguous" if len(close) > 1 else "answered"
+    return TableAnswer(labels[first], supported, status, top / len(close), chains, view.table_id)
 
 
 def _chain(view: TableView, label: str, option: str, reading: Reading | None) -> TableChain:
@@ -245,4 +243,5 @@ def _chain(view: TableView, label: str, option: str, reading: Reading | None) ->
     relation = "says" if reading.match == 1.0 else "comes near to"
     read = f"There, under “{column}”, stands “{text}”: it {relation} “{option}”."
     steps.append(TableStep("look_up", read, (reading.place,), (text,)))
-    return TableChain(label, tuple(steps), max(0.0, min(1.0, reading.score / _LARGEST)))
+    support = max(0.0, min(1.0, reading.score / _LARGEST)) if reading.linked else 0.0
+    return TableChain(label, tuple(steps), support)

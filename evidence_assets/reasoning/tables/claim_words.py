@@ -168,8 +168,8 @@ def read_claim(view: TableView, text: str) -> Claim:
     words = _positioned(plain)
     rows = _named_rows(view, words)
     columns = _named_columns(view, words)
-    names = {stem(t) for j in view.open_columns for t in tokens(view.shape.labels[j])}
-    names |= {stem(t) for i in view.body for name in view.row_names(i) for t in tokens(name)}
+    names = {stem(t) for j in view.columns for t in tokens(view.shape.labels[j])}
+    names |= {stem(t) for i in view.body for name in view.shape.row_labels[i] for t in tokens(name)}
     content = word_set(plain)
     coverage = len(content & names) / len(content) if content else 0.0
     return Claim(
@@ -197,7 +197,7 @@ def _name_stem(token: str) -> str:
 def _named_rows(view: TableView, words: list[tuple[str, int]]) -> tuple[Line, ...]:
     names = []
     for i in view.body:
-        for j in view.row_header_columns:
+        for j in view.shape.row_header_columns:
             label = view.cell((i, j)).plain or _filled_down(view, i, j)
             if label:
                 names.append((i, (i, j), label))
@@ -206,7 +206,7 @@ def _named_rows(view: TableView, words: list[tuple[str, int]]) -> tuple[Line, ..
 
 def _filled_down(view: TableView, row: int, column: int) -> str:
     """Name of a row left empty because the one above is meant."""
-    labels = view.row_names(row)
+    labels = view.shape.row_labels[row]
     above = next((view.cell((i, column)).plain for i in range(row - 1, 0, -1) if view.cell((i, column)).plain), "")
     return above if above in labels else ""
 
@@ -214,8 +214,8 @@ def _filled_down(view: TableView, row: int, column: int) -> str:
 def _named_columns(view: TableView, words: list[tuple[str, int]]) -> tuple[Line, ...]:
     names = []
     top = max(view.shape.header_rows, default=0)
-    for j in view.open_columns:
-        if j in view.row_header_columns:
+    for j in view.columns:
+        if j in view.shape.row_header_columns:
             continue
         names.append((j, (top, j), view.shape.labels[j]))
     return _named(names, words)

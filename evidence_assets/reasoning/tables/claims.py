@@ -69,11 +69,11 @@ def _number_findings(view: TableView, claim: Claim) -> list[Finding]:
     near = entries(
         view,
         [line.index for line in claim.rows] or view.body,
-        [line.index for line in claim.columns] or view.open_columns,
+        [line.index for line in claim.columns] or view.columns,
     )
-    rows = entries(view, [line.index for line in claim.rows], view.open_columns) if claim.rows else []
+    rows = entries(view, [line.index for line in claim.rows], view.columns) if claim.rows else []
     columns = entries(view, view.body, [line.index for line in claim.columns]) if claim.columns else []
-    everything = entries(view, view.body, view.open_columns)
+    everything = entries(view, view.body, view.columns)
     findings = []
     for value in claim.numbers:
         finding = bounds(view, value, near)
@@ -108,7 +108,7 @@ def _cue_finding(view: TableView, claim: Claim, cue: Cue) -> Finding | None:
     """Carry out the comparison that a word of the claim calls for."""
     for axis, subjects, rivals, others in _sides(view, claim, cue):
         attributes = claim.columns if axis == "row" else claim.rows
-        every = list(view.value_columns if axis == "row" else view.body)
+        every = list(view.shape.value_columns if axis == "row" else view.body)
         crossing = claim.attributes(attributes, cue) or every
         if cue.kind == "trend":
             finding = _trend(view, axis, subjects, crossing, cue)
@@ -138,7 +138,7 @@ def _cue_finding(view: TableView, claim: Claim, cue: Cue) -> Finding | None:
 def _sides(view: TableView, claim: Claim, cue: Cue) -> list[tuple[str, list[int], list[int], list[int]]]:
     """Subjects and rivals of a comparison on either axis: what is named before and after its word."""
     found = []
-    for axis, lines, every in (("row", claim.rows, view.body), ("column", claim.columns, view.value_columns)):
+    for axis, lines, every in (("row", claim.rows, view.body), ("column", claim.columns, view.shape.value_columns)):
         if not lines:
             continue
         subjects, rivals = claim.sides(lines, cue)
@@ -158,8 +158,8 @@ def _counterparts(view: TableView, axis: str, subject: int, rivals: Sequence[int
     """Rivals that share most of the subject's other names, as (late, text) is set against (early, text)."""
     if axis != "row":
         return list(rivals)
-    names = set(view.row_names(subject))
-    alike = {rival: len(names & set(view.row_names(rival))) for rival in rivals if rival != subject}
+    names = set(view.shape.row_labels[subject])
+    alike = {rival: len(names & set(view.shape.row_labels[rival])) for rival in rivals if rival != subject}
     most = max(alike.values(), default=0)
     return [rival for rival, count in alike.items() if count == most]
 
@@ -181,7 +181,7 @@ def _extreme(found: Sequence[Entry], direction: int) -> Entry:
 def _direction(view: TableView, axis: str, cross: int, line: int, cue: Cue) -> int:
     """Direction in numbers: "better" turns round for errors and times, "higher" never does."""
     row, column = (line, cross) if axis == "row" else (cross, line)
-    names = (view.shape.labels[column], *view.row_names(row))
+    names = (view.shape.labels[column], *view.shape.row_labels[row])
     return -cue.direction if cue.judging and lower_is_better(names) else cue.direction
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -16,6 +16,8 @@ from typing import Literal
 from evidence_assets.methods.cells import Cell
 from evidence_assets.methods.table_shape import TableShape, detect_shape
 from evidence_assets.methods.table_text import content_stems, stem, tokens
+
+VERSION = "1"
 
 Place = tuple[int, int]
 Status = Literal["answered", "ambiguous", "insufficient"]
@@ -61,66 +63,37 @@ class TableAnswer:
 
 @dataclass(frozen=True)
 class TableView:
-    """A table with its shape and its words, limited to some rows and columns where a selection says so.
-
-    ``columns`` and ``rows`` name the grid columns and rows that may be read; None means all.
-    """
+    """A table with its shape and its words."""
 
     table_id: str
     caption: str
     shape: TableShape
-    columns: frozenset[int] | None = None
-    rows: frozenset[int] | None = None
     _stems: dict[str, frozenset[str]] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, table_id: str, caption: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> TableView:
         return cls(table_id, caption, detect_shape(header, rows))
 
-    def restricted(self, columns: Sequence[int] | None = None, rows: Sequence[int] | None = None) -> TableView:
-        """The same table with only some columns and rows readable; places stay what they were."""
-        return TableView(
-            self.table_id,
-            self.caption,
-            self.shape,
-            None if columns is None else frozenset(columns),
-            None if rows is None else frozenset(rows),
-            self._stems,
-        )
+    @classmethod
+    def from_cells(cls, table_id: str, cells: Mapping[Place, str], caption: str = "") -> TableView:
+        """The table as far as some of its cells show it: each stays at its place, all others are empty."""
+        height = max((row for row, _ in cells), default=0) + 1
+        width = max((column for _, column in cells), default=-1) + 1
+        grid = [[cells.get((i, j), "") for j in range(width)] for i in range(height)]
+        return cls.of(table_id, caption, grid[0], grid[1:])
 
     def cell(self, place: Place) -> Cell:
         return self.shape.grid[place[0]][place[1]]
 
-    @cached_property
+    @property
     def body(self) -> tuple[int, ...]:
-        """Readable rows with data."""
-        return tuple(i for i in self.shape.body if self.rows is None or i in self.rows)
+        """Rows with data."""
+        return self.shape.body
 
     @cached_property
-    def open_columns(self) -> tuple[int, ...]:
-        """Readable columns."""
-        return tuple(j for j in range(self.shape.width) if self.columns is None or j in self.columns)
-
-    @cached_property
-    def row_header_columns(self) -> tuple[int, ...]:
-        """Readable columns that name the rows."""
-        return tuple(j for j in self.shape.row_header_columns if j in self.open_columns)
-
-    @cached_property
-    def value_columns(self) -> tuple[int, ...]:
-        """Readable columns that hold values."""
-        return tuple(j for j in self.shape.value_columns if j in self.open_columns)
-
-    def row_names(self, row: int) -> tuple[str, ...]:
-        """Names of a row, as far as the columns (or the section) that say them are readable."""
-        if self.columns is None:
-            return self.shape.row_labels[row]
-        return tuple(name for name in self.shape.row_labels[row] if name in self._readable_names)
-
-    @cached_property
-    def _readable_names(self) -> frozenset[str]:
-        cells = {self.cell((i, j)).plain for i in self.shape.body for j in self.row_header_columns}
-        return frozenset(cells | {cell.plain for i in self.shape.sections for cell in self.shape.grid[i]})
+    def columns(self) -> tuple[int, ...]:
+        """Columns that hold anything."""
+        return tuple(j for j in range(self.shape.width) if any(row[j].plain for row in self.shape.grid))
 
     def stems(self, text: str) -> frozenset[str]:
         """Content words of a text; of a text without any (such as "a(n)") all its words."""
@@ -130,10 +103,10 @@ class TableView:
 
     @cached_property
     def row_frequency(self) -> Counter[str]:
-        """In how many readable rows each word stands."""
+        """In how many rows each word stands."""
         counts: Counter[str] = Counter()
         for i in self.body:
-            counts.update(frozenset().union(*(self.stems(self.cell((i, j)).plain) for j in self.open_columns)))
+            counts.update(frozenset().union(*(self.stems(self.cell((i, j)).plain) for j in self.columns)))
         return counts
 
     def weight(self, word: str) -> float:
