@@ -6,7 +6,7 @@ rows) that are put back, each with the reason. Word for word and number for numb
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from evidence_assets.methods.cells import parse_cell, parse_values
@@ -80,24 +80,39 @@ def option_columns(words: TableWords, options: Sequence[str]) -> dict[int, float
     return {j: score for j, score in scores.items() if score > 0 and score >= _OPTION_SHARE * top}
 
 
+def _nearest_column(words: TableWords, said: frozenset[str], without: Collection[int]) -> list[dict[int, float]]:
+    """The column, outside some, with the cell that the text says most of; nothing if it says none."""
+    shares = {
+        j: max((len(cell & said) / len(cell) for cell in column if cell), default=0.0)
+        for j, column in enumerate(words.cells)
+        if j not in without and not words.constant[j]
+    }
+    best = max(shares, key=lambda j: (shares[j], -j), default=None)
+    return [{best: shares[best]}] if best is not None and shares[best] > 0 else []
+
+
 def restore_columns(
     selection: Selection, words: TableWords, text: str, options: Sequence[str] = (), row_headers: Sequence[int] = ()
 ) -> Selection:
     """Put back the columns without which something that the text speaks of is gone.
 
-    The columns that name the rows are put back first, as a value without the name of its row proves nothing.
+    The columns that name the rows are put back first, as a value without the name of its row proves nothing; columns
+    of the fallback stay only if nothing else does.
     Then in this order, each only while no kept column covers it: the columns of the options; a column named by its
     header; one that holds a name; one that holds a number. A column that covers several of these goes before others.
     """
-    kept = list(selection.kept)
-    kept += [Kept(j, "row_header", 1.0) for j in row_headers if j not in selection.indices]
+    chosen = [item for item in selection.kept if item.rule != "fallback"]
+    kept = [*chosen, *(Kept(j, "row_header", 1.0) for j in row_headers if j not in {item.line for item in chosen})]
     # Twin columns (energy in, energy out) hold the same options: only the reasoner can tell them apart, so all stay.
-    wishes: list[tuple[Rule, dict[int, float]]] = [
-        ("option", {j: score}) for j, score in option_columns(words, options).items()
-    ]
+    options_in = option_columns(words, options)
+    wishes: list[tuple[Rule, dict[int, float]]] = [("option", {j: score}) for j, score in options_in.items()]
     said = frozenset(content_stems(text))
     wishes += [("header", {j: 1.0}) for j, head in enumerate(words.headers) if head and head <= said]
-    wishes += [("entity", dict.fromkeys(places, 1.0)) for places in named_cells(words, text).values()]
+    names = [dict.fromkeys(places, 1.0) for places in named_cells(words, text).values()]
+    # With options, some other column must say which row is meant: the one nearest to the question if none is named.
+    if options and all(holders.keys() <= options_in.keys() for holders in names):
+        names += _nearest_column(words, said, options_in.keys())
+    wishes += [("entity", holders) for holders in names]
     for value in parse_values(plain_text(text)):
         holders = {j: 1.0 for j, numbers in enumerate(words.numbers) if value.value in numbers}
         if holders:
@@ -107,6 +122,10 @@ def restore_columns(
         if not any(item.line in holders for item in kept):
             best = max(holders, key=lambda j: (holders[j], demand[j], -j))
             kept.append(Kept(best, rule, holders[best]))
+    # What was kept only because nothing else was is needed only if still nothing but names of rows is.
+    present = {item.line for item in kept}
+    if present <= set(row_headers):
+        kept += [item for item in selection.kept if item.rule == "fallback" and item.line not in present]
     return Selection(tuple(sorted(kept)), selection.width)
 
 

@@ -83,8 +83,8 @@ class Variant:
 
 
 # Set on the first half of the development questions; see bench/measure_tables.py.
-EMBEDDED = ColumnSettings("embedded", "cosine", jaccard=0.25, gate=0.60, fallback=1)
-EMBEDDED_JS = ColumnSettings("embedded_js", "jsd", jaccard=0.20, gate=0.10, temperature=0.05, fallback=1)
+EMBEDDED = ColumnSettings("embedded", "cosine", jaccard=0.40, gate=0.70)
+EMBEDDED_JS = ColumnSettings("embedded_js", "jsd", jaccard=0.40, gate=0.20, temperature=0.02)
 _BOTH_WAYS = ColumnSettings("rows", "cosine", jaccard=0.10, gate=0.30, fallback=3)
 
 VARIANTS: dict[str, Variant] = {
