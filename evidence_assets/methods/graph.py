@@ -274,16 +274,20 @@ class Graph:
         kept = [nodes[~crowded]]
         owner, nodes = owner[crowded], nodes[crowded]
         worth = -self.degree(nodes) if score is None else score[nodes]
-        order = np.lexsort((nodes, -worth, owner))
-        owner, nodes = owner[order], nodes[order]
-        rank = np.arange(len(owner)) - np.searchsorted(owner, owner)
-        kept.append(nodes[rank < cap])
+        # Owners, and the nodes of each, already ascend: a stable sort of the worth alone, then of the owners.
+        order = np.argsort(-worth, kind="stable")
+        order = order[np.argsort(owner[order].astype(np.min_scalar_type(len(frontier))), kind="stable")]
+        nodes = nodes[order]
+        counts = np.bincount(owner, minlength=len(frontier))
+        rank = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
         cut = rank >= cap
+        kept.append(nodes[~cut])
         return np.unique(np.concatenate(kept)), np.column_stack([frontier[owner[cut]], nodes[cut]])
 
     def _induced(self, nodes: IntArray, hop: IntArray, inside: BoolArray, dropped: list[IntArray]) -> Subgraph:
-        owner, slots = self.slots_of(nodes)
-        slots = slots[inside[self.neighbours[slots]] & self.outgoing[slots]]
+        slots = self.slots_of(nodes)[1]
+        slots = slots[self.outgoing[slots]]
+        slots = slots[inside[self.neighbours[slots]]]
         edges = np.sort(self.slot_edges[slots]).astype(np.int64)
         return Subgraph(
             nodes=nodes,
