@@ -133,9 +133,9 @@ class Graph:
         order = np.lexsort((slot_edges, key))
         key = key[order]
         slot_edges = slot_edges[order]
-        outgoing = order < len(heads)
+        outgoing: BoolArray = order < len(heads)
         owners = key // max(n_nodes, 1)
-        neighbours = (key - owners * n_nodes).astype(index)
+        neighbours: IntArray = (key - owners * n_nodes).astype(index)
         offsets = np.zeros(n_nodes + 1, dtype=np.int64)
         np.cumsum(np.bincount(owners, minlength=n_nodes), out=offsets[1:])
         return cls(heads, tails, relations.astype(np.int32), offsets, neighbours, slot_edges, outgoing)
@@ -226,7 +226,7 @@ class Graph:
             raise ValueError(f"hops must be at least 0, cap and max_nodes at least 1; got {hops}, {cap}, {max_nodes}")
         if score is not None and len(score) != self.n_nodes:
             raise ValueError(f"score has {len(score)} entries for {self.n_nodes} nodes")
-        frontier = np.unique(np.asarray(seeds, dtype=np.int64))
+        frontier: IntArray = np.unique(np.asarray(seeds, dtype=np.int64))
         if len(frontier) and (frontier[0] < 0 or frontier[-1] >= self.n_nodes):
             raise ValueError(f"seeds must be node ids from 0 to {self.n_nodes - 1}")
         seen = np.zeros(self.n_nodes, dtype=np.bool_)

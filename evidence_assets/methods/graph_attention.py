@@ -28,8 +28,10 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal
 
 import numpy as np
@@ -107,7 +109,7 @@ class FeatureGraph:
         if len(self.heads) != len(self.tails):
             raise ValueError(f"question {self.question_id}: {len(self.heads)} heads but {len(self.tails)} tails")
         if len(self.heads) and not (
-            0 <= min(self.heads.min(), self.tails.min()) and max(self.heads.max(), self.tails.max()) < n
+            min(self.heads.min(), self.tails.min()) >= 0 and max(self.heads.max(), self.tails.max()) < n
         ):
             raise ValueError(f"question {self.question_id}: an edge names a node outside 0 to {n - 1}")
 
@@ -154,7 +156,7 @@ def train_batch(
 
     Questions of like size are stacked: dense products are batched matrix products, attention runs over one
     block-diagonal sparse matrix. A group is as large as its parameters, their moments and its activations fit into
-    `group_bytes` (default: 48 MB on a CPU, so that Adam works in the cache; 8 GB on CUDA).
+    `group_bytes` (default: 24 MB on a CPU, so that Adam works in the cache; 8 GB on CUDA).
 
     Raises
     ------
@@ -167,19 +169,42 @@ def train_batch(
     for graph, query in zip(graphs, queries, strict=True):
         _check(graph, query, settings)
     device = torch.device(device)
-    budget = group_bytes or (8 << 30 if device.type == "cuda" else 48 << 20)
-    results: dict[int, NodeScores] = {}
-    for group in _groups(graphs, settings, budget):
+    budget = group_bytes or (8 << 30 if device.type == "cuda" else 24 << 20)
+
+    def score(group: list[int]) -> list[tuple[int, NodeScores]]:
         chosen = [graphs[i] for i in group]
         vectors = torch.from_numpy(np.stack([np.asarray(queries[i], dtype=np.float32) for i in group]))
         if settings.variant == "cosine":
             found = [_cosine(graph, query) for graph, query in zip(chosen, vectors, strict=True)]
         else:
             found = _Group(chosen, vectors.to(device), settings).run()
+        scored = []
         for i, (scores, attention) in zip(group, found, strict=True):
             relevant, spread, rule = relevant_nodes(scores, settings)
-            results[i] = NodeScores(scores, spread, relevant, rule, attention)
+            scored.append((i, NodeScores(scores, spread, relevant, rule, attention)))
+        return scored
+
+    groups = _groups(graphs, settings, budget)
+    results = dict(chain.from_iterable(_over_cores(score, groups) if device.type == "cpu" else map(score, groups)))
     return [results[i] for i in range(len(graphs))]
+
+
+def _over_cores(
+    score: Callable[[list[int]], list[tuple[int, NodeScores]]], groups: list[list[int]]
+) -> list[list[tuple[int, NodeScores]]]:
+    """Score each group on one core, as many groups at a time as torch may use cores.
+
+    Splitting every small product over the cores instead would wait at a barrier after each.
+    """
+    cores = torch.get_num_threads()
+    if cores == 1 or len(groups) == 1:
+        return [score(group) for group in groups]
+    try:
+        with ThreadPoolExecutor(cores, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            return list(pool.map(score, groups))
+    finally:
+        # The count of a worker is its own, but it is also what threads started later would begin with.
+        torch.set_num_threads(cores)
 
 
 def relevant_nodes(scores: FloatArray, settings: AttentionSettings) -> tuple[IntArray, float, Rule]:
@@ -193,7 +218,9 @@ def relevant_nodes(scores: FloatArray, settings: AttentionSettings) -> tuple[Int
 def _check(graph: FeatureGraph, query: FloatArray, settings: AttentionSettings) -> None:
     width = graph.features.shape[1]
     if np.shape(query) != (width,):
-        raise ValueError(f"question {graph.question_id}: query has shape {np.shape(query)}, node vectors {width} columns")
+        raise ValueError(
+            f"question {graph.question_id}: the query has shape {np.shape(query)}, the node vectors {width} columns"
+        )
     if not np.isfinite(query).all() or not np.any(query):
         raise ValueError(f"question {graph.question_id}: the query vector must be finite and not zero")
     if width % settings.heads:

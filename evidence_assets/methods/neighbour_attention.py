@@ -1,8 +1,8 @@
 """Attention over neighbours for many graphs and heads at once, as operations on one block-diagonal sparse matrix.
 
-Each (question, head) is one block. Scores are a sampled product of dense matrices, sums over neighbours a sparse product,
-and the gradients are the same two operations again, so that nothing of size edges × width is ever made. The pattern is
-symmetric, hence its transpose is a permutation of the stored values.
+Each (question, head) is one block. Scores are a sampled product of dense matrices, sums over neighbours a sparse
+product, and the gradients are the same two operations again, so that nothing of size edges × width is ever made. The
+pattern is symmetric, hence its transpose is a permutation of the stored values.
 """
 
 from __future__ import annotations
@@ -96,7 +96,8 @@ class Pattern:
     def sampled_product(self, a: Tensor, b: Tensor) -> Tensor:
         """a_i · b_j for every stored (i, j)."""
         zeros = self.matrix(torch.zeros(len(self.columns), dtype=a.dtype, device=a.device))
-        return torch.sparse.sampled_addmm(zeros, a, b.T, beta=0.0).values()
+        product: Tensor = torch.sparse.sampled_addmm(zeros, a, b.T, beta=0.0).values()
+        return product
 
     def row_sums(self, values: Tensor) -> Tensor:
         """Sum of the stored values of each row."""
@@ -181,7 +182,7 @@ def attend(mixed: Tensor, pattern: Pattern, scale: float) -> tuple[Tensor, Tenso
     head_width = columns // 3 // pattern.heads
     parts = mixed.view(questions, nodes, 3, pattern.heads, head_width).permute(2, 0, 3, 1, 4)
     q, k, v = parts.reshape(3, -1, head_width).unbind(0)
-    z, alpha = _Attention.apply(q, k, v, pattern, scale)
+    z, alpha = _Attention.apply(q, k, v, pattern, scale)  # type: ignore[no-untyped-call]
     return _from_blocks(z, questions, pattern), alpha
 
 
@@ -192,7 +193,8 @@ def average(mixed: Tensor, pattern: Pattern) -> tuple[Tensor, Tensor]:
     v = mixed.view(questions, nodes, pattern.heads, head_width).transpose(1, 2).reshape(-1, head_width)
     counts = pattern.offsets.diff().to(mixed.dtype)
     alpha = 1 / counts[pattern.rows]
-    return _from_blocks(_Average.apply(v, alpha, pattern), questions, pattern), alpha
+    z = _Average.apply(v, alpha, pattern)  # type: ignore[no-untyped-call]
+    return _from_blocks(z, questions, pattern), alpha
 
 
 def _from_blocks(z: Tensor, questions: int, pattern: Pattern) -> Tensor:
