@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -176,7 +177,7 @@ def _walks(
         last = nodes[-1]
         gathered += 0.0 if relevance is None else float(relevance[last])
         if distance[last] == 0:
-            steps = tuple(tuple(graph.edges_between(a, b)) for a, b in zip(nodes[:-1], nodes[1:], strict=True))
+            steps = tuple(tuple(graph.edges_between(a, b)) for a, b in pairwise(nodes))
             yield Path(nodes, steps, gathered / len(nodes))
             given += 1
             continue

@@ -52,9 +52,9 @@ def test_all_shortest_paths_are_those_of_networkx(
         found.setdefault((path.nodes[0], path.nodes[-1]), []).append(path.nodes)
         assert path.score == pytest.approx(np.mean([relevance[v] for v in path.nodes]))
         for a, b, step in zip(path.nodes[:-1], path.nodes[1:], path.steps, strict=True):
-            assert list(step) == [
-                (e, h == a) for e, (h, _, t) in enumerate(edges) if (h, t) in ((a, b), (b, a))
-            ], "each step keeps every edge of its pair with its direction"
+            assert list(step) == [(e, h == a) for e, (h, _, t) in enumerate(edges) if (h, t) in ((a, b), (b, a))], (
+                "each step keeps every edge of its pair with its direction"
+            )
     assert found == expected
     assert [path.score for path in every] == sorted((path.score for path in every), reverse=True)
     capped = shortest_paths(graph, sources, targets, max_length, 2, np.array(relevance))
