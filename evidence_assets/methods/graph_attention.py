@@ -32,7 +32,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -48,7 +48,7 @@ VERSION = "1"
 Variant = Literal["gat", "gcn", "cosine", "contrastive"]
 Rule = Literal["threshold", "top"]
 FloatArray = npt.NDArray[np.float32]
-IntArray = npt.NDArray[np.int64]
+IntArray = npt.NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,8 @@ class AttentionSettings:
     ----------
     variant, layers, heads, steps, learning_rate
         The network and its training: L, K, T.
+    temperature
+        τ of the contrastive objective; the others have none.
     threshold
         θ_0: a node is relevant where its score is above it.
     least_spread, top
@@ -71,6 +73,7 @@ class AttentionSettings:
     heads: int = 4
     steps: int = 50
     learning_rate: float = 1e-3
+    temperature: float = 0.1
     threshold: float = 0.5
     least_spread: float = 0.05
     top: int = 10
@@ -78,8 +81,8 @@ class AttentionSettings:
     def __post_init__(self) -> None:
         if self.variant not in ("gat", "gcn", "cosine", "contrastive"):
             raise ValueError(f"variant is gat, gcn, cosine or contrastive, not {self.variant!r}")
-        if min(self.layers, self.heads, self.top) < 1 or self.steps < 0:
-            raise ValueError("layers, heads and top must be at least 1, steps at least 0")
+        if min(self.layers, self.heads, self.top) < 1 or self.steps < 0 or self.temperature <= 0:
+            raise ValueError("layers, heads and top must be at least 1, steps at least 0, the temperature above 0")
 
 
 @dataclass(frozen=True)
@@ -312,7 +315,7 @@ class _Group:
         for _ in range(self.settings.steps):
             projected, _ = self.forward()
             if self.settings.variant == "contrastive":
-                loss = contrastive_loss(projected, self.features, self.query, self.sizes)
+                loss = contrastive_loss(projected, self.features, self.query, self.sizes, self.settings.temperature)
             else:
                 loss = published_loss(projected, self.query, self.sizes)
             optimiser.zero_grad(set_to_none=False)

@@ -22,9 +22,7 @@ def published_loss(projected: Tensor, query: Tensor, sizes: Tensor) -> Tensor:
     return ((1 - cosine) * mask / sizes[:, None]).sum()
 
 
-def contrastive_loss(
-    projected: Tensor, features: Tensor, query: Tensor, sizes: Tensor, temperature: float = 0.1
-) -> Tensor:
+def contrastive_loss(projected: Tensor, features: Tensor, query: Tensor, sizes: Tensor, temperature: float) -> Tensor:
     """Cross-entropy between what the network says of the nodes and what the encoder says of them.
 
     With p(v) = softmax_v(cos(W_q h_v, q) / τ) over the nodes of the question and t(v) = softmax_v(cos(x_v, q) / τ)

@@ -19,7 +19,7 @@ from torch import Tensor
 
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
 
-IntArray = npt.NDArray[np.int64]
+IntArray = npt.NDArray[np.integer[Any]]
 FloatArray = npt.NDArray[np.float32]
 
 
