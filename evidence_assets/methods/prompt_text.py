@@ -19,28 +19,27 @@ SLOT = "<MASK>"
 _WORD = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
 _TOKEN = re.compile(r"\w+(?:[-'’]\w+)*")
 
-STOP_WORDS = frozenset(
-    """a about above after again against all almost along also although always am among an and another any anything
-    are around as at away back be became because become been before began behind being below between both but by came
-    can cannot could did do does doing done down during each either else enough etc even ever every everything few for
-    from further gave get gets give given go goes going gone got had has have having he hence her here hers herself him
-    himself his how however i if in indeed instead into is it its itself just kept least less let like made mainly make
-    makes many may me might mine more most mostly much must my myself near nearly neither never no nobody none nor not
-    nothing now of off often on once only onto or other others our ours ourselves out over own per perhaps put quite
-    rather really said same seem seems several shall she should since so some something sometimes somewhere soon still
-    such than that the their theirs them themselves then there these they thing things this those though through thus
-    till to together too toward towards under unless until up upon us usually very via was we well were what whatever
-    when where whether which while who whoever whole whom whose why will with within without would yes yet you your
-    yours yourself yourselves""".split()
-)
+_FUNCTION_WORDS = """
+a about above after again against all almost along also although always am among an and another any anything are around
+as at away back be became because become been before began behind being below between both but by came can cannot could
+did do does doing done down during each either else enough etc even ever every everything few for from further gave get
+gets give given go goes going gone got had has have having he hence her here hers herself him himself his how however i
+if in indeed instead into is it its itself just kept least less let like made mainly make makes many may me might mine
+more most mostly much must my myself near nearly neither never no nobody none nor not nothing now of off often on once
+only onto or other others our ours ourselves out over own per perhaps put quite rather really said same seem seems
+several shall she should since so some something sometimes somewhere soon still such than that the their theirs them
+themselves then there these they thing things this those though through thus till to together too toward towards under
+unless until up upon us usually very via was we well were what whatever when where whether which while who whoever
+whole whom whose why will with within without would yes yet you your yours yourself yourselves
+"""
+_NUMBER_WORDS = """
+zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
+nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred hundreds thousand thousands million millions
+billion billions trillion dozen first second third fourth fifth sixth seventh eighth ninth tenth half twice
+"""
+STOP_WORDS = frozenset(_FUNCTION_WORDS.split())
 """English words that carry no entity by themselves."""
-
-NUMBER_WORDS = frozenset(
-    """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
-    eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred hundreds thousand thousands million
-    millions billion billions trillion dozen first second third fourth fifth sixth seventh eighth ninth tenth half
-    twice""".split()
-)
+NUMBER_WORDS = frozenset(_NUMBER_WORDS.split())
 
 
 def is_word(text: str) -> bool:
@@ -99,3 +98,12 @@ def entity_words(vocabulary: Sequence[str], prompts: Iterable[str]) -> npt.NDArr
         if len(word) > 1 and is_word(word) and word.casefold() not in banned
     ]
     return np.asarray(kept, dtype=np.intp)
+
+
+def as_sentence(text: str) -> str:
+    """``text`` with a full stop where it ends without a mark.
+
+    A masked model that meets a slot at the very end of a text expects the full stop there, not an entity.
+    """
+    text = text.strip()
+    return text if text.endswith((".", "!", "?")) else f"{text}."

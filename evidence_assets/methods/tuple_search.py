@@ -276,7 +276,9 @@ def _bound(node: _Node, row: npt.NDArray[np.float64], variant: Variant) -> npt.N
     if len(node.filled) < head_length:
         entities = total / head_length
     else:
-        entities = sum(node.log_probs[:head_length]) / head_length + (sum(node.log_probs[head_length:]) + row) / tail_length
+        entities = (
+            sum(node.log_probs[:head_length]) / head_length + (sum(node.log_probs[head_length:]) + row) / tail_length
+        )
     lowest = np.minimum(min(node.log_probs, default=0.0), row)
     return (total / (head_length + tail_length) + entities / 2 + lowest) / 3
 

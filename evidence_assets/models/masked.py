@@ -101,7 +101,14 @@ class HFMaskedLM:
     """
 
     def __init__(
-        self, model: Any, tokenizer: Any, *, model_id: str, revision: str = "", batch_size: int = 512, device: str = "cpu"
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        model_id: str,
+        revision: str = "",
+        batch_size: int = 512,
+        device: str = "cpu",
     ) -> None:
         if not getattr(tokenizer, "is_fast", False):
             raise UnusableModel(f"{model_id}: the tokenizer gives no character offsets; load its fast version")
@@ -130,9 +137,7 @@ class HFMaskedLM:
 
         tokenizer = AutoTokenizer.from_pretrained(name, revision=revision)
         model = AutoModelForMaskedLM.from_pretrained(name, revision=revision, use_safetensors=True)
-        return cls(
-            model, tokenizer, model_id=name, revision=revision or "", device=device, batch_size=batch_size
-        )
+        return cls(model, tokenizer, model_id=name, revision=revision or "", device=device, batch_size=batch_size)
 
     @property
     def model_id(self) -> str:
@@ -233,7 +238,9 @@ class HFMaskedLM:
         for text, shown, encoding in zip(texts, read, batch.encodings, strict=True):
             ids = encoding.ids
             if len(ids) > self._max_tokens:
-                raise ValueError(f"{self._model_id} reads {self._max_tokens} tokens, this text has {len(ids)}: {text!r}")
+                raise ValueError(
+                    f"{self._model_id} reads {self._max_tokens} tokens, this text has {len(ids)}: {text!r}"
+                )
             if ids.count(self._tokenizer.mask_token_id) != text.count(SLOT):
                 raise ValueError(f"the text already holds the model's mask token {mask!r}: {text!r}")
             result.append(_read_words(shown, encoding))
@@ -300,8 +307,7 @@ def _read_words(text: str, encoding: Any) -> _Encoded:
         surface = text[start:end].strip()
         words[word] = surface if any(letter.isalnum() for letter in surface) else ""
     word_of = [
-        None if special else word
-        for word, special in zip(encoding.word_ids, encoding.special_tokens_mask, strict=True)
+        None if special else word for word, special in zip(encoding.word_ids, encoding.special_tokens_mask, strict=True)
     ]
     return _Encoded(list(encoding.ids), word_of, words)
 

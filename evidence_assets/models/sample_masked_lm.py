@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
 from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
 from tokenizers.models import WordLevel
@@ -98,9 +97,7 @@ def train_sample_masked_lm(
     folder.mkdir(parents=True, exist_ok=True)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    return TrainingReport(
-        len(kept), len(held), len(tokenizer), settings.steps, loss, train_accuracy, held_accuracy
-    )
+    return TrainingReport(len(kept), len(held), len(tokenizer), settings.steps, loss, train_accuracy, held_accuracy)
 
 
 def _whole_word_tokenizer(sentences: Sequence[str]) -> PreTrainedTokenizerFast:

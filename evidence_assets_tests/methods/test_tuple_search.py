@@ -98,7 +98,13 @@ def test_batches_change_nothing(seed: int, n: int, variant: Variant, grain: floa
     weights = (0.7, 0.3)
     results = [
         search_tuples(
-            TableModel(seed, 4, grain=grain), WORDS[:4], weights, n=n, variant=variant, max_occurrences=3, batch_size=size
+            TableModel(seed, 4, grain=grain),
+            WORDS[:4],
+            weights,
+            n=n,
+            variant=variant,
+            max_occurrences=3,
+            batch_size=size,
         )
         for size in (1, 3, 64)
     ]
