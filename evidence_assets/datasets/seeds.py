@@ -22,7 +22,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -220,5 +219,4 @@ class _FileReader:
         node = self._node(field)
         if node.tag != "tag:yaml.org,2002:bool":
             raise self._error(node, field, "must be true or false")
-        value: Any = yaml.SafeLoader("").construct_yaml_bool(node)
-        return bool(value)
+        return bool(yaml.safe_load(node.value))

@@ -1,6 +1,6 @@
 """Stage 1 of K-Bloom: paraphrase a relation's prompt without labels.
 
-Belongs here: keywords, their orders and substitutes, putting entities back to slots, and the choice of the best prompts.
+Belongs here: keywords, their orders and substitutes, putting entities back to slots, the choice of the best prompts.
 Models are callables, so that a fine-tuned generator takes the writer's place without a change here.
 """
 
@@ -38,8 +38,9 @@ from evidence_assets.methods.prompt_text import (
 )
 from evidence_assets.methods.prompt_writing import Pair, SlotLogProbs
 
-Certainty = Literal["printed", "mean_probability"]
+Choice = Literal["printed", "probable"]
 Setting = Literal["initial", "top1", "multi"]
+_LEAST_PROBABLE = 0.5
 VERSION = "1"
 """Raised whenever equal input would give other prompts or weights."""
 
@@ -86,12 +87,16 @@ def mine_prompts(
     n: int = 20,
     max_keywords: int = 2,
     substitutes_each: int = 4,
-    certainty_form: Certainty = "printed",
+    choice: Choice = "printed",
 ) -> list[MinedPrompt]:
     """Candidate prompts, best first; those kept carry weights that sum to 1.
 
     ``initial`` keeps the given prompt alone, ``top1`` the best prompt that the search wrote (the given one where it
     wrote none), ``multi`` the best ``n``, the given one among the candidates.
+
+    ``choice="printed"`` scores as published, with certainty 1 / Σ −P log P, which an improbable sentence wins.
+    ``probable`` takes the words' mean probability as certainty and drops candidates whose words are less than half as
+    probable as those of the given prompt.
     """
     if fault := missing_slot(prompt):
         raise ValueError(fault)
@@ -100,12 +105,16 @@ def mine_prompts(
     candidates = [prompt]
     if setting != "initial":
         candidates += paraphrases(prompt, pairs, models, max_keywords, substitutes_each)
-    scored = score_prompts(prompt, candidates, pairs, models, certainty_form)
+    scored = score_prompts(prompt, candidates, pairs, models, choice)
+    eligible = scored
+    if choice == "probable":
+        given = next(item.certainty for item in scored if item.text == prompt)
+        eligible = [item for item in scored if item.certainty >= _LEAST_PROBABLE * given]
     if setting == "top1":
-        written = [item for item in scored if item.text != prompt]
-        chosen = (written or scored)[:1]
+        written = [item for item in eligible if item.text != prompt]
+        chosen = (written or eligible)[:1]
     else:
-        chosen = scored[:n]
+        chosen = eligible[:n]
     total = sum(item.compatibility for item in chosen)
     texts = {item.text for item in chosen}
     return [
@@ -180,8 +189,8 @@ def substitutes(
 ) -> list[str]:
     """Words that can stand for ``keyword``: the model's likeliest there, kept where the sentence still means the same.
 
-    The sentence with the substitute must have a mean cosine of at least ``similarity`` with the original; the most
-    similar come first.
+    The sentence with the substitute must have a mean cosine of at least ``similarity`` with the original; the likeliest
+    come first.
     """
     masked = _replace_word(prompt, keyword, SLOT)
     rows = models.slot_log_probs([as_sentence(fill(masked, *pair)) for pair in pairs], [0] * len(pairs))
@@ -204,8 +213,7 @@ def substitutes(
     ]
     vectors = _unit(models.sentence_vectors(texts)).reshape(len(pairs), 1 + len(proposed), -1)
     cosine = np.einsum("pd,pwd->pw", vectors[:, 0], vectors[:, 1:]).mean(axis=0)
-    ranking = sorted(range(len(proposed)), key=lambda index: (-cosine[index], proposed[index]))
-    return [proposed[index] for index in ranking if cosine[index] >= similarity][:count]
+    return [word for word, close in zip(proposed, cosine, strict=True) if close >= similarity][:count]
 
 
 def to_prompt(sentence: str, head: str, tail: str) -> str | None:
@@ -218,7 +226,7 @@ def to_prompt(sentence: str, head: str, tail: str) -> str | None:
 
 
 def score_prompts(
-    initial: str, candidates: Sequence[str], pairs: Sequence[Pair], models: MiningModels, certainty_form: Certainty
+    initial: str, candidates: Sequence[str], pairs: Sequence[Pair], models: MiningModels, choice: Choice
 ) -> list[MinedPrompt]:
     """Score candidates against the initial prompt, means over the pairs; best first, ties by text."""
     prompts = list(dict.fromkeys([initial, *candidates]))
@@ -226,7 +234,7 @@ def score_prompts(
     vectors = models.word_vectors(texts)
     log_probs = models.word_log_probs(texts)
     words = [words_of(text) for text in texts]
-    measure = certainty if certainty_form == "printed" else mean_probability
+    measure = certainty if choice == "printed" else mean_probability
     scored = []
     for number, prompt in enumerate(prompts):
         rows = [number * len(pairs) + pair for pair in range(len(pairs))]

@@ -45,9 +45,10 @@ def infill_prompts(
         return []
     own = {word.casefold() for pair in pairs for entity in pair for word in entity.split()}
     allowed = np.asarray([is_word(word) and word.casefold() not in own for word in vocabulary])
+    position = {word: number for number, word in enumerate(vocabulary)}
     scores = np.zeros(len(layouts))
     gaps = np.asarray([layout.count(SLOT) for layout in layouts])
-    for step in range(int(gaps.max())):
+    for _ in range(int(gaps.max())):
         open_layouts = [number for number, layout in enumerate(layouts) if SLOT in layout]
         if not open_layouts or not allowed.any():
             break
@@ -57,12 +58,11 @@ def infill_prompts(
         mean[:, ~allowed] = -np.inf
         for number, row in zip(open_layouts, mean, strict=True):
             at = layouts[number].index(SLOT)
-            if at:  # a word is not said twice in a row
-                row[[position for position, word in enumerate(vocabulary) if word == layouts[number][at - 1]]] = -np.inf
+            if at and layouts[number][at - 1] in position:  # a word is not said twice in a row
+                row[position[layouts[number][at - 1]]] = -np.inf
             best = int(row.argmax())
             layouts[number][at] = vocabulary[best]
             scores[number] += row[best]
-        del step
     scores = np.where(gaps > 0, scores / np.maximum(gaps, 1), 0.0)
     ranking = sorted(range(len(layouts)), key=lambda number: (-scores[number], layouts[number]))
     return list(dict.fromkeys(" ".join(layouts[number]) for number in ranking))[:keep]

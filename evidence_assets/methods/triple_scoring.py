@@ -23,8 +23,8 @@ import ot
 
 Array = npt.NDArray[np.float64]
 Ground = Literal["cosine", "euclidean"]
-FluencyForm = Literal["printed", "corrected"]
-FinalForm = Literal["printed", "rank_normalised"]
+FluencyForm = Literal["printed", "corrected", "probability"]
+FinalForm = Literal["printed", "rank_normalised", "fluency"]
 Idf = Callable[[str], float]
 VERSION = "1"
 """Raised whenever equal input would give other scores."""
@@ -37,7 +37,7 @@ class ScoredSentence:
     """A filled sentence: its words' BM25 weights and contextual vectors (n × d)."""
 
     weights: Array
-    vectors: Array
+    vectors: npt.NDArray[np.floating]
 
 
 def sentence_idf(sentences: Iterable[Sequence[str]]) -> dict[str, float]:
@@ -113,8 +113,8 @@ def transport_costs(masses: Array, other: Array, costs: Array) -> Array:
         first, second = masses[:, 0], float(other[0])
         ends = np.stack([np.maximum(0.0, first + second - 1), np.minimum(first, second)])
         plans = np.stack([ends, first - ends, second - ends, 1 - first - second + ends], axis=-1)
-        both: Array = np.einsum("ekp,kp->ek", np.maximum(plans, 0.0), costs.reshape(-1, 4))
-        return both.min(axis=0)
+        closed: Array = np.einsum("ekp,kp->ek", np.maximum(plans, 0.0), costs.reshape(-1, 4)).min(axis=0)
+        return closed
     return np.asarray([float(ot.emd2(row, other, cost)) for row, cost in zip(masses, costs, strict=True)])
 
 
@@ -125,11 +125,14 @@ def fluency(
 
     ``corrected``: Σ idf / exp(−mean log p), with log p of each word given all others (pseudo-perplexity). ``printed``:
     Σ idf / exp(+mean log p), without the minus sign and with log p given the words on the left: it rewards improbable
-    text. Which log-probabilities come in is the caller's choice; this function only sets the sign.
+    text. ``probability``: exp(mean log p), the inverse of the pseudo-perplexity alone, which does not favour pairs of
+    more words. Which log-probabilities come in is the caller's choice.
     """
     if not len(log_probs):
         return 0.0
     mean = float(np.mean(np.asarray(log_probs, dtype=np.float64)))
+    if form == "probability":
+        return math.exp(mean)
     return float(np.sum(np.maximum(idf, 0.0))) / math.exp(mean if form == "printed" else -mean)
 
 
@@ -147,12 +150,14 @@ def final_scores(near: Array, fluent: Array, form: FinalForm = "printed") -> Arr
     """Combine nearness and fluency; larger is better.
 
     ``printed``: σ(s)·s + σ(f)·f. ``rank_normalised``: the mean of the two rank shares, so that neither unit outweighs
-    the other.
+    the other. ``fluency``: the fluency alone, for a model whose word vectors say little.
     """
     near, fluent = np.asarray(near, dtype=np.float64), np.asarray(fluent, dtype=np.float64)
     if form == "printed":
         result: Array = _swish(near) + _swish(fluent)
         return result
+    if form == "fluency":
+        return fluent
     return (_rank_share(near) + _rank_share(fluent)) / 2
 
 

@@ -3,8 +3,8 @@
 Belongs here: the four-heap search of K-Bloom and the one-heap search of its baseline. The model is a callback, so that
 this module knows neither tokenizers nor weights.
 
-A pair has the words w_1 … w_k, the head's first, filled left to right. Under prompts with weights λ_p (summing to 1) the
-log-probability of word i is ℓ_i = Σ_p λ_p · log P_p(w_i | w_1 … w_{i−1}), and a pair's score is
+A pair has the words w_1 … w_k, the head's first, filled left to right. Under prompts with weights λ_p (their sum is 1)
+the log-probability of word i is ℓ_i = Σ_p λ_p · log P_p(w_i | w_1 … w_{i−1}), and a pair's score is
 
 * ``kbloom``: Σ_i ℓ_i, the prompt-weighted log-likelihood; one heap for each of the shapes 1-1, 1-2, 2-1, 2-2;
 * ``bertnet``: (mean_i ℓ_i + mean over the two entities of their mean ℓ_i + min_i ℓ_i) / 3; one heap for all shapes.
@@ -101,6 +101,8 @@ class _Heap:
     frontier: list[tuple[float, int, _Siblings | _Node, int]] = field(default_factory=list)
     leaves: list[_Siblings] = field(default_factory=list)
     best: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    listed: list[FoundPair] | None = None
+    """The pairs at or above the threshold, once every one of them is known."""
 
     @property
     def threshold(self) -> float:
@@ -120,6 +122,7 @@ class _Heap:
 
     def widen(self) -> None:
         self.capacity *= 2
+        self.listed = None
         self.best = np.empty(0)
         if self.leaves:
             self.add(np.concatenate([leaf.bounds for leaf in self.leaves]))
@@ -195,7 +198,9 @@ class _Search:
             self._expand(batch)
 
     def pairs(self, heap: _Heap) -> list[FoundPair]:
-        """The pairs of a heap at or above its threshold, by descending score, ties by text."""
+        """The pairs of a finished heap at or above its threshold, by descending score, ties by text."""
+        if heap.listed is not None:
+            return heap.listed
         found = []
         threshold = heap.threshold
         for leaf in heap.leaves:
@@ -204,7 +209,8 @@ class _Search:
                 node = leaf.node(index)
                 head, tail = self._texts(node)
                 found.append(FoundPair(head, tail, node.shape, float(leaf.bounds[index]), node.log_probs))
-        return sorted(found, key=_order)
+        heap.listed = sorted(found, key=_order)
+        return heap.listed
 
     def _texts(self, node: _Node) -> tuple[str, str]:
         words = [self._vocabulary[word] for word in node.filled]

@@ -9,16 +9,21 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from evidence_assets.lake.ids import file_id
 from evidence_assets.methods.prompt_text import SLOT, is_word
 
 FloatArray = npt.NDArray[np.float32]
 Context = Literal["both", "left"]
+
+_LEAST_ROWS = 8
+"""Rows that a forward pass has at least: matrix products of fewer take other kernels, whose last digits differ."""
 
 
 class UnusableModel(ValueError):
@@ -110,10 +115,7 @@ class HFMaskedLM:
         batch_size: int = 512,
         device: str = "cpu",
     ) -> None:
-        if not getattr(tokenizer, "is_fast", False):
-            raise UnusableModel(f"{model_id}: the tokenizer gives no character offsets; load its fast version")
-        if tokenizer.mask_token_id is None:
-            raise UnusableModel(f"{model_id} has no mask token; K-Bloom needs a masked language model such as BERT")
+        _require_mask(tokenizer, model_id)
         self._model = model.to(device).eval()
         self._tokenizer = tokenizer
         self._device = torch.device(device)
@@ -131,13 +133,30 @@ class HFMaskedLM:
             raise UnusableModel(f"{model_id}: no piece of the vocabulary is a whole word")
 
     @classmethod
-    def load(cls, name: str, *, revision: str | None = None, device: str = "cpu", batch_size: int = 512) -> HFMaskedLM:
-        """Load from a folder or a hub name; only safetensors weights are read."""
+    def load(
+        cls,
+        name: str | Path,
+        *,
+        model_id: str | None = None,
+        revision: str | None = None,
+        device: str = "cpu",
+        batch_size: int = 512,
+    ) -> HFMaskedLM:
+        """Load from a folder or a hub name; only safetensors weights are read.
+
+        ``model_id`` is the hub name by default, or the folder's own name without its path; the revision of a folder is
+        the hash of its weights.
+        """
         from transformers import AutoModelForMaskedLM, AutoTokenizer
 
-        tokenizer = AutoTokenizer.from_pretrained(name, revision=revision)
-        model = AutoModelForMaskedLM.from_pretrained(name, revision=revision, use_safetensors=True)
-        return cls(model, tokenizer, model_id=name, revision=revision or "", device=device, batch_size=batch_size)
+        folder = Path(name)
+        known_as = model_id or (folder.name if folder.is_dir() else str(name))
+        tokenizer = AutoTokenizer.from_pretrained(str(name), revision=revision)
+        _require_mask(tokenizer, known_as)
+        model = AutoModelForMaskedLM.from_pretrained(str(name), revision=revision, use_safetensors=True)
+        weights = folder / "model.safetensors"
+        version = revision or (file_id(weights) if weights.is_file() else "")
+        return cls(model, tokenizer, model_id=known_as, revision=version, device=device, batch_size=batch_size)
 
     @property
     def model_id(self) -> str:
@@ -165,11 +184,12 @@ class HFMaskedLM:
         mask_id = self._tokenizer.mask_token_id
         rows: list[list[int]] = []
         positions: list[int] = []
-        for text, slot, encoded in zip(texts, slots, self._encode(texts), strict=True):
-            masked = [position for position, piece in enumerate(encoded.ids) if piece == mask_id]
+        for text, slot, (_, encoding) in zip(texts, slots, self._tokenize(texts), strict=True):
+            ids = encoding.ids
+            masked = [position for position, piece in enumerate(ids) if piece == mask_id]
             if not 0 <= slot < len(masked):
                 raise ValueError(f"slot {slot} asked of a text with {len(masked)} masked slots: {text!r}")
-            rows.append(encoded.ids)
+            rows.append(ids)
             positions.append(masked[slot])
         for group in _equal_length(rows, self._batch_size):
             hidden = self._hidden([rows[i] for i in group])
@@ -229,6 +249,10 @@ class HFMaskedLM:
         return tuple(sorted(found))
 
     def _encode(self, texts: Sequence[str]) -> list[_Encoded]:
+        return [_read_words(shown, encoding) for shown, encoding in self._tokenize(texts)]
+
+    def _tokenize(self, texts: Sequence[str]) -> list[tuple[str, Any]]:
+        """Each text as the tokenizer saw it, and its encoding."""
         if not texts:
             return []
         mask = self._tokenizer.mask_token
@@ -243,25 +267,34 @@ class HFMaskedLM:
                 )
             if ids.count(self._tokenizer.mask_token_id) != text.count(SLOT):
                 raise ValueError(f"the text already holds the model's mask token {mask!r}: {text!r}")
-            result.append(_read_words(shown, encoding))
+            result.append((shown, encoding))
         return result
 
     def _hidden(self, rows: Sequence[Sequence[int]]) -> torch.Tensor:
         self._forward_calls += 1
-        ids = torch.as_tensor(rows, dtype=torch.long, device=self._device)
+        padded = [*rows, *[rows[0]] * (_LEAST_ROWS - len(rows))]
+        ids = torch.as_tensor(padded, dtype=torch.long, device=self._device)
         with torch.inference_mode():
             output = self._model.base_model(input_ids=ids, attention_mask=torch.ones_like(ids))
-        hidden: torch.Tensor = output.last_hidden_state
+        hidden: torch.Tensor = output.last_hidden_state[: len(rows)]
         if torch.isnan(hidden).any():
             raise UnusableModel(f"{self._model_id} yields NaN; load it in float32 or check its weights")
         return hidden
 
     def _log_softmax(self, hidden: torch.Tensor) -> torch.Tensor:
+        missing = max(0, _LEAST_ROWS - len(hidden))
         with torch.inference_mode():
-            logits = self._head(hidden).float()
+            logits = self._head(torch.cat([hidden, hidden[:1].expand(missing, -1)])).float()[: len(hidden)]
             if torch.isnan(logits).any():
                 raise UnusableModel(f"{self._model_id} yields NaN; load it in float32 or check its weights")
             return torch.log_softmax(logits, dim=-1)
+
+
+def _require_mask(tokenizer: Any, model_id: str) -> None:
+    if not getattr(tokenizer, "is_fast", False):
+        raise UnusableModel(f"{model_id}: the tokenizer gives no character offsets; load its fast version")
+    if tokenizer.mask_token_id is None:
+        raise UnusableModel(f"{model_id} has no mask token; K-Bloom needs a masked language model such as BERT")
 
 
 def _head_of(model: Any) -> Any:

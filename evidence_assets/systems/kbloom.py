@@ -16,7 +16,7 @@ import numpy.typing as npt
 from evidence_assets.datasets.seeds import Relation
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.methods import prompt_mining, triple_scoring, tuple_search
-from evidence_assets.methods.prompt_mining import Certainty, MinedPrompt, MiningModels, Setting
+from evidence_assets.methods.prompt_mining import Choice, MinedPrompt, MiningModels, Setting
 from evidence_assets.methods.prompt_text import HEAD, SLOT, TAIL, as_sentence, entity_words, fill
 from evidence_assets.methods.prompt_writing import Pair, infill_prompts
 from evidence_assets.methods.triple_metrics import contradictions, ranked_agreement
@@ -36,21 +36,22 @@ class SentenceEncoder(Protocol):
 
 @dataclass(frozen=True)
 class KBloomSettings:
-    """One variant of the system. The published one is the default but for ``fluency`` and ``final``.
+    """One variant of the system.
 
-    ``prompts`` is the published prompt setting; ``n`` the pairs of each heap and the triples kept at the end.
-    ``fluency="printed"`` and ``final="printed"`` are the formulas as printed.
+    ``prompts`` is the published prompt setting; ``n`` the pairs of each heap and the triples kept at the end. The
+    published formulas are ``prompt_choice``, ``fluency`` and ``final`` set to ``printed``; the defaults differ in the
+    first two, whose printed forms prefer improbable text.
     """
 
     variant: tuple_search.Variant = "kbloom"
     prompts: Setting = "multi"
     max_prompts: int = 20
-    certainty: Certainty = "printed"
+    prompt_choice: Choice = "probable"
     n: int = 1000
     max_occurrences: int | None = 10
     ground: Ground = "cosine"
     fluency: FluencyForm = "corrected"
-    final: FinalForm = "rank_normalised"
+    final: FinalForm = "printed"
     writer_pairs: int = 2
     batch_size: int = 64
 
@@ -195,7 +196,7 @@ def mine(relation: Relation, model: MaskedLM, encoder: SentenceEncoder, settings
         models,
         setting=settings.prompts,
         n=settings.max_prompts,
-        certainty_form=settings.certainty,
+        choice=settings.prompt_choice,
     )
 
 
@@ -292,7 +293,7 @@ def _stage_three(
     pairs = [(pair.head, pair.tail) for pair in found]
     texts = [as_sentence(fill(relation.prompt, *pair)) for pair in (*pairs, *relation.pairs)]
     vectors = model.word_vectors(texts)
-    log_probs = model.word_log_probs(texts[: len(pairs)], "both" if settings.fluency == "corrected" else "left")
+    log_probs = model.word_log_probs(texts[: len(pairs)], "left" if settings.fluency == "printed" else "both")
     weight_of = triple_scoring.clipped_idf(
         triple_scoring.sentence_idf([item.words for item in vectors]) if idf is None else idf
     )
