@@ -242,11 +242,7 @@ def _steps(pattern: Sequence[tuple[str, bool]]) -> tuple[Step, ...]:
 def _single(
     world: World, maker: Callable[[Step], bool], form: str, collections: Sequence[str]
 ) -> list[Callable[[], bool]]:
-<<<<<<< HEAD
-    makers = []
-=======
     makers: list[Callable[[], bool]] = []
->>>>>>> sample
     for name in world.prompted():
         relation = world.relations[name]
         for forward in (False, True):
