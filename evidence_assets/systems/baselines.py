@@ -100,21 +100,30 @@ def cell_text(table: Table, row: int, column: int) -> str:
     return ": ".join(part for part in (name, header, value.strip()) if part)
 
 
-CellScores = Callable[[Sequence[str], Sequence[str]], npt.NDArray[np.floating]]
-"""Queries × cell texts → scores."""
+CellScores = Callable[[Sequence[tuple[list[str], list[str]]]], list[npt.NDArray[np.floating]]]
+"""For each question its queries and the texts of its table's cells → queries × cells."""
 
 
-def bm25_cells(queries: Sequence[str], cells: Sequence[str]) -> npt.NDArray[np.floating]:
+def bm25_cells(asked_of: Sequence[tuple[list[str], list[str]]]) -> list[npt.NDArray[np.floating]]:
     """BM25 of each query against each cell, the table being the corpus."""
-    index = BM25Index([words(text) for text in cells], form="plus_one")
-    return np.stack([index.scores(words(query)) for query in queries])
+    made = []
+    for queries, cells in asked_of:
+        index = BM25Index([words(text) for text in cells], form="plus_one")
+        made.append(np.stack([index.scores(words(query)) for query in queries]))
+    return made
 
 
 def cosine_cells(encoder: Encoder) -> CellScores:
-    """Cosine of each query and each cell by their embeddings."""
+    """Cosine of each query and each cell by their embeddings, every text encoded once."""
 
-    def score(queries: Sequence[str], cells: Sequence[str]) -> npt.NDArray[np.floating]:
-        return encoder.sentences(queries) @ encoder.sentences(cells).T
+    def score(asked_of: Sequence[tuple[list[str], list[str]]]) -> list[npt.NDArray[np.floating]]:
+        texts = list(dict.fromkeys(text for queries, cells in asked_of for text in (*queries, *cells)))
+        place = {text: i for i, text in enumerate(texts)}
+        vectors = encoder.sentences(texts)
+        return [
+            vectors[[place[text] for text in queries]] @ vectors[[place[text] for text in cells]].T
+            for queries, cells in asked_of
+        ]
 
     return score
 
@@ -131,26 +140,33 @@ class CellSelector:
         self.name, self._tables, self._scores, self._k = name, tables, scores, k
         self.version = content_id("cells", VERSION, k, version, sorted(v for _, v in tables.values()))
 
+    def _cells(self, question: Asked) -> list[tuple[int, int]]:
+        """Places of the cells of its table that are not empty."""
+        table, _ = self._tables.get(question.table_id, (None, ""))
+        if table is None:
+            return []
+        return [(r, c) for r, row in enumerate(table.rows) for c, text in enumerate(row) if text.strip()]
+
     def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
-        made = []
-        for done, question in enumerate(questions, 1):
-            picks: list[Pick] = []
-            table, version = self._tables.get(question.table_id, (None, ""))
-            places = [] if table is None else [(r, c) for r, row in enumerate(table.rows) for c in range(len(row))]
-            places = [(r, c) for r, c in places if table is not None and table.rows[r][c].strip()]
-            if table is not None and places:
-                hypotheses = [("", "")] if question.task == "verification" else question.hypotheses
-                queries = [query_of(question, option) for _, option in hypotheses]
-                scores = self._scores(queries, [cell_text(table, r, c) for r, c in places])
-                parent = (Parent("table", table.table_id, version),)
-                for (label, _), row in zip(hypotheses, scores, strict=True):
-                    for i in top(row, self._k):
-                        r, c = places[i]
-                        why = json.dumps({"value": table.rows[r][c]}, ensure_ascii=False)
-                        picks.append(
-                            Pick(label, "cell", parent, f"r{r}c{c}", cell_text(table, r, c), float(row[i]), why)
-                        )
-            made.append(picks)
-            if progress:
-                progress(done, len(questions))
+        made: list[list[Pick]] = [[] for _ in questions]
+        places = [self._cells(question) for question in questions]
+        some = [i for i, found in enumerate(places) if found]
+        hypotheses = [[("", "")] if q.task == "verification" else q.hypotheses for q in questions]
+        scores = self._scores(
+            [
+                (
+                    [query_of(questions[i], option) for _, option in hypotheses[i]],
+                    [cell_text(self._tables[questions[i].table_id][0], r, c) for r, c in places[i]],
+                )
+                for i in some
+            ]
+        )
+        for i, of_question in zip(some, scores, strict=True):
+            table, version = self._tables[questions[i].table_id]
+            parent = (Parent("table", table.table_id, version),)
+            for (label, _), row in zip(hypotheses[i], of_question, strict=True):
+                for j in top(row, self._k):
+                    r, c = places[i][j]
+                    why = json.dumps({"value": table.rows[r][c]}, ensure_ascii=False)
+                    made[i].append(Pick(label, "cell", parent, f"r{r}c{c}", cell_text(table, r, c), float(row[j]), why))
         return made
