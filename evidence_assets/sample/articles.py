@@ -22,7 +22,7 @@ SHORTEST = 5
 """Pages with fewer sentences are joined with those of other kinds."""
 MIXED = "several things"
 CONTRASTS = ("{}, whereas {}", "{}, while {}", "{}; by comparison, {}", "{}, and for its part {}")
-PAIRS = ("{}; likewise, {}", "{}, and {}", "{}; it is also true that {}")
+PAIRS = ("{}; likewise, {}", "{}, and {}", "{}; besides, {}")
 
 
 @dataclass(frozen=True)
