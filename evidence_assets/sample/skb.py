@@ -1,7 +1,7 @@
 """The semi-structured knowledge base: typed nodes with documents, typed edges, and conjunctive questions.
 
-The nodes are the names that hang together most densely in the biomedical facts. A node's document tells about half of
-its edges, so that neither the documents nor the edges alone hold everything.
+The nodes are the names that hang together most densely in the biomedical facts. Each edge is told in the
+document of one of its two ends only, so that a node's document holds about half of what its edges say of it.
 """
 
 from __future__ import annotations
