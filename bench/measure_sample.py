@@ -143,22 +143,18 @@ def closed_options(questions: list[Question], encode: Encode) -> list[int]:
 
 
 def oracle_options(questions: list[Question]) -> list[int | None]:
-    """Read the gold evidence: the option that stands in it, or for the odd one out the one that does not."""
+    """Read the gold evidence: the option that it is about, or for the odd one out the one that it is not about.
+
+    A sentence that tells two facts may name a wrong option too, so the fact that a row stands for decides where it is
+    given.
+    """
     answers: list[int | None] = []
     for question in questions:
-        text = " ; ".join(row["text"] for row in question["gold_evidence"]).lower()
-        inside = [re.search(rf"\b{re.escape(option.lower())}\b", text) is not None for option in question["options"]]
-        if not text:
-            answers.append(None)
-        elif question["negated"]:
-            answers.append(inside.index(False) if False in inside else None)
-        elif sum(inside) > 1:
-            # a sentence that tells two facts may name a wrong option too: the fact's own names decide
-            names = {name for row in question["gold_evidence"] for name in row.get("fact", [])}
-            named = [i for i, option in enumerate(question["options"]) if option in names or (not names and inside[i])]
-            answers.append(named[0] if named else None)
-        else:
-            answers.append(inside.index(True) if True in inside else None)
+        rows = question["gold_evidence"]
+        names = {name for row in rows for fact in ([row["fact"]] if "fact" in row else row["locator"]) for name in fact}
+        inside = [option in names for option in question["options"]]
+        wanted = not question["negated"]
+        answers.append(inside.index(wanted) if rows and wanted in inside else None)
     return answers
 
 

@@ -1,7 +1,7 @@
 """The semi-structured knowledge base: typed nodes with documents, typed edges, and conjunctive questions.
 
-The nodes are the best connected names of the biomedical facts. A node's document tells about half of its edges, so that
-neither the documents nor the edges alone hold everything.
+The nodes are the names that hang together most densely in the biomedical facts. Each edge is told in the
+document of one of its two ends only, so that a node's document holds about half of what its edges say of it.
 """
 
 from __future__ import annotations
@@ -34,10 +34,9 @@ class KnowledgeBase:
 
 
 def build(world: World, size: int) -> KnowledgeBase:
-    """Build the knowledge base of the best connected names."""
+    """Build the knowledge base of the names that hang together most densely."""
     links = [fact for fact in world.facts if fact.collection == "biomedical" and not fact.held_out]
-    degree = Counter(name for fact in links for name in (fact.head, fact.tail))
-    kept = sorted(sorted(degree, key=lambda name: (-degree[name], order_key("node", name)))[:size])
+    kept = _densest(links, size)
     ids = {name: f"n{number:04d}" for number, name in enumerate(kept)}
     inside = sorted(fact for fact in links if fact.head in ids and fact.tail in ids)
     told: dict[str, list[str]] = {name: [] for name in kept}
@@ -55,6 +54,19 @@ def build(world: World, size: int) -> KnowledgeBase:
              "document": document}
         )  # fmt: skip
     return KnowledgeBase(nodes, inside, ids)
+
+
+def _densest(links: list[Fact], size: int) -> list[str]:
+    """Take away the name with the fewest facts among those left, until so many are left."""
+    links = list(links)
+    while True:
+        degree = Counter(name for fact in links for name in (fact.head, fact.tail))
+        if len(degree) <= size:
+            return sorted(degree)
+        gone = set(
+            sorted(degree, key=lambda name: (degree[name], order_key("node", name)))[: -(-(len(degree) - size) // 4)]
+        )
+        links = [fact for fact in links if not gone & {fact.head, fact.tail}]
 
 
 def make_questions(world: World, base: KnowledgeBase, wanted: int) -> list[Question]:
