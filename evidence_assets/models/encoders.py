@@ -19,7 +19,7 @@ import numpy as np
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.models.protocols import Encoder, FloatArray, TokenVectors
-from evidence_assets.models.weights import MINILM_SHA256, check_model_folder, folder_revision, minilm_folder
+from evidence_assets.models.weights import MINILM_SHA256, check_model_folder, folder_revision, loading, minilm_folder
 
 if TYPE_CHECKING:
     import torch
@@ -93,11 +93,8 @@ def _native_bfloat16() -> bool:
 
 def _load_model(name: str, local: Path | None, revision: str | None, device: str, dtype: torch.dtype) -> Any:
     from sentence_transformers import SentenceTransformer
-    from transformers.utils import logging
 
-    bars = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
+    with loading(f"the encoder {name!r}"):
         model = SentenceTransformer(
             name if local is None else str(local),
             device=device,
@@ -105,14 +102,6 @@ def _load_model(name: str, local: Path | None, revision: str | None, device: str
             local_files_only=local is not None,
             model_kwargs={"dtype": dtype},
         )
-    except (OSError, ValueError, RuntimeError) as error:
-        raise ModelUnavailable(
-            f"the encoder {name!r} cannot be loaded ({str(error).splitlines()[0]}); give a model folder, "
-            f"{EMBEDDED!r}, or a Hugging Face name that is in the local cache or can be downloaded"
-        ) from error
-    finally:
-        if bars:
-            logging.enable_progress_bar()
     model.eval()
     for module in list(model)[1:]:
         module.float()  # pooling sums over tokens, which bfloat16 rounds away

@@ -15,6 +15,9 @@ import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float32]
 
+REFUSED = "refused"
+"""How the finish reason begins where the model cannot take the request, such as a prompt that is too long for it."""
+
 
 @dataclass(frozen=True)
 class TokenVectors:
@@ -74,6 +77,11 @@ class Completion:
     completion_tokens: int
     seconds: float
     finish_reason: str
+
+    @property
+    def refused(self) -> bool:
+        """Whether this is no reply but the reason why there is none."""
+        return self.finish_reason.startswith(REFUSED)
 
 
 @runtime_checkable

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from evidence_assets.lake.errors import ModelUnavailable
@@ -55,6 +57,26 @@ def minilm_folder() -> Path:
     folder = Path(spec.origin).parent / "model"
     check_weights(folder / "model.safetensors", MINILM_SHA256, remedy)
     return folder
+
+
+@contextmanager
+def loading(what: str) -> Iterator[None]:
+    """Load without progress bars, and say in a sentence what cannot be loaded (``the encoder 'x'``) and what to do."""
+    from transformers.utils import logging
+
+    bars = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise ModelUnavailable(
+            f"{what} cannot be loaded ({reason}); give a model folder, or a Hugging Face name that is in the local "
+            f"cache or can be downloaded"
+        ) from error
+    finally:
+        if bars:
+            logging.enable_progress_bar()
 
 
 def check_model_folder(folder: Path) -> None:

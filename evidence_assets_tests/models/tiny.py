@@ -27,12 +27,12 @@ def make_encoder(folder: Path, seed: int = 0) -> Path:
     )
     fast = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]",
-        model_max_length=64,
+        model_max_length=128,
     )  # fmt: skip
     fast.save_pretrained(folder)
     config = BertConfig(
         vocab_size=tokenizer.get_vocab_size(), hidden_size=32, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=64, max_position_embeddings=64,
+        intermediate_size=64, max_position_embeddings=128,
     )  # fmt: skip
     BertModel(config).save_pretrained(folder)
     return folder
@@ -60,6 +60,7 @@ def make_causal(folder: Path, seed: int = 0) -> Path:
     config = LlamaConfig(
         vocab_size=tokenizer.get_vocab_size(), hidden_size=32, num_hidden_layers=1, num_attention_heads=2,
         intermediate_size=64, max_position_embeddings=8192, pad_token_id=0, eos_token_id=1, bos_token_id=None,
-    )  # fmt: skip
+        initializer_range=0.5,
+    )  # fmt: skip  # so wide that what it says depends on all of its prompt
     LlamaForCausalLM(config).save_pretrained(folder)
     return folder

@@ -1,0 +1,174 @@
+"""A causal language model with local weights, run by the transformers library in this process.
+
+Belongs here: loading, the chat template, greedy decoding and choices constrained by a trie of their tokens. For large
+models and many questions a served model or the offline engine is faster; this one asks for nothing but the weights.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from evidence_assets.lake.errors import BadInput, ModelUnavailable
+from evidence_assets.models.protocols import REFUSED, Completion, Request
+from evidence_assets.models.weights import check_model_folder, folder_revision, loading
+
+DTYPES = ("auto", "float32", "bfloat16", "float16")
+
+
+class TransformersGenerator:
+    """Answers one request at a time, so that a completion never depends on the others of its call.
+
+    Parameters
+    ----------
+    model_id
+        A model folder or a Hugging Face name.
+    revision
+        Commit or tag of a Hugging Face model; a folder is named by its content.
+    device
+        ``auto`` takes CUDA where there is one.
+    dtype
+        ``auto`` takes the dtype that the weights are stored in.
+    four_bit
+        Load the weights in 4 bit, which needs bitsandbytes and CUDA.
+    """
+
+    def __init__(
+        self,
+        model_id: str,
+        *,
+        revision: str | None = None,
+        device: str = "auto",
+        dtype: str = "auto",
+        four_bit: bool = False,
+    ) -> None:
+        if dtype not in DTYPES:
+            raise BadInput(f"unknown dtype {dtype!r}; one of {', '.join(DTYPES)}")
+        local = Path(model_id).is_dir()
+        if local:
+            check_model_folder(Path(model_id))
+            revision = folder_revision(Path(model_id))
+
+        import torch
+        from transformers import AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig
+
+        self._device = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+        quantization = None
+        if four_bit:
+            if importlib.util.find_spec("bitsandbytes") is None or not self._device.startswith("cuda"):
+                raise ModelUnavailable(
+                    "weights in 4 bit need a CUDA device and bitsandbytes: pip install 'evidence-assets[gpu]', or set "
+                    "four_bit to false"
+                )
+            quantization = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_compute_dtype=torch.bfloat16)
+        options = {"revision": None if local else revision, "local_files_only": local}
+        with loading(f"the language model {model_id!r}"):
+            self._tokenizer = AutoTokenizer.from_pretrained(model_id, **options)
+            self._model = AutoModelForCausalLM.from_pretrained(
+                model_id,
+                dtype="auto" if dtype == "auto" else getattr(torch, dtype),
+                quantization_config=quantization,
+                device_map={"": self._device} if four_bit else None,
+                **options,
+            )
+        if not four_bit:
+            self._model.to(self._device)
+        self._model.eval()
+        self.model_id = model_id
+        self.revision = str(revision or getattr(self._model.config, "_commit_hash", None) or "unknown")
+        self.parameters: dict[str, object] = {
+            "temperature": 0,
+            "dtype": str(self._model.dtype).removeprefix("torch."),
+            "four_bit": four_bit,
+        }
+        self._ends = self._end_tokens()
+        self._longest = int(getattr(self._model.config, "max_position_embeddings", 2048))
+
+    def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        """Completions in the order asked."""
+        return [completion for _, completion in self.generate_each(requests)]
+
+    def generate_each(self, requests: Sequence[Request]) -> Iterator[tuple[int, Completion]]:
+        """(number of the request, completion), one by one."""
+        for number, request in enumerate(requests):
+            yield number, self._complete(request)
+
+    def prompt(self, request: Request) -> list[int]:
+        """Token ids of a request: by the model's chat template, or as plain text where it has none."""
+        if self._tokenizer.chat_template:
+            messages = [{"role": "system", "content": request.system}] if request.system else []
+            messages.append({"role": "user", "content": request.user})
+            text = self._tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
+            return list(self._tokenizer(text, add_special_tokens=False)["input_ids"])
+        text = "\n\n".join(part for part in (request.system, request.user, "") if part)
+        return list(self._tokenizer(text)["input_ids"])
+
+    def _end_tokens(self) -> list[int]:
+        stated = self._model.generation_config.eos_token_id
+        ends = stated if isinstance(stated, list) else [stated]
+        ends = [end for end in (*ends, self._tokenizer.eos_token_id) if end is not None]
+        if not ends:
+            raise ModelUnavailable(f"{self.model_id!r} has no end-of-text token; it cannot be used to answer")
+        return list(dict.fromkeys(ends))
+
+    def _complete(self, request: Request) -> Completion:
+        import torch
+
+        ids = self.prompt(request)
+        started = time.perf_counter()
+        if len(ids) + request.max_tokens > self._longest:
+            reason = f"a prompt of {len(ids)} tokens and a reply of {request.max_tokens} exceed the {self._longest}"
+            return Completion("", len(ids), 0, 0.0, f"{REFUSED}: {reason} that {self.model_id} reads")
+        constraint: dict[str, Any] = {}
+        if request.choices:
+            trie = self._trie(request.choices)
+            constraint["prefix_allowed_tokens_fn"] = lambda _, tokens: _next(trie, tokens[len(ids) :].tolist())
+        given = torch.tensor([ids], device=self._device)
+        with torch.inference_mode():
+            output = self._model.generate(
+                given,
+                attention_mask=torch.ones_like(given),
+                max_new_tokens=request.max_tokens,
+                do_sample=False,
+                temperature=None,
+                top_p=None,
+                top_k=None,
+                num_beams=1,
+                eos_token_id=self._ends,
+                pad_token_id=self._ends[0],
+                logits_processor=[self._refuse_nan],
+                **constraint,
+            )[0].tolist()
+        reply = output[len(ids) :]
+        ended = bool(reply) and reply[-1] in self._ends
+        text = self._tokenizer.decode(reply[:-1] if ended else reply, skip_special_tokens=True)
+        seconds = time.perf_counter() - started
+        return Completion(text, len(ids), len(reply), seconds, "stop" if ended else "length")
+
+    def _trie(self, choices: Sequence[str]) -> dict[int, Any]:
+        """Nested mapping from token to what may follow it; after a whole choice only the end may."""
+        trie: dict[int, Any] = {}
+        for choice in choices:
+            node = trie
+            for token in self._tokenizer(choice, add_special_tokens=False)["input_ids"]:
+                node = node.setdefault(token, {})
+            node.update({end: {} for end in self._ends})
+        return trie
+
+    def _refuse_nan(self, _: Any, scores: Any) -> Any:
+        if scores.isnan().any():
+            raise ModelUnavailable(
+                f"{self.model_id} computes values that are not numbers: its weights are damaged or overflow in "
+                f"{self.parameters['dtype']}; load it with dtype='float32', and if that gives the same, fetch the "
+                f"weights again"
+            )
+        return scores
+
+
+def _next(trie: dict[int, Any], so_far: list[int]) -> list[int]:
+    for token in so_far:
+        trie = trie[token]
+    return list(trie)

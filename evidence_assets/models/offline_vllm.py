@@ -1,0 +1,139 @@
+"""A language model in vLLM's offline engine: many requests at once on GPUs of this machine, for single-run backfills.
+
+Belongs here: building the engine and its requests. vLLM is imported when a generator is made, not before.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from evidence_assets.lake.errors import ModelUnavailable
+from evidence_assets.models.protocols import REFUSED, Completion, Request
+
+
+class VLLMGenerator:
+    """Answers all requests of a call in one batch of the engine, with prefix caching and constrained choices.
+
+    Parameters
+    ----------
+    model_id, revision
+        A model folder or a Hugging Face name, and its commit or tag.
+    dtype
+        ``auto`` takes the dtype that the weights are stored in.
+    four_bit
+        Quantize the weights to 4 bit while loading, by bitsandbytes; models stored in 4 bit need no setting.
+    max_model_len
+        Longest prompt and reply together, in tokens; longer ones are refused.
+    tensor_parallel
+        Number of GPUs to share the model.
+    memory_share
+        Share of each GPU's memory to use.
+    """
+
+    def __init__(
+        self,
+        model_id: str,
+        *,
+        revision: str | None = None,
+        dtype: str = "auto",
+        four_bit: bool = False,
+        max_model_len: int = 16384,
+        tensor_parallel: int = 1,
+        memory_share: float = 0.9,
+    ) -> None:
+        try:
+            from vllm import LLM, SamplingParams
+            from vllm.sampling_params import StructuredOutputsParams
+        except ImportError as error:
+            raise ModelUnavailable(
+                f"the offline engine needs vLLM 0.11 or newer and a CUDA device ({error}); pip install "
+                f"'evidence-assets[gpu]', or choose another backend: openai for a served model, transformers for a "
+                f"small one"
+            ) from error
+        self._sampling, self._structured = SamplingParams, StructuredOutputsParams
+        self.model_id, self.revision = model_id, revision or "newest"
+        self.parameters: dict[str, object] = {
+            "temperature": 0,
+            "seed": 0,
+            "dtype": dtype,
+            "four_bit": four_bit,
+            "max_model_len": max_model_len,
+            "tensor_parallel": tensor_parallel,
+            # with it set, the engine gives the same reply whatever else is in its batch
+            "batch_invariant": os.environ.get("VLLM_BATCH_INVARIANT", "0") == "1",
+        }
+        self._longest = max_model_len
+        self._engine = LLM(
+            model=model_id,
+            revision=revision,
+            tokenizer_revision=revision,
+            dtype=dtype,
+            quantization="bitsandbytes" if four_bit else None,
+            max_model_len=max_model_len,
+            tensor_parallel_size=tensor_parallel,
+            gpu_memory_utilization=memory_share,
+            enable_prefix_caching=True,
+            seed=0,
+        )
+
+    def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        """Completions in the order asked; ``seconds`` is the batch's time shared evenly."""
+        prompts = [self.prompt(request) for request in requests]
+        fits = [
+            number
+            for number, (prompt, request) in enumerate(zip(prompts, requests, strict=True))
+            if len(prompt) + request.max_tokens <= self._longest
+        ]
+        started = time.perf_counter()
+        outputs = (
+            self._engine.generate(
+                [{"prompt_token_ids": prompts[number]} for number in fits],
+                [self.sampling(requests[number]) for number in fits],
+                use_tqdm=False,
+            )
+            if fits
+            else []
+        )
+        seconds = (time.perf_counter() - started) / max(1, len(fits))
+        found = {number: self._completion(output, seconds) for number, output in zip(fits, outputs, strict=True)}
+        return [
+            found[number]
+            if number in found
+            else Completion(
+                "", len(prompt), 0, 0.0,
+                f"{REFUSED}: a prompt of {len(prompt)} tokens and a reply of {request.max_tokens} exceed max_model_len "
+                f"{self._longest}",
+            )
+            for number, (prompt, request) in enumerate(zip(prompts, requests, strict=True))
+        ]  # fmt: skip
+
+    def prompt(self, request: Request) -> list[int]:
+        """Token ids of a request by the model's chat template."""
+        messages = [{"role": "system", "content": request.system}] if request.system else []
+        messages.append({"role": "user", "content": request.user})
+        tokenizer = self._engine.get_tokenizer()
+        text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
+        return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def sampling(self, request: Request) -> Any:
+        """How the engine is to decode a request: greedily, and to one of its choices or to its schema."""
+        structured = None
+        if request.choices:
+            structured = self._structured(choice=list(request.choices))
+        elif request.json_schema:
+            structured = self._structured(json=json.loads(request.json_schema))
+        return self._sampling(temperature=0.0, seed=0, max_tokens=request.max_tokens, structured_outputs=structured)
+
+    def _completion(self, output: Any, seconds: float) -> Completion:
+        best = output.outputs[0]
+        return Completion(
+            best.text,
+            len(output.prompt_token_ids),
+            len(best.token_ids),
+            seconds,
+            str(best.finish_reason or "unknown"),
+        )

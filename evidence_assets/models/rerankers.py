@@ -1,0 +1,156 @@
+"""Rerankers: how well each text answers to its query, judged on the two together.
+
+Belongs here: late interaction over an encoder's token vectors (no weights of its own) and cross-encoders by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evidence_assets.lake.errors import BadInput, ModelUnavailable
+from evidence_assets.models.protocols import Encoder, FloatArray, Reranker
+from evidence_assets.models.weights import check_model_folder, folder_revision, loading
+
+MAXSIM = "maxsim"
+TEXTS_AT_ONCE = 4096
+"""Texts whose token vectors are held in memory together."""
+
+Progress = Callable[[int, int], None]
+
+
+def load_reranker(
+    name: str,
+    *,
+    encoder: Encoder | None = None,
+    revision: str | None = None,
+    device: str = "auto",
+    on_progress: Progress | None = None,
+) -> Reranker:
+    """Load a reranker: ``maxsim`` over the token vectors of ``encoder``, else a cross-encoder by folder or name."""
+    if name != MAXSIM:
+        return CrossEncoderReranker(name, revision=revision, device=device, on_progress=on_progress)
+    if encoder is None:
+        raise BadInput("the reranker maxsim compares token vectors; give it an encoder")
+    return MaxSimReranker(encoder, on_progress=on_progress)
+
+
+class MaxSimReranker:
+    r"""Late interaction: each token of the query finds its nearest token in the text.
+
+    .. math:: s(q, t) = \frac{1}{|q|} \sum_{i \in q} \max_{j \in t} \cos(w_i, w_j)
+
+    Tokens of the query without a letter or digit do not count. A text without tokens scores −1; a query without tokens
+    scores 0 on all others.
+    """
+
+    def __init__(self, encoder: Encoder, on_progress: Progress | None = None) -> None:
+        self.model_id, self.revision = f"{MAXSIM}-{encoder.model_id}", encoder.revision
+        self._encoder, self.on_progress = encoder, on_progress
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
+        """One score a pair; every distinct text is encoded once for each block of pairs."""
+        scores = np.empty(len(pairs), dtype=np.float32)
+        for start in range(0, len(pairs), TEXTS_AT_ONCE):
+            block = pairs[start : start + TEXTS_AT_ONCE]
+            scores[start : start + len(block)] = self._block(block)
+            if self.on_progress is not None:
+                self.on_progress(start + len(block), len(pairs))
+        return scores
+
+    def _block(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
+        queries = dict.fromkeys(query for query, _ in pairs)
+        texts = list(dict.fromkeys([*queries, *(text for _, text in pairs)]))
+        found = dict(zip(texts, self._encoder.tokens(texts), strict=True))
+        unit = {text: _unit(tokens.vectors) for text, tokens in found.items()}
+        scores = np.empty(len(pairs), dtype=np.float32)
+        for query in queries:
+            telling = [any(char.isalnum() for char in query[a:b]) for a, b in found[query].offsets]
+            mine = unit[query][np.array(telling, dtype=bool)]
+            for row, (asked, text) in enumerate(pairs):
+                if asked == query:
+                    theirs = unit[text]
+                    if not len(theirs):
+                        scores[row] = -1.0
+                    else:
+                        scores[row] = (mine @ theirs.T).max(axis=1).mean() if len(mine) else 0.0
+        return scores
+
+
+def _unit(vectors: FloatArray) -> FloatArray:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit: FloatArray = (vectors / np.where(lengths == 0, 1, lengths)).astype(np.float32)
+    return unit
+
+
+class CrossEncoderReranker:
+    """A sequence classifier with one output, read on query and text together; the score is its raw output.
+
+    Pairs are run in batches of equal token count without padding, so that a score does not depend on its neighbours; a
+    pair longer than the model reads is refused.
+    """
+
+    def __init__(
+        self, name: str, *, revision: str | None = None, device: str = "auto", on_progress: Progress | None = None
+    ) -> None:
+        local = Path(name).is_dir()
+        if local:
+            check_model_folder(Path(name))
+            revision = folder_revision(Path(name))
+
+        import torch
+        from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+        options = {"revision": None if local else revision, "local_files_only": local}
+        with loading(f"the reranker {name!r}"):
+            self._tokenizer = AutoTokenizer.from_pretrained(name, **options)
+            self._model = AutoModelForSequenceClassification.from_pretrained(name, **options)
+        config = self._model.config
+        if config.num_labels != 1:
+            raise ModelUnavailable(
+                f"{name!r} is no reranker: it has {config.num_labels} outputs and a reranker has one; name a "
+                f"cross-encoder"
+            )
+        self._device = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+        self._model.to(self._device).eval()
+        self._longest = min(int(self._tokenizer.model_max_length), int(getattr(config, "max_position_embeddings", 512)))
+        self.model_id, self.on_progress = name, on_progress
+        self.revision = f"{revision or getattr(config, '_commit_hash', None) or 'unknown'}-float32"
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
+        """One score a pair."""
+        import torch
+
+        if not pairs:
+            return np.empty(0, dtype=np.float32)
+        queries, texts = [query for query, _ in pairs], [text for _, text in pairs]
+        read = self._tokenizer(queries, texts, truncation=False, padding=False, verbose=False)
+        buckets: dict[int, list[int]] = {}
+        for row, ids in enumerate(read["input_ids"]):
+            if len(ids) > self._longest:
+                raise BadInput(
+                    f"a query and text of {len(ids)} tokens are longer than the {self._longest} that {self.model_id} "
+                    f"reads; cut the text into chunks first (it begins {pairs[row][1][:60]!r})"
+                )
+            buckets.setdefault(len(ids), []).append(row)
+        scores = np.empty(len(pairs), dtype=np.float32)
+        done = 0
+        for length in sorted(buckets, reverse=True):
+            size = max(1, 16384 // length) if self._device.startswith("cuda") else max(1, min(32, 2048 // length))
+            for start in range(0, len(buckets[length]), size):
+                rows = buckets[length][start : start + size]
+                features: dict[str, Any] = {
+                    name: torch.tensor([values[row] for row in rows], device=self._device)
+                    for name, values in read.items()
+                }
+                with torch.inference_mode():
+                    scores[rows] = self._model(**features).logits[:, 0].float().cpu().numpy()
+                done += len(rows)
+                if self.on_progress is not None:
+                    self.on_progress(done, len(pairs))
+        if not np.isfinite(scores).all():
+            raise ModelUnavailable(f"{self.model_id} gives scores that are not numbers; fetch its weights again")
+        return scores

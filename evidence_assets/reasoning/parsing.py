@@ -1,0 +1,98 @@
+"""Reading a model's chain of steps strictly: what it says is kept as it says it, what is unclear is refused.
+
+Belongs here: the reply to the explaining task. Which label a reply names is read in ``answers``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import Any
+
+from evidence_assets.lake.errors import UnusableReply
+from evidence_assets.models.protocols import Completion
+from evidence_assets.reasoning.answers import parse_answer
+from evidence_assets.reasoning.prompts import INSUFFICIENT
+from evidence_assets.reasoning.tasks import ChooseAnswer, EvidenceItem, ExplainOption, Step
+
+VERSION = "1"
+LONGEST_REPLY = 20_000
+"""Characters; the longest reply asked for has about 1,000 tokens."""
+MOST_STEPS = 40
+
+_FENCE = re.compile(r"^```(?:json)?\s*\n(.*)\n```$", re.DOTALL)
+
+
+def parse_steps(completion: Completion, task: ExplainOption) -> tuple[Step, ...]:
+    """The steps of a reply to the explaining task.
+
+    A number that no evidence has is kept as a citation of ``evidence N``, which the citation check finds absent.
+
+    Raises
+    ------
+    UnusableReply
+        With the reason, when the reply is not the JSON object that was asked for, or in another script than the
+        question.
+    """
+    text = _bounded(completion)
+    fenced = _FENCE.match(text)
+    try:
+        reply = json.loads(fenced[1] if fenced else text)
+    except (ValueError, RecursionError):
+        cut = "it was cut off at the token limit" if completion.finish_reason == "length" else "it is not valid JSON"
+        raise UnusableReply(f"{cut}: {text[:60]!r}") from None
+    steps = reply.get("steps") if isinstance(reply, dict) else None
+    if not isinstance(steps, list):
+        raise UnusableReply("it is no JSON object with a list of steps")
+    if len(steps) > MOST_STEPS:
+        raise UnusableReply(f"it has {len(steps)} steps, more than {MOST_STEPS}")
+    found = tuple(_step(number, step, task.evidence) for number, step in enumerate(steps, start=1))
+    _refuse_other_script(task.question, " ".join(step.text for step in found))
+    return found
+
+
+def parse_choice(completion: Completion, task: ChooseAnswer) -> str | None:
+    """The label of a reply to the choosing task; None where the model finds the material insufficient."""
+    labels, options = list(task.labels), list(task.options)
+    if task.task != "verification" and INSUFFICIENT not in labels:
+        labels.append(INSUFFICIENT)
+        options.append("the material is insufficient")
+    answer = parse_answer(_bounded(completion), labels, options)
+    return None if answer == INSUFFICIENT and INSUFFICIENT not in task.labels else answer
+
+
+def _bounded(completion: Completion) -> str:
+    text = completion.text.strip()
+    if not text:
+        raise UnusableReply("it is empty")
+    if len(text) > LONGEST_REPLY:
+        raise UnusableReply(f"it has {len(text)} characters, more than {LONGEST_REPLY}")
+    return text
+
+
+def _step(number: int, step: Any, evidence: Sequence[EvidenceItem]) -> Step:
+    if not isinstance(step, dict) or not isinstance(step.get("text"), str) or not step["text"].strip():
+        raise UnusableReply(f"its step {number} has no text")
+    numbers, quotes = step.get("evidence", []), step.get("quotes", [])
+    if not isinstance(numbers, list) or not all(
+        isinstance(each, int) and not isinstance(each, bool) for each in numbers
+    ):
+        raise UnusableReply(f"the evidence of its step {number} is no list of numbers")
+    if not isinstance(quotes, list) or not all(isinstance(each, str) for each in quotes):
+        raise UnusableReply(f"the quotes of its step {number} are no list of texts")
+    cited = (evidence[each - 1].evidence_id if 0 < each <= len(evidence) else f"evidence {each}" for each in numbers)
+    return Step(step["text"].strip(), tuple(dict.fromkeys(cited)), tuple(quote for quote in quotes if quote.strip()))
+
+
+def _script(text: str) -> str:
+    """The commonest script among a text's letters, by the first word of their Unicode names."""
+    scripts = [unicodedata.name(char, "?").split()[0] for char in text if char.isalpha()]
+    return max(sorted(set(scripts)), key=scripts.count) if len(scripts) >= 10 else ""
+
+
+def _refuse_other_script(question: str, reply: str) -> None:
+    asked, given = _script(question), _script(reply)
+    if asked and given and asked != given:
+        raise UnusableReply(f"it is written in {given.title()} script, the question in {asked.title()}")

@@ -1,0 +1,179 @@
+"""Real local servers for the tests of served models: one that misbehaves on demand, one around a tiny real model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request as HttpRequest
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from evidence_assets.models.protocols import Generator, Request
+
+MODEL = "test-model"
+
+
+@contextmanager
+def running(app: Any) -> Iterator[str]:
+    """Serve an ASGI app on a free port of this machine; yields the root of its protocol."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        server = uvicorn.Server(uvicorn.Config(app, log_level="critical", lifespan="off", timeout_graceful_shutdown=1))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
+        thread.start()
+        while not server.started:
+            time.sleep(0.005)
+        try:
+            yield f"http://127.0.0.1:{sock.getsockname()[1]}/v1"
+        finally:
+            server.should_exit = True
+            thread.join(timeout=5)
+
+
+def closed_port() -> int:
+    """A port on which nothing listens."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+def chat_body(text: str, finish: str = "stop") -> dict[str, Any]:
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish}
+    return {"object": "chat.completion", "choices": [choice], "usage": {"prompt_tokens": 11, "completion_tokens": 3}}
+
+
+class _Cut:
+    """Promises a long body, sends the beginning and closes the connection."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"5000")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b'{"choices": [{"mess', "more_body": True})
+        raise ConnectionResetError
+
+
+class FaultyServer:
+    """Speaks the protocol; each request takes the next behaviour of ``plan``, then ``always``.
+
+    A behaviour is a name of ``_misbehave`` or a text to reply.
+    """
+
+    reply: Callable[[str], str]
+    plan: list[str]
+    always: str
+    bodies: list[dict[str, Any]]
+    times: list[float]
+    headers: list[dict[str, str]]
+
+    def __init__(self) -> None:
+        self.reset()
+        self.app = Starlette(
+            routes=[Route("/v1/models", self._models), Route("/v1/chat/completions", self._chat, methods=["POST"])]
+        )
+
+    def reset(self) -> None:
+        """Forget what was asked and behave well."""
+        self.reply, self.plan, self.always = (lambda user: "B"), [], ""
+        self.bodies, self.times, self.headers = [], [], []
+        self.under_way = self.most_under_way = 0
+
+    async def _models(self, _: HttpRequest) -> Response:
+        return JSONResponse({"object": "list", "data": [{"id": MODEL, "object": "model"}]})
+
+    async def _chat(self, request: HttpRequest) -> Any:
+        body = await request.json()
+        self.bodies.append(body)
+        self.times.append(time.monotonic())
+        self.headers.append(dict(request.headers))
+        behaviour = self.plan.pop(0) if self.plan else self.always
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        try:
+            await asyncio.sleep(0.01)
+            return await self._misbehave(behaviour, body["messages"][-1]["content"])
+        finally:
+            self.under_way -= 1
+
+    async def _misbehave(self, behaviour: str, user: str) -> Any:
+        error = {"error": {"message": f"the {behaviour} you asked for", "type": "test"}}
+        match behaviour:
+            case "":
+                return JSONResponse(chat_body(self.reply(user)))
+            case "slow":
+                await asyncio.sleep(1.0)
+                return JSONResponse(chat_body(self.reply(user)))
+            case "429" | "500" | "503" | "400" | "401":
+                return JSONResponse(error, int(behaviour))
+            case "429 wait":
+                return JSONResponse(error, 429, headers={"Retry-After": "0.3"})
+            case "429 for an hour":
+                return JSONResponse(error, 429, headers={"Retry-After": "3600"})
+            case "cut":
+                return _Cut()
+            case "empty body":
+                return Response(b"", 200, media_type="application/json")
+            case "malformed body":
+                return Response(b'{"choices": [{', 200, media_type="application/json")
+            case "other body":
+                return JSONResponse({"result": "B"})
+            case "empty":
+                return JSONResponse(chat_body(""))
+            case "null":
+                body = chat_body("")
+                body["choices"][0]["message"]["content"] = None
+                return JSONResponse(body)
+            case "100 kB":
+                return JSONResponse(chat_body("the answer is long " * 5300))
+            case "cut off":
+                return JSONResponse(chat_body('{"steps": [{"text": "it be', finish="length"))
+            case "key in error":
+                return JSONResponse({"error": {"message": "bad key sk-secret-123"}}, 500)
+            case text:
+                return JSONResponse(chat_body(text))
+
+
+def other_api() -> Starlette:
+    """A server that is something else."""
+
+    async def page(_: HttpRequest) -> Response:
+        return PlainTextResponse("<html>hello</html>")
+
+    return Starlette(routes=[Route("/{path:path}", page)])
+
+
+def model_server(generator: Generator) -> Starlette:
+    """The protocol around a real model; honours ``response_format`` with an enumerated answer."""
+
+    async def models(_: HttpRequest) -> Response:
+        return JSONResponse({"object": "list", "data": [{"id": MODEL, "object": "model"}]})
+
+    lock = threading.Lock()
+
+    def complete(body: dict[str, Any]) -> Response:
+        system = [message["content"] for message in body["messages"] if message["role"] == "system"]
+        schema = body.get("response_format", {}).get("json_schema", {}).get("schema", {})
+        choices = tuple(schema.get("properties", {}).get("answer", {}).get("enum", ()))
+        asked = Request("".join(system), body["messages"][-1]["content"], body["max_tokens"], choices)
+        with lock:
+            (found,) = generator.generate([asked])
+        if found.refused:
+            return JSONResponse({"error": {"message": found.finish_reason}}, 400)
+        text = json.dumps({"answer": found.text}) if choices else found.text
+        reply = chat_body(text, found.finish_reason)
+        reply["usage"] = {"prompt_tokens": found.prompt_tokens, "completion_tokens": found.completion_tokens}
+        return JSONResponse(reply)
+
+    async def chat(request: HttpRequest) -> Response:
+        return await asyncio.to_thread(complete, await request.json())
+
+    return Starlette(routes=[Route("/v1/models", models), Route("/v1/chat/completions", chat, methods=["POST"])])

@@ -1,0 +1,241 @@
+"""The contract of every generator, run by each backend that can run here, and what is their own."""
+
+from __future__ import annotations
+
+import json
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from evidence_assets.lake.errors import BadInput, ModelUnavailable, UnusableReply
+from evidence_assets.models.generators import load_generator
+from evidence_assets.models.local_transformers import TransformersGenerator
+from evidence_assets.models.openai_server import OpenAIGenerator
+from evidence_assets.models.protocols import Completion, Generator, Request
+from evidence_assets.models.replay import ReplayGenerator, record
+from evidence_assets.reasoning import prompts
+from evidence_assets.reasoning.parsing import parse_steps
+from evidence_assets.reasoning.prompted import PromptedSolver
+from evidence_assets.reasoning.prompts import choose_request, explain_request, repair_request
+from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Step
+from evidence_assets_tests.models.servers import MODEL, model_server, running
+from evidence_assets_tests.models.tiny import make_causal
+
+EVIDENCE = (EvidenceItem("e1", "chunk", "d", "0:9", "Aspirin may treat pain."),)
+EXPLAIN = ExplainOption("What treats pain?", "A", "aspirin", EVIDENCE)
+CHOOSE = ChooseAnswer(
+    "What treats pain?",
+    ("A", "B"),
+    ("aspirin", "gold"),
+    (Chain("A", (Step("It treats pain.", ("e1",), ("may treat pain",)),)), Chain("B", ())),
+    {"A": EVIDENCE, "B": EVIDENCE},
+)
+PLAIN = [Request("Be brief.", f"What is {what}?", max_tokens=8) for what in ("pain", "fever", "a drug", "pain")]
+CHOICES = [Request("", "Choose.", max_tokens=32, choices=("A", "AB", "NOT ENOUGH INFORMATION", "C"))]
+LONG = Request("", "pain " * 9000, max_tokens=8)
+
+
+@pytest.fixture(scope="module")
+def causal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_causal(tmp_path_factory.mktemp("tiny-causal"))
+
+
+@pytest.fixture(scope="module")
+def local(causal: Path) -> TransformersGenerator:
+    return TransformersGenerator(str(causal), device="cpu")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _short_chains() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(prompts, "EXPLAIN_TOKENS", 40)
+        yield
+
+
+class DictCache(dict[str, Completion]):
+    def put(self, key: str, completion: Completion) -> None:
+        self[key] = completion
+
+
+class GeneratorContract:
+    """What every generator must pass; a subclass gives the fixture ``generator``."""
+
+    def test_fulfils_the_protocol(self, generator: Generator) -> None:
+        assert isinstance(generator, Generator)
+        assert generator.model_id and generator.revision
+        json.dumps(generator.parameters)
+
+    def test_answers_in_the_order_asked_whatever_the_batch(self, generator: Generator) -> None:
+        together = generator.generate(PLAIN)
+        alone = [generator.generate([request])[0] for request in PLAIN]
+        assert [each.text for each in together] == [each.text for each in alone]
+        assert together[0].text == together[3].text and len({each.text for each in together}) > 1
+        assert generator.generate([]) == []
+
+    def test_costs_are_kept(self, generator: Generator) -> None:
+        for completion in generator.generate(PLAIN):
+            assert completion.prompt_tokens > 0 and 0 < completion.completion_tokens <= 8
+            assert completion.seconds > 0 and completion.finish_reason in ("stop", "length")
+
+    def test_reply_is_one_of_the_choices(self, generator: Generator) -> None:
+        (completion,) = generator.generate(CHOICES)
+        text = json.loads(completion.text)["answer"] if completion.text.startswith("{") else completion.text
+        assert text in CHOICES[0].choices and completion.finish_reason == "stop"
+
+    def test_too_long_a_prompt_is_refused_alone(self, generator: Generator) -> None:
+        fine, refused = generator.generate([PLAIN[0], LONG])
+        assert not fine.refused and refused.refused and refused.text == ""
+
+    def test_typed_tasks_end_in_an_answer_or_a_reason(self, generator: Generator) -> None:
+        solver = PromptedSolver(generator, DictCache())
+        (chain,), (choice,) = solver.explain([EXPLAIN]), solver.choose([CHOOSE])
+        assert isinstance(chain, Failure) and "after one repair attempt" in chain.reason, "noise is never a chain"
+        assert isinstance(choice, Choice) and choice.status in ("answered", "insufficient")
+
+
+class TestTransformers(GeneratorContract):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def generator(cls, local: TransformersGenerator) -> Generator:
+        return local
+
+    def test_equals_greedy_decoding_by_hand(self, local: TransformersGenerator) -> None:
+        ids = local.prompt(PLAIN[0])
+        with torch.inference_mode():
+            for _ in range(4):
+                logits = local._model(torch.tensor([ids])).logits[0, -1]
+                ids.append(int(logits.argmax()))
+        expected = local._tokenizer.decode(ids[-4:])
+        assert local.generate([PLAIN[0]])[0].text.startswith(expected)
+
+    def test_weights_that_are_not_numbers_are_named(self, causal: Path) -> None:
+        generator = TransformersGenerator(str(causal), device="cpu")
+        with torch.no_grad():
+            generator._model.lm_head.weight[5] = float("nan")
+        with pytest.raises(ModelUnavailable, match=r"not numbers.*dtype='float32'.*fetch the weights again"):
+            generator.generate([PLAIN[0]])
+
+    def test_bad_input(self, causal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        with pytest.raises(ModelUnavailable, match=r"4 bit need a CUDA device and bitsandbytes.*four_bit to false"):
+            TransformersGenerator(str(causal), device="cpu", four_bit=True)
+        with pytest.raises(BadInput, match="unknown dtype"):
+            TransformersGenerator(str(causal), dtype="int1")
+        (tmp_path / "config.json").write_text("{}")
+        with pytest.raises(ModelUnavailable, match=r"no tokenizer; copy the tokenizer files"):
+            TransformersGenerator(str(tmp_path))
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+        with pytest.raises(ModelUnavailable, match=r"'nobody/no-such-model' cannot be loaded.*give a model folder"):
+            TransformersGenerator("nobody/no-such-model")
+
+
+class TestServedTinyModel(GeneratorContract):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def generator(cls, local: TransformersGenerator) -> Iterator[Generator]:
+        with running(model_server(local)) as url:
+            yield OpenAIGenerator(MODEL, base_url=url, concurrency=4)
+
+    def test_gives_what_the_model_gives(self, generator: Generator, local: TransformersGenerator) -> None:
+        direct = local.generate(PLAIN)
+        for served, own in zip(generator.generate(PLAIN), direct, strict=True):
+            assert (served.text, served.prompt_tokens, served.completion_tokens, served.finish_reason) == (
+                own.text, own.prompt_tokens, own.completion_tokens, own.finish_reason,
+            )  # fmt: skip
+
+
+class TestReplay(GeneratorContract):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def generator(cls, local: TransformersGenerator, tmp_path_factory: pytest.TempPathFactory) -> Generator:
+        folder = tmp_path_factory.mktemp("recording")
+        asked = [*PLAIN, *CHOICES, LONG, explain_request(EXPLAIN), choose_request(CHOOSE)]
+        said = local.generate(asked)
+        first = said[asked.index(explain_request(EXPLAIN))]
+        with pytest.raises(UnusableReply) as refused:
+            parse_steps(first, EXPLAIN)
+        again = repair_request(explain_request(EXPLAIN), first.text, str(refused.value))
+        record(folder / "tiny.jsonl", zip([*asked, again], [*said, *local.generate([again])], strict=True))
+        return ReplayGenerator(folder, model_id="tiny")
+
+    def test_what_was_not_recorded_is_said(self, generator: Generator) -> None:
+        with pytest.raises(ModelUnavailable, match=r"no answer to 1 of 2 requests.*'What else\?'.*record them"):
+            generator.generate([PLAIN[0], Request("", "What else?")])
+
+    def test_bad_recordings(self, tmp_path: Path) -> None:
+        with pytest.raises(ModelUnavailable, match="no recording in"):
+            ReplayGenerator(tmp_path)
+        (tmp_path / "a.jsonl").write_text('\n{"system": "", "user": "x"}\n')
+        with pytest.raises(BadInput, match=r"a\.jsonl:2: no recorded exchange"):
+            ReplayGenerator(tmp_path)
+
+
+class FakeEngine:
+    """Stands in for the engine: takes what the documented one takes and gives what it gives, counting letters."""
+
+    made: dict[str, Any]
+
+    def __init__(self, **settings: Any) -> None:
+        FakeEngine.made = settings
+
+    def get_tokenizer(self) -> Any:
+        class Tokenizer:
+            def apply_chat_template(self, messages: Any, **_: Any) -> str:
+                return "".join(message["content"] for message in messages)
+
+            def __call__(self, text: str, **_: Any) -> dict[str, list[int]]:
+                return {"input_ids": list(range(len(text)))}
+
+        return Tokenizer()
+
+    def generate(self, prompts: list[Any], sampling: list[Any], use_tqdm: bool) -> list[Any]:
+        assert len(prompts) == len(sampling) and not use_tqdm
+        return [
+            types.SimpleNamespace(
+                prompt_token_ids=prompt["prompt_token_ids"],
+                outputs=[
+                    types.SimpleNamespace(
+                        text=str(len(prompt["prompt_token_ids"])), token_ids=[1], finish_reason="stop"
+                    )
+                ],
+            )
+            for prompt in prompts
+        ]
+
+
+def test_offline_engine_builds_its_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, sampling = types.ModuleType("vllm"), types.ModuleType("vllm.sampling_params")
+    vars(engine).update(LLM=FakeEngine, SamplingParams=lambda **values: values)
+    vars(sampling).update(StructuredOutputsParams=lambda **values: values)
+    monkeypatch.setitem(sys.modules, "vllm", engine)
+    monkeypatch.setitem(sys.modules, "vllm.sampling_params", sampling)
+    generator = load_generator("vllm", "some/model", revision="abc", four_bit=True)
+    assert isinstance(generator, Generator) and (generator.model_id, generator.revision) == ("some/model", "abc")
+    assert FakeEngine.made["enable_prefix_caching"] and FakeEngine.made["quantization"] == "bitsandbytes"
+    assert generator.sampling(CHOICES[0])["structured_outputs"] == {"choice": list(CHOICES[0].choices)}
+    assert generator.sampling(explain_request(EXPLAIN))["structured_outputs"]["json"]["required"] == ["steps"]
+    assert generator.sampling(PLAIN[0]) == {
+        "temperature": 0.0, "seed": 0, "max_tokens": 8, "structured_outputs": None,
+    }  # fmt: skip
+    found = generator.generate([PLAIN[1], LONG, PLAIN[0]])
+    assert [each.text for each in found] == [str(9 + 14), "", str(9 + 13)]
+    assert found[1].refused and "max_model_len" in found[1].finish_reason
+
+
+def test_offline_engine_says_when_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "vllm", None)
+    with pytest.raises(ModelUnavailable, match=r"needs vLLM 0\.11.*pip install.*choose another backend"):
+        load_generator("vllm", "some/model")
+
+
+def test_backends_by_name(causal: Path, tmp_path: Path) -> None:
+    assert isinstance(load_generator("openai", "m"), OpenAIGenerator)
+    assert isinstance(load_generator("transformers", str(causal)), TransformersGenerator)
+    with pytest.raises(ModelUnavailable, match="no recording"):
+        load_generator("replay", "m", folder=str(tmp_path))
+    with pytest.raises(BadInput, match="unknown backend 'llama'; one of openai"):
+        load_generator("llama", "m")

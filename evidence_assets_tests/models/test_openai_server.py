@@ -1,0 +1,241 @@
+"""Served models: what every fault of a real server on this machine ends in."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from evidence_assets.lake.errors import BadInput, ModelUnavailable
+from evidence_assets.models.openai_server import OpenAIGenerator
+from evidence_assets.models.protocols import Completion, Request
+from evidence_assets.reasoning.prompted import PromptedSolver
+from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
+from evidence_assets_tests.models.servers import MODEL, FaultyServer, closed_port, other_api, running
+
+ASKED = [Request("", f"question {number}", max_tokens=8) for number in range(12)]
+QUESTION = ChooseAnswer("What treats pain?", ("A", "B"), ("aspirin", "gold"), ())
+EXPLAIN = ExplainOption(
+    "What treats pain?", "A", "aspirin", (EvidenceItem("e1", "chunk", "d", "0:9", "Aspirin may treat pain."),)
+)
+
+
+class DictCache(dict[str, Completion]):
+    def put(self, key: str, completion: Completion) -> None:
+        self[key] = completion
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[tuple[FaultyServer, str]]:
+    server = FaultyServer()
+    with running(server.app) as url:
+        yield server, url
+
+
+@pytest.fixture
+def server(shared: tuple[FaultyServer, str]) -> FaultyServer:
+    shared[0].reset()
+    return shared[0]
+
+
+def asking(shared: tuple[FaultyServer, str], **settings: object) -> OpenAIGenerator:
+    patient = {"attempts": 3, "pause_seconds": 0.01, "longest_pause_seconds": 1.0, "timeout_seconds": 10.0}
+    return OpenAIGenerator(MODEL, base_url=shared[1], **{**patient, **settings})  # type: ignore[arg-type]
+
+
+def test_order_is_kept_and_concurrency_bounded(shared: tuple[FaultyServer, str], server: FaultyServer) -> None:
+    server.reply = lambda user: f"re {user}"
+    found = asking(shared, concurrency=4).generate(ASKED)
+    assert [each.text for each in found] == [f"re question {number}" for number in range(12)]
+    assert 1 < server.most_under_way <= 4
+    assert all((each.prompt_tokens, each.completion_tokens, each.finish_reason) == (11, 3, "stop") for each in found)
+
+
+@pytest.mark.parametrize("fault", ["429", "500", "503", "cut", "empty body", "malformed body", "other body"])
+def test_passing_fault_is_tried_again(shared: tuple[FaultyServer, str], server: FaultyServer, fault: str) -> None:
+    server.plan = [fault, fault]
+    assert asking(shared).generate(ASKED[:1])[0].text == "B"
+    assert len(server.bodies) == 3
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ("429", "it answers 429: the 429 you asked for"),
+        ("500", "it answers 500"),
+        ("cut", "the connection failed"),
+        ("empty body", "its reply is not JSON: ''"),
+        ("malformed body", "its reply is not JSON"),
+        ("other body", "its reply has no completion in it"),
+        ("slow", r"no reply within 0\.2 s"),
+    ],
+)
+def test_lasting_fault_fails_the_step(
+    shared: tuple[FaultyServer, str], server: FaultyServer, fault: str, reason: str
+) -> None:
+    server.always = fault
+    generator = asking(shared, timeout_seconds=0.2 if fault == "slow" else 10.0)
+    with pytest.raises(
+        ModelUnavailable, match=rf"no completion after 3 attempts: {reason}.*finished requests are cached"
+    ):
+        generator.generate(ASKED[:1])
+    assert len(server.bodies) == 3
+
+
+def test_retry_after_is_honoured(shared: tuple[FaultyServer, str], server: FaultyServer) -> None:
+    server.plan = ["429 wait"]
+    assert asking(shared).generate(ASKED[:1])[0].text == "B"
+    assert server.times[1] - server.times[0] >= 0.29
+
+
+def test_retry_after_beyond_patience_fails_at_once(shared: tuple[FaultyServer, str], server: FaultyServer) -> None:
+    server.always = "429 for an hour"
+    with pytest.raises(ModelUnavailable, match=r"after 1 attempt: .*asks to wait 3600 s"):
+        asking(shared).generate(ASKED[:1])
+
+
+def test_refused_request_is_one_failed_row(shared: tuple[FaultyServer, str], server: FaultyServer) -> None:
+    server.plan = ["400"]
+    found = asking(shared, concurrency=1).generate(ASKED[:2])
+    assert found[0].refused and found[0].finish_reason == "refused by the server (400): the 400 you asked for"
+    assert found[1].text == "B"
+    server.always = "400"
+    cache = DictCache()
+    (choice,) = PromptedSolver(asking(shared), cache).choose([QUESTION])
+    assert choice == Failure("refused by the server (400): the 400 you asked for") and not cache
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ("empty", "it is empty; after one repair attempt: the same again"),
+        ("null", "it is empty"),
+        ("100 kB", "it has 100699 characters, more than 20000"),
+        ("Z", "names 'Z', which is not one of A, B, INSUFFICIENT"),
+        ("A or B", "the reply names several options: A, B"),
+        ("这个问题没有明确的结论", "the reply names no option"),
+    ],
+)
+def test_unusable_label_is_repaired_once_then_a_failed_row(
+    shared: tuple[FaultyServer, str], server: FaultyServer, reply: str, reason: str
+) -> None:
+    server.always = reply
+    cache = DictCache()
+    (choice,) = PromptedSolver(asking(shared), cache).choose([QUESTION])
+    assert isinstance(choice, Failure) and reason in choice.reason and "after one repair attempt" in choice.reason
+    assert len(server.bodies) == 2 and len(choice.reason) < 500
+    assert not cache, "a failed row is asked anew"
+    server.plan = [reply, "B"]
+    (choice,) = PromptedSolver(asking(shared), cache).choose([QUESTION])
+    assert isinstance(choice, Choice) and choice.answer == "B"
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ("cut off", "it was cut off at the token limit"),
+        ('{"steps": 3}', "no JSON object with a list of steps"),
+        ('{"steps": [{"text": ""}]}', "its step 1 has no text"),
+        ("Aspirin treats pain [1].", "it is not valid JSON"),
+        (
+            '{"steps": [{"text": "Аспирин помогает от головной боли", "evidence": [1], "quotes": []}]}',
+            "it is written in Cyrillic script, the question in Latin",
+        ),
+    ],
+)
+def test_unusable_chain_is_repaired_once_then_a_failed_row(
+    shared: tuple[FaultyServer, str], server: FaultyServer, reply: str, reason: str
+) -> None:
+    server.always = reply
+    (chain,) = PromptedSolver(asking(shared), DictCache()).explain([EXPLAIN])
+    assert isinstance(chain, Failure) and reason in chain.reason
+    server.plan = [reply, '{"steps": [{"text": "It treats pain.", "evidence": [1], "quotes": ["may treat pain"]}]}']
+    (chain,) = PromptedSolver(asking(shared), DictCache()).explain([EXPLAIN])
+    assert isinstance(chain, Chain) and chain.steps[0].cited == ("e1",)
+
+
+def test_failed_step_resumes_from_the_cache(shared: tuple[FaultyServer, str], server: FaultyServer) -> None:
+    tasks = [ChooseAnswer(f"question {number}", ("A", "B"), ("x", "y"), ()) for number in range(8)]
+    server.plan, server.always = [""] * 5, "500"
+    cache = DictCache()
+    with pytest.raises(ModelUnavailable):
+        PromptedSolver(asking(shared, concurrency=2), cache).choose(tasks)
+    assert len(cache) == 5
+    server.always = ""
+    server.bodies.clear()
+    found = PromptedSolver(asking(shared, concurrency=2), cache).choose(tasks)
+    assert [each.answer for each in found if isinstance(each, Choice)] == ["B"] * 8
+    assert len(server.bodies) == 3, "what was paid for is not asked again"
+
+
+def test_one_lasting_fault_does_not_keep_the_others_waiting(
+    shared: tuple[FaultyServer, str], server: FaultyServer
+) -> None:
+    server.always = "500"
+    with pytest.raises(ModelUnavailable):
+        asking(shared, concurrency=2, attempts=2, pause_seconds=0.05).generate(ASKED * 20)
+    assert len(server.bodies) < 20, "requests that wait are given up"
+
+
+def test_server_that_is_not_there() -> None:
+    generator = OpenAIGenerator(MODEL, base_url=f"http://127.0.0.1:{closed_port()}/v1", attempts=2, pause_seconds=0.01)
+    with pytest.raises(ModelUnavailable, match=r"after 2 attempts: the connection failed.*see that it runs"):
+        generator.generate(ASKED[:1])
+
+
+def test_server_that_is_another_api() -> None:
+    with running(other_api()) as url:
+        generator = OpenAIGenerator(MODEL, base_url=url, attempts=2, pause_seconds=0.01)
+        with pytest.raises(ModelUnavailable, match="its reply is not JSON: '<html>hello</html>'"):
+            generator.generate(ASKED[:1])
+
+
+def test_wrong_root_or_model_is_said(shared: tuple[FaultyServer, str]) -> None:
+    generator = OpenAIGenerator(MODEL, base_url=shared[1].removesuffix("/v1"), attempts=1)
+    with pytest.raises(ModelUnavailable, match=r"not an OpenAI-compatible one.*answers 404.*usually ends in /v1"):
+        generator.generate(ASKED[:1])
+    generator = OpenAIGenerator("llama", base_url=shared[1])
+    with pytest.raises(ModelUnavailable, match="does not serve 'llama' but test-model; name one of these"):
+        generator.generate(ASKED[:1])
+
+
+def test_key_is_sent_and_never_shown(
+    shared: tuple[FaultyServer, str],
+    server: FaultyServer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setenv("SOME_KEY", "sk-secret-123")
+    caplog.set_level(logging.DEBUG)
+    generator = asking(shared, api_key_env="SOME_KEY")
+    server.plan = [""]
+    server.always = "key in error"
+    generator.generate(ASKED[:1])
+    assert server.headers[0]["authorization"] == "Bearer sk-secret-123"
+    with pytest.raises(ModelUnavailable) as error:
+        generator.generate(ASKED[:1])
+    assert "bad key [key]" in str(error.value)
+    shown = str(error.value) + repr(error.value.__context__) + str(vars(generator).get("parameters")) + caplog.text
+    assert "sk-secret" not in shown
+    server.always = "401"
+    with pytest.raises(ModelUnavailable, match=r"refuses the key \(401\); set the environment variable SOME_KEY"):
+        generator.generate(ASKED[:1])
+
+
+def test_choices_and_schemas_constrain_the_reply(shared: tuple[FaultyServer, str], server: FaultyServer) -> None:
+    choose = Request("be brief", "which?", choices=("A", "B"))
+    explain = Request("", "why?", json_schema='{"type": "object"}')
+    asking(shared, concurrency=1).generate([choose, explain])
+    schemas = [body["response_format"]["json_schema"]["schema"] for body in server.bodies]
+    assert schemas[0]["properties"]["answer"]["enum"] == ["A", "B"] and schemas[1] == {"type": "object"}
+    assert [message["role"] for message in server.bodies[0]["messages"]] == ["system", "user"]
+    assert all(body["temperature"] == 0 for body in server.bodies)
+    asking(shared, constrain="none").generate([choose])
+    assert "response_format" not in server.bodies[2]
+    with pytest.raises(BadInput, match="unknown constraint"):
+        asking(shared, constrain="hard")
+
+
+def test_nothing_asked_needs_no_server() -> None:
+    assert OpenAIGenerator(MODEL, base_url="http://127.0.0.1:1/v1").generate([]) == []

@@ -1,0 +1,117 @@
+"""Rerankers: scores are the formula's, depend on their pair alone, and bad input is named."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification, set_seed
+
+from evidence_assets.lake.errors import BadInput, ModelUnavailable
+from evidence_assets.models.encoders import EMBEDDED, load_encoder
+from evidence_assets.models.protocols import Encoder, Reranker
+from evidence_assets.models.rerankers import MaxSimReranker, load_reranker
+from evidence_assets_tests.models.tiny import make_encoder
+
+QUERY = "Which medicine treats type 2 diabetes?"
+TEXTS = [
+    "Metformin is prescribed for type 2 diabetes.",
+    "A hammer is used for driving nails.",
+    "Diabetes of type 2 is a disease, and metformin its first medicine!",
+    "fever pain the of",
+]
+PAIRS = [(query, text) for query in (QUERY, "driving nails", "pain") for text in TEXTS]
+
+
+@pytest.fixture(scope="module")
+def encoder() -> Encoder:
+    return load_encoder(EMBEDDED, device="cpu", dtype="float32")
+
+
+def make_cross_encoder(folder: Path, outputs: int = 1) -> Path:
+    make_encoder(folder)
+    set_seed(0)
+    config = BertConfig.from_pretrained(folder, num_labels=outputs)
+    BertForSequenceClassification(config).save_pretrained(folder)
+    return folder
+
+
+class RerankerContract:
+    """What every reranker must pass; a subclass gives the fixture ``reranker``."""
+
+    def test_fulfils_the_protocol(self, reranker: Reranker) -> None:
+        assert isinstance(reranker, Reranker) and reranker.model_id and reranker.revision
+        assert reranker.score([]).shape == (0,)
+
+    def test_score_depends_on_its_pair_alone(self, reranker: Reranker) -> None:
+        scores = reranker.score(PAIRS)
+        assert scores.shape == (len(PAIRS),) and scores.dtype == np.float32 and np.isfinite(scores).all()
+        order = random.Random(0).sample(range(len(PAIRS)), len(PAIRS))
+        assert np.allclose(reranker.score([PAIRS[row] for row in order]), scores[order], atol=1e-6)
+        assert np.allclose([reranker.score([pair])[0] for pair in PAIRS], scores, atol=1e-6)
+        assert len(set(scores.tolist())) > 3
+
+
+class TestMaxSim(RerankerContract):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def reranker(cls, encoder: Encoder) -> Reranker:
+        return load_reranker("maxsim", encoder=encoder)
+
+    def test_is_the_formula(self, reranker: Reranker, encoder: Encoder) -> None:
+        query, text = encoder.tokens([QUERY, TEXTS[2]])
+        total = []
+        for vector, token in zip(query.vectors, query.tokens, strict=True):
+            if token == "?":
+                continue
+            norms = np.linalg.norm(vector) * np.linalg.norm(text.vectors, axis=1)
+            total.append(max(text.vectors @ vector / norms))
+        assert reranker.score([(QUERY, TEXTS[2])])[0] == pytest.approx(np.mean(total), abs=1e-5)
+
+    def test_ranks_the_answer_first(self, reranker: Reranker) -> None:
+        scores = reranker.score(PAIRS)
+        assert scores[:4].argmax() in (0, 2) and scores[4:8].argmax() == 1
+
+    def test_empty_texts(self, reranker: Reranker) -> None:
+        scores = reranker.score([("pain", ""), ("?!", "pain"), ("pain", "pain")])
+        assert scores[:2].tolist() == [-1.0, 0.0] and scores[2] > 0.9
+
+    def test_blocks_and_progress(self, encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+        whole = MaxSimReranker(encoder).score(PAIRS)
+        monkeypatch.setattr("evidence_assets.models.rerankers.TEXTS_AT_ONCE", 5)
+        seen: list[tuple[int, int]] = []
+        blocks = MaxSimReranker(encoder, on_progress=lambda done, total: seen.append((done, total))).score(PAIRS)
+        assert np.array_equal(whole, blocks) and seen == [(5, 12), (10, 12), (12, 12)]
+
+
+class TestCrossEncoder(RerankerContract):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def reranker(cls, tmp_path_factory: pytest.TempPathFactory) -> Reranker:
+        return load_reranker(str(make_cross_encoder(tmp_path_factory.mktemp("cross"))), device="cpu")
+
+    def test_equals_the_padded_network(self, reranker: Reranker) -> None:
+        folder = reranker.model_id
+        model, tokenizer = BertForSequenceClassification.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+        features = tokenizer([q for q, _ in PAIRS], [t for _, t in PAIRS], padding=True, return_tensors="pt")
+        expected = model.eval()(**features).logits[:, 0].detach().numpy()
+        assert np.allclose(reranker.score(PAIRS), expected, atol=1e-5)
+
+    def test_longer_pair_is_refused_not_cut(self, reranker: Reranker) -> None:
+        with pytest.raises(BadInput, match=r"longer than the 128 that .* reads; cut the text"):
+            reranker.score([("pain", "pain " * 140)])
+
+
+def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(BadInput, match="give it an encoder"):
+        load_reranker("maxsim")
+    with pytest.raises(ModelUnavailable, match="it has 3 outputs and a reranker has one"):
+        load_reranker(str(make_cross_encoder(tmp_path / "three", outputs=3)))
+    (tmp_path / "three" / "tokenizer.json").unlink()
+    with pytest.raises(ModelUnavailable, match="no tokenizer"):
+        load_reranker(str(tmp_path / "three"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(ModelUnavailable, match="cannot be loaded"):
+        load_reranker("nobody/no-such-reranker")
