@@ -106,7 +106,7 @@ CellScores = Callable[[Sequence[tuple[list[str], list[str]]]], list[npt.NDArray[
 
 def bm25_cells(asked_of: Sequence[tuple[list[str], list[str]]]) -> list[npt.NDArray[np.floating]]:
     """BM25 of each query against each cell, the table being the corpus."""
-    made = []
+    made: list[npt.NDArray[np.floating]] = []
     for queries, cells in asked_of:
         index = BM25Index([words(text) for text in cells], form="plus_one")
         made.append(np.stack([index.scores(words(query)) for query in queries]))
