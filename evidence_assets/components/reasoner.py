@@ -31,13 +31,14 @@ def failed_share(rows: pl.DataFrame) -> list[str]:
 class Reasoner(dg.Component, dg.Model, dg.Resolvable):
     """Makes ``chains``, ``predictions``, ``citations`` and ``scores`` of ``<family>/<name>``.
 
-    ``solver`` names who reasons: ``extractive``, or ``generator`` for the language model of the profile.
+    ``solver`` names who reasons: ``generator``, the language model of the profile (the extractive reasoner where it has
+    none), or ``extractive`` whatever the profile says.
     """
 
     name: str
     family: Family
     selector: str
-    solver: str = "extractive"
+    solver: str = "generator"
     group: str = "baselines"
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
