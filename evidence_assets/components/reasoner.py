@@ -50,7 +50,7 @@ class Reasoner(dg.Component, dg.Model, dg.Resolvable):
         def make_chains(step: Step) -> Made:
             return _made(
                 answering.chain_rows(
-                    solver_named(self.solver, step),
+                    solver_named(self.solver, self.family, step),
                     self.selector,
                     asked(step.read("questions", questions, step.partition)),
                     step.read("evidence", evidence, step.partition),
@@ -62,7 +62,7 @@ class Reasoner(dg.Component, dg.Model, dg.Resolvable):
         def make_predictions(step: Step) -> Made:
             return _made(
                 answering.prediction_rows(
-                    solver_named(self.solver, step),
+                    solver_named(self.solver, self.family, step),
                     self.selector,
                     asked(step.read("questions", questions, step.partition)),
                     step.read("evidence", evidence, step.partition),
