@@ -4,7 +4,8 @@
 
 HotpotQA-100: recall at 2, 5 and 10 of gold passages among 994 and of gold sentences among 4,139. OpenBookQA: recall of
 the gold fact among 1,326, a fact being scored by its best option (query: stem ⊕ option). Transport re-ranks the
-cosine top 100 (facts: top 30), everything else ranks all. Settings were chosen on the first half of the questions; both halves are printed.
+cosine top 100 (facts: top 30), everything else ranks all. Settings were chosen on the first half of the questions; both
+halves are printed.
 """
 
 from __future__ import annotations
@@ -161,7 +162,9 @@ class Scorer:
     def cosine(self) -> Array:
         def make() -> Array:
             if self.task.name == "sentences":
-                units = encode([u.strip() or "." for u in self.task.units]).pooled
+                written = np.array([bool(u.strip()) for u in self.task.units])
+                units = np.zeros((len(written), self.task.encoded.pooled.shape[1]), dtype=np.float32)
+                units[written] = encode([u.strip() for u in self.task.units if u.strip()]).pooled
             else:
                 units = self.task.encoded.pooled
             return (self.task.asked.pooled @ units.T).astype(np.float64)
@@ -232,9 +235,7 @@ class Scorer:
                     result[i, unit] = -distance(x, made[unit], GROUND[cost_of(variant)])
             return result
 
-        return self.kept(
-            f"ot-{variant}{'-content' if content else ''}{'-union' if candidates is not None else ''}", make
-        )
+        return self.kept(f"ot-{variant}{'-content' if content else ''}", make)
 
 
 def title_links(titles: list[str], texts: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
