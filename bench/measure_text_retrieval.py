@@ -268,7 +268,7 @@ def fused(scorer: Scorer, drop: str = "") -> Array:
         "bm25": scorer.bm25(),
         "maxsim": scorer.maxsim(),
         "cosine": scorer.context_cosine(),
-        "transport": scorer.transport("cosine", content=True),
+        "transport": scorer.transport("cosine"),
     }
     weights = {name: w for name, w in DEFAULT_WEIGHTS.items() if name != drop}
     return np.stack([fuse({n: s[i] for n, s in scores.items()}, weights) for i in range(len(scorer.task.queries))])

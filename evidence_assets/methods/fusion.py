@@ -26,9 +26,10 @@ __all__ = [
 Array = NDArray[np.float64]
 
 # Chosen on the first 50 questions of HotpotQA-100 and the first half of the OpenBookQA development questions; what they
-# give on both halves is printed by bench/measure_text_retrieval.py. "transport" is exact transport with cosine cost and
-# BM25 masses (plus-one idf), function words and punctuation left without mass; minus the distance is the score.
-DEFAULT_WEIGHTS: Mapping[str, float] = {"bm25": 0.25, "maxsim": 1.0, "cosine": 1.0, "transport": 0.5}
+# give on both halves is printed by bench/measure_text_retrieval.py. "transport" is minus the exact transport distance
+# with cosine cost and BM25 masses as printed (clipped at 0); "bm25" ranks with the plus-one idf; "cosine" is of the
+# pooled query with the mean of a candidate's contextual token vectors.
+DEFAULT_WEIGHTS: Mapping[str, float] = {"bm25": 0.25, "maxsim": 1.0, "cosine": 0.5, "transport": 1.0}
 TITLE_WEIGHT = 0.1  # of the share of a title's idf that the question names
 LINK_WEIGHT = 0.4  # of the best passage that mentions this one's title
 PASSAGE_WEIGHT = 0.8  # of its passage in a sentence's score
