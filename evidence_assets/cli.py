@@ -22,6 +22,7 @@ from rich.tree import Tree
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
+    pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="Evidence-based reasoning as data assets: make answers, then ask what they rest on.",
 )

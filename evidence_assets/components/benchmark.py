@@ -1,6 +1,6 @@
 """A benchmark, declared: it joins its family's partitions and says how it is read and what it is answered from.
 
-It makes no asset of its own: a benchmark is a partition of the assets of its family.
+A benchmark is a partition of the assets of its family; of its own it has only the raw asset that looks at its files.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import yaml
 from pydantic import Field, ValidationError
 
 from evidence_assets import profiles
+from evidence_assets.components.raw_files import raw_asset
 from evidence_assets.lake.errors import BadInput
 
 Family = Literal["mcqa", "table", "graph", "search"]
@@ -40,8 +41,8 @@ class Benchmark(dg.Component, dg.Model, dg.Resolvable):
     tables: str = ""
     """For the reader ``own``: file of its tables below ``raw``."""
     split: str = "test"
-    source: str
-    """Raw source asset that puts the files there."""
+    source: str = ""
+    """Raw asset that puts the files there; where none is named, ``raw/benchmarks/<name>`` looks at them."""
     corpus: str = ""
     """Corpus that it is answered from."""
     graph: str = ""
@@ -53,8 +54,22 @@ class Benchmark(dg.Component, dg.Model, dg.Resolvable):
     def family(self) -> Family:
         return FAMILY_OF_TASK[self.task]
 
+    @property
+    def raw(self) -> str:
+        """Key of the raw asset that its files belong to."""
+        return self.source or f"raw/benchmarks/{self.name}"
+
+    @property
+    def files(self) -> list[str]:
+        """Files and folders below ``raw`` that it is read from."""
+        if self.reader == "own":
+            questions = self.path or f"benchmarks/{self.name}/questions.jsonl"
+            tables = self.tables or (f"benchmarks/{self.name}/tables.jsonl" if self.family == "table" else "")
+            return [questions, *([tables] if tables else [])]
+        return [self.path or self.reader]
+
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        return dg.Definitions()
+        return dg.Definitions(assets=[] if self.source else [raw_asset(self.raw, self.files)])
 
 
 @lru_cache

@@ -8,12 +8,14 @@ import polars as pl
 from evidence_assets import profiles
 from evidence_assets.components.models_in_use import encoder, model_key
 from evidence_assets.components.partitions import EVERY, corpus_partitions
+from evidence_assets.components.raw_files import raw_asset
 from evidence_assets.components.table_asset import OWNER, Made, Step, dep, sound_check, table_asset
 from evidence_assets.datasets.corpora import read_documents
 from evidence_assets.defs.resources import LakeResource
 from evidence_assets.lake import vector_index
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, edge
+from evidence_assets.lake.store import Lake
 from evidence_assets.systems import corpus as rows
 
 
@@ -22,9 +24,9 @@ def vectors_version(embeddings: pl.DataFrame) -> str:
     return content_id(embeddings["chunk_id"].to_list(), embeddings["input_hash"].to_list())
 
 
-def embeddings_in_order(step_or_lake: Any, name: str) -> pl.DataFrame:
+def embeddings_in_order(lake: Lake, name: str) -> pl.DataFrame:
     """All vectors of a corpus in the order in which its index counts them."""
-    return step_or_lake.read("chunk_embeddings", f"corpus/{name}/embeddings").sort("chunk_id")
+    return lake.read("chunk_embeddings", f"corpus/{name}/embeddings").sort("chunk_id")
 
 
 class Corpus(dg.Component, dg.Model, dg.Resolvable):
@@ -35,12 +37,14 @@ class Corpus(dg.Component, dg.Model, dg.Resolvable):
 
     name: str
     folder: str
-    source: str
-    """Raw source asset that puts the documents there."""
+    source: str = ""
+    """Raw asset that puts the documents there; where none is named, ``raw/corpora/<name>`` looks at the folder."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         base, group = f"corpus/{self.name}", f"corpus_{self.name}"
         profile = profiles.load()
+        source = self.source or f"raw/corpora/{self.name}"
+        raw = [] if self.source else [raw_asset(source, [self.folder])]
 
         def make_chunks(step: Step) -> Made:
             model = encoder(profile.encoder)
@@ -58,7 +62,7 @@ class Corpus(dg.Component, dg.Model, dg.Resolvable):
             description=f"Documents of {self.name}, cut at sentence ends into chunks that the encoder reads whole.",
             group=group,
             code_version=f"{rows.CHUNKING_VERSION}:{profile.chunking.max_tokens}",
-            deps=[dep(self.source)],
+            deps=[source],
             partitions=corpus_partitions(),
         )
 
@@ -113,6 +117,6 @@ class Corpus(dg.Component, dg.Model, dg.Resolvable):
             )
 
         return dg.Definitions(
-            assets=[chunks, embeddings, index],
+            assets=[*raw, chunks, embeddings, index],
             asset_checks=[sound_check(chunks), sound_check(embeddings, rows.vectors_wrong)],
         )

@@ -100,20 +100,19 @@ class Reasoner(dg.Component, dg.Model, dg.Resolvable):
             )
             return Made(rows, metadata={**shown, "accuracy_95": interval})
 
-        common = {"group": self.group, "partitions": partitions}
         about = f"{self.family} questions, evidence by {self.selector}, reasoned by {self.solver}"
         made = [
             table_asset(
                 chains, "chains", make_chains, description=f"One reasoning chain an option: {about}.",
-                code_version="1", deps=[questions, evidence], kinds=("parquet",), pool=self._pool, **common,
+                code_version="1", deps=[questions, evidence], kinds=("parquet",), pool=self._pool, group=self.group, partitions=partitions,
             ),
             table_asset(
                 predictions, "predictions", make_predictions, description=f"One answer a question: {about}.",
-                code_version="1", deps=[questions, evidence, chains], pool=self._pool, **common,
+                code_version="1", deps=[questions, evidence, chains], pool=self._pool, group=self.group, partitions=partitions,
             ),
             table_asset(
                 citations, "citations", make_citations, description=f"Every citation, checked: {about}.",
-                code_version="1", deps=[chains, evidence], **common,
+                code_version="1", deps=[chains, evidence], group=self.group, partitions=partitions,
             ),
             table_asset(
                 f"scores/{place}", "scores", make_scores, description=f"What the variant reaches: {about}.",

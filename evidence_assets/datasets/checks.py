@@ -64,7 +64,7 @@ class SeenIds:
     one hash once in about 10⁶ corpora of the size of Wikipedia.
     """
 
-    def __init__(self, field: str, batch: int = 1 << 16) -> None:
+    def __init__(self, field: str, batch: int = 1 << 14) -> None:
         self._field, self._batch = field, batch
         self._known: npt.NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
         self._fresh: dict[int, tuple[str, Row]] = {}
@@ -82,11 +82,13 @@ class SeenIds:
     def finish(self) -> None:
         """Compare what has not been compared yet with all before it."""
         fresh = np.fromiter(self._fresh, dtype=np.uint64, count=len(self._fresh))
-        if len(self._known) and len(fresh):
+        if len(self._known):
+            # in the order read, so that the first double is the one named
             places = np.minimum(np.searchsorted(self._known, fresh), len(self._known) - 1)
             for number in fresh[self._known[places] == fresh][:1]:
                 raise self._twice(*self._fresh[int(number)])
-        self._known = np.sort(np.concatenate([self._known, fresh]))
+        fresh.sort()
+        self._known = np.insert(self._known, np.searchsorted(self._known, fresh), fresh)
         self._fresh = {}
 
     def _twice(self, identifier: str, row: Row) -> BadInput:

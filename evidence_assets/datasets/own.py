@@ -15,11 +15,16 @@ Fields of a question (``source_id``, ``task`` and ``text`` are required, an unkn
 ``gold``, ``gold_also``
     With options: a letter, the text of an option or its number counted from 0, or a list of such. Without: answer
     strings or node ids. ``gold_also`` holds further right ones. No gold means that no answer is known.
-``table_id``, ``topic_entities``, ``negated``, ``aliases``
-    The table asked about; names of the entities asked about; whether the question asks for what does *not* hold;
-    for each gold answer a list of other accepted forms.
+``table_id``, ``topic_entities``, ``negated``
+    The table asked about; names of the entities asked about; whether the question asks for what does *not* hold.
+``aliases`` or ``gold_aliases``
+    Other accepted forms: a list for each gold answer in turn, or an object of such lists by answer.
 ``gold_evidence``
-    A list of ``{kind, source, locator, text}``; ``locator`` may be left out for the whole source.
+    A list of ``{kind, source, locator, text}``. ``locator`` is a text, ``{doc_id, char_start, char_end}`` (read as
+    ``12:57``), ``{table_id, row, column}`` counted from 0 (read as ``r3c1``) or a path's list of triples (read as its
+    JSON); it may be left out for the whole source. Rows with the same ``fact`` say the same: one of them is enough.
+``answerable``, ``hops``, ``operation``, ``shape``
+    Descriptions for whoever reads the file; allowed and not kept.
 
 Fields of a table: ``table_id``, ``caption``, ``header`` (a list, may be empty), ``rows`` (a list of lists; cells are
 strings, numbers or null).
@@ -27,6 +32,7 @@ strings, numbers or null).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -39,9 +45,9 @@ from evidence_assets.lake.errors import BadInput
 
 QUESTION_FIELDS = (
     "source_id", "question_id", "split", "task", "text", "options", "gold", "gold_also", "table_id", "topic_entities",
-    "gold_evidence", "negated", "aliases",
+    "gold_evidence", "negated", "aliases", "gold_aliases", "answerable", "hops", "operation", "shape",
 )  # fmt: skip
-EVIDENCE_FIELDS = ("kind", "source", "locator", "text")
+EVIDENCE_FIELDS = ("kind", "source", "locator", "text", "fact")
 EVIDENCE_KINDS = ("chunk", "sentence", "cell", "column", "row", "triple", "path")
 TABLE_FIELDS = ("table_id", "caption", "header", "rows")
 
@@ -65,6 +71,7 @@ def _questions(file: Path, benchmark: str) -> Iterator[Located]:
         task = row.text("task") if "task" in row.values or not options else "mcqa"
         if task == "verification" and not options:
             options = CLAIM_LABELS
+        gold = _gold(row, "gold", task, options) + _gold(row, "gold_also", task, options)
         yield question(
             row,
             benchmark=benchmark,
@@ -73,12 +80,12 @@ def _questions(file: Path, benchmark: str) -> Iterator[Located]:
             task=task,
             text=row.text("text"),
             options=options,
-            gold=_gold(row, "gold", task, options) + _gold(row, "gold_also", task, options),
+            gold=gold,
             table_id=row.text_or_none("table_id"),
             topic_entities=row.texts("topic_entities") if row.values.get("topic_entities") is not None else (),
             gold_evidence=_evidence(row),
             negated=_flag(row, "negated"),
-            aliases=_aliases(row),
+            aliases=_aliases(row, gold),
         )
 
 
@@ -122,8 +129,27 @@ def _evidence(row: Row) -> tuple[GoldEvidence, ...]:
         kind = item.text("kind")
         if kind not in EVIDENCE_KINDS:
             raise item.bad(f"{kind!r} is not one of {', '.join(EVIDENCE_KINDS)}", "kind")
-        found.append(GoldEvidence(kind, item.text("source"), item.text_or_none("locator") or "", item.text("text")))
+        fact = item.values.get("fact")
+        group = "" if fact is None else json.dumps(fact, ensure_ascii=False)
+        found.append(GoldEvidence(kind, item.text("source"), _locator(item), item.text("text"), group))
     return tuple(found)
+
+
+def _locator(row: Row) -> str:
+    value = row.values.get("locator")
+    if isinstance(value, list):
+        return json.dumps(value, ensure_ascii=False)
+    if not isinstance(value, dict):
+        return row.text_or_none("locator") or ""
+    place = row.row("locator")
+    owner, first, second = (
+        ("doc_id", "char_start", "char_end") if "char_start" in value else ("table_id", "row", "column")
+    )
+    place.only((owner, first, second))
+    if place.text(owner) != row.text("source"):
+        raise place.bad(f"{value[owner]!r} is not the source, {row.text('source')!r}", owner)
+    numbers = (place.number(first), place.number(second))
+    return "{}:{}".format(*numbers) if first == "char_start" else "r{}c{}".format(*numbers)
 
 
 def _flag(row: Row, field: str) -> bool:
@@ -133,7 +159,13 @@ def _flag(row: Row, field: str) -> bool:
     return bool(value)
 
 
-def _aliases(row: Row) -> tuple[tuple[str, ...], ...]:
+def _aliases(row: Row, gold: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    if row.values.get("gold_aliases"):
+        forms = row.row("gold_aliases")
+        for answer in forms.values:
+            if answer not in gold:
+                raise row.bad(f"{answer!r} is not one of the gold answers", "gold_aliases")
+        return tuple(forms.texts(answer) if answer in forms.values else () for answer in gold)
     if row.values.get("aliases") is None:
         return ()
     named = {f"aliases[{place}]": forms for place, forms in enumerate(row.list("aliases"))}

@@ -82,7 +82,7 @@ def _table(
 
 SPAN = pa.struct([pa.field("start", INT), pa.field("end", INT)])
 STEP = pa.struct([pa.field("text", TEXT), pa.field("cited", TEXTS), pa.field("quoted", TEXTS)])
-GOLD = pa.struct([pa.field(name, TEXT) for name in ("kind", "source", "locator", "text")])
+GOLD = pa.struct([pa.field(name, TEXT) for name in ("kind", "source", "locator", "text", "group")])
 CELL = pa.struct([pa.field("row", INT), pa.field("column", INT), pa.field("text", TEXT)])
 NULL = True
 

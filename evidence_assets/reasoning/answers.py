@@ -57,7 +57,8 @@ _STATEMENTS = re.compile(
     r"|therefore|thus|hence)\b)[\s,:]*(?i:(?:it is|it's|it must be|that it is)\s)?"
 )
 _RIGHT = re.compile(
-    r"(?:\b(?i:option|choice|answer)\s*)?[(\[*]{0,4}\b(?P<letter>[A-Z])\b[)\]*.]*\s+(?i:is|must be|would be)\s+"
+    r"(?:^|[.!?:;,]\s|\n\s*|\b(?i:option|choice|answer|so|thus|therefore|hence|and|but|that|only)\s|[(\[*])[(\[*]{0,4}"
+    r"(?P<letter>[A-Z])\b[)\]*.]*\s+(?i:is|must be|would be)\s+"
     r"(?i:the\s+)?(?i:(?:most\s+likely|most|only|single|clearly)\s+)?(?i:correct|right|best|answer)\b"
 )
 _LEAD = re.compile(
@@ -173,10 +174,10 @@ class _Reader:
 
     def _stated(self, text: str) -> tuple[str, ...]:
         """What the last statement of an answer names that names anything."""
-        matches = [*_STATEMENTS.finditer(text), *_RIGHT.finditer(text)]
+        right_ones = [match for match in _RIGHT.finditer(text) if match["letter"] in self.letters]
+        matches = [*_STATEMENTS.finditer(text), *right_ones]
         for match in sorted(matches, key=lambda match: -match.start()):
-            right = match.re is _RIGHT
-            named = self._known(match["letter"]) if right else self._named(_line(text, match.end()))
+            named = (match["letter"],) if match.re is _RIGHT else self._named(_line(text, match.end()))
             if named:
                 return named
         return ()

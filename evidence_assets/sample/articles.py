@@ -19,10 +19,10 @@ LONGEST = 12
 OWN_PAGE = 6
 """An entity about which so many sentences are told has a page of its own."""
 SHORTEST = 5
-"""Kinds of entities about which less is told share their pages."""
+"""Pages with fewer sentences are joined with those of other kinds."""
 MIXED = "several things"
 CONTRASTS = ("{}, whereas {}", "{}, while {}", "{}; by comparison, {}", "{}, and for its part {}")
-PAIRS = ("{}; likewise, {}", "{}, and {}", "{}; it is also true that {}")
+PAIRS = ("{}; likewise, {}", "{}, and {}", "{}; besides, {}")
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,9 @@ def _pair_up(facts: list[Fact]) -> list[tuple[Fact, Fact | None]]:
     pairs: list[tuple[Fact, Fact | None]] = []
     while waiting:
         first = waiting.pop(0)
-        index = next((i for i, other in enumerate(waiting) if not {first.head, first.tail} & {other.head, other.tail}), None)
+        index = next(
+            (i for i, other in enumerate(waiting) if not {first.head, first.tail} & {other.head, other.tail}), None
+        )
         pairs.append((first, None if index is None else waiting.pop(index)))
     return pairs
 
@@ -113,25 +115,32 @@ def _entity_articles(world: World, told: dict[str, list[Telling]]) -> list[Artic
         opening = f"this page is about {name}, {type_phrase(world, name)}"
         opening += f" that is also called {also[0]}" if also else ""
         articles += _pages(capital(name), sentence(opening), tellings)
-    for kind in sorted(shared):
-        if sum(len(tellings) for _, tellings in shared[kind]) < SHORTEST and kind != MIXED:
-            shared[MIXED] += shared.pop(kind)
-    for kind in sorted(shared):
-        batches: list[list[tuple[str, list[Telling]]]] = []
-        for entry in sorted(shared[kind], key=lambda entry: (-len(entry[1]), order_key("shared", entry[0]))):
-            fits = (batch for batch in batches if sum(len(other) for _, other in [*batch, entry]) < LONGEST)
-            batch = next(fits, None)
-            if batch is None:
-                batches.append([entry])
-            else:
-                batch.append(entry)
-        for number, batch in enumerate(batches, 1):
+    for kind in [*sorted(shared), MIXED]:
+        number = 0
+        for batch in _packed(shared[kind]):
+            if sum(len(tellings) for _, tellings in batch) < SHORTEST and kind != MIXED:
+                shared[MIXED] += batch
+                continue
+            number += 1
             names = [name for name, _ in batch]
             listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
             opening = sentence(f"these short entries on {kind} deal with {listed}")
             tellings = [telling for _, tellings in batch for telling in tellings]
             articles.append(Article("", f"Short entries: {kind} {number}", [Telling(opening), *tellings]))
     return articles
+
+
+def _packed(entries: list[tuple[str, list[Telling]]]) -> list[list[tuple[str, list[Telling]]]]:
+    """Pack entries onto pages, the longest first, each on the first page that has room."""
+    batches: list[list[tuple[str, list[Telling]]]] = []
+    for entry in sorted(entries, key=lambda entry: (-len(entry[1]), order_key("shared", entry[0]))):
+        fits = (batch for batch in batches if sum(len(other) for _, other in [*batch, entry]) < LONGEST)
+        batch = next(fits, None)
+        if batch is None:
+            batches.append([entry])
+        else:
+            batch.append(entry)
+    return batches
 
 
 def write_articles(world: World, facts: list[Fact], near_misses: list[tuple[str, str, str]]) -> list[Article]:
@@ -152,7 +161,9 @@ def write_articles(world: World, facts: list[Fact], near_misses: list[tuple[str,
     for fact in facts:
         order = wording_order(world, fact)
         if fact.relation not in prompted:
-            on_page[fact.head].append(tell_once(world, fact, order[int(order_key("once", *fact.triple), 16) % len(order)]))
+            on_page[fact.head].append(
+                tell_once(world, fact, order[int(order_key("once", *fact.triple), 16) % len(order)])
+            )
             continue
         on_page[fact.head].append(tell_once(world, fact, order[0]))
         on_page[fact.tail].append(tell_once(world, fact, order[1]))
@@ -170,9 +181,13 @@ def write_articles(world: World, facts: list[Fact], near_misses: list[tuple[str,
         articles += _pages(title if entry["collection"] == "biomedical" else f"{title} ({relation})", opening, tellings)
         everything += group
     for collection, place in (("biomedical", "ward"), ("commonsense", "household")):
-        group = sorted((f for f in everything if f.collection == collection), key=lambda f: order_key("notes", *f.triple))
+        group = sorted(
+            (f for f in everything if f.collection == collection), key=lambda f: order_key("notes", *f.triple)
+        )
         tellings = [_tell_pair(world, pair, 3, PAIRS) for pair in _pair_up(group)]
-        articles += _pages(f"Notes from the {place}", f"This page of the {place} diary keeps mixed notes.", tellings, numbered=True)
+        articles += _pages(
+            f"Notes from the {place}", f"This page of the {place} diary keeps mixed notes.", tellings, numbered=True
+        )
     for number, article in enumerate(articles, 1):
         article.doc_id = f"sample-{number:04d}"
     return articles
@@ -186,6 +201,12 @@ def sentences_of(articles: list[Article]) -> dict[tuple[str, str, str], list[dic
             for fact in telling.facts:
                 locator = {"doc_id": article.doc_id, "char_start": start, "char_end": end}
                 found[fact.triple].append(
-                    {"kind": "sentence", "source": article.doc_id, "locator": locator, "text": telling.text, "fact": list(fact.triple)}
+                    {
+                        "kind": "sentence",
+                        "source": article.doc_id,
+                        "locator": locator,
+                        "text": telling.text,
+                        "fact": list(fact.triple),
+                    }
                 )
     return found

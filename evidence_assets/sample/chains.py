@@ -67,8 +67,8 @@ class KnownFacts:
 
     @cached_property
     def truth(self) -> KnownFacts:
-        """All facts of the world, the held-out ones included."""
-        return KnownFacts(self.world, self.world.facts)
+        """All that is or may be true, stated or not."""
+        return KnownFacts(self.world, self.world.possible)
 
     def joined(self, one: str, other: str) -> bool:
         """Say whether any fact joins the two names, whatever its relation."""
@@ -105,13 +105,18 @@ def wrong_options(known: KnownFacts, chain: Chain, gold: Iterable[str], count: i
     the names from which the last step is taken, held-out facts included.
     """
     world, last = known.world, chain.steps[-1]
-    # what a held-out fact makes true is true, though nothing states it
+    # an end that nearly everything could be joined to leaves no option that is surely wrong
+    if world.too_general(chain.start, chain.steps[0].relation):
+        return []
+    # what a held-out or doubtful fact may make true must not be a wrong option, though nothing states it
     sources = known.truth.before_last(chain)
     gold = list(gold)
     taken = {chain.start, *gold, *sources}
     slot = sorted({fact.tail if last.forward else fact.head for fact in known.facts if fact.relation == last.relation})
     if world.relations[last.relation].get("symmetric"):
-        slot = sorted({name for fact in known.facts if fact.relation == last.relation for name in (fact.head, fact.tail)})
+        slot = sorted(
+            {name for fact in known.facts if fact.relation == last.relation for name in (fact.head, fact.tail)}
+        )
     if not last.forward and last.relation == "may_treat":
         # a medicine that brings the illness about or must not be given in it is the most tempting wrong remedy
         slot = sorted({*slot, *(fact.head for fact in known.facts if world.types[fact.head] == "drug")})
@@ -119,8 +124,14 @@ def wrong_options(known: KnownFacts, chain: Chain, gold: Iterable[str], count: i
     kinds = {world.types[name] for name in gold}
     candidates = []
     for name in slot:
-        triples = [(source, last.relation, name) if last.forward else (name, last.relation, source) for source in sources]
-        if name in taken or world.too_general(name, last.relation) or any(world.may_hold(*triple) for triple in triples):
+        triples = [
+            (source, last.relation, name) if last.forward else (name, last.relation, source) for source in sources
+        ]
+        if (
+            name in taken
+            or world.too_general(name, last.relation)
+            or any(world.may_hold(*triple) for triple in triples)
+        ):
             continue
         if last.relation == "may_treat" and not last.forward and not world.tails(name, "may_treat"):
             continue
@@ -133,4 +144,3 @@ def wrong_options(known: KnownFacts, chain: Chain, gold: Iterable[str], count: i
     tempting = [name for _, _, name in candidates[: (count + 1) // 2]]
     others = sorted((key, name) for _, key, name in candidates[(count + 1) // 2 :])
     return [*tempting, *(name for _, name in others)][:count]
-

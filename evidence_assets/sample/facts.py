@@ -53,7 +53,10 @@ class Fact:
 
 @dataclass
 class World:
-    """All facts, with indexes, and the lists that keep doubtful pairs out of the wrong options."""
+    """All facts, with indexes, and the lists that keep doubtful pairs out of the wrong options.
+
+    `possible` holds the facts and the doubtful pairs: what a wrong option must not rest on.
+    """
 
     facts: list[Fact]
     relations: dict[str, dict[str, Any]]
@@ -63,6 +66,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.by_relation: dict[str, list[Fact]] = defaultdict(list)
+        self.possible = [*self.facts, *(Fact(r, h, t, "", "") for h, r, t in sorted(self.doubtful))]
         self._tails: dict[tuple[str, str], list[str]] = defaultdict(list)
         self._heads: dict[tuple[str, str], list[str]] = defaultdict(list)
         self.clusters: dict[str, set[str]] = defaultdict(set)
@@ -113,7 +117,10 @@ class World:
             # what is said of one medicine is often true of its whole family
             for drug, other in ((head, tail), (tail, head)):
                 family = {
-                    sister for group in self.tails(drug, FAMILY) for sister in self.heads(group, FAMILY) if sister != drug
+                    sister
+                    for group in self.tails(drug, FAMILY)
+                    for sister in self.heads(group, FAMILY)
+                    if sister != drug
                 }
                 if any(self.holds(sister, relation, other) or self.holds(other, relation, sister) for sister in family):
                     return True

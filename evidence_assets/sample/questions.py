@@ -38,7 +38,6 @@ CHAINS_MEDICAL: tuple[tuple[tuple[str, bool], ...], ...] = (
 )
 CHAINS_COMMON: tuple[tuple[tuple[str, bool], ...], ...] = (
     (("UsedFor", BACK), ("MadeOf", FORWARD)),
-    (("AtLocation", BACK), ("CapableOf", FORWARD)),
     (("CapableOf", BACK), ("IsA", FORWARD)),
     (("CapableOf", BACK), ("AtLocation", FORWARD)),
     (("MadeOf", BACK), ("UsedFor", FORWARD)),
@@ -145,7 +144,9 @@ class QuestionMaker:
             return
         step = chain.steps[0]
         miss = wrong[-1]
-        self.near_misses.append((chain.start, step.relation, miss) if step.forward else (miss, step.relation, chain.start))
+        self.near_misses.append(
+            (chain.start, step.relation, miss) if step.forward else (miss, step.relation, chain.start)
+        )
 
     def odd_one_out(self, steps: Sequence[Step]) -> bool:
         """Add one question for the option that does not hold; the evidence is what shows that the others do."""
@@ -207,6 +208,11 @@ class QuestionMaker:
         return [row for path in paths for row in self.evidence(path)]
 
 
+def fact_evidence(path: Iterable[Triple]) -> list[dict[str, Any]]:
+    """Return one row for each fact of the path, to be replaced by the sentences that state it once they are written."""
+    return [{"fact": triple} for triple in path]
+
+
 def path_evidence(path: Iterable[Triple]) -> list[dict[str, Any]]:
     """Return the gold evidence row of a path in a graph."""
     triples = [list(triple) for triple in path]
@@ -233,8 +239,10 @@ def _steps(pattern: Sequence[tuple[str, bool]]) -> tuple[Step, ...]:
     return tuple(Step(relation, forward) for relation, forward in pattern)
 
 
-def _single(world: World, maker: Callable[[Step], bool], form: str, collections: Sequence[str]) -> list[Callable[[], bool]]:
-    makers = []
+def _single(
+    world: World, maker: Callable[[Step], bool], form: str, collections: Sequence[str]
+) -> list[Callable[[], bool]]:
+    makers: list[Callable[[], bool]] = []
     for name in world.prompted():
         relation = world.relations[name]
         for forward in (False, True):
@@ -262,11 +270,14 @@ def finish(questions: list[Question]) -> list[Question]:
 def make_mcqa(maker: QuestionMaker, counts: dict[str, int]) -> None:
     """Make the questions on texts: one hop, chained, odd one out, two right, unanswerable."""
     world, both = maker.world, ("biomedical", "commonsense")
-    chains = [_steps(pattern) for pair in zip(CHAINS_MEDICAL, CHAINS_COMMON, strict=False) for pattern in pair]
+    pairs = zip(CHAINS_MEDICAL, CHAINS_COMMON, strict=False)  # the longer list's last ones are not needed
+    chains = [_steps(pattern) for pair in pairs for pattern in pair]
     _round_robin(counts["chained"], [partial(maker.choice, steps, reuse=2) for steps in chains], "chained")
     _round_robin(counts["one_hop"], _single(world, lambda step: maker.choice([step], reuse=2), "ask", both), "one hop")
     _round_robin(counts["negated"], _single(world, lambda step: maker.odd_one_out([step]), "not", both), "odd one out")
-    _round_robin(counts["two_right"], _single(world, lambda s: maker.choice([s], right=2, reuse=3), "ask", both), "two right")
+    _round_robin(
+        counts["two_right"], _single(world, lambda s: maker.choice([s], right=2, reuse=3), "ask", both), "two right"
+    )
     _round_robin(counts["unanswerable"], _single(world, maker.unanswerable, "ask", both), "unanswerable")
 
 
@@ -276,11 +287,17 @@ def make_graph(maker: QuestionMaker, counts: dict[str, int]) -> None:
     for kind, patterns in (("three_hop", CHAINS_LONG), ("two_hop", CHAINS_MEDICAL)):
         makers = [partial(maker.choice, _steps(pattern), reuse=3) for pattern in patterns]
         _round_robin(counts[kind], makers, kind)
-    _round_robin(counts["one_hop"], _single(world, lambda step: maker.choice([step], reuse=2), "ask", medical), "one hop")
-    _round_robin(counts["negated"], _single(world, lambda step: maker.odd_one_out([step]), "not", medical), "odd one out")
+    _round_robin(
+        counts["one_hop"], _single(world, lambda step: maker.choice([step], reuse=2), "ask", medical), "one hop"
+    )
+    _round_robin(
+        counts["negated"], _single(world, lambda step: maker.odd_one_out([step]), "not", medical), "odd one out"
+    )
     two = [partial(maker.odd_one_out, _steps(pattern)) for pattern in CHAINS_MEDICAL if _has_not(world, pattern)]
     _round_robin(counts["negated_two_hop"], two, "odd one out over two hops")
-    _round_robin(counts["two_right"], _single(world, lambda s: maker.choice([s], right=2, reuse=4), "ask", medical), "two right")
+    _round_robin(
+        counts["two_right"], _single(world, lambda s: maker.choice([s], right=2, reuse=4), "ask", medical), "two right"
+    )
     _round_robin(counts["unanswerable"], _single(world, maker.unanswerable, "ask", medical), "unanswerable")
 
 

@@ -1,4 +1,4 @@
-"""Write the raw inputs of the embedded default into a folder: articles, seeds, graphs, tables, benchmarks, a knowledge base.
+"""Write the raw inputs of the embedded default: articles, seeds, graphs, tables, benchmarks, a knowledge base.
 
 ``python -m evidence_assets.sample.render FOLDER [--size small]`` does it from the command line. The same package always
 writes the same bytes. `README.md` beside this file describes every format.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,6 +22,7 @@ from evidence_assets.sample.facts import Fact, World, load_world, order_key
 from evidence_assets.sample.questions import (
     Question,
     QuestionMaker,
+    fact_evidence,
     finish,
     make_graph,
     make_kgqa,
@@ -81,13 +82,13 @@ def render(folder: Path, size: Size = "full") -> RenderReport:
     hidden = [fact for fact in world.facts if fact.held_out]
     report.held_out = sorted(fact.triple for fact in hidden)
 
-    mcqa = QuestionMaker(KnownFacts(world, told), KnownFacts(world, hidden), lambda path: list(path), "sample_mcqa")
+    mcqa = QuestionMaker(KnownFacts(world, told), KnownFacts(world, hidden), fact_evidence, "sample_mcqa")
     make_mcqa(mcqa, counts["mcqa"])
     articles = write_articles(world, told, mcqa.near_misses)
     stated = sentences_of(articles)
     for question in mcqa.questions:
         # until here the evidence names the facts; now it names the sentences that state them
-        triples = dict.fromkeys(tuple(triple) for triple in question["gold_evidence"])
+        triples = dict.fromkeys(row["fact"] for row in question["gold_evidence"])
         question["gold_evidence"] = [row for triple in triples for row in stated[triple]]
     _jsonl(report, "corpus/sample/articles.jsonl", [_article_row(a.doc_id, a.title, a.text) for a in articles])
     _seeds(report, world)
@@ -98,10 +99,10 @@ def render(folder: Path, size: Size = "full") -> RenderReport:
     tables = load_tables() if size == "full" else [t for t in load_tables() if t.table_id == "planets"]
     _jsonl(report, "tables/tables.jsonl", [_table_row(table) for table in tables])
 
-    on_graph = {"known": KnownFacts(world, graph), "hidden": KnownFacts(world, hidden), "evidence": path_evidence}
-    graph_maker = QuestionMaker(**on_graph, benchmark="sample_graph")
+    graph_facts, hidden_facts = KnownFacts(world, graph), KnownFacts(world, hidden)
+    graph_maker = QuestionMaker(graph_facts, hidden_facts, path_evidence, "sample_graph")
     make_graph(graph_maker, counts["graph"])
-    kgqa = QuestionMaker(**on_graph, benchmark="sample_kgqa")
+    kgqa = QuestionMaker(graph_facts, hidden_facts, path_evidence, "sample_kgqa")
     make_kgqa(kgqa, counts["kgqa"])
     # conjunctive questions need a dense net: the small knowledge base is drawn from the whole world
     base = skb.build(load_world(), counts["other"]["nodes"])
@@ -122,18 +123,20 @@ def render(folder: Path, size: Size = "full") -> RenderReport:
 
 
 def _small_world(world: World) -> World:
-    """Keep the facts about a few names and about what is next to them, so far as they hang together."""
+    """Let only the facts about a few names and about what is next to them be told; the others stay true, unsaid."""
     near = set(SMALL_CORES)
     ring = [fact for fact in world.facts if near & {fact.head, fact.tail}]
     near |= {name for fact in ring for name in (fact.head, fact.tail)}
-    kept = [fact for fact in world.facts if fact.head in near]
-    return World(kept, world.relations, world.aliases, world.lexicon, world.doubtful)
+    facts = [
+        fact if fact.head in near else replace(fact, told=False, in_graph=False, held_out=False) for fact in world.facts
+    ]
+    return World(facts, world.relations, world.aliases, world.lexicon, world.doubtful)
 
 
 def _seeds(report: RenderReport, world: World) -> None:
     """Write one seed file for each prompted relation that has more facts than seed pairs."""
     for relation in world.prompted():
-        facts = [fact for fact in world.by_relation[relation] if not fact.held_out]
+        facts = [fact for fact in world.by_relation[relation] if fact.told]
         if len(facts) <= SEED_PAIRS:
             continue
         entry = world.relations[relation]

@@ -83,7 +83,9 @@ def make_questions(world: World, base: KnowledgeBase, wanted: int) -> list[Quest
             right = set.intersection(*answers)
             shape = tuple(sorted(chain.steps[-1].relation for chain in conditions))
             # every condition has to matter: without it there would be more answers
-            needed = all(len(set.intersection(*answers[:i], *answers[i + 1 :])) > len(right) for i in range(len(answers)))
+            needed = all(
+                len(set.intersection(*answers[:i], *answers[i + 1 :])) > len(right) for i in range(len(answers))
+            )
             if name not in right or len(right) > 6 or not needed or used[name] or len(conditions) < 2:
                 continue
             phrases = [describe_chain(world, chain) for chain in conditions]
@@ -97,7 +99,8 @@ def make_questions(world: World, base: KnowledgeBase, wanted: int) -> list[Quest
             questions.append(
                 {"question_id": "sample_skb-000", "split": "", "task": "skb_search", "text": text, "options": [],
                  "gold": sorted(base.ids[other] for other in right), "gold_also": [], "table_id": None,
-                 "topic_entities": [chain.start for chain in conditions], "gold_evidence": [_row(base, p) for p in paths],
+                 "topic_entities": [chain.start for chain in conditions],
+                 "gold_evidence": [_row(base, path) for path in paths],
                  "answerable": True, "negated": False, "hops": max(len(c.steps) for c in conditions),
                  "shape": "+".join(shape)}
             )  # fmt: skip

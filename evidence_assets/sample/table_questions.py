@@ -45,12 +45,20 @@ def make_table_questions(tables: list[Table], wanted: int) -> list[Question]:
     """Make multiple-choice questions: look-up, comparison, superlative, difference, ratio, count, trend."""
     questions = []
     for table, finding in _findings(tables, "table question", wanted):
-        options = sorted([finding.answer, *finding.wrong], key=lambda option: order_key("option", finding.question, option))
+        options = sorted(
+            [finding.answer, *finding.wrong], key=lambda option: order_key("option", finding.question, option)
+        )
         questions.append(
             _base(
-                "sample_tables", "table_qa", finding.question, table, options=options, gold=options.index(finding.answer),
-                gold_evidence=table.evidence(list(finding.cells)), operation=finding.operation,
-            )  # fmt: skip
+                "sample_tables",
+                "table_qa",
+                finding.question,
+                table,
+                options=options,
+                gold=options.index(finding.answer),
+                gold_evidence=table.evidence(list(finding.cells)),
+                operation=finding.operation,
+            )
         )
     return finish(questions)
 
@@ -77,9 +85,15 @@ def make_claims(tables: list[Table], wanted: int) -> list[Question]:
         text = finding.statement if label == SUPPORTS else finding.false_statement
         claims.append(
             _base(
-                "sample_claims", "verification", text, table, options=LABELS, gold=LABELS.index(label),
-                gold_evidence=table.evidence(list(finding.cells)), operation=finding.operation,
-            )  # fmt: skip
+                "sample_claims",
+                "verification",
+                text,
+                table,
+                options=LABELS,
+                gold=LABELS.index(label),
+                gold_evidence=table.evidence(list(finding.cells)),
+                operation=finding.operation,
+            )
         )
     silent = sorted((table for table in tables if table.beyond), key=lambda table: order_key("unknown", table.table_id))
     for table in silent[:unknown]:

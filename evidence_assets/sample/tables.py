@@ -11,6 +11,7 @@ import csv
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 from evidence_assets.sample.facts import capital, folder, order_key
@@ -48,7 +49,9 @@ class Table:
         name = self.header[column].lower()
         dated = ("year", "discovered", "admitted", "joined", "adopted", "launched", "opened", "completed", "appeared")
         others = ("born", "died", "independent", "first", "finished", "isolated")
-        return not name.startswith("length of") and "years" not in name and any(word in name for word in (*dated, *others))
+        return (
+            not name.startswith("length of") and "years" not in name and any(word in name for word in (*dated, *others))
+        )
 
     def name(self, row: int) -> str:
         """The name of a row."""
@@ -78,8 +81,15 @@ def load_tables() -> list[Table]:
             raise ValueError(f"{path.name}: a row has another number of cells than the header")
         table_id = path.name.removesuffix(".csv")
         tables.append(
-            Table(table_id, notes["caption"], notes["source"], notes["item"], tuple(header), tuple(map(tuple, rows)),
-                  notes.get("beyond", ""))
+            Table(
+                table_id,
+                notes["caption"],
+                notes["source"],
+                notes["item"],
+                tuple(header),
+                tuple(map(tuple, rows)),
+                notes.get("beyond", ""),
+            )
         )
     return tables
 
@@ -144,7 +154,8 @@ def look_up(table: Table, key: str) -> Finding | None:
     name, spoken, of = table.name(row), column_name(table, column), unit(table, column)
     return Finding(
         "look-up", f"{capital(table.caption)}: what stands under '{spoken}' for {name}?", value, tuple(wrong),
-        f"For {name}, the entry on {spoken} reads {value}{of}.", f"For {name}, the entry on {spoken} reads {wrong[0]}{of}.",
+        f"For {name}, the entry on {spoken} reads {value}{of}.",
+        f"For {name}, the entry on {spoken} reads {wrong[0]}{of}.",
         ((row, column),),
     )  # fmt: skip
 
@@ -229,7 +240,9 @@ def difference(table: Table, key: str) -> Finding | None:
     values = table.numbers[column]
     one, two, three = _pick(key, list(range(len(values))), 3)
     gap = plain(abs(values[one] - values[two]))
-    wrong = list(dict.fromkeys([plain(abs(values[one] - values[three])), table.rows[one][column], table.rows[two][column]]))
+    wrong = list(
+        dict.fromkeys([plain(abs(values[one] - values[three])), table.rows[one][column], table.rows[two][column]])
+    )
     wrong = [text for text in wrong if text not in (gap, "0")][:3]
     if len(wrong) < 3 or gap == "0":
         return None
@@ -246,7 +259,12 @@ def difference(table: Table, key: str) -> Finding | None:
 def ratio(table: Table, key: str) -> Finding | None:
     """How many times one row's value is contained in another's, where that is close to a round number."""
     column = _numeric(table, key, years=False)
-    if column is None or min(table.numbers[column]) <= 0 or "°C" in table.header[column] or "Power" in table.header[column]:
+    if (
+        column is None
+        or min(table.numbers[column]) <= 0
+        or "°C" in table.header[column]
+        or "Power" in table.header[column]
+    ):
         return None
     values = table.numbers[column]
     pairs = [
@@ -259,11 +277,12 @@ def ratio(table: Table, key: str) -> Finding | None:
         return None
     one, two = _pick(key, pairs, 1)[0]
     times = round(values[one] / values[two])
-    wrong = [str(times + 1), str(times * 2), str(times + 3)]
+    wrong = [str(times + 1), str(times * 2), str(times - 1)]
     spoken = column_name(table, column)
     return Finding(
-        "ratio", f"Divide the {spoken} of {table.name(one)} by that of {table.name(two)}: about what comes out?", str(times),
-        tuple(wrong), f"The {spoken} of {table.name(one)} is about {times} times that of {table.name(two)}.",
+        "ratio", f"Divide the {spoken} of {table.name(one)} by that of {table.name(two)}: about what comes out?",
+        str(times), tuple(wrong),
+        f"The {spoken} of {table.name(one)} is about {times} times that of {table.name(two)}.",
         f"The {spoken} of {table.name(one)} is about {wrong[1]} times that of {table.name(two)}.",
         ((one, column), (two, column)),
     )  # fmt: skip
@@ -306,7 +325,7 @@ def trend(table: Table, key: str) -> Finding | None:
             continue
         order = sorted(range(len(along)), key=lambda row: along[row])
         for second, values in table.numbers.items():
-            steps = [values[b] - values[a] for a, b in zip(order, order[1:], strict=False)]
+            steps = [values[b] - values[a] for a, b in pairwise(order)]
             if second != first and (all(step > 0 for step in steps) or all(step < 0 for step in steps)):
                 monotone.append((first, second, "rises" if steps[0] > 0 else "falls"))
     if not monotone:

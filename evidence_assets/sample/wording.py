@@ -1,4 +1,4 @@
-"""From names and templates to English: articles, plurals, sentences, and the phrases that questions are chained from."""
+"""From names and templates to English: articles, plurals, sentences, and the phrases that questions are made of."""
 
 from __future__ import annotations
 

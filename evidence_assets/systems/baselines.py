@@ -16,7 +16,7 @@ import numpy.typing as npt
 from evidence_assets.datasets.records import Table
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.vector_index import VectorIndex
-from evidence_assets.methods.bm25 import Bm25Index
+from evidence_assets.methods.bm25 import BM25Index
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.systems.selection import Asked, Parent, Pick, Progress
 
@@ -59,7 +59,7 @@ class Bm25Chunks:
 
     def __init__(self, name: str, chunks: Chunks, k: int) -> None:
         self.name, self._chunks, self._k = name, chunks, k
-        self._index = Bm25Index([words(text) for text in chunks.texts])
+        self._index = BM25Index([words(text) for text in chunks.texts], form="plus_one")
         self.version = content_id("bm25", VERSION, k, chunks.version)
 
     def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
@@ -106,7 +106,7 @@ CellScores = Callable[[Sequence[str], Sequence[str]], npt.NDArray[np.floating]]
 
 def bm25_cells(queries: Sequence[str], cells: Sequence[str]) -> npt.NDArray[np.floating]:
     """BM25 of each query against each cell, the table being the corpus."""
-    index = Bm25Index([words(text) for text in cells])
+    index = BM25Index([words(text) for text in cells], form="plus_one")
     return np.stack([index.scores(words(query)) for query in queries])
 
 

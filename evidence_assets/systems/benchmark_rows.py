@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
 from evidence_assets.datasets.records import Question, Table
@@ -22,9 +23,7 @@ def question_rows(questions: Iterable[Question], split: str, shard: int, shards:
             "options": list(q.options),
             "gold": list(q.gold),
             "gold_aliases": [list(aliases) for aliases in q.aliases],
-            "gold_evidence": [
-                {"kind": g.kind, "source": g.source, "locator": g.locator, "text": g.text} for g in q.gold_evidence
-            ],
+            "gold_evidence": [asdict(g) for g in q.gold_evidence],
             "table_id": q.table_id,
             "topic_entities": list(q.topic_entities),
             "negated": q.negated,

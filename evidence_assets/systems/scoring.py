@@ -40,7 +40,10 @@ def _same(gold: dict[str, str], row: dict[str, Any]) -> bool:
 
 
 def evidence_recall(questions: Iterable[dict[str, Any]], evidence: pl.DataFrame) -> list[float]:
-    """Share of each question's gold evidence that was picked for any of its options; unmarked questions left out."""
+    """Share of each question's gold evidence that was picked for any of its options; unmarked questions left out.
+
+    Of pieces that say the same (one group), one is enough.
+    """
     rows: dict[str, list[dict[str, Any]]] = {}
     for row in evidence.iter_rows(named=True):
         rows.setdefault(row["question_id"], []).append(row)
@@ -49,7 +52,11 @@ def evidence_recall(questions: Iterable[dict[str, Any]], evidence: pl.DataFrame)
         gold = question["gold_evidence"] or []
         if gold:
             own = rows.get(question["question_id"], [])
-            shares.append(sum(any(_same(g, row) for row in own) for g in gold) / len(gold))
+            groups: dict[str, bool] = {}
+            for i, piece in enumerate(gold):
+                name = piece["group"] or str(i)
+                groups[name] = groups.get(name, False) or any(_same(piece, row) for row in own)
+            shares.append(sum(groups.values()) / len(groups))
     return shares
 
 

@@ -88,6 +88,24 @@ def test_graph_and_search_questions(tmp_path: Path) -> None:
     assert made[1].gold == ("12", "n7")
 
 
+def test_aliases_by_answer(tmp_path: Path) -> None:
+    made = ask(tmp_path, record(task="kgqa", options=[], gold=["a", "b"], gold_aliases={"b": ["c"]}))
+    assert made[0].aliases == ((), ("c",))
+
+
+def test_forms_of_locators(tmp_path: Path) -> None:
+    forms = [
+        ("bees", "4:9", "4:9"),
+        ("bees", None, ""),
+        ("bees", {"doc_id": "bees", "char_start": 0, "char_end": 9}, "0:9"),
+        ("t1", {"table_id": "t1", "row": 3, "column": 0}, "r3c0"),
+        ("graph", [["bee", "makes", "miel é"]], '[["bee", "makes", "miel é"]]'),
+    ]
+    evidence = [{"kind": "path", "source": source, "locator": locator, "text": "t"} for source, locator, _ in forms]
+    made = ask(tmp_path, record(gold_evidence=evidence))[0]
+    assert [item.locator for item in made.gold_evidence] == [expected for _, _, expected in forms]
+
+
 def test_two_to_twenty_six_options(tmp_path: Path) -> None:
     assert ask(tmp_path, record(options=[f"o{i}" for i in range(26)], gold="Z"))[0].gold == ("Z",)
     for count, said in [(1, "a choice needs at least 2"), (27, "at most 26 can be lettered")]:
@@ -120,6 +138,15 @@ def test_two_to_twenty_six_options(tmp_path: Path) -> None:
         ({"aliases": ["x"]}, r"aliases\[0\]: 'x' is not a list"),
         ({"gold_evidence": [{"kind": "chunk", "source": "s"}]}, r"gold_evidence\[0\].text: missing"),
         ({"gold_evidence": [{"kind": "page", "source": "s", "text": "t"}]}, r"gold_evidence\[0\].kind: 'page' is not"),
+        (
+            {"gold_evidence": [{"kind": "cell", "source": "t", "locator": {"table_id": "u"}, "text": "x"}]},
+            r"gold_evidence\[0\].locator.table_id: 'u' is not the source, 't'",
+        ),
+        (
+            {"gold_evidence": [{"kind": "cell", "source": "t", "locator": {"table_id": "t", "row": 1}, "text": "x"}]},
+            r"gold_evidence\[0\].locator.column: missing",
+        ),
+        ({"gold_aliases": {"x": ["y"]}}, "gold_aliases: 'x' is not one of the gold answers"),
         ({"gold_evidence": [{"knd": "chunk"}]}, r"gold_evidence\[0\].knd: unknown field; did you mean 'kind'"),
     ],
 )
@@ -168,3 +195,18 @@ def test_faulty_tables(tmp_path: Path, changes: dict[str, Any], said: str) -> No
 def test_doubled_table(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r":2: table_id: 't' occurs twice"):
         tables(tmp_path, *[{"table_id": "t", "header": [], "rows": []}] * 2)
+
+
+def test_the_samples_own_files_are_read(tmp_path: Path) -> None:
+    render = pytest.importorskip("evidence_assets.sample.render")
+    render.render(tmp_path, size="small")
+    tables_read = {table.table_id: table for table in read_tables(tmp_path / "tables" / "tables.jsonl", "sample")}
+    files = sorted((tmp_path / "benchmarks").glob("*.jsonl"))
+    assert files
+    for file in files:
+        for made in read_questions(file, file.stem):
+            assert made.table_id is None or made.table_id in tables_read
+            for evidence in made.gold_evidence:
+                if evidence.kind == "cell":
+                    row, _, column = evidence.locator.removeprefix("r").partition("c")
+                    assert tables_read[evidence.source].rows[int(row)][int(column)] == evidence.text

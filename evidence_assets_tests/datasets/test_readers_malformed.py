@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -245,3 +246,13 @@ def test_malformed_files_name_file_line_and_field(
     lay(tmp_path, files)
     with pytest.raises(BadInput, match=said):
         list(read_questions(name, tmp_path, split))
+
+
+def test_packed_files_are_read_and_truncated_ones_named(tmp_path: Path) -> None:
+    rows = [MEDMCQA | {"id": f"m{place}", "exp": f"Since {place * 7919}."} for place in range(5000)]
+    packed = gzip.compress(lines(*rows).encode())
+    (tmp_path / "dev.json.gz").write_bytes(packed)
+    assert sum(1 for _ in read_questions("medmcqa", tmp_path, "dev")) == 5000
+    (tmp_path / "dev.json.gz").write_bytes(packed[:-2000])
+    with pytest.raises(BadInput, match=r"dev\.json\.gz:\d+: the gzip data are cut short"):
+        list(read_questions("medmcqa", tmp_path, "dev"))

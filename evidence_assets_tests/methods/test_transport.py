@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import ot
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from evidence_assets.methods.divergence import softmax
 from evidence_assets.methods.transport import TokenMeasure, TokenPool, distance, plan, strongest_pairs, top_k
 from evidence_assets.methods.transport.bounds import COEFFICIENTS, BlockBounds, dual_bound, query_features, text_bounds
 from evidence_assets.methods.transport.costs import CostName, cost_matrix
+from evidence_assets.methods.transport.device import DevicePass
 
 Array = NDArray[np.float64]
 COSTS: tuple[CostName, ...] = ("jsd", "cosine", "euclidean")
@@ -174,6 +176,35 @@ def test_every_bound_is_a_bound(seed: int, d: int, spread: float, form: str, cos
         assert bounds[i] <= true + 1e-12
         part = exact[:, offsets[i] : offsets[i + 1]]
         assert dual_bound(query.masses, pool.measure(i).masses, part, potentials) <= true + 1e-9 * (1 + exact.max())
+
+
+@pytest.mark.parametrize("cost", COSTS)
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+def test_device_pass_gives_bounds_and_the_same_answer(cost: CostName, device: str) -> None:
+    """The torch pass, here on the processor too, where its arithmetic can be checked without a GPU."""
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    rng = np.random.default_rng(8)
+    store = half_store(rng, 120, 48)
+    for pool in (store.with_softmax(), store.with_softmax(scaled=False), store):
+        if cost == "jsd" and pool is store:
+            pool = TokenPool.from_measures([store.with_softmax().measure(i) for i in range(120)])
+        queries = [pool.measure(3), pool.measure(50)]
+        queries = [TokenMeasure(q.points[q.masses > 0], q.weights[q.masses > 0]) for q in queries]
+        features = query_features(np.concatenate([q.points for q in queries]), cost)
+        edges = np.cumsum([0, len(queries[0]), len(queries[1])])
+        duals = [np.full(len(q), 0.1) for q in queries]
+        work = DevicePass(features, edges, device)
+        bounds = work.run(pool, pool.masses(), [q.masses for q in queries], duals)
+        pool.keep_on(device)
+        assert np.allclose(work.run(pool, pool.masses(), [q.masses for q in queries], duals), bounds, atol=1e-5)
+        for query, lower in zip(queries, bounds, strict=True):
+            true = np.array([distance(query, pool.measure(i), cost) for i in range(len(pool))])
+            assert (lower <= true + 1e-12).all()
+            assert np.median(lower[true > 0] / true[true > 0]) > 0.2, "a bound that says nothing prunes nothing"
+            if device == "cuda":
+                found = top_k(query, pool, 5, cost, device=device)
+                assert found.indices.tolist() == np.argsort(true, kind="stable")[:5].tolist()
 
 
 def test_coefficients_stay_below_the_generator_on_the_grid_of_the_proof() -> None:

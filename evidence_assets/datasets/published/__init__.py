@@ -19,8 +19,8 @@ SOURCES = {
     "thesis": "Vo Thien Trung: Towards Evidence-Based Reasoning via Unsupervised Knowledge Extraction and Semantic "
     "Retrieval. Doctoral dissertation, Japan Advanced Institute of Science and Technology, March 2026. "
     "https://hdl.handle.net/10119/20590",
-    "4stepfocus": "Boer, Koch and Kramer: Harnessing the Power of Semi-Structured Knowledge and LLMs with Triplet-Based "
-    "Prefiltering for Question Answering",
+    "4stepfocus": "Boer, Koch and Kramer: Harnessing the Power of Semi-Structured Knowledge and LLMs with Triplet-"
+    "Based Prefiltering for Question Answering",
     "a2q": "Chaudhary, Rajabi, Kafaie and Milios: Fact retrieval from knowledge graphs through semantic and contextual "
     "attention. Expert Systems With Applications",
     "kaping-background": "Ho Nguyen Ngoc Bao and Nguyen Viet Phuong: Development of an LLM-Based Academic Affairs QA "

@@ -33,7 +33,7 @@ def _questions(family: Family) -> dg.AssetsDefinition:
         description=f"Questions of the {family} benchmarks, with options and gold answers.",
         group="benchmarks",
         code_version="1",
-        deps=sorted({b.source for b in of_family(family)}),
+        deps=sorted({b.raw for b in of_family(family)}),
         partitions=question_partitions(family),
     )
 
@@ -50,7 +50,7 @@ def defs() -> dg.Definitions:
                 description="Tables that claims and questions are about, as they were read.",
                 group="benchmarks",
                 code_version="1",
-                deps=sorted({b.source for b in of_family("table")}),
+                deps=sorted({b.raw for b in of_family("table")}),
                 partitions=benchmark_partitions("table"),
             )
         )

@@ -8,7 +8,9 @@ from evidence_assets import profiles
 from evidence_assets.components.table_asset import OWNER
 from evidence_assets.defs.resources import LakeResource
 from evidence_assets.lake.ids import content_id, file_id
-from evidence_assets.sample.render import VERSION, render
+from evidence_assets.sample.render import render
+
+VERSION = "1"
 
 
 @dg.asset(
@@ -20,15 +22,14 @@ from evidence_assets.sample.render import VERSION, render
     code_version=VERSION,
 )
 def raw_sample(lake: LakeResource) -> dg.MaterializeResult[Any]:
-    folder = lake.open().raw
+    folder = lake.open().raw / "sample"
     report = render(folder, profiles.load().sample)
-    files = [folder / name for name in report.files]
-    version = content_id([(name, file_id(path)) for name, path in zip(report.files, files, strict=True)])
+    version = content_id([(name, file_id(folder / name)) for name in sorted(report.rows)])
     return dg.MaterializeResult(
         data_version=dg.DataVersion(version),
         metadata={
-            "files": len(files),
-            "bytes": sum(path.stat().st_size for path in files),
-            **report.counts,
+            "files": len(report.rows),
+            "bytes": sum((folder / name).stat().st_size for name in report.rows),
+            "rows": dg.MetadataValue.json(report.rows),
         },
     )

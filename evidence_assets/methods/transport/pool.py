@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
 
 from evidence_assets.methods.divergence import softmax
@@ -19,6 +20,7 @@ __all__ = ["TokenPool"]
 
 Array = NDArray[np.float64]
 CHECKED_ROWS = 1 << 14
+COPIED_ROWS = 1 << 18
 
 
 class TokenPool:
@@ -61,6 +63,7 @@ class TokenPool:
         v: NDArray[Any] = vectors if isinstance(vectors, np.ndarray) else np.asarray(vectors, dtype=np.float64)
         if v.dtype not in (np.float16, np.float32, np.float64):
             v = v.astype(np.float64)
+        self._resident: torch.Tensor | None = None
         self.vectors = v
         self.offsets: NDArray[np.int64] = np.asarray(offsets, dtype=np.int64)
         self.weights: Array = np.asarray(weights, dtype=np.float64)
@@ -108,10 +111,25 @@ class TokenPool:
         if not temperature > 0:
             raise ValueError(f"temperature is {temperature}: give a number above 0")
         factors = self.weights / temperature if scaled else np.full(len(self.vectors), 1.0 / temperature)
-        return TokenPool(self.vectors, self.offsets, self.weights, factors, check=False)
+        view = TokenPool(self.vectors, self.offsets, self.weights, factors, check=False)
+        view._resident = self._resident
+        return view
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+    def keep_on(self, device: str) -> None:
+        """Copy the vectors to a torch device, where later searches on that device find them; costs their size there."""
+        target = torch.device(device)
+        held = torch.empty(self.vectors.shape, dtype=torch.from_numpy(np.array(self.vectors[:0])).dtype, device=target)
+        for low in range(0, len(held), COPIED_ROWS):
+            held[low : low + COPIED_ROWS] = torch.from_numpy(np.array(self.vectors[low : low + COPIED_ROWS])).to(target)
+        self._resident = held
+
+    def resident(self, device: torch.device) -> torch.Tensor | None:
+        """The copy that :meth:`keep_on` made on this device, if any."""
+        held = self._resident
+        return held if held is not None and held.device.type == device.type else None
 
     def text_of(self, row: int) -> int:
         """Position of the text that a row belongs to."""

@@ -20,10 +20,11 @@ from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from .bounds import BlockBounds, dual_bound, query_features, text_bounds
 from .costs import Cost, cost_matrix
+from .device import DevicePass
 from .exact import solve
 from .measure import TokenMeasure
 from .pool import TokenPool
@@ -97,7 +98,7 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
-def _pass(queries: list[_Query], pool: TokenPool, threads: int) -> list[Array]:
+def _pass(queries: list[_Query], pool: TokenPool, threads: int, device: str) -> list[Array]:
     """Lower bounds of every text for every query: the pool is read once for all of them."""
     cost = queries[0].cost
     assert not callable(cost)
@@ -105,6 +106,9 @@ def _pass(queries: list[_Query], pool: TokenPool, threads: int) -> list[Array]:
     edges = np.concatenate([[0], np.cumsum([len(q.points) for q in queries])])
     potentials = [np.stack([np.mean(q.potentials, axis=0)]) for q in queries]
     masses = pool.masses()
+    if device != "cpu":
+        sides = [q.masses for q in queries]
+        return DevicePass(features, edges, device).run(pool, masses, sides, [p[0] for p in potentials])
     bounds = [np.empty(len(pool)) for _ in queries]
     blocks = list(pool.blocks(BLOCK_TOKENS))
     rows = max(int(pool.offsets[b] - pool.offsets[a]) for a, b in blocks)
@@ -135,7 +139,12 @@ def _pass(queries: list[_Query], pool: TokenPool, threads: int) -> list[Array]:
 
 @overload
 def top_k(
-    query: TokenMeasure, pool: TokenPool | Sequence[TokenMeasure], k: int, cost: Cost = ..., threads: int | None = ...
+    query: TokenMeasure,
+    pool: TokenPool | Sequence[TokenMeasure],
+    k: int,
+    cost: Cost = ...,
+    threads: int | None = ...,
+    device: str = ...,
 ) -> TopK: ...
 @overload
 def top_k(
@@ -144,6 +153,7 @@ def top_k(
     k: int,
     cost: Cost = ...,
     threads: int | None = ...,
+    device: str = ...,
 ) -> list[TopK]: ...
 
 
@@ -153,6 +163,7 @@ def top_k(
     k: int,
     cost: Cost = "jsd",
     threads: int | None = None,
+    device: str = "cpu",
 ) -> TopK | list[TopK]:
     """Exact k nearest texts of a pool under the optimal transport cost.
 
@@ -168,6 +179,8 @@ def top_k(
         ``jsd``, ``cosine``, ``euclidean`` or a function of two arrays of points that gives their cost matrix.
     threads
         Worker threads; all processors of this process if not given.
+    device
+        ``cpu``, or a torch device such as ``cuda`` for the pass over the pool; results are the same.
 
     Examples
     --------
@@ -200,6 +213,6 @@ def top_k(
     if callable(cost) or len(seeds) == len(store):
         bounds = [np.full(len(store), -np.inf) for _ in queries]
     else:
-        bounds = _pass(queries, store, threads or processors())
+        bounds = _pass(queries, store, threads or processors(), device)
     results = [q.finish(b, store) for q, b in zip(queries, bounds, strict=True)]
     return results[0] if isinstance(query, TokenMeasure) else results

@@ -1,0 +1,11 @@
+"""How each selector is made: one module a system, each with its ``METHODS``.
+
+A method is a function that opens what it needs for one partition and returns a selector.
+"""
+
+from __future__ import annotations
+
+from evidence_assets.components.selector_methods import baselines
+from evidence_assets.components.selector_methods.method import Method
+
+METHODS: dict[str, Method] = {**baselines.METHODS}

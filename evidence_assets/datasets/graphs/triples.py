@@ -1,0 +1,67 @@
+"""The record that every graph reader yields, and how records become a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+
+from evidence_assets.lake.errors import BadInput
+
+
+class TripleRecord(NamedTuple):
+    """One triple as its source states it.
+
+    Attributes
+    ----------
+    head, relation, tail
+        Names, never blank.
+    line
+        Line of the file, from 1.
+    head_type, tail_type
+        Kind of entity, where the source says.
+    label
+        False for a triple that the source marks as untrue, None where it marks nothing.
+    """
+
+    head: str
+    relation: str
+    tail: str
+    line: int
+    head_type: str | None = None
+    tail_type: str | None = None
+    label: bool | None = None
+
+
+SCHEMA = {
+    "head": pl.String,
+    "relation": pl.String,
+    "tail": pl.String,
+    "line": pl.Int64,
+    "head_type": pl.String,
+    "tail_type": pl.String,
+    "label": pl.Boolean,
+}
+
+
+def filled(value: str, file: Path, line: int, field: str) -> str:
+    """The value without surrounding space, or an error that names the field where nothing is left."""
+    text = value.strip()
+    if not text:
+        raise BadInput("is empty: every triple needs a head, a relation and a tail", file=file, line=line, field=field)
+    return text
+
+
+def frames(records: Iterable[TripleRecord], rows: int = 100_000) -> Iterator[pl.DataFrame]:
+    """Records as frames of at most `rows` rows, so that a large file never lies in memory whole."""
+    stream = iter(records)
+    while batch := list(islice(stream, rows)):
+        yield pl.DataFrame(batch, schema=SCHEMA, orient="row")
+
+
+def frame(records: Iterable[TripleRecord]) -> pl.DataFrame:
+    """All records as one frame."""
+    return pl.concat([pl.DataFrame(schema=SCHEMA), *frames(records)])

@@ -1,0 +1,138 @@
+"""What column filtering must not lose: columns that hold the numbers, names and options a text speaks of.
+
+What belongs here: after a selection, the check that everything the text names is still covered, and the columns (and
+rows) that are put back, each with the reason. Word for word and number for number, without any encoder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from evidence_assets.methods.cells import parse_cell, parse_values
+from evidence_assets.methods.columns import Kept, Rule, Selection
+from evidence_assets.methods.table_text import content_stems, plain_text
+
+VERSION = "1"
+
+# A column is one of the options' if it matches them nearly as well as the best one does.
+_OPTION_SHARE = 0.9
+
+
+@dataclass(frozen=True)
+class TableWords:
+    """The words and numbers of a table's columns, read once for all texts about it.
+
+    Attributes
+    ----------
+    headers
+        Content words of each header.
+    cells
+        Content words of each column's cells by row; a row that is too short has an empty set there.
+    numbers
+        All numbers of each column's cells.
+    constant
+        Whether a column says the same in every row, so that it tells no row from another.
+    """
+
+    headers: tuple[frozenset[str], ...]
+    cells: tuple[tuple[frozenset[str], ...], ...]
+    numbers: tuple[frozenset[float], ...]
+    constant: tuple[bool, ...]
+
+    @classmethod
+    def of(cls, header: Sequence[str], columns: Sequence[Sequence[str]]) -> TableWords:
+        parsed = [[parse_cell(text) for text in column] for column in columns]
+        return cls(
+            tuple(frozenset(content_stems(name)) for name in header),
+            tuple(tuple(frozenset(content_stems(cell.plain)) for cell in column) for column in parsed),
+            tuple(frozenset(value.value for cell in column for value in cell.values) for column in parsed),
+            tuple(len(column) > 1 and len({cell.plain for cell in column}) == 1 for column in parsed),
+        )
+
+
+def named_cells(words: TableWords, text: str) -> dict[frozenset[str], dict[int, set[int]]]:
+    """Names of the table that the text says whole: the words of a cell, and the columns and rows where it stands."""
+    said = frozenset(content_stems(text))
+    found: dict[frozenset[str], dict[int, set[int]]] = {}
+    for j, column in enumerate(words.cells):
+        if words.constant[j]:
+            continue
+        for i, cell in enumerate(column):
+            if cell and cell <= said and any(not word[0].isdigit() for word in cell):
+                found.setdefault(cell, {}).setdefault(j, set()).add(i)
+    # "New York" hides "York": a name within a longer one that is said too is not meant.
+    return {name: places for name, places in found.items() if not any(name < other for other in found)}
+
+
+def option_columns(words: TableWords, options: Sequence[str]) -> dict[int, float]:
+    """Columns whose cells say what the options say, with the mean Dice overlap of the options' best cells."""
+    wanted = [frozenset(content_stems(option)) for option in options]
+    wanted = [option for option in wanted if option]
+    if not wanted:
+        return {}
+    scores = {}
+    for j, column in enumerate(words.cells):
+        cells = {cell for cell in column if cell}
+        best = [max((2 * len(o & c) / (len(o) + len(c)) for c in cells), default=0.0) for o in wanted]
+        scores[j] = sum(best) / len(wanted)
+    top = max(scores.values(), default=0.0)
+    return {j: score for j, score in scores.items() if score > 0 and score >= _OPTION_SHARE * top}
+
+
+def _nearest_column(words: TableWords, said: frozenset[str], without: Collection[int]) -> list[dict[int, float]]:
+    """The column, outside some, with the cell that the text says most of; nothing if it says none."""
+    shares = {
+        j: max((len(cell & said) / len(cell) for cell in column if cell), default=0.0)
+        for j, column in enumerate(words.cells)
+        if j not in without and not words.constant[j]
+    }
+    best = max(shares, key=lambda j: (shares[j], -j), default=None)
+    return [{best: shares[best]}] if best is not None and shares[best] > 0 else []
+
+
+def restore_columns(
+    selection: Selection, words: TableWords, text: str, options: Sequence[str] = (), row_headers: Sequence[int] = ()
+) -> Selection:
+    """Put back the columns without which something that the text speaks of is gone.
+
+    The columns that name the rows are put back first, as a value without the name of its row proves nothing; columns
+    of the fallback stay only if nothing else does.
+    Then in this order, each only while no kept column covers it: the columns of the options; a column named by its
+    header; one that holds a name; one that holds a number. A column that covers several of these goes before others.
+    """
+    chosen = [item for item in selection.kept if item.rule != "fallback"]
+    kept = [*chosen, *(Kept(j, "row_header", 1.0) for j in row_headers if j not in {item.line for item in chosen})]
+    # Twin columns (energy in, energy out) hold the same options: only the reasoner can tell them apart, so all stay.
+    options_in = option_columns(words, options)
+    wishes: list[tuple[Rule, dict[int, float]]] = [("option", {j: score}) for j, score in options_in.items()]
+    said = frozenset(content_stems(text))
+    wishes += [("header", {j: 1.0}) for j, head in enumerate(words.headers) if head and head <= said]
+    names = [dict.fromkeys(places, 1.0) for places in named_cells(words, text).values()]
+    # With options, some other column must say which row is meant: the one nearest to the question if none is named.
+    if options and all(holders.keys() <= options_in.keys() for holders in names):
+        names += _nearest_column(words, said, options_in.keys())
+    wishes += [("entity", holders) for holders in names]
+    for value in parse_values(plain_text(text)):
+        holders = {j: 1.0 for j, numbers in enumerate(words.numbers) if value.value in numbers}
+        if holders:
+            wishes.append(("number", holders))
+    demand = {j: sum(j in holders for _, holders in wishes) for j in range(selection.width)}
+    for rule, holders in wishes:
+        if not any(item.line in holders for item in kept):
+            best = max(holders, key=lambda j: (holders[j], demand[j], -j))
+            kept.append(Kept(best, rule, holders[best]))
+    # What was kept only because nothing else was is needed only if still nothing but names of rows is.
+    present = {item.line for item in kept}
+    if present <= set(row_headers):
+        kept += [item for item in selection.kept if item.rule == "fallback" and item.line not in present]
+    return Selection(tuple(sorted(kept)), selection.width)
+
+
+def restore_rows(selection: Selection, words: TableWords, text: str) -> Selection:
+    """Put back every row that holds a name which the text says whole."""
+    kept = list(selection.kept)
+    present = set(selection.indices)
+    named = {i for places in named_cells(words, text).values() for rows in places.values() for i in rows}
+    kept += [Kept(i, "entity", 1.0) for i in sorted(named - present)]
+    return Selection(tuple(sorted(kept)), selection.width)

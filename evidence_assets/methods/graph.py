@@ -1,0 +1,300 @@
+"""A knowledge graph as compressed sparse rows, and neighbourhoods cut out of it.
+
+Only the shape of a graph belongs here: integers for nodes, edges and relations. Names, templates and sources stay in
+tables; node relevance is in `graph_attention`, paths are in `paths`.
+
+Every edge is kept as it was given: parallel edges, contradictory ones (the same two nodes under opposed relations) and
+self-loops keep their own edge id, which is the row number in the arrays a graph was built from. The adjacency is
+symmetrised: an edge is seen from both of its ends, a self-loop once, and `outgoing` says from which end one looks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.integer[Any]]
+FloatArray = npt.NDArray[np.floating[Any]]
+BoolArray = npt.NDArray[np.bool_]
+
+FORMAT = 1
+OVER_BUDGET = -1
+"""Stands in the first column of `Subgraph.dropped` where the cap on all nodes, and not a hub, left a node out."""
+
+
+@dataclass(frozen=True)
+class Subgraph:
+    """Part of a graph: its nodes, and every edge of the graph that has both ends among them.
+
+    Attributes
+    ----------
+    nodes
+        Node ids, ascending.
+    hop
+        Steps from the nearest seed, aligned with `nodes`.
+    edges
+        Edge ids, ascending.
+    heads, tails
+        Positions in `nodes` of the ends of each edge.
+    relations
+        Relation code of each edge.
+    dropped
+        One row (hub, node) for each node that a cap cut off; `OVER_BUDGET` in place of the hub where the cap on all
+        nodes did it. A node dropped at one hub may still have come in by another way.
+    """
+
+    nodes: IntArray
+    hop: IntArray
+    edges: IntArray
+    heads: IntArray
+    tails: IntArray
+    relations: IntArray
+    dropped: IntArray
+
+    def local(self, nodes: Sequence[int] | IntArray) -> IntArray:
+        """Positions in `nodes` of those of the given node ids that are in this subgraph."""
+        return np.flatnonzero(np.isin(self.nodes, np.asarray(nodes, dtype=np.int64)))
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A directed multigraph with a symmetrised adjacency; all arrays may be memory-mapped.
+
+    Attributes
+    ----------
+    heads, tails, relations
+        The edges as given: edge `e` runs from `heads[e]` to `tails[e]` under the code `relations[e]`.
+    offsets
+        The slots of node `v` are `offsets[v] : offsets[v + 1]`.
+    neighbours, slot_edges, outgoing
+        Per slot: the other end, the edge id, and whether the edge leaves the node. The slots of a node are sorted by
+        neighbour, then by edge id.
+    """
+
+    heads: IntArray
+    tails: IntArray
+    relations: IntArray
+    offsets: IntArray
+    neighbours: IntArray
+    slot_edges: IntArray
+    outgoing: BoolArray
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes, isolated ones included."""
+        return len(self.offsets) - 1
+
+    @property
+    def n_edges(self) -> int:
+        """Number of edges, parallel ones and self-loops included."""
+        return len(self.heads)
+
+    @classmethod
+    def from_edges(cls, n_nodes: int, heads: IntArray, relations: IntArray, tails: IntArray) -> Graph:
+        """Build a graph from aligned edge arrays.
+
+        Raises
+        ------
+        ValueError
+            Where the arrays differ in length or name a node outside 0 … n_nodes − 1.
+
+        Examples
+        --------
+        >>> g = Graph.from_edges(3, np.array([0, 0, 2]), np.array([0, 1, 0]), np.array([1, 1, 2]))
+        >>> g.neighbours_of(1).tolist(), g.degree(np.array([0, 1, 2])).tolist()
+        ([0], [2, 2, 1])
+        """
+        if not len(heads) == len(tails) == len(relations):
+            raise ValueError(
+                f"heads, relations and tails must be equally long, got {len(heads)}, {len(relations)}, {len(tails)}"
+            )
+        for name, ends in (("head", heads), ("tail", tails)):
+            outside = np.flatnonzero((ends < 0) | (ends >= n_nodes))
+            if len(outside):
+                edge = int(outside[0])
+                raise ValueError(f"edge {edge} has {name} {int(ends[edge])}, but nodes are numbered 0 to {n_nodes - 1}")
+        index = np.int32 if max(n_nodes, 2 * len(heads)) < 2**31 else np.int64
+        heads, tails = heads.astype(index), tails.astype(index)
+        edge_ids = np.arange(len(heads), dtype=index)
+        back = edge_ids[heads != tails]
+        # One 64-bit key per slot sorts by node, then by neighbour; a stable sort keeps edge ids ascending.
+        key = np.empty(len(heads) + len(back), dtype=np.int64)
+        np.multiply(heads, n_nodes, out=key[: len(heads)], dtype=np.int64)
+        key[: len(heads)] += tails
+        np.multiply(tails[back], n_nodes, out=key[len(heads) :], dtype=np.int64)
+        key[len(heads) :] += heads[back]
+        slot_edges = np.concatenate([edge_ids, back])
+        order = np.lexsort((slot_edges, key))
+        key = key[order]
+        slot_edges = slot_edges[order]
+        outgoing: BoolArray = order < len(heads)
+        owners = key // max(n_nodes, 1)
+        neighbours: IntArray = (key - owners * n_nodes).astype(index)
+        offsets = np.zeros(n_nodes + 1, dtype=np.int64)
+        np.cumsum(np.bincount(owners, minlength=n_nodes), out=offsets[1:])
+        return cls(heads, tails, relations.astype(np.int32), offsets, neighbours, slot_edges, outgoing)
+
+    def save(self, folder: Path) -> None:
+        """Write one .npy file per array and a small description into `folder`."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for field in fields(self):
+            np.save(folder / f"{field.name}.npy", getattr(self, field.name), allow_pickle=False)
+        about = {"format": FORMAT, "nodes": self.n_nodes, "edges": self.n_edges}
+        (folder / "graph.json").write_text(json.dumps(about, sort_keys=True) + "\n", encoding="utf-8")
+
+    @classmethod
+    def open(cls, folder: Path) -> Graph:
+        """Open a saved graph without reading it: the arrays are memory-mapped.
+
+        Raises
+        ------
+        ValueError
+            Where the folder holds no graph, one of another format, or files that do not belong together.
+        """
+        try:
+            about = json.loads((folder / "graph.json").read_text(encoding="utf-8"))
+            arrays = {
+                field.name: np.load(folder / f"{field.name}.npy", mmap_mode="r", allow_pickle=False)
+                for field in fields(cls)
+            }
+        except FileNotFoundError as error:
+            raise ValueError(f"no complete graph in {folder.name}: {Path(error.filename).name} is missing") from error
+        if about.get("format") != FORMAT:
+            raise ValueError(f"graph {folder.name} has format {about.get('format')}, this version reads {FORMAT}")
+        graph = cls(**arrays)
+        if (graph.n_nodes, graph.n_edges) != (about["nodes"], about["edges"]) or len(graph.neighbours) != (
+            graph.offsets[-1] if graph.n_nodes else 0
+        ):
+            raise ValueError(f"the files of graph {folder.name} do not belong together: save it again")
+        return graph
+
+    def degree(self, nodes: IntArray) -> IntArray:
+        """Number of slots of each node: edges that touch it, a self-loop counted once."""
+        degrees: IntArray = self.offsets[nodes + 1] - self.offsets[nodes]
+        return degrees
+
+    def neighbours_of(self, node: int) -> IntArray:
+        """Distinct neighbours of a node in either direction, ascending."""
+        return np.unique(self.neighbours[self.offsets[node] : self.offsets[node + 1]])
+
+    def slots_of(self, nodes: IntArray) -> tuple[IntArray, IntArray]:
+        """All slots of the given nodes: the position in `nodes` that owns each slot, and the slot numbers."""
+        starts = self.offsets[nodes]
+        counts = self.offsets[nodes + 1] - starts
+        owner = np.repeat(np.arange(len(nodes)), counts)
+        ends = np.cumsum(counts)
+        slots = np.arange(len(owner)) + np.repeat(starts - (ends - counts), counts)
+        return owner, slots
+
+    def edges_between(self, a: int, b: int) -> list[tuple[int, bool]]:
+        """Every edge between two nodes as (edge id, runs from a to b), ascending by id."""
+        row = self.neighbours[self.offsets[a] : self.offsets[a + 1]]
+        first, last = np.searchsorted(row, [b, b + 1]) + self.offsets[a]
+        return list(zip(self.slot_edges[first:last].tolist(), self.outgoing[first:last].tolist(), strict=True))
+
+    def neighbourhood(
+        self,
+        seeds: Sequence[int] | IntArray,
+        hops: int,
+        cap: int | None = None,
+        score: FloatArray | None = None,
+        max_nodes: int | None = None,
+    ) -> Subgraph:
+        """All nodes within `hops` steps of the seeds, with the edges among them.
+
+        Parameters
+        ----------
+        seeds
+            Node ids; none gives an empty subgraph, repeated ones count once.
+        hops
+            Greatest distance, in steps along edges of either direction.
+        cap
+            Most new nodes that one node may bring in; beyond it the best by `score` stay.
+        score
+            Cheap relevance of every node of the graph, higher is better, ties go to the smaller node id. Without it,
+            nodes with fewer edges are preferred, because a node linked to everything says least.
+        max_nodes
+            Most nodes in all. Nearer hops come first; within the hop that overflows the best by `score` stay.
+        """
+        if hops < 0 or (cap is not None and cap < 1) or (max_nodes is not None and max_nodes < 1):
+            raise ValueError(f"hops must be at least 0, cap and max_nodes at least 1; got {hops}, {cap}, {max_nodes}")
+        if score is not None and len(score) != self.n_nodes:
+            raise ValueError(f"score has {len(score)} entries for {self.n_nodes} nodes")
+        frontier: IntArray = np.unique(np.asarray(seeds, dtype=np.int64))
+        if len(frontier) and (frontier[0] < 0 or frontier[-1] >= self.n_nodes):
+            raise ValueError(f"seeds must be node ids from 0 to {self.n_nodes - 1}")
+        seen = np.zeros(self.n_nodes, dtype=np.bool_)
+        budget = self.n_nodes if max_nodes is None else max_nodes
+        levels: list[IntArray] = []
+        dropped: list[IntArray] = []
+        for hop in range(hops + 1):
+            if hop:
+                frontier, cut = self._expand(frontier, seen, cap, score)
+                dropped.append(cut)
+            if len(frontier) > budget:
+                best = self._best_first(frontier, score)
+                cut_off = np.sort(frontier[best[budget:]])
+                dropped.append(np.column_stack([np.full(len(cut_off), OVER_BUDGET), cut_off]))
+                frontier = np.sort(frontier[best[:budget]])
+            seen[frontier] = True
+            levels.append(frontier)
+            budget -= len(frontier)
+            if not len(frontier) or not budget:
+                break
+        nodes = np.concatenate(levels)
+        hop_of = np.repeat(np.arange(len(levels)), [len(level) for level in levels])
+        order = np.argsort(nodes, kind="stable")
+        return self._induced(nodes[order], hop_of[order], seen, dropped)
+
+    def _best_first(self, nodes: IntArray, score: FloatArray | None) -> IntArray:
+        """Order of `nodes` from the best to the worst, ties to the smaller id."""
+        worth = -self.degree(nodes) if score is None else score[nodes]
+        return np.lexsort((nodes, -worth))
+
+    def _expand(
+        self, frontier: IntArray, seen: BoolArray, cap: int | None, score: FloatArray | None
+    ) -> tuple[IntArray, IntArray]:
+        """New neighbours of the frontier under the hub cap, and the (hub, node) pairs that the cap cut."""
+        owner, slots = self.slots_of(frontier)
+        nodes = self.neighbours[slots].astype(np.int64)
+        fresh = ~seen[nodes]
+        # Slots are sorted by neighbour within their owner, so parallel edges lie side by side.
+        fresh[1:] &= (nodes[1:] != nodes[:-1]) | (owner[1:] != owner[:-1])
+        owner, nodes = owner[fresh], nodes[fresh]
+        if cap is None:
+            return np.unique(nodes), np.empty((0, 2), dtype=np.int64)
+        over = np.bincount(owner, minlength=len(frontier)) > cap
+        crowded = over[owner]
+        kept = [nodes[~crowded]]
+        owner, nodes = owner[crowded], nodes[crowded]
+        worth = -self.degree(nodes) if score is None else score[nodes]
+        # Owners, and the nodes of each, already ascend: a stable sort of the worth alone, then of the owners.
+        order = np.argsort(-worth, kind="stable")
+        order = order[np.argsort(owner[order].astype(np.min_scalar_type(len(frontier))), kind="stable")]
+        nodes = nodes[order]
+        counts = np.bincount(owner, minlength=len(frontier))
+        rank = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+        cut = rank >= cap
+        kept.append(nodes[~cut])
+        return np.unique(np.concatenate(kept)), np.column_stack([frontier[owner[cut]], nodes[cut]])
+
+    def _induced(self, nodes: IntArray, hop: IntArray, inside: BoolArray, dropped: list[IntArray]) -> Subgraph:
+        slots = self.slots_of(nodes)[1]
+        slots = slots[self.outgoing[slots]]
+        slots = slots[inside[self.neighbours[slots]]]
+        edges = np.sort(self.slot_edges[slots]).astype(np.int64)
+        return Subgraph(
+            nodes=nodes,
+            hop=hop,
+            edges=edges,
+            heads=np.searchsorted(nodes, self.heads[edges]),
+            tails=np.searchsorted(nodes, self.tails[edges]),
+            relations=np.asarray(self.relations[edges]),
+            dropped=np.concatenate([np.empty((0, 2), dtype=np.int64), *dropped]),
+        )

@@ -1,0 +1,115 @@
+"""Text of cells, headers and claims as the table methods read it: without markup, with one kind of digit, in tokens.
+
+What belongs here: the clean-up that column selection, cell parsing and reasoning must share, so that the same words
+meet on both sides. The original text of a cell is never changed; these functions make a reading copy.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from collections.abc import Iterable
+from functools import lru_cache
+
+# Named marks and tags only: "[MASK]", "<unk>" and "p<0.05 and >3" are content in real tables.
+_BRACKET_MARK = re.compile(r"\[(?:BOLD|ITALIC|UNDERLINE|EMPTY|CONTINUE|SUP|SUB)\]", re.IGNORECASE)
+_TAG_NAMES = (
+    "b|bold|i|italic|em|strong|u|underline|sub|sup|span|font|p|div|br|hr|a|small|code|tt|td|th|tr|li|ul|ol|center|ref"
+)
+_TAG = re.compile(rf"</?(?:{_TAG_NAMES})(?:\s[^<>]*)?\s?/?>", re.IGNORECASE)
+_BREAKING_TAG = re.compile(r"</?(?:br|p|div|hr|td|th|tr|li|ul|ol)\b", re.IGNORECASE)
+# A narrow or unbreakable space inside a number is a thousands separator and stays.
+_SPACE = re.compile(r"(?!(?<=\d)[\u00a0\u202f\u2009]\d{3}(?!\d))\s+")
+_TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)?")
+_DIGIT_SIGNS = {"٫": ".", "٬": ",", "−": "-", "﹣": "-", "－": "-", "＋": "+", "％": "%", "٪": "%", "∗": "*", "＊": "*"}
+
+_STOP_WORD_LIST = """
+    a an the of in on at to for from by with and or nor but as is are was were be been being am do does did done has
+    have had having it its this that these those there here which who whom whose what when where why how than then so
+    such can could may might will would shall should must also into onto about over under between among within per we
+    our us you your he she his her they their them i my me if while because both all any each some more most other
+    following example called
+"""
+STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
+_NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
+_SUFFIXES = (
+    ("ization", "ize"), ("isation", "ize"), ("ational", "ate"), ("fulness", "ful"), ("ations", "ate"), ("ation", "ate"),
+    ("ities", ""), ("ically", "ic"), ("ingly", ""), ("edly", ""), ("ments", ""), ("ment", ""), ("ness", ""),
+    ("ity", ""), ("ily", "y"), ("ies", "y"), ("ied", "y"), ("ing", ""), ("ers", "er"), ("est", ""), ("ed", ""),
+    ("ly", ""), ("es", ""), ("s", ""), ("e", ""),
+)  # fmt: skip
+
+
+def plain_text(text: str) -> str:
+    """Reading copy of a text: marks, tags and entities resolved, spaces collapsed; "[EMPTY]" becomes nothing.
+
+    Examples
+    --------
+    >>> plain_text("[BOLD] 76.41"), plain_text("<italic>F</italic>1"), plain_text("[EMPTY]"), plain_text("a<br>b")
+    ('76.41', 'F1', '', 'a b')
+    """
+    text = _BRACKET_MARK.sub(" ", text)
+    if "<" in text:
+        text = _TAG.sub(lambda match: " " if _BREAKING_TAG.match(match.group()) else "", text)
+    if "&" in text:
+        text = html.unescape(text)
+    return _SPACE.sub(" ", text).strip()
+
+
+def latin_digits(text: str) -> str:
+    """Replace every decimal digit by 0–9, and foreign signs by ours, one character for one, so that offsets hold."""
+    if text.isascii():
+        return text
+    return "".join(_latin(character) for character in text)
+
+
+@lru_cache(maxsize=4096)
+def _latin(character: str) -> str:
+    if character in _DIGIT_SIGNS:
+        return _DIGIT_SIGNS[character]
+    value = unicodedata.decimal(character, None)
+    return character if value is None else str(value)
+
+
+def tokens(text: str) -> list[str]:
+    """Normalised tokens in order: NFKC, folded case, Latin digits, no punctuation, no markup."""
+    folded = latin_digits(unicodedata.normalize("NFKC", plain_text(text))).casefold()
+    return _TOKEN.findall(folded)
+
+
+def token_set(texts: Iterable[str]) -> frozenset[str]:
+    """Set of normalised tokens of several texts."""
+    return frozenset(token for text in texts for token in tokens(text))
+
+
+@lru_cache(maxsize=65536)
+def stem(word: str) -> str:
+    """Cut one inflection from an English word, enough for "vaporizing" to meet "vaporization"; never below 3 letters.
+
+    Examples
+    --------
+    >>> stem("vaporizing") == stem("vaporization"), stem("stars"), stem("gas"), stem("1,021")
+    (True, 'star', 'gas', '1021')
+    """
+    if word in _NUMBER_WORDS:
+        return str(_NUMBER_WORDS.index(word))
+    if word[:1].isdigit():
+        return re.sub(r",(?=\d{3}(?:\D|$))", "", word)
+    word = re.sub(r"['’]s$", "", word)
+    for suffix, replacement in _SUFFIXES:
+        if word.endswith(suffix) and len(word) - len(suffix) >= 3 and not (suffix == "s" and word.endswith("ss")):
+            word = word[: len(word) - len(suffix)] + replacement
+            break
+    if len(word) > 4 and word.endswith("e"):
+        word = word[:-1]
+    if len(word) > 4 and word[-1] == word[-2] and word[-1] not in "lsz":
+        word = word[:-1]
+    if len(word) > 3 and word.endswith("i"):
+        word = word[:-1] + "y"
+    return word
+
+
+def content_stems(text: str) -> list[str]:
+    """Stems of the tokens that carry content, in order."""
+    return [stem(token) for token in tokens(text) if token not in STOP_WORDS]

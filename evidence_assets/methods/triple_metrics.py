@@ -1,0 +1,279 @@
+"""What a harvest is worth: size, diversity, novelty, accuracy, agreement, coverage, contradictions.
+
+Belongs here: numbers about sets and rankings of entity pairs. Nothing here searches or scores pairs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+Pair = tuple[str, str]
+Rule = Literal["share", "maximum"]
+Item = TypeVar("Item", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value with a 95 % bootstrap interval and the number of things that it was computed from."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean and standard deviation over repeated rounds."""
+
+    mean: float
+    deviation: float
+    rounds: int
+
+
+def entities(pairs: Iterable[Pair]) -> set[str]:
+    """Distinct entity strings, case kept."""
+    return {entity for pair in pairs for entity in pair}
+
+
+def diversity(pairs: Iterable[Pair]) -> int:
+    """Number of distinct entity strings, case kept, heads and tails together."""
+    return len(entities(pairs))
+
+
+def extracted_facts(pairs: Sequence[Pair]) -> int:
+    """Entities extracted, each occurrence counted: twice the number of tuples."""
+    return 2 * len(pairs)
+
+
+def novelty(pairs: Iterable[Pair], reference: Collection[str]) -> float:
+    """100 × share of the distinct entities that are no entity of the reference (exact string); NaN for no entity."""
+    found = entities(pairs)
+    known = reference if isinstance(reference, set | frozenset | dict) else set(reference)
+    return 100 * sum(entity not in known for entity in found) / len(found) if found else float("nan")
+
+
+def reference_accuracy(
+    generated: npt.NDArray[np.floating],
+    reference: npt.NDArray[np.floating],
+    *,
+    rule: Rule = "share",
+    threshold: float = 0.75,
+    required_share: float = 0.5,
+    rounds: int = 200,
+    sample: int = 100,
+    seed: int = 0,
+) -> Spread:
+    """Percentage of generated tuples that are like the reference's tuples of the relation.
+
+    Each round draws ``sample`` reference tuples without replacement (all where there are fewer). A tuple is right when
+    its cosine with at least ``required_share`` of them exceeds ``threshold`` (``share``), or with any (``maximum``, the
+    rule printed for tuples that the baseline did not find). Mean and standard deviation over the rounds.
+
+    Parameters
+    ----------
+    generated, reference
+        One vector a tuple, n × d; scaled to unit length here.
+    """
+    if not len(reference):
+        raise ValueError("the reference holds no tuple of this relation")
+    if not len(generated):
+        return Spread(float("nan"), float("nan"), rounds)
+    alike = _unit(generated) @ _unit(reference).T > threshold
+    random = np.random.default_rng(seed)
+    drawn = min(sample, alike.shape[1])
+    values = np.empty(rounds)
+    for number in range(rounds):
+        hits = alike[:, random.choice(alike.shape[1], size=drawn, replace=False)].mean(axis=1)
+        values[number] = 100 * np.mean(hits >= required_share if rule == "share" else hits > 0)
+    return Spread(float(values.mean()), float(values.std()), rounds)
+
+
+def novel_only(pairs: Sequence[Pair], baseline: Iterable[Pair]) -> list[int]:
+    """Positions of the tuples that the baseline did not find."""
+    known = set(baseline)
+    return [position for position, pair in enumerate(pairs) if pair not in known]
+
+
+def judge_precision(verdicts: Sequence[bool | None]) -> tuple[float, float]:
+    """Precision and noisy percentage of judged tuples: 100 × share judged correct, and its complement to 100.
+
+    None is a tuple that the judge gave no usable verdict on; it is left out.
+    """
+    judged = [verdict for verdict in verdicts if verdict is not None]
+    if not judged:
+        return float("nan"), float("nan")
+    precision = 100 * sum(judged) / len(judged)
+    return precision, 100 - precision
+
+
+def cohens_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float:
+    """(p_o − p_e) / (1 − p_e): agreement of two judges beyond chance; NaN where chance alone explains everything.
+
+    >>> cohens_kappa([1, 1, 0, 0], [1, 0, 0, 0])
+    0.5
+    """
+    if len(first) != len(second) or not first:
+        raise ValueError(f"kappa needs two judges on the same items, not {len(first)} and {len(second)} verdicts")
+    observed = sum(one == other for one, other in zip(first, second, strict=True)) / len(first)
+    labels = {*first, *second}
+    expected = (
+        sum(sum(item == label for item in first) * sum(item == label for item in second) for label in labels)
+        / len(first) ** 2
+    )
+    return (observed - expected) / (1 - expected) if expected < 1 else float("nan")
+
+
+def agreement_share(pair: Pair, found: Sequence[Collection[Pair]]) -> float:
+    """Share of the prompts (one collection each) that found the pair."""
+    return sum(pair in pairs for pairs in found) / len(found) if found else float("nan")
+
+
+def ranked_agreement(
+    log_likelihoods: npt.NDArray[np.floating], shapes: Sequence[Hashable], *, share: float = 0.5
+) -> list[tuple[int, ...]]:
+    """Which prompts would find each candidate by themselves.
+
+    A prompt finds a candidate that is among the likeliest ``share`` of its shape under that prompt alone; likelihoods
+    of different shapes cannot be compared.
+
+    Parameters
+    ----------
+    log_likelihoods
+        Candidates × prompts.
+    """
+    values = np.asarray(log_likelihoods)
+    finds = np.zeros(values.shape, dtype=bool)
+    groups: defaultdict[Hashable, list[int]] = defaultdict(list)
+    for row, shape in enumerate(shapes):
+        groups[shape].append(row)
+    for rows in groups.values():
+        cut = max(1, round(share * len(rows)))
+        lowest = np.sort(values[rows], axis=0)[len(rows) - cut]
+        finds[rows] = values[rows] >= lowest
+    return [tuple(int(prompt) for prompt in np.flatnonzero(row)) for row in finds]
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """``population`` is the estimated number of findable tuples, ``share`` what was found of it (at most 1)."""
+
+    population: float
+    share: float
+
+
+def capture_recapture(first: Collection[Item], second: Collection[Item]) -> Coverage:
+    """Chapman's estimate from two catches by disjoint prompt sets: (n1 + 1)(n2 + 1) / (m + 1) − 1, m found by both.
+
+    It takes the catches for independent; prompts that share a bias agree too often, so that it is then a lower bound
+    on what there is to find.
+    """
+    one, two = set(first), set(second)
+    population = (len(one) + 1) * (len(two) + 1) / (len(one & two) + 1) - 1
+    found = len(one | two)
+    return Coverage(population, min(1.0, found / population) if population > 0 else float("nan"))
+
+
+def contradictions(pairs: Sequence[Pair]) -> list[bool]:
+    """For a functional relation: whether the pair's head was given more than one tail (case ignored)."""
+    tails: defaultdict[str, set[str]] = defaultdict(set)
+    for head, tail in pairs:
+        tails[head.casefold()].add(tail.casefold())
+    return [len(tails[head.casefold()]) > 1 for head, _ in pairs]
+
+
+@dataclass(frozen=True)
+class Direction:
+    """How a relation relates to its own reverse: symmetric, or the inverse of another relation."""
+
+    symmetric: bool = False
+    inverse: str | None = None
+
+
+Fact = tuple[str, str, str]
+"""Head, relation, tail."""
+
+
+def canonical_fact(fact: Fact, directions: Mapping[str, Direction]) -> Fact:
+    """One form for a fact that can be said in two: the sides of a symmetric relation in order, case ignored, and of a
+    relation and its inverse the one whose name comes first."""
+    head, relation, tail = fact[0].casefold(), fact[1], fact[2].casefold()
+    direction = directions.get(relation, Direction())
+    inverse = direction.inverse or next((name for name, other in directions.items() if other.inverse == relation), None)
+    if inverse is not None and inverse < relation:
+        head, relation, tail = tail, inverse, head
+        direction = directions.get(relation, Direction())
+    if direction.symmetric and tail < head:
+        head, tail = tail, head
+    return head, relation, tail
+
+
+def relevance(
+    ranked: Sequence[Fact],
+    truth: Iterable[Fact],
+    *,
+    exclude: Iterable[Fact] = (),
+    directions: Mapping[str, Direction] | None = None,
+) -> tuple[list[bool], int]:
+    """Which ranked facts are true, and how many truths there are to find.
+
+    Excluded facts (the seeds) count neither way; a fact said twice, as in both directions of a symmetric relation,
+    counts once, at its best rank.
+    """
+    known = directions or {}
+    left_out = {canonical_fact(fact, known) for fact in exclude}
+    true = {canonical_fact(fact, known) for fact in truth} - left_out
+    seen: set[Fact] = set()
+    hits = []
+    for fact in ranked:
+        form = canonical_fact(fact, known)
+        if form not in left_out and form not in seen:
+            seen.add(form)
+            hits.append(form in true)
+    return hits, len(true)
+
+
+def precision_at(hits: Sequence[bool], k: int) -> float:
+    """Share of true facts among the first k; ranks that the list does not fill count as wrong."""
+    if k < 1:
+        raise ValueError(f"k must be at least 1, not {k}")
+    return sum(hits[:k]) / k
+
+
+def r_precision(hits: Sequence[bool], truths: int) -> float:
+    """Precision at the number of truths; NaN where there is none."""
+    return precision_at(hits, truths) if truths else float("nan")
+
+
+def recall(hits: Sequence[bool], truths: int) -> float:
+    """Share of the truths that were found; NaN where there is none."""
+    return sum(hits) / truths if truths else float("nan")
+
+
+def bootstrap(
+    values: Sequence[float],
+    statistic: Callable[[npt.NDArray[np.float64]], float] = lambda drawn: float(np.mean(drawn)),
+    *,
+    rounds: int = 1000,
+    seed: int = 0,
+) -> Estimate:
+    """A statistic of ``values`` with its 95 % percentile interval over resamples, for instance one value a relation."""
+    data = np.asarray(values, dtype=np.float64)
+    if not len(data):
+        return Estimate(float("nan"), float("nan"), float("nan"), 0)
+    random = np.random.default_rng(seed)
+    drawn = [statistic(data[random.integers(len(data), size=len(data))]) for _ in range(rounds)]
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    return Estimate(statistic(data), float(low), float(high), len(data))
+
+
+def _unit(vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+    rows = np.asarray(vectors, dtype=np.float64)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(lengths > 0, lengths, 1.0)

@@ -1,0 +1,196 @@
+"""Stage 3 of K-Bloom: how near a candidate's sentence is to the seeds' sentences, and how fluent it is.
+
+Belongs here: scores of filled sentences, given as words, vectors, masses and log-probabilities.
+
+Orientation, stated once and kept by everything in this module:
+
+* ``semantic`` is a **distance**, Σ over the seeds of an optimal transport cost: at least 0, **smaller is nearer**;
+* ``fluency`` is a score: larger is more fluent;
+* the final score is larger for better triples: ``nearness`` turns the distance round before the two are combined.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import ot
+
+Array = npt.NDArray[np.float64]
+Ground = Literal["cosine", "euclidean"]
+FluencyForm = Literal["printed", "corrected", "probability"]
+FinalForm = Literal["printed", "rank_normalised", "fluency"]
+Idf = Callable[[str], float]
+VERSION = "1"
+"""Raised whenever equal input would give other scores."""
+
+K1, B = 1.2, 0.75
+
+
+@dataclass(frozen=True)
+class ScoredSentence:
+    """A filled sentence: its words' BM25 weights and contextual vectors (n × d)."""
+
+    weights: Array
+    vectors: npt.NDArray[np.floating]
+
+
+def sentence_idf(sentences: Iterable[Sequence[str]]) -> dict[str, float]:
+    """ln((N − n(w) + 0.5) / (n(w) + 0.5)) of every word, case ignored; negative where most sentences hold the word."""
+    total = 0
+    holding: Counter[str] = Counter()
+    for words in sentences:
+        total += 1
+        holding.update({word.casefold() for word in words})
+    return {word: math.log((total - count + 0.5) / (count + 0.5)) for word, count in holding.items()}
+
+
+def clipped_idf(idf: Idf | Mapping[str, float]) -> Idf:
+    """``idf`` with negative values as 0: a word that nearly every sentence holds must not count against one.
+
+    A word that a mapping lacks is as rare as the rarest that it holds.
+    """
+    if isinstance(idf, Mapping):
+        table: Mapping[str, float] = idf
+        rarest = max(table.values(), default=1.0)
+        return lambda word: max(0.0, table.get(word.casefold(), rarest))
+    function: Idf = idf
+    return lambda word: max(0.0, function(word.casefold()))
+
+
+def bm25_weights(words: Sequence[str], idf: Idf, average_length: float, *, k1: float = K1, b: float = B) -> Array:
+    """idf(w) · f(w, S)(k1 + 1) / (f(w, S) + k1(1 − b + b·|S| / avgdl)) for each word of the sentence S.
+
+    The printed sum runs over the corpus; the weight of a word in a sentence is that sentence's own term.
+    """
+    counts = Counter(word.casefold() for word in words)
+    norm = k1 * (1 - b + b * len(words) / average_length) if average_length > 0 else k1
+    frequency = np.asarray([counts[word.casefold()] for word in words], dtype=np.float64)
+    values = np.asarray([idf(word) for word in words], dtype=np.float64)
+    result: Array = values * frequency * (k1 + 1) / (frequency + norm)
+    return result
+
+
+def semantic_distances(
+    candidates: Sequence[ScoredSentence], seeds: Sequence[ScoredSentence], *, ground: Ground = "cosine"
+) -> Array:
+    """Σ over the seeds of the transport cost between each candidate's sentence and the seed's.
+
+    The cost of moving a word is 1 − cosine of the two vectors (scaling a vector by its positive BM25 weight does not
+    change it), or, as the ablation, the Euclidean distance of the weighted vectors. The masses are the BM25 weights,
+    normalised; a sentence without any weight has uniform masses. Exact: costs between sentences with one or two
+    weighted words each are closed forms, all others are solved by ``ot.emd2``.
+    """
+    if not seeds:
+        raise ValueError("the semantic distance needs at least one seed sentence")
+    left = [_support(sentence, ground) for sentence in candidates]
+    right = [_support(sentence, ground) for sentence in seeds]
+    distances = np.zeros(len(left))
+    by_size: dict[int, list[int]] = {}
+    for number, (masses, _) in enumerate(left):
+        by_size.setdefault(len(masses), []).append(number)
+    for members in by_size.values():
+        masses = np.stack([left[number][0] for number in members])
+        vectors = np.stack([left[number][1] for number in members])
+        for seed_masses, seed_vectors in right:
+            costs = _ground_costs(vectors, seed_vectors, ground)
+            distances[members] += transport_costs(masses, seed_masses, costs)
+    return distances
+
+
+def transport_costs(masses: Array, other: Array, costs: Array) -> Array:
+    """Optimal transport cost of each row of ``masses`` (k × n) to ``other`` (m) under ``costs`` (k × n × m)."""
+    if masses.shape[1] == 1 or len(other) == 1:
+        result: Array = np.einsum("kn,m,knm->k", masses, other, costs)
+        return result
+    if masses.shape[1] == 2 and len(other) == 2:
+        # one free entry t of the plan; the cost is linear in it, so that the best is at one end of its range
+        first, second = masses[:, 0], float(other[0])
+        ends = np.stack([np.maximum(0.0, first + second - 1), np.minimum(first, second)])
+        plans = np.stack([ends, first - ends, second - ends, 1 - first - second + ends], axis=-1)
+        closed: Array = np.einsum("ekp,kp->ek", np.maximum(plans, 0.0), costs.reshape(-1, 4)).min(axis=0)
+        return closed
+    return np.asarray([float(ot.emd2(row, other, cost)) for row, cost in zip(masses, costs, strict=True)])
+
+
+def fluency(
+    log_probs: npt.NDArray[np.floating], idf: npt.NDArray[np.floating], form: FluencyForm = "corrected"
+) -> float:
+    """Σ idf over the perplexity of the sentence.
+
+    ``corrected``: Σ idf / exp(−mean log p), with log p of each word given all others (pseudo-perplexity). ``printed``:
+    Σ idf / exp(+mean log p), without the minus sign and with log p given the words on the left: it rewards improbable
+    text. ``probability``: exp(mean log p), the inverse of the pseudo-perplexity alone, which does not favour pairs of
+    more words. Which log-probabilities come in is the caller's choice.
+    """
+    if not len(log_probs):
+        return 0.0
+    mean = float(np.mean(np.asarray(log_probs, dtype=np.float64)))
+    if form == "probability":
+        return math.exp(mean)
+    return float(np.sum(np.maximum(idf, 0.0))) / math.exp(mean if form == "printed" else -mean)
+
+
+def nearness(distances: Array, seeds: int, ground: Ground = "cosine") -> Array:
+    """The semantic distance turned round, so that larger is nearer.
+
+    For the cosine cost Σ over seeds of (1 − cost), the transported mean cosine: it lies above −1.28 unless words point
+    away from each other, where x·σ(x) still grows with x. For the Euclidean cost seeds² / (seeds + distance).
+    """
+    values = np.asarray(distances, dtype=np.float64)
+    return seeds - values if ground == "cosine" else seeds * seeds / (seeds + values)
+
+
+def final_scores(near: Array, fluent: Array, form: FinalForm = "printed") -> Array:
+    """Combine nearness and fluency; larger is better.
+
+    ``printed``: σ(s)·s + σ(f)·f. ``rank_normalised``: the mean of the two rank shares, so that neither unit outweighs
+    the other. ``fluency``: the fluency alone, for a model whose word vectors say little.
+    """
+    near, fluent = np.asarray(near, dtype=np.float64), np.asarray(fluent, dtype=np.float64)
+    if form == "printed":
+        result: Array = _swish(near) + _swish(fluent)
+        return result
+    if form == "fluency":
+        return fluent
+    return (_rank_share(near) + _rank_share(fluent)) / 2
+
+
+def _support(sentence: ScoredSentence, ground: Ground) -> tuple[Array, Array]:
+    """The words that carry mass: normalised masses and the vectors that the ground cost reads."""
+    weights = np.asarray(sentence.weights, dtype=np.float64)
+    vectors = np.asarray(sentence.vectors, dtype=np.float64)
+    if len(weights) == 0 or len(weights) != len(vectors):
+        raise ValueError(f"a sentence needs a weight for each word vector: {len(weights)} and {len(vectors)}")
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise ValueError("BM25 weights must be finite and not negative; clip the idf at 0")
+    if weights.sum() <= 0:
+        weights = np.ones(len(vectors))
+    carried = weights > 0
+    weights, vectors = weights[carried], vectors[carried]
+    if ground == "euclidean":
+        return weights / weights.sum(), vectors * weights[:, None]
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return weights / weights.sum(), vectors / np.where(lengths > 0, lengths, 1.0)
+
+
+def _ground_costs(vectors: Array, other: Array, ground: Ground) -> Array:
+    if ground == "cosine":
+        return np.maximum(0.0, 1 - vectors @ other.T)
+    return np.asarray(np.linalg.norm(vectors[:, :, None, :] - other[None, None, :, :], axis=-1))
+
+
+def _swish(values: Array) -> Array:
+    return np.asarray(values / (1 + np.exp(-np.clip(values, -700, 700))))
+
+
+def _rank_share(values: Array) -> Array:
+    """Share of the values at or under each one, ties at their mean rank; 1 for a single best."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return np.asarray((last - (counts - 1) / 2)[inverse] / max(1, len(values)))

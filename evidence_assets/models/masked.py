@@ -1,0 +1,369 @@
+"""Masked language models: what K-Bloom asks of one, and the Hugging Face backend that answers.
+
+Belongs here: words in, log-probabilities and word vectors out, whatever the tokenizer. How prompts are mined, tuples
+searched and triples scored with them is the business of ``methods`` and ``systems``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from evidence_assets.lake.ids import file_id
+from evidence_assets.methods.prompt_text import SLOT, is_word
+
+FloatArray = npt.NDArray[np.float32]
+Context = Literal["both", "left"]
+
+_LEAST_ROWS = 8
+"""Rows that a forward pass has at least: matrix products of fewer take other kernels, whose last digits differ."""
+
+
+class UnusableModel(ValueError):
+    """A model or tokenizer that cannot do what a masked model must."""
+
+
+@dataclass(frozen=True)
+class WordVectors:
+    """The words of one text, punctuation left out, and their contextual vectors (n × d)."""
+
+    words: tuple[str, ...]
+    vectors: FloatArray
+
+
+@dataclass(frozen=True)
+class WordLogProbs:
+    """The words of one text, punctuation left out, and the natural log-probability of each."""
+
+    words: tuple[str, ...]
+    log_probs: FloatArray
+
+
+@runtime_checkable
+class MaskedLM(Protocol):
+    """A model that fills masked words. No result depends on the other texts of the call."""
+
+    @property
+    def model_id(self) -> str: ...
+    @property
+    def revision(self) -> str: ...
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        """The words that one mask can stand for: whole-word pieces only."""
+        ...
+
+    def slot_log_probs(
+        self, texts: Sequence[str], slots: Sequence[int], words: npt.NDArray[np.intp] | None = None
+    ) -> FloatArray:
+        """Log-probabilities of the words at one masked slot of each text.
+
+        ``texts`` hold one or more ``SLOT``; ``slots[i]`` says which of text i's is asked, from 0; ``words`` are
+        positions in ``vocabulary`` (all by default). Row i is log P(word | text i), normalised over all pieces.
+        """
+        ...
+
+    def word_vectors(self, texts: Sequence[str]) -> list[WordVectors]: ...
+    def word_log_probs(self, texts: Sequence[str], context: Context = "both") -> list[WordLogProbs]:
+        """Log-probability of every word of unmasked texts.
+
+        ``both`` masks the word and reads the rest of the sentence (pseudo-log-likelihood); ``left`` masks the word
+        and all that follows, as a left-to-right model would see it.
+        """
+        ...
+
+    def unrepresentable(self, text: str) -> tuple[str, ...]:
+        """The words of ``text`` that the tokenizer only knows as unknown."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Encoded:
+    ids: list[int]
+    word_of: list[int | None]
+    words: list[str]
+
+
+class HFMaskedLM:
+    """A Hugging Face masked language model with WordPiece, whole-word, byte-level BPE or SentencePiece tokens.
+
+    Texts are run in groups of equal token count, so that nothing is padded and a result never depends on its
+    neighbours. With a tokenizer that marks spaces (byte-level BPE, SentencePiece) every text is read with a leading
+    space, so that the first word of a sentence is the same piece as elsewhere.
+
+    Parameters
+    ----------
+    model, tokenizer
+        An ``AutoModelForMaskedLM`` and its fast tokenizer.
+    batch_size
+        Texts that one forward pass takes at most.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        model_id: str,
+        revision: str = "",
+        batch_size: int = 512,
+        device: str = "cpu",
+    ) -> None:
+        _require_mask(tokenizer, model_id)
+        self._model = model.to(device).eval()
+        self._tokenizer = tokenizer
+        self._device = torch.device(device)
+        self._batch_size = batch_size
+        self._head = _head_of(model)
+        self._max_tokens = int(getattr(model.config, "max_position_embeddings", 512))
+        if getattr(model.config, "model_type", "") in {"roberta", "xlm-roberta", "camembert"}:
+            self._max_tokens -= 2  # these reserve two positions for padding
+        self._model_id, self._revision = model_id, revision
+        self._forward_calls = 0
+        marker = _word_start_marker(tokenizer)
+        self._prefix = " " if marker else ""
+        self._vocabulary, self._pieces = _whole_words(tokenizer, marker)
+        if not self._vocabulary:
+            raise UnusableModel(f"{model_id}: no piece of the vocabulary is a whole word")
+
+    @classmethod
+    def load(
+        cls,
+        name: str | Path,
+        *,
+        model_id: str | None = None,
+        revision: str | None = None,
+        device: str = "cpu",
+        batch_size: int = 512,
+    ) -> HFMaskedLM:
+        """Load from a folder or a hub name; only safetensors weights are read.
+
+        ``model_id`` is the hub name by default, or the folder's own name without its path; the revision of a folder is
+        the hash of its weights.
+        """
+        from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+        folder = Path(name)
+        known_as = model_id or (folder.name if folder.is_dir() else str(name))
+        tokenizer = AutoTokenizer.from_pretrained(str(name), revision=revision)
+        _require_mask(tokenizer, known_as)
+        model = AutoModelForMaskedLM.from_pretrained(str(name), revision=revision, use_safetensors=True)
+        weights = folder / "model.safetensors"
+        version = revision or (file_id(weights) if weights.is_file() else "")
+        return cls(model, tokenizer, model_id=known_as, revision=version, device=device, batch_size=batch_size)
+
+    @property
+    def model_id(self) -> str:
+        return self._model_id
+
+    @property
+    def revision(self) -> str:
+        return self._revision
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        return self._vocabulary
+
+    @property
+    def forward_calls(self) -> int:
+        """Forward passes run since the model was loaded."""
+        return self._forward_calls
+
+    def slot_log_probs(
+        self, texts: Sequence[str], slots: Sequence[int], words: npt.NDArray[np.intp] | None = None
+    ) -> FloatArray:
+        pieces = self._pieces if words is None else self._pieces[words]
+        out = np.empty((len(texts), len(pieces)), dtype=np.float32)
+        columns = torch.as_tensor(pieces, dtype=torch.long, device=self._device)
+        mask_id = self._tokenizer.mask_token_id
+        rows: list[list[int]] = []
+        positions: list[int] = []
+        for text, slot, (_, encoding) in zip(texts, slots, self._tokenize(texts), strict=True):
+            ids = encoding.ids
+            masked = [position for position, piece in enumerate(ids) if piece == mask_id]
+            if not 0 <= slot < len(masked):
+                raise ValueError(f"slot {slot} asked of a text with {len(masked)} masked slots: {text!r}")
+            rows.append(ids)
+            positions.append(masked[slot])
+        for group in _equal_length(rows, self._batch_size):
+            hidden = self._hidden([rows[i] for i in group])
+            at = torch.as_tensor([positions[i] for i in group], device=self._device)
+            log_probs = self._log_softmax(hidden[torch.arange(len(group), device=self._device), at])
+            out[group] = log_probs.index_select(1, columns).float().cpu().numpy()
+        return out
+
+    def word_vectors(self, texts: Sequence[str]) -> list[WordVectors]:
+        encoded = self._encode(texts)
+        results: list[WordVectors | None] = [None] * len(texts)
+        for group in _equal_length([item.ids for item in encoded], self._batch_size):
+            hidden = self._hidden([encoded[i].ids for i in group]).float().cpu().numpy()
+            for row, i in enumerate(group):
+                results[i] = _pool_words(encoded[i], hidden[row])
+        return [result for result in results if result is not None]
+
+    def word_log_probs(self, texts: Sequence[str], context: Context = "both") -> list[WordLogProbs]:
+        encoded = self._encode(texts)
+        mask_id = self._tokenizer.mask_token_id
+        rows: list[list[int]] = []
+        asked: list[tuple[int, int, int]] = []  # position in the row, text, word
+        for index, item in enumerate(encoded):
+            special = [word is None for word in item.word_of]
+            for position, word in enumerate(item.word_of):
+                if word is None or not item.words[word]:
+                    continue
+                ids = list(item.ids)
+                for later in range(position, len(ids)):
+                    if not special[later] and (context == "left" or item.word_of[later] == word):
+                        ids[later] = mask_id
+                rows.append(ids)
+                asked.append((position, index, word))
+        scores = np.zeros(len(rows), dtype=np.float32)
+        for group in _equal_length(rows, self._batch_size):
+            hidden = self._hidden([rows[i] for i in group])
+            at = torch.as_tensor([asked[i][0] for i in group], device=self._device)
+            log_probs = self._log_softmax(hidden[torch.arange(len(group), device=self._device), at])
+            own = torch.as_tensor([encoded[asked[i][1]].ids[asked[i][0]] for i in group], device=self._device)
+            scores[group] = log_probs.gather(1, own[:, None])[:, 0].float().cpu().numpy()
+        sums: list[dict[int, float]] = [{} for _ in texts]
+        for (_, index, word), score in zip(asked, scores, strict=True):
+            sums[index][word] = sums[index].get(word, 0.0) + float(score)
+        return [
+            WordLogProbs(tuple(item.words[word] for word in total), np.asarray(list(total.values()), dtype=np.float32))
+            for item, total in zip(encoded, sums, strict=True)
+        ]
+
+    def unrepresentable(self, text: str) -> tuple[str, ...]:
+        unknown = self._tokenizer.unk_token_id
+        [encoded] = self._encode([text])
+        found = {
+            encoded.words[word]
+            for piece, word in zip(encoded.ids, encoded.word_of, strict=True)
+            if piece == unknown and word is not None and encoded.words[word]
+        }
+        return tuple(sorted(found))
+
+    def _encode(self, texts: Sequence[str]) -> list[_Encoded]:
+        return [_read_words(shown, encoding) for shown, encoding in self._tokenize(texts)]
+
+    def _tokenize(self, texts: Sequence[str]) -> list[tuple[str, Any]]:
+        """Each text as the tokenizer saw it, and its encoding."""
+        if not texts:
+            return []
+        mask = self._tokenizer.mask_token
+        read = [self._prefix + text.replace(SLOT, mask) for text in texts]
+        batch = self._tokenizer(read, add_special_tokens=True, return_offsets_mapping=True)
+        result = []
+        for text, shown, encoding in zip(texts, read, batch.encodings, strict=True):
+            ids = encoding.ids
+            if len(ids) > self._max_tokens:
+                raise ValueError(
+                    f"{self._model_id} reads {self._max_tokens} tokens, this text has {len(ids)}: {text!r}"
+                )
+            if ids.count(self._tokenizer.mask_token_id) != text.count(SLOT):
+                raise ValueError(f"the text already holds the model's mask token {mask!r}: {text!r}")
+            result.append((shown, encoding))
+        return result
+
+    def _hidden(self, rows: Sequence[Sequence[int]]) -> torch.Tensor:
+        self._forward_calls += 1
+        padded = [*rows, *[rows[0]] * (_LEAST_ROWS - len(rows))]
+        ids = torch.as_tensor(padded, dtype=torch.long, device=self._device)
+        with torch.inference_mode():
+            output = self._model.base_model(input_ids=ids, attention_mask=torch.ones_like(ids))
+        hidden: torch.Tensor = output.last_hidden_state[: len(rows)]
+        if torch.isnan(hidden).any():
+            raise UnusableModel(f"{self._model_id} yields NaN; load it in float32 or check its weights")
+        return hidden
+
+    def _log_softmax(self, hidden: torch.Tensor) -> torch.Tensor:
+        missing = max(0, _LEAST_ROWS - len(hidden))
+        with torch.inference_mode():
+            logits = self._head(torch.cat([hidden, hidden[:1].expand(missing, -1)])).float()[: len(hidden)]
+            if torch.isnan(logits).any():
+                raise UnusableModel(f"{self._model_id} yields NaN; load it in float32 or check its weights")
+            return torch.log_softmax(logits, dim=-1)
+
+
+def _require_mask(tokenizer: Any, model_id: str) -> None:
+    if not getattr(tokenizer, "is_fast", False):
+        raise UnusableModel(f"{model_id}: the tokenizer gives no character offsets; load its fast version")
+    if tokenizer.mask_token_id is None:
+        raise UnusableModel(f"{model_id} has no mask token; K-Bloom needs a masked language model such as BERT")
+
+
+def _head_of(model: Any) -> Any:
+    """The part that turns hidden states into logits, position by position."""
+    for name in ("cls", "lm_head", "predictions"):
+        head = getattr(model, name, None)
+        if head is not None:
+            return head
+    raise UnusableModel(f"{type(model).__name__} has no masked-language-model head that this backend knows")
+
+
+def _word_start_marker(tokenizer: Any) -> str:
+    """What a piece that starts a word begins with: nothing for WordPiece and whole words."""
+    kind = json.loads(tokenizer.backend_tokenizer.to_str())["model"]["type"]
+    if kind in {"WordPiece", "WordLevel"}:
+        return ""
+    return "Ġ" if any(piece.startswith("Ġ") for piece in tokenizer.get_vocab()) else "▁"
+
+
+def _whole_words(tokenizer: Any, marker: str) -> tuple[tuple[str, ...], npt.NDArray[np.intp]]:
+    special = set(tokenizer.all_special_tokens)
+    words: list[str] = []
+    pieces: list[int] = []
+    for piece, number in sorted(tokenizer.get_vocab().items(), key=lambda item: item[1]):
+        if piece in special or (marker and not piece.startswith(marker)):
+            continue
+        word = tokenizer.convert_tokens_to_string([piece]).strip() if marker else piece
+        if is_word(word):
+            words.append(word)
+            pieces.append(number)
+    return tuple(words), np.asarray(pieces, dtype=np.intp)
+
+
+def _read_words(text: str, encoding: Any) -> _Encoded:
+    """Which piece belongs to which word; words without a letter or digit are kept as empty strings."""
+    spans: dict[int, tuple[int, int]] = {}
+    for word, (start, end) in zip(encoding.word_ids, encoding.offsets, strict=True):
+        if word is not None:
+            known = spans.get(word, (start, end))
+            spans[word] = (min(start, known[0]), max(end, known[1]))
+    words = [""] * (max(spans, default=-1) + 1)
+    for word, (start, end) in spans.items():
+        surface = text[start:end].strip()
+        words[word] = surface if any(letter.isalnum() for letter in surface) else ""
+    word_of = [
+        None if special else word for word, special in zip(encoding.word_ids, encoding.special_tokens_mask, strict=True)
+    ]
+    return _Encoded(list(encoding.ids), word_of, words)
+
+
+def _pool_words(encoded: _Encoded, hidden: FloatArray) -> WordVectors:
+    members: dict[int, list[int]] = {}
+    for position, word in enumerate(encoded.word_of):
+        if word is not None and encoded.words[word]:
+            members.setdefault(word, []).append(position)
+    vectors = [hidden[positions].mean(axis=0) for positions in members.values()]
+    return WordVectors(
+        tuple(encoded.words[word] for word in members),
+        np.stack(vectors).astype(np.float32) if vectors else np.zeros((0, hidden.shape[1]), dtype=np.float32),
+    )
+
+
+def _equal_length(rows: Sequence[Sequence[int]], batch_size: int) -> list[list[int]]:
+    """Positions of ``rows`` in batches of equal length."""
+    by_length: dict[int, list[int]] = {}
+    for position, row in enumerate(rows):
+        by_length.setdefault(len(row), []).append(position)
+    return [
+        members[start : start + batch_size]
+        for _, members in sorted(by_length.items())
+        for start in range(0, len(members), batch_size)
+    ]

@@ -1,0 +1,105 @@
+"""The reasoner on tables behind the typed tasks: cells in as evidence, chains and answers with cited evidence out.
+
+What belongs here: rebuilding the table from the evidence rows (so that nothing but the evidence is read), and turning
+places back into evidence ids.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from evidence_assets.reasoning.tables import choices, claim_words, claims, operations, view
+from evidence_assets.reasoning.tables.view import Place, TableChain, TableView
+from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Step
+
+_LOCATOR = re.compile(r"r(\d+)c(\d+)")
+
+
+def place_of(locator: str) -> Place:
+    """``(row, column)`` of a locator such as ``r3c1``.
+
+    Raises
+    ------
+    ValueError
+        If it names no cell.
+    """
+    match = _LOCATOR.fullmatch(locator)
+    if match is None:
+        raise ValueError(f"{locator!r} names no cell; expected r<row>c<column>")
+    return int(match[1]), int(match[2])
+
+
+def view_of(evidence: Sequence[EvidenceItem]) -> tuple[TableView, dict[Place, str]]:
+    """The table that cells of evidence show, and the evidence id of each place."""
+    cells = [item for item in evidence if item.kind == "cell"]
+    sources = {item.source_id for item in cells}
+    if len(sources) > 1:
+        raise ValueError(f"cells of {len(sources)} tables cannot be read as one; give the evidence of one table")
+    texts = {place_of(item.locator): item.text for item in cells}
+    ids = {place_of(item.locator): item.evidence_id for item in cells}
+    return TableView.from_cells(next(iter(sources), ""), texts), ids
+
+
+class TableSolver:
+    """Answers tasks whose evidence is cells of one table; deterministic, without a model."""
+
+    name = "extractive"
+    model_id = "extractive"
+    version = "-".join(("1", view.VERSION, choices.VERSION, claims.VERSION, claim_words.VERSION, operations.VERSION))
+
+    def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
+        """One chain a task, for its one option or label."""
+        return [self._explain(task) for task in tasks]
+
+    def _explain(self, task: ExplainOption) -> Chain | Failure:
+        try:
+            table, ids = view_of(task.evidence)
+        except ValueError as error:
+            return Failure(str(error))
+        if task.task == "verification":
+            found = claims.verify_claim(table, task.question).chain(task.hypothesis)
+            if found is None:
+                return Failure(f"{task.hypothesis!r} is no label of a claim")
+        else:
+            answer = choices.answer_choice(table, task.question, [task.hypothesis], [task.option])
+            found = answer.chains[0]
+        return _cited(found, ids)
+
+    def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
+        """The label whose chain has most support; equal ones are all named, and no support at all decides nothing."""
+        return [self._choose(task) for task in tasks]
+
+    def _choose(self, task: ChooseAnswer) -> Choice | Failure:
+        support = {chain.hypothesis: chain.support or 0.0 for chain in task.chains}
+        missing = [label for label in task.labels if label not in support]
+        if missing:
+            return Failure(f"there is no chain for {', '.join(missing)}")
+        top = max(support.values(), default=0.0)
+        if top <= 0:
+            return Choice(None, (), "insufficient", 0.0)
+        if task.task == "verification":
+            best = max(task.labels, key=lambda label: support[label])
+            status = "insufficient" if best == claims.NOT_ENOUGH else "answered"
+            return Choice(best, (best,), status, top)
+        wanted = min(support.values()) if task.negated else top
+        supported = tuple(label for label in task.labels if abs(support[label] - wanted) < choices.TIED_SUPPORT)
+        status = "ambiguous" if len(supported) > 1 else "answered"
+        first = min(supported, key=lambda label: _first_reached(task, label))
+        return Choice(first, supported, status, top / len(supported))
+
+
+def _first_reached(task: ChooseAnswer, label: str) -> Place:
+    """Place of the cell that a label's chain ends in: at equal support the one that stands first is the answer."""
+    places = {item.evidence_id: item.locator for item in task.evidence.get(label, ())}
+    chain = next(chain for chain in task.chains if chain.hypothesis == label)
+    cited = [evidence_id for step in chain.steps for evidence_id in step.cited if evidence_id in places]
+    return place_of(places[cited[-1]]) if cited else (0, task.labels.index(label))
+
+
+def _cited(chain: TableChain, ids: dict[Place, str]) -> Chain:
+    steps = []
+    for step in chain.steps:
+        pairs = [(ids[place], quote) for place, quote in zip(step.cells, step.quoted, strict=True) if place in ids]
+        steps.append(Step(step.text, tuple(cited for cited, _ in pairs), tuple(quote for _, quote in pairs)))
+    return Chain(chain.hypothesis, tuple(steps), chain.support)

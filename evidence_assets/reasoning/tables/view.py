@@ -1,0 +1,120 @@
+"""A table as the deterministic reasoner reads it, and the plain shapes of what it answers.
+
+What belongs here: the table with its shape, the words of its cells in a form that can be compared, and the results.
+A place is ``(row, column)``: row 0 is the header as read, the body starts at row 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+from evidence_assets.methods.cells import Cell
+from evidence_assets.methods.table_shape import TableShape, detect_shape
+from evidence_assets.methods.table_text import content_stems, stem, tokens
+
+VERSION = "1"
+
+Place = tuple[int, int]
+Status = Literal["answered", "ambiguous", "insufficient"]
+
+
+@dataclass(frozen=True)
+class TableStep:
+    """One step of a chain: what was done (the operation), said in a sentence, with the cells that show it."""
+
+    operation: str
+    text: str
+    cells: tuple[Place, ...] = ()
+    quoted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TableChain:
+    """The steps that speak for one label or option; ``support`` in [0, 1] says how strongly."""
+
+    hypothesis: str
+    steps: tuple[TableStep, ...]
+    support: float
+
+
+@dataclass(frozen=True)
+class TableAnswer:
+    """Answer of the reasoner.
+
+    ``answer`` is a label, or None where nothing decides; ``supported`` are all labels that the table supports equally;
+    ``table_id`` is the table that the cited cells stand in.
+    """
+
+    answer: str | None
+    supported: tuple[str, ...]
+    status: Status
+    confidence: float
+    chains: tuple[TableChain, ...]
+    table_id: str = ""
+
+    def chain(self, hypothesis: str) -> TableChain | None:
+        return next((chain for chain in self.chains if chain.hypothesis == hypothesis), None)
+
+
+@dataclass(frozen=True)
+class TableView:
+    """A table with its shape and its words."""
+
+    table_id: str
+    caption: str
+    shape: TableShape
+    _stems: dict[str, frozenset[str]] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, table_id: str, caption: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> TableView:
+        return cls(table_id, caption, detect_shape(header, rows))
+
+    @classmethod
+    def from_cells(cls, table_id: str, cells: Mapping[Place, str], caption: str = "") -> TableView:
+        """The table as far as some of its cells show it: each stays at its place, all others are empty."""
+        height = max((row for row, _ in cells), default=0) + 1
+        width = max((column for _, column in cells), default=-1) + 1
+        grid = [[cells.get((i, j), "") for j in range(width)] for i in range(height)]
+        return cls.of(table_id, caption, grid[0], grid[1:])
+
+    def cell(self, place: Place) -> Cell:
+        return self.shape.grid[place[0]][place[1]]
+
+    @property
+    def body(self) -> tuple[int, ...]:
+        """Rows with data."""
+        return self.shape.body
+
+    @cached_property
+    def columns(self) -> tuple[int, ...]:
+        """Columns that hold anything."""
+        return tuple(j for j in range(self.shape.width) if any(row[j].plain for row in self.shape.grid))
+
+    def stems(self, text: str) -> frozenset[str]:
+        """Content words of a text; of a text without any (such as "a(n)") all its words."""
+        if text not in self._stems:
+            self._stems[text] = word_set(text)
+        return self._stems[text]
+
+    @cached_property
+    def row_frequency(self) -> Counter[str]:
+        """In how many rows each word stands."""
+        counts: Counter[str] = Counter()
+        for i in self.body:
+            counts.update(frozenset().union(*(self.stems(self.cell((i, j)).plain) for j in self.columns)))
+        return counts
+
+    def weight(self, word: str) -> float:
+        """Inverse row frequency: a word of every row weighs next to nothing, a word of one row most."""
+        return math.log(1.0 + len(self.body) / (0.5 + self.row_frequency[word]))
+
+
+def word_set(text: str) -> frozenset[str]:
+    """Content words of a text; of a text without any all its words."""
+    found = content_stems(text)
+    return frozenset(found or (stem(token) for token in tokens(text)))

@@ -1,0 +1,278 @@
+"""UCRET and UCRET-JS: from a claim or question and its table to the cells that are evidence, and to an answer.
+
+Belongs here: the published first stage and its variants, composed from column selection, repairs and row selection; the
+cells that remain, each with the rule that kept it. The second and third stage are typed tasks: a solver gets the cells
+as evidence, explains each label or option, and compares the explanations. `TableSolver` does so without a model;
+`table_tasks` holds what a language model is told.
+
+Cells keep their place in the whole table: ``r0`` is the header as read, the body starts at ``r1``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+import numpy as np
+
+from evidence_assets.datasets.records import Table
+from evidence_assets.lake.ids import content_id
+from evidence_assets.methods import cells, column_repair, columns, spherical_kmeans, table_shape
+from evidence_assets.methods.column_repair import TableWords, restore_columns, restore_rows
+from evidence_assets.methods.columns import (
+    JACCARD_ONLY,
+    KEEP_ALL,
+    PUBLISHED,
+    PUBLISHED_JS,
+    ColumnSettings,
+    Kept,
+    Lines,
+    Selection,
+    column_pieces,
+    column_tokens,
+    select_lines,
+)  # fmt: skip
+from evidence_assets.methods.spherical_kmeans import Floats, unit_rows
+from evidence_assets.methods.table_shape import TableShape, detect_shape
+from evidence_assets.methods.table_text import plain_text, token_set
+from evidence_assets.models.protocols import Encoder
+from evidence_assets.reasoning.tables.choices import answer_choice
+from evidence_assets.reasoning.tables.claims import verify_claim
+from evidence_assets.reasoning.tables.view import Place, TableAnswer, TableView
+
+VERSION = "1"
+
+# Signs of a column read at once; safe for an encoder of 256 tokens even where every sign is a token.
+_PIECE = 240
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A named way from table to evidence.
+
+    Attributes
+    ----------
+    columns
+        How columns are selected.
+    column_text
+        What of a column is encoded: its header and cells as published, or its header (its cells if it has none).
+    with_options
+        Whether options belong to the text that columns are compared with.
+    repair
+        Whether columns with the numbers, names and options of the text, and those that name rows, are put back.
+    rows
+        How rows are selected too; rows that hold a name of the text always stay. None keeps all.
+    explain
+        Whether explanations are written before the verdict; without, the table alone is weighed.
+    """
+
+    name: str
+    columns: ColumnSettings
+    column_text: Literal["header_and_cells", "header"] = "header_and_cells"
+    with_options: bool = False
+    repair: bool = False
+    rows: ColumnSettings | None = None
+    explain: bool = True
+
+    @property
+    def version(self) -> str:
+        """Hash of everything in this variant, and in the code below it, that decides which cells are kept."""
+        modules = (cells, table_shape, spherical_kmeans, columns, column_repair)
+        return content_id(VERSION, asdict(self), [module.VERSION for module in modules])
+
+
+# Set on the first half of the development questions; see bench/measure_tables.py.
+EMBEDDED = ColumnSettings("embedded", "cosine", jaccard=0.40, gate=0.70)
+EMBEDDED_JS = ColumnSettings("embedded_js", "jsd", jaccard=0.40, gate=0.20, temperature=0.02)
+_BOTH_WAYS = ColumnSettings("rows", "cosine", jaccard=0.10, gate=0.30, fallback=3)
+
+VARIANTS: dict[str, Variant] = {
+    variant.name: variant
+    for variant in (
+        Variant("ucret_published", PUBLISHED),
+        Variant("ucret_js_published", PUBLISHED_JS),
+        Variant("ucret", EMBEDDED, "header", with_options=True, repair=True),
+        Variant("ucret_js", EMBEDDED_JS, "header", with_options=True, repair=True),
+        Variant("keep_all", KEEP_ALL),
+        Variant("without_explanations", EMBEDDED, "header", with_options=True, repair=True, explain=False),
+        Variant("jaccard_only", JACCARD_ONLY),
+        Variant("bidirectional", EMBEDDED, "header", with_options=True, repair=True, rows=_BOTH_WAYS),
+    )
+}
+
+
+@dataclass(frozen=True)
+class TableQuestion:
+    """What is asked of a table; a claim has no options that are matched with cells."""
+
+    question_id: str
+    text: str
+    table_id: str
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class EvidenceCell:
+    """One cell as evidence: where it stands, what it says, and which rule kept its column (and its row)."""
+
+    table_id: str
+    place: Place
+    text: str
+    score: float
+    column_rule: str
+    row_rule: str
+
+    @property
+    def locator(self) -> str:
+        return f"r{self.place[0]}c{self.place[1]}"
+
+
+@dataclass(frozen=True)
+class TableEvidence:
+    """The collapsed table of one question: kept columns and rows, and their cells in reading order."""
+
+    question: TableQuestion
+    columns: Selection
+    rows: Selection | None
+    cells: tuple[EvidenceCell, ...]
+
+    def view(self, caption: str = "") -> TableView:
+        """The collapsed table as the reasoner and the prompts read it."""
+        return TableView.from_cells(self.question.table_id, {cell.place: cell.text for cell in self.cells}, caption)
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A table read once for all of its questions."""
+
+    shape: TableShape
+    header: tuple[str, ...]
+    columns: tuple[tuple[str, ...], ...]
+    words: TableWords
+
+    @classmethod
+    def of(cls, table: Table) -> _Read:
+        shape = detect_shape(table.header, table.rows)
+        inner = range(1, len(shape.grid))
+        header = tuple(cell.plain for cell in shape.grid[0])
+        read = tuple(tuple(shape.grid[i][j].plain for i in inner) for j in range(shape.width))
+        return cls(shape, header, read, TableWords.of(header, read))
+
+    def rows(self) -> list[tuple[str, ...]]:
+        return list(zip(*self.columns, strict=True))
+
+
+def encode_unique(encoder: Encoder, texts: Sequence[str]) -> Floats:
+    """Vectors of texts, each distinct text encoded once."""
+    distinct = list(dict.fromkeys(texts))
+    if not distinct:
+        return np.zeros((0, encoder.dimensions))
+    vectors = np.asarray(encoder.sentences(distinct), dtype=np.float64)
+    position = {text: i for i, text in enumerate(distinct)}
+    rows: Floats = vectors[[position[text] for text in texts]]
+    return rows
+
+
+def _pooled(encoder: Encoder, lines: Sequence[list[str]]) -> Floats:
+    """One vector a line: the mean of its pieces' vectors, of unit length. Equal pieces are encoded once."""
+    vectors = encode_unique(encoder, [piece for pieces in lines for piece in pieces])
+    ends = np.cumsum([len(pieces) for pieces in lines])
+    groups = np.split(vectors, ends[:-1]) if len(lines) else []
+    means = np.array([group.mean(axis=0) for group in groups]).reshape(len(lines), encoder.dimensions)
+    return unit_rows(means)
+
+
+def select_evidence(
+    questions: Sequence[TableQuestion], tables: dict[str, Table], variant: Variant, encoder: Encoder
+) -> list[TableEvidence]:
+    """First stage for many questions: which columns (and rows) remain, and their cells.
+
+    Raises
+    ------
+    KeyError
+        If a question names a table that is not there.
+    """
+    names = list(dict.fromkeys(question.table_id for question in questions))
+    place = {name: i for i, name in enumerate(names)}
+    read = [_Read.of(tables[name]) for name in names]
+    table_of = [place[question.table_id] for question in questions]
+    texts = [" ".join([question.text, *(question.options if variant.with_options else ())]) for question in questions]
+    needs_vectors = variant.columns.measure in {"cosine", "jsd"} or variant.rows is not None
+    tokens = [token_set([text]) for text in texts]
+    vectors = (
+        _pooled(encoder, [column_pieces("", [plain_text(t)], _PIECE) for t in texts])
+        if needs_vectors
+        else np.zeros((len(texts), 1))
+    )
+    chosen = select_lines(tokens, vectors, table_of, _column_lines(read, variant, encoder), variant.columns)
+    if variant.repair:
+        chosen = [
+            restore_columns(selection, read[t].words, question.text, question.options, _row_headers(read[t], question))
+            for selection, t, question in zip(chosen, table_of, questions, strict=True)
+        ]
+    rows: list[Selection | None] = [None] * len(questions)
+    if variant.rows is not None:
+        found = select_lines(tokens, vectors, table_of, _row_lines(read, encoder), variant.rows)
+        rows = [
+            restore_rows(selection, read[t].words, " ".join([question.text, *question.options]))
+            for selection, t, question in zip(found, table_of, questions, strict=True)
+        ]
+    return [
+        TableEvidence(question, columns_, rows_, _cells(question.table_id, read[t], columns_, rows_))
+        for question, t, columns_, rows_ in zip(questions, table_of, chosen, rows, strict=True)
+    ]
+
+
+def _row_headers(read: _Read, question: TableQuestion) -> tuple[int, ...]:
+    """Columns that name rows: needed for claims; for a question with options the names it says are put back anyway."""
+    return () if question.options else read.shape.row_header_columns
+
+
+def _column_lines(read: Sequence[_Read], variant: Variant, encoder: Encoder) -> list[Lines]:
+    tokens = [column_tokens(table.header, table.columns) for table in read]
+    if variant.columns.measure not in {"cosine", "jsd"}:
+        return [Lines(words, np.zeros((len(words), 1))) for words in tokens]
+    pieces = [
+        column_pieces(name, () if variant.column_text == "header" and name else cells_, _PIECE)
+        for table in read
+        for name, cells_ in zip(table.header, table.columns, strict=True)
+    ]
+    return _split(tokens, _pooled(encoder, pieces))
+
+
+def _row_lines(read: Sequence[_Read], encoder: Encoder) -> list[Lines]:
+    tokens = [tuple(token_set(row) for row in table.rows()) for table in read]
+    pieces = [column_pieces("", row, _PIECE) for table in read for row in table.rows()]
+    return _split(tokens, _pooled(encoder, pieces))
+
+
+def _split(tokens: Sequence[tuple[frozenset[str], ...]], vectors: Floats) -> list[Lines]:
+    ends = np.cumsum([len(words) for words in tokens])
+    parts = np.split(vectors, ends[:-1]) if tokens else []
+    return [Lines(words, part) for words, part in zip(tokens, parts, strict=True)]
+
+
+def _cells(table_id: str, read: _Read, columns_: Selection, rows: Selection | None) -> tuple[EvidenceCell, ...]:
+    """Cells where kept columns and rows cross, with their header cells; empty cells are no evidence."""
+    kept_rows = {kept.line + 1: kept for kept in rows.kept} if rows else None
+    heads = {*read.shape.header_rows, *read.shape.sections, 0}
+    found = []
+    for i, row in enumerate(read.shape.grid):
+        if kept_rows is not None and i not in heads and i not in kept_rows:
+            continue
+        by_row = kept_rows.get(i, Kept(i, "all", 1.0)) if kept_rows is not None else Kept(i, "all", 1.0)
+        found += [
+            EvidenceCell(table_id, (i, kept.line), row[kept.line].plain, kept.score, kept.rule, by_row.rule)
+            for kept in columns_.kept
+            if row[kept.line].plain
+        ]
+    return tuple(found)
+
+
+def answer(evidence: TableEvidence, labels: Sequence[str], *, negated: bool = False) -> TableAnswer:
+    """Second and third stage without a language model, from the evidence cells alone."""
+    question, view = evidence.question, evidence.view()
+    if not question.options:
+        return verify_claim(view, question.text)
+    return answer_choice(view, question.text, labels, question.options, negated=negated)

@@ -1,0 +1,132 @@
+"""Typed values in cells: what is read, what is left alone, and that the text is always kept."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evidence_assets.methods.cells import parse_cell, to_float
+
+
+def _shape(text: str) -> list[tuple[str, float, str]]:
+    return [(v.kind, v.value, v.unit) for v in parse_cell(text).values]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("535,544 children 161 children hospitalised", [("count", 535544, "children"), ("count", 161, "children")]),
+        ("64 (53.3%)", [("number", 64, ""), ("percentage", 53.3, "%")]),
+        ("25 kg", [("number", 25, "kg")]),
+        ("$1,200.50", [("number", 1200.5, "")]),
+        ("-2.67", [("number", -2.67, "")]),
+        ("−2.67", [("number", -2.67, "")]),
+        ("- 0.87", [("number", -0.87, "")]),
+        (".290", [("number", 0.29, "")]),
+        ("1.5e-3", [("number", 0.0015, "")]),
+        ("3,14", [("number", 3.14, "")]),
+        ("1,2,3", [("number", 1, ""), ("number", 2, ""), ("number", 3, "")]),
+        ("1\u202f234\u202f567", [("number", 1234567, "")]),
+        ("41.4M", [("number", 41.4e6, "")]),
+        ("250K", [("number", 250e3, "")]),
+        ("54.8/55.5/53.2", [("number", 54.8, ""), ("number", 55.5, ""), ("number", 53.2, "")]),
+        ("[BOLD] 0.7553", [("number", 0.7553, "")]),
+        ("<b>12</b> %", [("percentage", 12, "%")]),
+        ("٣٫١٤", [("number", 3.14, "")]),
+        ("१२३", [("number", 123, "")]),
+        ("１２％", [("percentage", 12, "%")]),
+        ("ROUGE-1", []),
+        ("LSTM2 and B3", []),
+        ("LSTM hidden=4096", [("number", 4096, "")]),
+        ("", []),
+        ("[EMPTY]", []),
+        ("–", []),
+    ],
+)
+def test_values(text: str, expected: list[tuple[str, float, str]]) -> None:
+    assert _shape(text) == [(kind, pytest.approx(value), unit) for kind, value, unit in expected]
+
+
+def test_ranges_and_intervals() -> None:
+    span = parse_cell("8-14 days").values[0]
+    assert (span.kind, span.low, span.high, span.unit) == ("range", 8, 14, "days")
+    share = parse_cell("10–20%").values[0]
+    assert (share.kind, share.low, share.high, share.unit) == ("range", 10, 20, "%")
+    interval = parse_cell("0.50 (95% CI 0.1-4.5)").values
+    assert [(v.value, v.low, v.high) for v in interval] == [(0.5, 0.1, 4.5)]
+    assert [(v.kind, v.value) for v in parse_cell("87 - 3.2").values] == [("number", 87), ("number", 3.2)]
+
+
+@pytest.mark.parametrize("text", ["76.5 (± 2.7)", "76.5 ± 2.7", "76.5+/-2.7", "76.5 (2.7)", "76.5***(2.7)"])
+def test_deviations(text: str) -> None:
+    assert [(v.value, v.deviation) for v in parse_cell(text).values] == [(76.5, 2.7)]
+
+
+def test_a_lone_parenthesis_is_the_spread_of_the_line_above() -> None:
+    assert [(v.kind, v.value) for v in parse_cell("(0.075)").values] == [("deviation", 0.075)]
+    assert parse_cell("(0.075)").number is None
+
+
+def test_stars_and_p_values() -> None:
+    assert [v.stars for v in parse_cell("0.215*** 0.1* 4.8∗ 7").values] == [3, 1, 1, 0]
+    for text in ("p < .001", "P<0.001", "p-value of 0.001"):
+        value = parse_cell(text).values[0]
+        assert (value.kind, value.value) == ("p_value", 0.001)
+    assert parse_cell("p < .001").values[0].comparator == "<"
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("2019-03-05", date(2019, 3, 5)),
+        ("5 March 2019", date(2019, 3, 5)),
+        ("March 5, 2019", date(2019, 3, 5)),
+        ("Mar 2019", date(2019, 3, 1)),
+        ("11/1982", date(1982, 11, 1)),
+        ("Black et al. (1997)", date(1997, 1, 1)),
+    ],
+)
+def test_dates(text: str, day: date) -> None:
+    assert [(v.kind, v.value) for v in parse_cell(text).values] == [("date", day.toordinal())]
+
+
+def test_a_date_that_does_not_exist_is_no_date() -> None:
+    assert all(v.kind != "date" for v in parse_cell("2019-13-45").values)
+
+
+def test_comparators() -> None:
+    values = parse_cell("less than 3, at least 4, about 5, >6").values
+    assert [(v.comparator, v.value) for v in values] == [("<", 3), ("≥", 4), ("≈", 5), (">", 6)]
+
+
+@given(st.text(max_size=200))
+@settings(max_examples=200, deadline=None)
+def test_any_text_is_kept_and_spans_lie_in_it(text: str) -> None:
+    cell = parse_cell(text)
+    assert cell.text == text
+    end = 0
+    for value in cell.values:
+        assert end <= value.start < value.end <= len(cell.plain)
+        end = value.start
+
+
+@given(st.floats(-1e9, 1e9, allow_nan=False), st.integers(0, 4))
+def test_a_written_number_is_read_back(number: float, places: int) -> None:
+    for written in (f"{number:.{places}f}", f"{number:,.{places}f}"):
+        assert [v.value for v in parse_cell(written).values] == [pytest.approx(float(f"{number:.{places}f}"))]
+
+
+@pytest.mark.parametrize("unit", ["1,234 ", "<b", "(", "1 ", "1-", "12 (3) ", "march ", "p ", ",123", "9"])
+def test_a_cell_of_100_kb_is_read_whole(unit: str) -> None:
+    text = unit * (100_000 // len(unit))
+    cell = parse_cell(text)
+    assert cell.text == text
+    if unit == "1,234 ":
+        assert len(cell.values) == 16_666
+
+
+def test_to_float() -> None:
+    assert to_float("1,234.5") == 1234.5

@@ -1,0 +1,163 @@
+"""The masked-model backend against the model's own full forward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import PreTrainedTokenizerFast
+
+from evidence_assets.methods.prompt_text import SLOT
+from evidence_assets.models.masked import HFMaskedLM, MaskedLM, UnusableModel
+from evidence_assets_tests.models.tiny_masked import byte_pair, word_piece
+
+Build = Callable[[], HFMaskedLM]
+both = pytest.mark.parametrize("build", [word_piece, byte_pair])
+
+
+def direct_log_probs(model: HFMaskedLM, ids: list[int], position: int) -> torch.Tensor:
+    """Reference: the model's own logits for one unbatched text."""
+    with torch.inference_mode():
+        logits = model._model(input_ids=torch.tensor([ids])).logits[0, position]
+    return torch.log_softmax(logits.float(), dim=-1)
+
+
+@both
+def test_slot_log_probs_equal_the_models_own(build: Build) -> None:
+    model = build()
+    tokenizer = model._tokenizer
+    text = f" the {SLOT} {SLOT} near the sea" if build is byte_pair else f"the {SLOT} {SLOT} near the sea"
+    ids = tokenizer(text.replace(SLOT, tokenizer.mask_token))["input_ids"]
+    masked = [i for i, piece in enumerate(ids) if piece == tokenizer.mask_token_id]
+    assert len(masked) == 2
+    rows = model.slot_log_probs([text.strip()] * 2, [0, 1])
+    for row, position in zip(rows, masked, strict=True):
+        expected = direct_log_probs(model, ids, position)[torch.tensor(model._pieces)]
+        np.testing.assert_allclose(row, expected.numpy(), atol=1e-5)
+    some = np.asarray([2, 0])
+    np.testing.assert_array_equal(model.slot_log_probs([text.strip()], [1], some)[0], rows[1][some])
+
+
+@both
+def test_no_result_depends_on_its_neighbours(build: Build) -> None:
+    model = build()
+    texts = [f"the {SLOT} is near the sea", f"{SLOT} is {SLOT}", f"a river near {SLOT}", f"the {SLOT} is near iron ore"]
+    crowd = [texts[i % len(texts)] for i in range(23)]
+    together = model.slot_log_probs(crowd, [0] * len(crowd))
+    plain = [text.replace(SLOT, "river") for text in texts]
+    vectors = model.word_vectors(plain * 4)
+    scores = model.word_log_probs(plain * 4)
+    for i, text in enumerate(texts):
+        np.testing.assert_array_equal(together[i], model.slot_log_probs([text], [0])[0])
+        np.testing.assert_array_equal(vectors[i].vectors, model.word_vectors([plain[i]])[0].vectors)
+        np.testing.assert_array_equal(scores[i].log_probs, model.word_log_probs([plain[i]])[0].log_probs)
+
+
+def test_vocabulary_holds_whole_words_only() -> None:
+    assert set(word_piece().vocabulary) == {
+        "the", "river", "sea", "iron", "copper", "town", "is", "near", "a", "har", "flow",
+    }  # fmt: skip
+    byte_level = byte_pair().vocabulary
+    assert {"the", "river", "sea", "copper"} <= set(byte_level)
+    assert all(word.isalpha() for word in byte_level)
+
+
+@both
+def test_a_piece_of_the_vocabulary_is_its_word(build: Build) -> None:
+    """A word filled into a slot is read back as exactly the piece whose probability was given."""
+    model = build()
+    for word, piece in zip(model.vocabulary, model._pieces, strict=True):
+        [encoded] = model._encode([f"the {word} is"])
+        if word in encoded.words:
+            assert piece in encoded.ids
+        assert model._encode([word])[0].words == [word]
+
+
+@both
+def test_word_vectors_average_the_pieces_of_a_word(build: Build) -> None:
+    model = build()
+    text = "the harbours, near!"
+    [result] = model.word_vectors([text])
+    assert result.words == ("the", "harbours", "near")
+    read = f" {text}" if build is byte_pair else text
+    encoding = model._tokenizer(read, return_offsets_mapping=True)
+    with torch.inference_mode():
+        hidden = model._model.base_model(input_ids=torch.tensor([encoding["input_ids"]])).last_hidden_state[0]
+    start = read.index("harbours")
+    pieces = [i for i, (a, b) in enumerate(encoding["offset_mapping"]) if a < start + 8 and b > start and b > a]
+    assert len(pieces) > 1
+    np.testing.assert_allclose(result.vectors[1], hidden[pieces].mean(dim=0).numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize("context", ["both", "left"])
+def test_word_log_probs_mask_the_word_and_what_may_not_be_seen(context: str) -> None:
+    model = word_piece()
+    [result] = model.word_log_probs(["the harbour is near"], "left" if context == "left" else "both")
+    assert result.words == ("the", "harbour", "is", "near")
+    ids = model._tokenizer("the harbour is near")["input_ids"]  # [CLS] the har ##bour is near [SEP]
+    mask = model._tokenizer.mask_token_id
+    first = [*ids[:2], mask, mask, *([mask, mask] if context == "left" else ids[4:6]), ids[6]]
+    second = [*ids[:3], mask, *([mask, mask] if context == "left" else ids[4:6]), ids[6]]
+    expected = direct_log_probs(model, first, 2)[ids[2]] + direct_log_probs(model, second, 3)[ids[3]]
+    assert result.log_probs[1] == pytest.approx(float(expected), abs=1e-5)
+
+
+def test_unknown_words_are_named() -> None:
+    model = word_piece()
+    assert model.unrepresentable("the Zyx near iron") == ("Zyx",)
+    assert model.unrepresentable("the harbours, near!") == ()
+    assert byte_pair().unrepresentable("Zyx ☃") == ()
+
+
+@both
+def test_it_is_a_masked_lm_and_survives_saving(build: Build, tmp_path: Path) -> None:
+    model = build()
+    assert isinstance(model, MaskedLM)
+    folder = tmp_path / "some-model"
+    model._model.save_pretrained(folder)
+    model._tokenizer.save_pretrained(folder)
+    loaded = HFMaskedLM.load(folder)
+    assert loaded.vocabulary == model.vocabulary
+    assert loaded.model_id == "some-model"
+    assert len(loaded.revision) == 32
+    text = f"a {SLOT} near the sea"
+    np.testing.assert_array_equal(loaded.slot_log_probs([text], [0]), model.slot_log_probs([text], [0]))
+
+
+def test_a_model_without_mask_token_is_refused() -> None:
+    model = word_piece()
+    bare = PreTrainedTokenizerFast(tokenizer_object=model._tokenizer.backend_tokenizer, unk_token="[UNK]")
+    with pytest.raises(UnusableModel, match="some-gpt has no mask token"):
+        HFMaskedLM(model._model, bare, model_id="some-gpt")
+
+
+def test_nan_is_refused() -> None:
+    model = word_piece()
+    with torch.no_grad():
+        model._model.cls.predictions.bias[3] = float("nan")
+    with pytest.raises(UnusableModel, match="yields NaN"):
+        model.slot_log_probs([f"the {SLOT}"], [0])
+    hidden = word_piece()
+    with torch.no_grad():
+        hidden._model.bert.embeddings.word_embeddings.weight[6] = float("nan")
+    with pytest.raises(UnusableModel, match="yields NaN"):
+        hidden.word_vectors(["the sea"])
+
+
+def test_texts_that_cannot_be_read_are_named() -> None:
+    model = word_piece()
+    with pytest.raises(ValueError, match="slot 1 asked of a text with 1 masked"):
+        model.slot_log_probs([f"the {SLOT}"], [1])
+    with pytest.raises(ValueError, match="already holds the model's mask token"):
+        model.slot_log_probs([f"the {SLOT} and [MASK]"], [0])
+    with pytest.raises(ValueError, match="reads 24 tokens"):
+        model.word_vectors(["the sea " * 20])
+
+
+def test_no_texts_give_no_results() -> None:
+    model = word_piece()
+    assert model.slot_log_probs([], []).shape == (0, len(model.vocabulary))
+    assert model.word_vectors([]) == [] and model.word_log_probs([]) == []

@@ -1,0 +1,282 @@
+"""The rendered sample world: sizes, determinism, and that every piece of gold evidence is where it is said to be."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from evidence_assets.sample.chains import KnownFacts
+from evidence_assets.sample.facts import Fact, load_world
+from evidence_assets.sample.render import render
+from evidence_assets.sample.wording import statement
+
+BENCHMARKS = {
+    "sample_mcqa": 200, "sample_claims": 100, "sample_tables": 100, "sample_graph": 100, "sample_kgqa": 60,
+    "sample_skb": 60,
+}  # fmt: skip
+FIELDS = {
+    "question_id", "split", "task", "text", "options", "gold", "gold_also", "table_id", "topic_entities",
+    "gold_evidence", "answerable", "negated", "hops",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The full sample world, rendered once."""
+    folder = tmp_path_factory.mktemp("full")
+    render(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small sample world, rendered once."""
+    folder = tmp_path_factory.mktemp("small")
+    render(folder, "small")
+    return folder
+
+
+def read(folder: Path, name: str) -> list[Any]:
+    return [json.loads(line) for line in (folder / name).read_text(encoding="utf-8").splitlines()]
+
+
+def triples(folder: Path, name: str) -> list[tuple[str, ...]]:
+    return [tuple(line.split("\t")) for line in (folder / name).read_text(encoding="utf-8").splitlines()]
+
+
+def digest(folder: Path) -> dict[str, str]:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def test_two_renderings_are_byte_identical_whatever_the_hash_seed(sample: Path, tmp_path: Path) -> None:
+    code = (
+        f"from pathlib import Path; from evidence_assets.sample.render import render; render(Path({str(tmp_path)!r}))"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": "4711"}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment, cwd=Path(__file__).parents[2])
+    assert digest(tmp_path) == digest(sample)
+
+
+def test_sizes(sample: Path) -> None:
+    articles = read(sample, "corpus/sample/articles.jsonl")
+    assert 300 <= len(articles) <= 400
+    assert len({article["doc_id"] for article in articles}) == len({article["title"] for article in articles})
+    for article in articles:
+        assert 3 <= len(re.findall(r"\.(?: |$)", article["text"])) <= 12, article["title"]
+    graph = triples(sample, "graphs/biomedical.tsv") + triples(sample, "graphs/commonsense.tsv")
+    assert 1300 <= len(graph) < len(load_world().facts)
+    assert len(load_world().facts) >= 1500
+    assert len(read(sample, "tables/tables.jsonl")) == 60
+    assert len(read(sample, "skb/sample/nodes.jsonl")) == 300
+    for name, count in BENCHMARKS.items():
+        assert len(read(sample, f"benchmarks/{name}.jsonl")) == count
+
+
+def test_small_world_is_small_and_has_every_kind_of_file(sample: Path, small: Path) -> None:
+    assert len(read(small, "corpus/sample/articles.jsonl")) <= 36
+    assert len(read(small, "tables/tables.jsonl")) == 1
+    for name in BENCHMARKS:
+        assert 5 <= len(read(small, f"benchmarks/{name}.jsonl")) <= 12
+    assert {path.split("/")[0] for path in digest(small)} == {path.split("/")[0] for path in digest(sample)}
+
+
+@pytest.mark.parametrize("benchmark", BENCHMARKS)
+@pytest.mark.parametrize("size", ["sample", "small"])
+def test_questions_are_well_formed(benchmark: str, size: str, request: pytest.FixtureRequest) -> None:
+    questions = read(request.getfixturevalue(size), f"benchmarks/{benchmark}.jsonl")
+    assert len({question["question_id"] for question in questions}) == len(questions)
+    assert len({question["text"] for question in questions}) == len(questions)
+    for question in questions:
+        assert set(question) >= FIELDS
+        assert question["split"] in ("dev", "test")
+        assert len(set(question["options"])) == len(question["options"])
+        assert not re.search(r"\ba something|\bthe the\b|\ba a\b|\ba an\b|[{}]", question["text"]), question["text"]
+        if question["task"] in ("mcqa", "table_qa", "verification"):
+            right = [question["gold"], *question["gold_also"]]
+            assert len(set(right)) == len(right)
+            assert 3 <= len(question["options"]) <= 4
+            if question["gold"] is None:
+                assert not question["answerable"]
+            else:
+                assert all(0 <= index < len(question["options"]) for index in right)
+        elif question["answerable"]:
+            assert question["gold"] and question["options"] == []
+        assert bool(question["gold_evidence"]) == question["answerable"]
+
+
+def test_gold_sentences_stand_at_their_offsets_and_state_the_answer(sample: Path) -> None:
+    articles = {article["doc_id"]: article["text"] for article in read(sample, "corpus/sample/articles.jsonl")}
+    for question in read(sample, "benchmarks/sample_mcqa.jsonl"):
+        named: set[str] = set()
+        for row in question["gold_evidence"]:
+            at = row["locator"]
+            assert row["kind"] == "sentence" and row["source"] == at["doc_id"]
+            assert articles[at["doc_id"]][at["char_start"] : at["char_end"]] == row["text"]
+            assert row["text"].endswith(".") and row["text"][0].isupper()
+            head, _, tail = row["fact"]
+            assert head.lower() in row["text"].lower() and tail.lower() in row["text"].lower()
+            named |= {head, tail}
+        if question["answerable"]:
+            right = {question["options"][i] for i in [question["gold"], *question["gold_also"]]}
+            wrong = set(question["options"]) - right
+            # the facts name every right option and no wrong one; for the odd one out it is the other way round
+            assert (
+                (wrong <= named and not right & named)
+                if question["negated"]
+                else (right <= named and not wrong & named)
+            )
+
+
+def test_gold_paths_are_in_the_graph_and_lead_to_the_answer(sample: Path) -> None:
+    graph = set(triples(sample, "graphs/biomedical.tsv") + triples(sample, "graphs/commonsense.tsv"))
+    for benchmark in ("sample_graph", "sample_kgqa"):
+        for question in read(sample, f"benchmarks/{benchmark}.jsonl"):
+            ends = set()
+            for row in question["gold_evidence"]:
+                at = question["topic_entities"][0]
+                assert len(row["locator"]) == question["hops"]
+                for head, relation, tail in row["locator"]:
+                    assert (head, relation, tail) in graph
+                    assert at in (head, tail)
+                    at = tail if at == head else head
+                ends.add(at)
+            if not question["answerable"]:
+                continue
+            if benchmark == "sample_kgqa":
+                assert ends == set(question["gold"])
+                assert set(question["gold_aliases"]) <= set(question["gold"])
+            else:
+                right = {question["options"][i] for i in [question["gold"], *question["gold_also"]]}
+                assert ends == (set(question["options"]) - right if question["negated"] else right)
+
+
+def test_gold_cells_hold_their_text(sample: Path) -> None:
+    tables = {table["table_id"]: table for table in read(sample, "tables/tables.jsonl")}
+    for table in tables.values():
+        assert all(len(row) == len(table["header"]) for row in table["rows"])
+    for benchmark in ("sample_claims", "sample_tables"):
+        for question in read(sample, f"benchmarks/{benchmark}.jsonl"):
+            for row in question["gold_evidence"]:
+                at = row["locator"]
+                assert at["table_id"] == question["table_id"]
+                assert tables[at["table_id"]]["rows"][at["row"]][at["column"]] == row["text"]
+            if question.get("operation") == "look-up" and benchmark == "sample_tables":
+                cells = {row["text"] for row in question["gold_evidence"]}
+                named = {
+                    tables[question["table_id"]]["rows"][row["locator"]["row"]][0] for row in question["gold_evidence"]
+                }
+                assert question["options"][question["gold"]] in cells | named
+
+
+def test_claims_follow_from_their_cells_as_labelled(sample: Path) -> None:
+    """Decide the claims again from the numbers of their gold cells, by reading the claim's text."""
+    tables = {table["table_id"]: table for table in read(sample, "tables/tables.jsonl")}
+    decided = 0
+    for claim in read(sample, "benchmarks/sample_claims.jsonl"):
+        cells, text = claim["gold_evidence"], claim["text"]
+        if claim["options"][claim["gold"]] == "NOT ENOUGH INFORMATION":
+            assert not cells
+            continue
+        if claim["operation"] == "comparison":
+            one, two = (float(cell["text"]) for cell in cells)
+            holds = (one > two) == bool(re.search("a (greater|later) value", text))
+        elif claim["operation"] == "difference":
+            one, two = (float(cell["text"]) for cell in cells)
+            told = re.search(r"lie ([\d.]+)", text)
+            assert told
+            holds = abs(abs(one - two) - float(told.group(1))) < 0.006
+        elif claim["operation"] == "ratio":
+            one, two = (float(cell["text"]) for cell in cells)
+            told = re.search(r"about (\d+) times", text)
+            assert told
+            holds = abs(one / two - int(told.group(1))) < 0.1
+        elif claim["operation"] == "count" and "'" in text.split("have ")[1][:1]:
+            value, number = re.findall(r"have '([^']+)'", text)[0], int(re.findall(r"Exactly (\d+)", text)[0])
+            holds = sum(cell["text"] == value for cell in cells) == number
+        elif claim["operation"] == "look-up":
+            holds = all(cell["text"] in text for cell in cells)
+            if not text.startswith("For "):  # the cells are told rightly; of which row?
+                row = tables[claim["table_id"]]["rows"][cells[0]["locator"]["row"]]
+                holds = text.startswith(row[0])
+        else:
+            continue
+        decided += 1
+        assert claim["options"][claim["gold"]] == ("SUPPORTS" if holds else "REFUTES"), text
+    assert decided >= 40
+
+
+def test_labels_are_balanced_in_every_operation(sample: Path) -> None:
+    labels: dict[str, list[int]] = defaultdict(list)
+    for claim in read(sample, "benchmarks/sample_claims.jsonl"):
+        labels[claim["operation"]].append(claim["gold"])
+    for operation, golds in labels.items():
+        assert operation == "unknown" or {0, 1} <= set(golds), operation
+    assert [sum(golds.count(label) for golds in labels.values()) for label in range(3)] == [40, 40, 20]
+
+
+def test_knowledge_base_questions_have_exactly_their_answers(sample: Path) -> None:
+    nodes = {node["node_id"]: node for node in read(sample, "skb/sample/nodes.jsonl")}
+    edges = set(triples(sample, "skb/sample/edges.tsv"))
+    assert all(head in nodes and tail in nodes for head, _, tail in edges)
+    for question in read(sample, "benchmarks/sample_skb.jsonl"):
+        found: dict[str, set[str]] = defaultdict(set)
+        for row in question["gold_evidence"]:
+            assert all(tuple(edge) in edges for edge in row["locator"])
+            ends = {node for node in (row["locator"][-1][0], row["locator"][-1][2]) if node in question["gold"]}
+            assert ends
+            for end in ends:
+                found[end].add(row["text"])
+        # each answer is reached by as many paths as there are conditions
+        assert set(found) == set(question["gold"])
+        assert len(question["topic_entities"]) >= 2
+        assert all(len(paths) >= 2 for paths in found.values())
+
+
+def test_held_out_facts_are_nowhere(sample: Path) -> None:
+    held_out = triples(sample, "held_out.tsv")
+    assert len(held_out) >= 100
+    graph = set(triples(sample, "graphs/biomedical.tsv") + triples(sample, "graphs/commonsense.tsv"))
+    assert not graph & set(held_out)
+    names = {node["node_id"]: node["name"] for node in read(sample, "skb/sample/nodes.jsonl")}
+    assert not {(names[h], r, names[t]) for h, r, t in triples(sample, "skb/sample/edges.tsv")} & set(held_out)
+    for path in sorted((sample / "seeds").iterdir()):
+        seed = yaml.safe_load(path.read_text(encoding="utf-8"))
+        assert not {(head, seed["id"], tail) for head, tail in seed["pairs"]} & set(held_out)
+    world = load_world()
+    texts = [article["text"].lower() for article in read(sample, "corpus/sample/articles.jsonl")]
+    texts += [node["document"].lower() for node in read(sample, "skb/sample/nodes.jsonl")]
+    everything = "\n".join(texts)
+    known = KnownFacts(world, [fact for fact in world.facts if fact.told])
+    for head, relation, tail in held_out:
+        for number in range(len(world.relations[relation]["wordings"])):
+            stated = statement(world, Fact(relation, head, tail, "", ""), number).lower()
+            assert not (stated in everything and re.search(rf"\b{re.escape(stated)}\b", everything)), stated
+        # both names are known from other facts, so that the control is a fair one
+        assert any(head in (fact.head, fact.tail) for fact in known.facts)
+        assert any(tail in (fact.head, fact.tail) for fact in known.facts)
+
+
+def test_seed_files(sample: Path) -> None:
+    seeds = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in sorted((sample / "seeds").iterdir())]
+    assert len(seeds) >= 16
+    assert sum(seed["collection"] == "biomedical" for seed in seeds) >= 10
+    for seed in seeds:
+        assert set(seed) <= {
+            "id", "collection", "prompt", "pairs", "template", "symmetric", "functional", "inverse"
+        }  # fmt: skip
+        assert seed["prompt"].count("<HEAD>") == seed["prompt"].count("<TAIL>") == 1
+        assert "{head}" in seed["template"] and "{tail}" in seed["template"]
+        assert len(seed["pairs"]) == 5
+        for head, tail in seed["pairs"]:
+            assert load_world().holds(head, seed["id"], tail)

@@ -1,0 +1,86 @@
+"""The real user interface in a real browser: materialize an asset by clicking and see it succeed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+
+from evidence_assets_tests.conftest import REPOSITORY, World
+
+CHROMIUM = next(
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+)
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: install Debian's package chromium"),
+]
+
+
+@pytest.fixture
+def server(world: World) -> Iterator[str]:
+    """``dagster dev`` over an empty world, and its address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    log = (world.root / "ui.log").open("w")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dagster", "dev", "--host", "127.0.0.1", "--port", str(port), "-w", str(REPOSITORY / "workspace.yaml")],
+        env={**os.environ, **world.environment}, cwd=world.root, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
+    )  # fmt: skip
+    address = f"http://127.0.0.1:{port}"
+    try:
+        deadline = time.monotonic() + 120
+        while True:
+            try:
+                urllib.request.urlopen(f"{address}/server_info", timeout=2).read()
+                break
+            except OSError:
+                assert process.poll() is None, (world.root / "ui.log").read_text()
+                assert time.monotonic() < deadline, (world.root / "ui.log").read_text()
+                time.sleep(0.5)
+        yield address
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+        log.close()
+
+
+def test_materialize_by_clicking_and_see_it_succeed(server: str, world: World) -> None:
+    from playwright.sync_api import expect, sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        page = browser.new_page(viewport={"width": 1500, "height": 1000})
+        page.goto(f"{server}/assets/raw/sample", wait_until="domcontentloaded")
+        button = page.get_by_role("button", name="Materialize", exact=False).first
+        expect(button).to_be_enabled(timeout=60_000)
+        button.click()
+        deadline = time.monotonic() + 120
+        made = world.root / "data_lake" / "raw" / "sample" / "corpus" / "sample" / "articles.jsonl"
+        while not made.exists():
+            assert time.monotonic() < deadline, "nothing was written"
+            time.sleep(0.5)
+        page.goto(f"{server}/runs", wait_until="domcontentloaded")
+        expect(page.get_by_text("Success", exact=False).first).to_be_visible(timeout=90_000)
+        page.goto(f"{server}/assets/raw/sample?view=overview", wait_until="domcontentloaded")
+        expect(page.get_by_text("The sample world", exact=False).first).to_be_visible(timeout=60_000)
+        page.screenshot(path=str(world.root / "asset.png"))
+        browser.close()
