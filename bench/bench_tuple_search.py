@@ -68,9 +68,10 @@ def one_call_a_node(asker: _Asker, words: list[str]) -> list[tuple[str, str, flo
                     return
                 grown = (*filled, int(word))
                 head, tail = grown[: shape[0]], grown[shape[0] :]
-                if len(set(head)) < len(head) or len(set(tail)) < len(tail) or head == tail:
+                whole = len(grown) == sum(shape)
+                if len(set(head)) < len(head) or len(set(tail)) < len(tail) or (whole and head == tail):
                     continue
-                if len(grown) < sum(shape):
+                if not whole:
                     visit(grown, score, shape, heap)
                     continue
                 item = (score, " ".join(words[w] for w in head), " ".join(words[w] for w in tail))
