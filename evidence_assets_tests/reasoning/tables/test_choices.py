@@ -59,6 +59,12 @@ def test_a_gap_is_filled_from_its_place_in_the_sentence() -> None:
     assert answer.chain("B").steps[-1].cells == ((2, 3),)
 
 
+def test_what_the_question_gives_away_is_not_the_answer() -> None:
+    view = TableView.of("t", "", ["Before", "After"], [["solid", "liquid"], ["liquid", "gas"]])
+    answer = answer_choice(view, "A liquid turns into which phase after?", LABELS[:2], ["liquid", "gas"])
+    assert answer.answer == "B"
+
+
 def test_nothing_decides() -> None:
     for options in (["granite", "basalt"], ["", " "]):
         answer = answer_choice(DIET, "Which rock is volcanic?", LABELS[:2], options)
