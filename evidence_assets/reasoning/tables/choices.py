@@ -58,13 +58,8 @@ class Reading:
 def _alternatives(text: str) -> tuple[frozenset[str], ...]:
     """Words of a cell, and of each of its parts where a semicolon lists alternatives."""
     parts = [part for part in _ALTERNATIVE.split(text) if part]
-    sets = [_words(part) for part in ([text, *parts] if len(parts) > 1 else [text])]
+    sets = [word_set(part) for part in ([text, *parts] if len(parts) > 1 else [text])]
     return tuple(dict.fromkeys(words for words in sets if words))
-
-
-@lru_cache(maxsize=65536)
-def _words(text: str) -> frozenset[str]:
-    return word_set(text)
 
 
 @lru_cache(maxsize=65536)
@@ -92,7 +87,7 @@ def option_match(option: str, cell: str) -> float:
     >>> option_match("stars", "planets; stars"), option_match("nine", "9"), option_match("moon", "sun")
     (1.0, 1.0, 0.0)
     """
-    wanted = _words(option)
+    wanted = word_set(option)
     if not wanted:
         return 0.0
     return max((2 * _shared(words, wanted) / (len(words) + len(wanted)) for words in _alternatives(cell)), default=0.0)
@@ -101,10 +96,10 @@ def option_match(option: str, cell: str) -> float:
 def read_cells(view: TableView, question: str, options: Sequence[str]) -> list[Reading]:
     """Every cell that says something of an option, weighed as its answer cell."""
     columns, body = view.columns, view.body
-    asked = _as_spelled_in(view, _words(_GAP.sub(" ", question)))
+    asked = _as_spelled_in(view, word_set(_GAP.sub(" ", question)))
     known = asked & view.row_frequency.keys()
     total = sum(view.weight(word) for word in known)
-    heads = {j: _words(view.shape.labels[j]) & asked for j in columns}
+    heads = {j: word_set(view.shape.labels[j]) & asked for j in columns}
     asked_heads = len(frozenset().union(*heads.values()))
     constant = {j for j in columns if len(body) > 1 and len({view.cell((i, j)).plain for i in body}) == 1}
     gap = _gap_context(question)
@@ -114,9 +109,9 @@ def read_cells(view: TableView, question: str, options: Sequence[str]) -> list[R
         matches = [[option_match(option, text) for option in options] if text else [] for text in texts]
         if not any(any(row) for row in matches):
             continue
-        words = [_words(text) for text in texts]
+        words = [word_set(text) for text in texts]
         whole = frozenset().union(*words)
-        covers = [_shared(_words(option), whole) / max(1, len(_words(option))) for option in options]
+        covers = [_shared(word_set(option), whole) / max(1, len(word_set(option))) for option in options]
         keys = [_containment(text, asked) if j not in constant else 0.0 for j, text in zip(columns, texts, strict=True)]
         for place, j in enumerate(columns):
             if not any(matches[place]):
