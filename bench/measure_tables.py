@@ -3,7 +3,7 @@
     EVIDENCE_DEV_DATA=<folder> python -m bench.measure_tables
 
 Reads the TabMCQ and SCITAB subsets and encodes with MiniLM. Everything was set on the first half of each file; the
-second half stands beside it and was never tuned on. Takes about two minutes on two cores.
+second half stands beside it and was never tuned on. Takes two to five minutes on two cores.
 """
 
 from __future__ import annotations
