@@ -27,6 +27,7 @@ _SHOWN = {
     "prompts": ("relation_id", "text", "weight"),
     "relation_seeds": ("relation_id", "head", "tail"),
     "candidate_tuples": ("relation_id", "head", "tail"),
+    "models": ("name", "task"),
     "kg_edges": ("relation", "sources"),
     "kg_nodes": ("name", "type"),
     "chunks": ("doc_id", "title", "ordinal", "text"),
