@@ -19,7 +19,8 @@ class InputsChanged(dg.AutomationCondition[dg.AssetKey]):
 
     A change of code is not a change of data: it makes assets stale in the UI and requests nothing. A partition that
     was never made counts only where partitions come and go (one per seed file); there it is true once everything that
-    it reads is there. A run that failed is not repeated until its inputs change again.
+    it reads is there. It waits while anything above it is being made or about to be, so that an asset that a change
+    reaches on two ways is made once. A run that failed is not repeated until its inputs change again.
     """
 
     @property
@@ -28,25 +29,48 @@ class InputsChanged(dg.AutomationCondition[dg.AssetKey]):
 
     @property
     def description(self) -> str:
-        return "A dependency has another data version than the one this was made from"
+        return "A dependency has another data version than the one this was made from, and all above is at rest"
 
     @property
     def requires_cursor(self) -> bool:
         return False
 
-    def evaluate(self, context: dg.AutomationContext[dg.AssetKey]) -> dg.AutomationResult[dg.AssetKey]:
+    async def evaluate(  # type: ignore[override]
+        self, context: dg.AutomationContext[dg.AssetKey]
+    ) -> dg.AutomationResult[dg.AssetKey]:
         view = context.asset_graph_view
         queryer = view.get_inner_queryer_for_back_compat()
         resolver = CachingStaleStatusResolver(view.instance, view.asset_graph, view, queryer)
         changed = set()
         for one in context.candidate_subset.expensively_compute_asset_partitions():
             since = _changed_at(view, resolver, one)
-            planned = since and view.instance.event_log_storage.get_latest_planned_materialization_info(
-                one.asset_key, one.partition_key
-            )
-            if since and (not planned or planned.storage_id < since):
+            if since and not _tried_since(view, one, since) and await _at_rest(context, one):
                 changed.add(one)
         return dg.AutomationResult(context, view.get_asset_subset_from_asset_partitions(context.key, changed))
+
+
+def _tried_since(view: AssetGraphView, one: AssetKeyPartitionKey, event: int) -> bool:
+    """Whether a run that was to make the partition was planned after the event."""
+    planned = view.instance.event_log_storage.get_latest_planned_materialization_info(one.asset_key, one.partition_key)
+    return planned is not None and planned.storage_id > event
+
+
+async def _at_rest(context: dg.AutomationContext[dg.AssetKey], one: AssetKeyPartitionKey) -> bool:
+    """Whether nothing that the partition is made of, near or far, is being made or was asked for in this tick."""
+    view = context.asset_graph_view
+    above = [view.get_asset_subset_from_asset_partitions(one.asset_key, {one})]
+    seen: set[dg.AssetKey] = set()
+    while above:
+        subset = above.pop()
+        for key in view.asset_graph.get(subset.key).parent_keys - seen:
+            seen.add(key)
+            parent = view.compute_parent_subset(key, subset)
+            asked = context.request_subsets_by_key.get(key)
+            running = await view.compute_run_in_progress_subset(key=key, from_subset=parent)
+            if any(not parent.compute_intersection(busy).is_empty for busy in (asked, running) if busy is not None):
+                return False
+            above.append(parent)
+    return True
 
 
 def _made_at(view: AssetGraphView, one: AssetKeyPartitionKey) -> int:
@@ -80,10 +104,5 @@ def _changed_at(view: AssetGraphView, resolver: CachingStaleStatusResolver, one:
     return max(read) if read and all(read) else 0
 
 
-FOLLOW = (
-    InputsChanged()
-    & ~dg.AutomationCondition.in_progress()
-    & ~dg.AutomationCondition.any_deps_in_progress()
-    & ~dg.AutomationCondition.any_deps_match(dg.AutomationCondition.will_be_requested())
-)
+FOLLOW = InputsChanged() & ~dg.AutomationCondition.in_progress()
 """For every asset that is made of others: made again when their data has changed and all of them have come to rest."""

@@ -15,7 +15,7 @@ from evidence_assets.components.relations import FOLDER, RELATIONS, SEEDS
 from evidence_assets.components.table_asset import Made, Step, dep, sound_check, table_asset
 from evidence_assets.report.plots import bars
 from evidence_assets.systems import harvest_rows, harvest_scores
-from evidence_assets.systems.kbloom import KBloomSettings, harvest, mine
+from evidence_assets.systems.kbloom import KBloomSettings, check_seeds, harvest, mine
 
 SEEDS_NAME, FOLDER_NAME = "/".join(SEEDS.path), "/".join(FOLDER.path)
 
@@ -64,6 +64,7 @@ class KBloom(dg.Component, dg.Model, dg.Resolvable):
                 candidates = step.lake.read("candidate_tuples", step.asset, step.partition)
                 beside = {"prompts": before, "candidate_tuples": candidates}
                 return Made(triples, step.previous_lineage().to_arrow(), {}, triples.height, beside)
+            check_seeds(relation, model)
             prompts = mine(relation, model, words, settings[0])
             made = harvest_rows.harvest_rows(
                 relation,

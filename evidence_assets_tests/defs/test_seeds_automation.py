@@ -62,8 +62,9 @@ def house(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House
 
 
 def test_one_edit_asks_for_one_relation_then_for_what_stands_on_it(house: House) -> None:
-    house.seed("comes_with", [["epilepsy", "tuberculosis"]])
+    house.seed("leads_to", [["epilepsy", "tuberculosis"]])
     asked = house.settle()
-    assert asked[0] == [("knowledge/seeds", "comes_with")]
-    assert asked[1] == [(HARVEST, "comes_with")]
+    assert asked[0] == [("knowledge/seeds", "leads_to")]
+    assert asked[1] == [(HARVEST, "leads_to")]
+    assert asked[2] == [(COLLECTION, None), ("knowledge/kbloom/commonsense", None), ("scores/knowledge/kbloom", None)]
     print(asked)
