@@ -34,6 +34,7 @@ ATTEMPTS = 3
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 _PLACED = ".placed.json"
+_FILE, _CHANGE = "evidence/seed_file", "evidence/seed_change"
 _BY_RELATION = ("relation_seeds", "prompts")
 """Tables that only assets partitioned by relation write."""
 
@@ -104,7 +105,9 @@ def settle(files: SeedFiles, lake: Lake, instance: dg.DagsterInstance) -> list[s
     if new := sorted(set(files.relations) - set(instance.get_dynamic_partitions(name))):
         instance.add_dynamic_partitions(name, new)
     gone = retired(files, lake, instance)
-    for asset in sorted({asset for table, asset in lake.assets() if table in _BY_RELATION}):
+    owners = {asset for table, asset in lake.assets() if table in _BY_RELATION}
+    # the seeds first: what is retired after them does not take their end for a change that it has to follow
+    for asset in sorted(owners, key=lambda name: (name != "/".join(SEEDS.path), name)):
         key = dg.AssetKey(asset.split("/"))
         for partition in gone:
             for table in TABLES:
@@ -131,23 +134,22 @@ def retired(files: SeedFiles, lake: Lake, instance: dg.DagsterInstance) -> list[
 def requests(instance: dg.DagsterInstance, lake: Lake) -> dg.SensorResult | dg.SkipReason:
     """What the sensor asks for: the relations whose content is not what was materialized last, and no other.
 
-    The comparison is with what the instance recorded, so that nothing is lost while no daemon runs. A run key holds the
-    content and the event that it is to replace: the same change is asked for once however many ticks see it, and a
-    content that comes back later is asked for again.
+    The comparison is with what the instance recorded, so that nothing is lost while no daemon runs. While a run that
+    was asked for is on its way, nothing more is asked for the same file: what that run reads is seen when it is done.
     """
     files = look(lake)
     asked: list[dg.RunRequest] = []
     for partition, relation in sorted(files.relations.items()):
         version, event = _recorded(instance, SEEDS, partition)
         if version != relation.seed_hash:
-            asked += _request(instance, SEEDS, partition, f"{partition}:{relation.seed_hash}:{event}")
+            asked += _request(instance, SEEDS, partition, f"{relation.seed_hash}:{event}")
     _, event = _recorded(instance, FOLDER)
     if files.present or event:
         gone = retired(files, lake, instance)
         if gone or _recorded_state(instance) != files.state:
             asked += _request(instance, FOLDER, None, f"{files.state}:{content_id(gone)}:{event}")
     if not asked:
-        return dg.SkipReason(f"{len(files.relations)} seed files, all as they were harvested")
+        return dg.SkipReason(f"{len(files.relations)} seed files, all harvested or on their way")
     known = set(instance.get_dynamic_partitions(str(RELATIONS.name)))
     new = sorted(set(files.relations) - known)
     return dg.SensorResult(
@@ -156,18 +158,26 @@ def requests(instance: dg.DagsterInstance, lake: Lake) -> dg.SensorResult | dg.S
 
 
 def _request(
-    instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None, content: str
+    instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None, change: str
 ) -> list[dg.RunRequest]:
-    """One request, unless it failed so often that only a person can help."""
-    tag = "evidence/seeds"
-    runs = instance.get_runs(dg.RunsFilter(tags={tag: content_id(content)}))
-    failed = sum(run.status in (dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED) for run in runs)
+    """One request for a change, unless it is under way or failed so often that only a person can help.
+
+    The run key names the content and the event that it replaces: one change is asked for once however many ticks see
+    it, and content that comes back later is asked for again.
+    """
+    file = f"{key.path[0]}:{partition or ''}"
+    runs = instance.get_runs(dg.RunsFilter(tags={_FILE: file}))
+    if any(not run.is_finished for run in runs):
+        return []
+    failed = sum(run.tags.get(_CHANGE) == change and not run.is_success for run in runs)
     if failed >= ATTEMPTS:
         return []
-    run_key = f"{content}:{failed}"
     return [
-        dg.RunRequest(run_key=run_key, partition_key=partition, asset_selection=[key], tags={tag: content_id(content)})
-    ]
+        dg.RunRequest(
+            run_key=f"{file}:{change}:{failed}", partition_key=partition, asset_selection=[key],
+            tags={_FILE: file, _CHANGE: change},
+        )
+    ]  # fmt: skip
 
 
 def _recorded(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None = None) -> tuple[str, int]:

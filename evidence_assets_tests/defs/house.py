@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -13,6 +13,8 @@ import polars as pl
 import yaml
 from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
 from dagster._core.definitions.sensor_definition import SensorExecutionData
+from dagster._core.definitions.job_base import InMemoryJob
+from dagster._core.execution.api import execute_run
 from dagster._core.loader import LoadingContextForTest
 from dagster._grpc.impl import get_external_sensor_execution
 
@@ -32,6 +34,10 @@ RELATIONS: dict[str, tuple[str, list[list[str]]]] = {
 
 Asset = tuple[str, str | None]
 COLLECTION = "knowledge/kbloom/biomedical"
+_QUIET = {
+    "execution": {"config": {"in_process": {}}},
+    "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
+}
 
 
 def write_seed(lake: Path, name: str, prompt: str, pairs: Sequence[Sequence[str]], **more: Any) -> Path:
@@ -80,9 +86,9 @@ def question_assets() -> dg.Definitions:
 
 
 @cache
-def definitions() -> dg.Definitions:
-    """What the code base loads, and the assets of the test."""
-    return dg.Definitions.merge(defs(), question_assets())
+def definitions(questions: bool) -> dg.Definitions:
+    """What the code base loads, with the question assets of the test where they are wanted."""
+    return dg.Definitions.merge(defs(), question_assets()) if questions else defs()
 
 
 @dataclass
@@ -95,11 +101,11 @@ class House:
     repository: dg.RepositoryDefinition
     cursor: str | None = None
     asked_before: set[str] = field(default_factory=set)
-    queue: list[dg.RunRequest] = field(default_factory=list)
+    queue: list[dg.DagsterRun] = field(default_factory=list)
 
     @classmethod
-    def open(cls, root: Path) -> House:
-        loaded = definitions()
+    def open(cls, root: Path, *, questions: bool = False) -> House:
+        loaded = definitions(questions)
         return cls(root, dg.DagsterInstance.get(), loaded, loaded.get_repository_def())
 
     @property
@@ -114,11 +120,9 @@ class House:
 
     def _evaluate(self, sensor: str, cursor: str | None) -> SensorExecutionData:
         """Evaluate a sensor with the function that the code server answers the daemon with."""
-        import time; c, w = time.process_time(), time.monotonic()
         tick = get_external_sensor_execution(
             self.repository, None, self.instance.get_ref(), sensor, None, None, cursor, None, None  # type: ignore[arg-type]
         )  # fmt: skip
-        print('TICK', sensor, round(time.process_time()-c, 1), round(time.monotonic()-w, 1))
         assert isinstance(tick, SensorExecutionData), tick
         return tick
 
@@ -139,34 +143,52 @@ class House:
         return list(tick.run_requests or [])
 
     def tick(self) -> list[Asset]:
-        """One tick of both sensors; what they ask for waits in the queue."""
+        """One tick of both sensors; what they ask for waits as queued runs, as under the daemon."""
         new = [*self.tick_seeds(), *self.tick_follow()]
-        self.queue += new
+        self.queue += [self._queued(request) for request in new]
         return sorted((name, request.partition_key) for request in new for name in _names(request))
 
-    def run(self, request: dg.RunRequest, *, succeeds: bool = True) -> dg.ExecuteInProcessResult:
-        import time; c, w = time.process_time(), time.monotonic()
-        result = self.loaded.resolve_implicit_global_asset_job_def().execute_in_process(
-            run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
-            instance=self.instance, partition_key=request.partition_key, asset_selection=request.asset_selection,
-            tags={**request.tags, **({"dagster/run_key": request.run_key} if request.run_key else {})},
-            raise_on_error=False,
-        )  # fmt: skip
-        print('RUN', _names(request), request.partition_key, round(time.process_time()-c, 1), round(time.monotonic()-w, 1))
+    def _job(self, run: dg.DagsterRun) -> dg.JobDefinition:
+        whole = self.loaded.resolve_implicit_global_asset_job_def()
+        return whole.get_subset(asset_selection=run.asset_selection, asset_check_selection=run.asset_check_selection)
+
+    def _queued(self, request: dg.RunRequest) -> dg.DagsterRun:
+        selection = frozenset(request.asset_selection or ())
+        job = self.loaded.resolve_implicit_global_asset_job_def().get_subset(asset_selection=selection)
+        tags = {**request.tags, **({"dagster/run_key": request.run_key} if request.run_key else {})}
+        if request.partition_key and "dagster/partition" not in tags:
+            tags |= job.get_tags_for_partition_key(request.partition_key, selection)
+        return self.instance.create_run_for_job(
+            job_def=job, tags=tags, asset_selection=selection, run_config=_QUIET, status=dg.DagsterRunStatus.NOT_STARTED
+        )
+
+    def run(self, run: dg.DagsterRun, *, succeeds: bool = True) -> list[dg.DagsterEvent]:
+        """Execute one queued run."""
+        job = self._job(run)
+        result = execute_run(InMemoryJob(job), run, self.instance, raise_on_error=False)
         failed = [e.step_failure_data.error_display_string for e in result.all_events if e.is_step_failure]
         assert result.success is succeeds, failed
-        return result
+        return list(result.all_events)
 
-    def make(self, *names: str, partition: str | None = None) -> dg.ExecuteInProcessResult:
+    def make(self, *names: str, partition: str | None = None, succeeds: bool = True) -> list[dg.DagsterEvent]:
+        """Materialize by hand."""
         keys = [dg.AssetKey(name.split("/")) for name in names]
-        return self.run(dg.RunRequest(asset_selection=keys, partition_key=partition))
+        request = dg.RunRequest(asset_selection=keys, partition_key=partition)
+        with dg.partition_loading_context(dynamic_partitions_store=self.instance):
+            return self.run(self._queued(request), succeeds=succeeds)
 
-    def work(self) -> list[dg.ExecuteInProcessResult]:
-        """Run what waits in the queue."""
+    def work(self, *, failing: Collection[Asset] = ()) -> list[str]:
+        """Execute what waits in the queue; runs of ``failing`` must fail, and what they say is returned."""
         waiting, self.queue = self.queue, []
-        return [self.run(request) for request in waiting]
+        said = []
+        for run in waiting:
+            made = {("/".join(key.path), run.tags.get("dagster/partition")) for key in run.asset_selection or ()}
+            for event in self.run(run, succeeds=not made & set(failing)):
+                if event.is_step_failure and event.step_failure_data.error is not None:
+                    said.append(event.step_failure_data.error.to_string())
+        return said
 
-    def settle(self, most: int = 15) -> list[list[Asset]]:
+    def settle(self, most: int = 15, failing: Collection[Asset] = ()) -> list[list[Asset]]:
         """Tick and work until nothing is asked for; what was asked for at each tick."""
         asked_for = []
         for _ in range(most):
@@ -174,7 +196,7 @@ class House:
             if not found:
                 return asked_for
             asked_for.append(found)
-            self.work()
+            self.work(failing=failing)
         raise AssertionError(f"no end after {most} ticks: {asked_for}")
 
     # What can be seen -------------------------------------------------------------------------------------------------
@@ -198,11 +220,28 @@ class House:
         return {key: value.value for key, value in record.asset_materialization.metadata.items()}
 
     def runs(self, name: str, partition: str | None = None) -> int:
-        """Times that an asset partition was materialized by a run."""
-        records = self.instance.fetch_materializations(
-            dg.AssetRecordsFilter(dg.AssetKey(name.split("/")), [partition] if partition else None), limit=100
-        ).records
-        return sum(record.run_id != "" for record in records)
+        """Runs that made an asset partition, or were to."""
+        key = dg.AssetKey(name.split("/"))
+        runs = self.instance.get_runs()
+        return sum(
+            key in (run.asset_selection or ()) and run.tags.get("dagster/partition") == partition for run in runs
+        )
+
+    def partitions(self) -> set[str]:
+        return set(self.instance.get_dynamic_partitions("relations"))
+
+    def triples(self, asset: str, relation: str) -> list[tuple[str, str]]:
+        """Heads and tails of K-Bloom's triples of a relation, best first."""
+        rows = self.lake.read("triples", asset)
+        rows = rows.filter((pl.col("relation_id") == relation) & (pl.col("origin") == "kbloom")).sort("rank")
+        return list(zip(rows["head"], rows["tail"], strict=True))
+
+    def check(self, name: str, key: str) -> tuple[bool, str]:
+        """Whether an asset check passed last, and what it found wrong."""
+        check = dg.AssetCheckKey(dg.AssetKey(key.split("/")), name)
+        [record] = self.instance.event_log_storage.get_asset_check_execution_history(check, limit=1)
+        evaluation = record.event.dagster_event.asset_check_evaluation_data  # type: ignore[union-attr]
+        return evaluation.passed, str(evaluation.metadata["wrong"].value)
 
 
 def _names(request: dg.RunRequest) -> list[str]:
