@@ -206,18 +206,72 @@ def scoreboard(lake: LakeOption = None) -> None:
             rows = connection.execute(
                 """
                 SELECT scope_id, regexp_extract(asset, '[^/]+$') AS variant, reasoner, metric, value, low, high, n,
-                       published
+                       published, published_source
                 FROM scores WHERE metric IN ('accuracy', 'hit@1', 'precision@50') ORDER BY scope_id, metric, value DESC
                 """
             ).fetchall()
-    shown = Table("benchmark", "variant", "reasoner", "metric", "value", "95 %", "n", "published", title="Scoreboard")
-    for scope, variant, reasoner, metric, value, low, high, n, published in rows:
+    headers = (
+        "benchmark",
+        "variant",
+        "reasoner",
+        "metric",
+        "value",
+        "95 %",
+        "n",
+        "published",
+        "difference",
+        "printed in",
+    )
+    shown = Table(*headers, title="Scoreboard")
+    for scope, variant, reasoner, metric, value, low, high, n, published, source in rows:
         interval = "" if low is None else f"{low:.3f} – {high:.3f}"
         shown.add_row(
             scope, variant, reasoner, metric, "" if value is None else f"{value:.3f}", interval, str(n),
-            "" if published is None else f"{published:.3f}",
+            "" if published is None else f"{published:.3f}", _difference(value, low, high, published), _cell(source),
         )  # fmt: skip
     out.print(shown)
+    if any(row[8] is not None for row in rows):
+        out.print("difference: value − published; * where the interval leaves the published figure out", style="dim")
+
+
+def _difference(value: float | None, low: float | None, high: float | None, published: float | None) -> str:
+    if value is None or published is None:
+        return ""
+    outside = low is not None and high is not None and not low <= published <= high
+    return f"{value - published:+.3f}" + ("*" if outside else "")
+
+
+@app.command()
+def compare(
+    variant_a: Annotated[str, typer.Argument(help="Such as bm25, or mcqa/bm25 where several families have one.")],
+    variant_b: Annotated[str, typer.Argument(help="The variant that it is compared with.")],
+    benchmark: Annotated[str | None, typer.Option(help="Only on this benchmark.")] = None,
+    as_json: JsonOption = False,
+    lake: LakeOption = None,
+) -> None:
+    """Two variants on the same questions: paired bootstrap interval of the difference and McNemar's exact test."""
+    with _sentences():
+        from evidence_assets.lake.catalogue import connect
+        from evidence_assets.report.comparison import compare as compared
+
+        with connect(lake) as connection:
+            found = compared(connection, variant_a, variant_b, benchmark)
+    if as_json:
+        print(json.dumps([row.as_dict() for row in found], indent=1, ensure_ascii=False))
+        return
+    headers = ("benchmark", "n", "A", "B", "A − B", "95 %", "only A right", "only B right", "McNemar p", "better")
+    shown = Table(*headers, title=f"A = {variant_a}, B = {variant_b}")
+    for row in found:
+        d = row.difference
+        shown.add_row(
+            row.benchmark, str(row.n), f"{row.accuracy_a:.3f}", f"{row.accuracy_b:.3f}", f"{d.value:+.3f}",
+            f"{d.low:+.3f} – {d.high:+.3f}", str(row.only_a), str(row.only_b), f"{row.p_value:.3g}", row.verdict,
+        )  # fmt: skip
+    out.print(shown)
+    left_out = sum(row.left_out for row in found)
+    if left_out:
+        out.print(f"{left_out:,} questions are left out: only one of the two has a prediction for them")
+    out.print("better: only where the 95 % interval excludes 0 and McNemar's test gives p < 0.05", style="dim")
 
 
 def _examples(count: int = 3) -> None:

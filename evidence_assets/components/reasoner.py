@@ -10,6 +10,7 @@ from evidence_assets.components.partitions import BY_BENCHMARK, benchmark_partit
 from evidence_assets.components.solvers import solver_named
 from evidence_assets.components.table_asset import Made, Step, dep, sound_check, table_asset
 from evidence_assets.systems import answering, scoring
+from evidence_assets.systems.published_figures import PrintedAs
 from evidence_assets.systems.selection import Rows, asked
 
 FAILED_SHARE_LIMIT = 0.05
@@ -28,6 +29,15 @@ def failed_share(rows: pl.DataFrame) -> list[str]:
     return []
 
 
+class Published(dg.Model, dg.Resolvable):
+    """Under which name the figures that a variant is compared with are printed; see ``datasets.published``."""
+
+    system: str
+    variant: str = ""
+    language_model: str = ""
+    """The printed model; by default the one that the model in use is a form of."""
+
+
 class Reasoner(dg.Component, dg.Model, dg.Resolvable):
     """Makes ``chains``, ``predictions``, ``citations`` and ``scores`` of ``<family>/<name>``.
 
@@ -39,6 +49,7 @@ class Reasoner(dg.Component, dg.Model, dg.Resolvable):
     selector: str
     solver: str = "extractive"
     group: str = "baselines"
+    published: Published | None = None
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         place = f"{self.family}/{self.name}"
@@ -92,13 +103,15 @@ class Reasoner(dg.Component, dg.Model, dg.Resolvable):
                 predicted,
                 all_shards("evidence", evidence),
                 all_shards("citations", citations),
+                self._printed_as,
             )
             shown = {row["metric"]: row["value"] for row in rows if row["value"] is not None}
             accuracy = next(row for row in rows if row["metric"] == "accuracy")
             interval = (
                 f"{accuracy['value'] or 0:.1%} [{accuracy['low']:.1%}, {accuracy['high']:.1%}], n = {accuracy['n']}"
             )
-            return Made(rows, metadata={**shown, "accuracy_95": interval})
+            compared = {f"published_{r['metric']}": r["published"] for r in rows if r["published"] is not None}
+            return Made(rows, metadata={**shown, **compared, "accuracy_95": interval})
 
         about = f"{self.family} questions, evidence by {self.selector}, reasoned by {self.solver}"
         made = [
@@ -116,7 +129,7 @@ class Reasoner(dg.Component, dg.Model, dg.Resolvable):
             ),
             table_asset(
                 f"scores/{place}", "scores", make_scores, description=f"What the variant reaches: {about}.",
-                code_version=scoring.VERSION,
+                code_version=self._scores_version,
                 deps=[dep(k, BY_BENCHMARK) for k in (questions, evidence, predictions, citations)],
                 group=self.group, partitions=benchmark_partitions(self.family),
             ),
@@ -127,3 +140,14 @@ class Reasoner(dg.Component, dg.Model, dg.Resolvable):
     @property
     def _pool(self) -> str | None:
         return None if self.solver == "extractive" else "llm"
+
+    @property
+    def _scores_version(self) -> str:
+        printed = self._printed_as
+        named = (printed.system, printed.variant, printed.model) if printed else ()
+        return ":".join([scoring.VERSION, *(part for part in named if part)])
+
+    @property
+    def _printed_as(self) -> PrintedAs | None:
+        printed = self.published
+        return None if printed is None else PrintedAs(printed.system, printed.variant, printed.language_model)
