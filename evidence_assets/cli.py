@@ -274,6 +274,32 @@ def compare(
     out.print("better: only where the 95 % interval excludes 0 and McNemar's test gives p < 0.05", style="dim")
 
 
+@app.command()
+def presets() -> None:
+    """The published tables as presets: which variants and benchmarks each stands for, and whether it is opted in."""
+    with _sentences():
+        from evidence_assets.components.declarations import declarations
+        from evidence_assets.components.presets import VARIABLE, opted_in
+        from evidence_assets.components.presets import presets as known
+
+        asked = opted_in()
+        shown = Table("preset", "table", "what it stands for", "variants", "benchmarks", "in use", show_lines=True)
+        for preset in known().values():
+            members = sorted(
+                {d.place for d in declarations() if d.component == "Reasoner" and preset.name in d.presets}
+            )
+            shown.add_row(
+                preset.name, ", ".join(preset.tables), preset.about, ", ".join(members) or "none yet",
+                ", ".join(preset.benchmarks), "yes" if preset.name in asked else "",
+            )  # fmt: skip
+    out.print(shown)
+    out.print(
+        f"Opt in with {VARIABLE}=name,name (or all), or `presets: [name]` in a profile; then materialize the assets "
+        'tagged with it, in the Dagster UI: tag:"preset/name"',
+        markup=False,
+    )
+
+
 def _examples(count: int = 3) -> None:
     from rich.markup import escape
 

@@ -6,9 +6,11 @@ import dagster as dg
 import polars as pl
 
 from evidence_assets.components.benchmark import Family
+from evidence_assets.components.declarations import selector_left_out
 from evidence_assets.components.partitions import BY_BENCHMARK, benchmark_partitions, question_partitions
 from evidence_assets.components.solvers import solver_named
 from evidence_assets.components.table_asset import Made, Step, dep, sound_check, table_asset
+from evidence_assets.components.variant import Variant
 from evidence_assets.systems import answering, scoring
 from evidence_assets.systems.published_figures import PrintedAs
 from evidence_assets.systems.selection import Rows, asked
@@ -38,7 +40,7 @@ class Published(dg.Model, dg.Resolvable):
     """The printed model; by default the one that the model in use is a form of."""
 
 
-class Reasoner(dg.Component, dg.Model, dg.Resolvable):
+class Reasoner(dg.Component, Variant):
     """Makes ``chains``, ``predictions``, ``citations`` and ``scores`` of ``<family>/<name>``.
 
     ``solver`` names who reasons: ``extractive``, or ``generator`` for the language model of the profile.
@@ -52,6 +54,13 @@ class Reasoner(dg.Component, dg.Model, dg.Resolvable):
     published: Published | None = None
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+        if not self.loaded:
+            return dg.Definitions()
+        if selector_left_out(self.family, self.selector):
+            raise ValueError(
+                f"reasoner {self.name} is loaded, its selector {self.selector} is not: give the selector the same "
+                f"presets, {', '.join(self.presets)}"
+            )
         place = f"{self.family}/{self.name}"
         questions, evidence = f"questions/{self.family}", f"evidence/{self.family}/{self.selector}"
         chains, predictions, citations = f"chains/{place}", f"predictions/{place}", f"citations/{place}"
@@ -117,21 +126,21 @@ class Reasoner(dg.Component, dg.Model, dg.Resolvable):
         made = [
             table_asset(
                 chains, "chains", make_chains, description=f"One reasoning chain an option: {about}.",
-                code_version="1", deps=[questions, evidence], kinds=("parquet",), pool=self._pool, group=self.group, partitions=partitions,
+                code_version="1", deps=[questions, evidence], kinds=("parquet",), pool=self._pool, group=self.group, tags=self.tags, partitions=partitions,
             ),
             table_asset(
                 predictions, "predictions", make_predictions, description=f"One answer a question: {about}.",
-                code_version="1", deps=[questions, evidence, chains], pool=self._pool, group=self.group, partitions=partitions,
+                code_version="1", deps=[questions, evidence, chains], pool=self._pool, group=self.group, tags=self.tags, partitions=partitions,
             ),
             table_asset(
                 citations, "citations", make_citations, description=f"Every citation, checked: {about}.",
-                code_version="1", deps=[chains, evidence], group=self.group, partitions=partitions,
+                code_version="1", deps=[chains, evidence], group=self.group, tags=self.tags, partitions=partitions,
             ),
             table_asset(
                 f"scores/{place}", "scores", make_scores, description=f"What the variant reaches: {about}.",
                 code_version=self._scores_version,
                 deps=[dep(k, BY_BENCHMARK) for k in (questions, evidence, predictions, citations)],
-                group=self.group, partitions=benchmark_partitions(self.family),
+                group=self.group, tags=self.tags, partitions=benchmark_partitions(self.family),
             ),
         ]  # fmt: skip
         extra = {1: failed_share}
