@@ -27,6 +27,8 @@ app = typer.Typer(
     help="Evidence-based reasoning as data assets: make answers, then ask what they rest on.",
 )
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+adding = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Bring your own data into the lake.")
+app.add_typer(adding, name="add")
 LakeOption = Annotated[
     Path | None, typer.Option("--lake", help="Folder of the lake; EVIDENCE_LAKE or the nearest data_lake otherwise.")
 ]
@@ -298,6 +300,55 @@ def presets() -> None:
         'tagged with it, in the Dagster UI: tag:"preset/name"',
         markup=False,
     )
+
+
+@adding.command("benchmark")
+def add_benchmark(
+    name: Annotated[str, typer.Argument(help="Small letters, digits and '_'.")],
+    questions: Annotated[Path, typer.Option(help="JSON lines; the fields stand in evidence_assets/datasets/own.py.")],
+    corpus: Annotated[str | None, typer.Option(help="Folder of documents, or the name of a declared corpus.")] = None,
+    tables: Annotated[Path | None, typer.Option(help="JSON lines of tables, one table, or a folder of tables.")] = None,
+    graph: Annotated[Path | None, typer.Option(help="Triples: head, relation and tail, with tabs between.")] = None,
+    split: Annotated[str | None, typer.Option(help="Split to answer; test where there is one.")] = None,
+    lake: LakeOption = None,
+) -> None:
+    """Check a benchmark of your own, copy its files into the lake and declare it: all of it, or nothing."""
+    with _sentences():
+        from evidence_assets.components.add_benchmark import plan as planned
+        from evidence_assets.components.add_benchmark import write
+        from evidence_assets.defs.resources import LakeResource
+
+        made = planned(name, questions, corpus=corpus, tables=tables, graph=graph, split=split)
+        loaded: list[str] = []
+        opened = LakeResource(root=str(lake or "")).open()
+        files = write(made, opened, lambda: loaded.extend(_loads(name)))
+    counts = ", ".join(f"{n:,} {what}" for what, n in made.counts.items())
+    out.print(f"{name}: {counts}; task {made.task}, split {made.split}")
+    for file in files:
+        out.print(f"  wrote {file}", markup=False, soft_wrap=True)
+    out.print("Dagster now loads:")
+    for line in loaded:
+        out.print(f"  {line}", markup=False, soft_wrap=True)
+    if made.graph:
+        out.print(
+            f"The triples lie in raw/{made.folder}/graph.tsv; a graph is made of them where a component declares it."
+        )
+    out.print("`evidence demo` makes all of it; the Dagster UI shows it after a reload.")
+
+
+def _loads(name: str) -> list[str]:
+    """What the asset graph holds of a benchmark: assets of its own, and how many have it as a partition."""
+    from evidence_assets.definitions import defs
+
+    graph = defs().resolve_asset_graph()
+    own, shared = [], 0
+    for key in sorted(graph.materializable_asset_keys):
+        partitions = graph.get(key).partitions_def
+        keys = partitions.get_partition_keys() if partitions is not None else []
+        shared += any(str(k).split("|")[0] == name for k in keys)
+        if name in key.path[1:]:
+            own.append("/".join(key.path))
+    return [*own, f"a partition {name} of {shared} assets"]
 
 
 def _examples(count: int = 3) -> None:
