@@ -1,4 +1,4 @@
-"""The door people enter by: ``evidence demo | query | trace | impact | diff | doctor | gc``.
+"""The door people enter by: ``evidence demo | query | scoreboard | compare | trace | impact | diff | card | …``.
 
 A query or a trace starts in under a second: Dagster and torch are loaded only by the commands that run assets.
 """
@@ -300,6 +300,23 @@ def presets() -> None:
         'tagged with it, in the Dagster UI: tag:"preset/name"',
         markup=False,
     )
+
+
+@app.command()
+def card(
+    prediction: Annotated[str, typer.Argument(help="Id of a prediction, or its beginning.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file to write.")],
+    lake: LakeOption = None,
+) -> None:
+    """One prediction as an HTML page: question, chains with checked citations, evidence with its sources, lineage."""
+    with _sentences():
+        from evidence_assets.lake.catalogue import connect
+        from evidence_assets.report.cards import card as made
+
+        with connect(lake) as connection:
+            page = made(connection, prediction)
+    output.write_text(page, encoding="utf-8")
+    out.print(f"wrote {output}", markup=False, soft_wrap=True)
 
 
 @adding.command("benchmark")
