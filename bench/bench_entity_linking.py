@@ -40,7 +40,7 @@ def main() -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.perf_counter()
     linker = EntityLinker(names, fuzzy_threshold=0.85)
-    print(f"names {len(names):,}, distinct keys {len(linker._key_ids):,}; tables built in "
+    print(f"names {len(names):,}, distinct keys {len(linker.keys):,}; tables built in "
           f"{time.perf_counter() - start:.1f} s")  # fmt: skip
     start = time.perf_counter()
     linker.fuzzy_keys("warm up")
@@ -64,7 +64,7 @@ def main() -> None:
     taken = time.perf_counter() - start
     print(f"spans: {len(spans):,} in a text of {len(text):,} characters, {1e6 * taken / len(text):.2f} µs a character")
 
-    keys = list(linker._key_ids)
+    keys = linker.keys
     ours, scan = [], []
     # One at a time and taking turns, so that both see the same machine.
     for number in range(arguments.concepts):

@@ -188,8 +188,11 @@ def where(query: TokenMeasure, pool: TokenPool, wall: float) -> None:
     kernel = BlockBounds(query_features(kept, "jsd"), size, D)
     x = np.random.default_rng(0).random((size, D), dtype=np.float32)
     many = [
-        ("whole bound", lambda: kernel.costs(pool.vectors[rows], None if pool.factors is None else pool.factors[rows])),
-        ("float16 to float32", lambda: torch.from_numpy(x).copy_(torch.from_numpy(np.asarray(pool.vectors[rows])))),
+        (
+            "whole bound",
+            lambda: kernel.costs(np.array(pool.vectors[rows]), None if pool.factors is None else pool.factors[rows]),
+        ),
+        ("float16 to float32", lambda: torch.from_numpy(x).copy_(torch.from_numpy(np.array(pool.vectors[rows])))),
         ("exp, cos, sin", lambda: (np.exp(x), np.cos(x), np.sin(x))),
         ("matrix products", lambda: [kernel.main @ x.T for _ in range(3)]),
     ]

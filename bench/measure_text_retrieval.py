@@ -4,8 +4,8 @@
 
 HotpotQA-100: recall at 2, 5 and 10 of gold passages among 994 and of gold sentences among 4,139. OpenBookQA: recall of
 the gold fact among 1,326, a fact being scored by its best option (query: stem ⊕ option). Transport re-ranks the
-cosine top 100 (facts: top 30), everything else ranks all; the fused default transports the union of the best of its
-parts. Settings were chosen on the first half of the questions; both halves are printed.
+cosine top 100 (facts: top 30), everything else ranks all. Settings were chosen on the first half of the questions; both
+halves are printed.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 from token_encoding import Encoded, encode
 
 from evidence_assets.methods.bm25 import BM25Index, CorpusStatistics
+from evidence_assets.methods.fusion import DEFAULT_WEIGHTS, TITLE_WEIGHT, fuse, lift, spread, standardised
 from evidence_assets.methods.maxsim import maxsim_texts
 from evidence_assets.methods.measures import Variant, build_measure, cost_of
-from evidence_assets.methods.transport import TokenMeasure, TokenPool, distance
+from evidence_assets.methods.transport import Cost, CostName, TokenMeasure, TokenPool, distance
 
 Array = NDArray[np.float64]
 VARIANTS: tuple[Variant, ...] = ("jsd", "jsd_unscaled", "cosine", "euclidean", "moverscore")
@@ -45,6 +46,15 @@ def words(text: str) -> list[str]:
 def content_mask(pieces: Sequence[str]) -> Array:
     """1 for words that say something, 0 for punctuation and function words."""
     return np.array([float(p not in STOP and any(c.isalnum() for c in p)) for p in pieces])
+
+
+def expanded_euclidean(x: Array, y: Array) -> Array:
+    """‖x − y‖ by one product: ranks as the careful form does and is ten times faster at 1,152 dimensions."""
+    square = (x * x).sum(axis=1)[:, None] + (y * y).sum(axis=1)[None, :] - 2 * x @ y.T
+    return np.asarray(np.sqrt(np.maximum(square, 0)))
+
+
+GROUND: dict[CostName, Cost] = {"jsd": "jsd", "cosine": "cosine", "euclidean": expanded_euclidean}
 
 
 @dataclass
@@ -152,12 +162,25 @@ class Scorer:
     def cosine(self) -> Array:
         def make() -> Array:
             if self.task.name == "sentences":
-                units = encode([u.strip() or "." for u in self.task.units]).pooled
+                written = np.array([bool(u.strip()) for u in self.task.units])
+                units = np.zeros((len(written), self.task.encoded.pooled.shape[1]), dtype=np.float32)
+                units[written] = encode([u.strip() for u in self.task.units if u.strip()]).pooled
             else:
                 units = self.task.encoded.pooled
             return (self.task.asked.pooled @ units.T).astype(np.float64)
 
         return self.kept("cosine", make)
+
+    def context_cosine(self) -> Array:
+        """Cosine with the mean of a unit's token vectors as they stand in their passage; leads transport."""
+
+        def make() -> Array:
+            vectors = self.task.encoded.vectors
+            means = np.stack([vectors[r].astype(np.float64).mean(axis=0) for r in self.task.rows])
+            means /= np.linalg.norm(means, axis=1, keepdims=True)
+            return np.asarray(self.task.asked.pooled.astype(np.float64) @ means.T)
+
+        return self.kept("context-cosine", make)
 
     def maxsim(self, weighted: bool = False) -> Array:
         def make() -> Array:
@@ -194,29 +217,78 @@ class Scorer:
             vectors = encoded.vectors[rows].astype(np.float64)
         return build_measure(vectors, self.weights(pieces, variant, content), variant)
 
-    def transport(self, variant: Variant, content: bool = False, candidates: Array | None = None) -> Array:
+    def transport(self, variant: Variant, content: bool = False) -> Array:
         """Negative distances; minus infinity for what was not transported."""
 
         def make() -> Array:
             task = self.task
-            lead = self.cosine()
+            lead = self.context_cosine()
             result = np.full(lead.shape, -np.inf)
             made: dict[int, TokenMeasure] = {}
             for i in range(len(task.queries)):
                 span = task.asked.rows(i)
                 x = self.measure(task.asked, np.arange(span.start, span.stop), self.asked_pieces[i], variant, content)
                 order = np.argsort(-lead[i], kind="stable")[: task.deep]
-                if candidates is not None:
-                    order = np.flatnonzero(candidates[i])
                 for unit in order:
                     if unit not in made:
                         made[unit] = self.measure(task.encoded, task.rows[unit], self.pieces[unit], variant, content)
-                    result[i, unit] = -distance(x, made[unit], cost_of(variant))
+                    result[i, unit] = -distance(x, made[unit], GROUND[cost_of(variant)])
             return result
 
-        return self.kept(
-            f"ot-{variant}{'-content' if content else ''}{'-union' if candidates is not None else ''}", make
-        )
+        return self.kept(f"ot-{variant}{'-content' if content else ''}", make)
+
+
+def title_links(titles: list[str], texts: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Passages whose text (not its own title) mentions the title of another, without what stands in brackets."""
+    found: list[tuple[int, int]] = []
+    names = [re.sub(r"\s*\(.*?\)", "", t).strip().lower() for t in titles]
+    bodies = [text[len(title) + 2 :].lower() for title, text in zip(titles, texts, strict=True)]
+    for target, name in enumerate(names):
+        if len(name) >= 3:
+            pattern = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+            found += [
+                (i, target) for i, body in enumerate(bodies) if i != target and name in body and pattern.search(body)
+            ]
+    sources, targets = zip(*found, strict=True)
+    return np.array(sources), np.array(targets)
+
+
+def title_shares(titles: list[str], statistics: CorpusStatistics, query: str) -> Array:
+    """Share of the idf of each title's words that the query names."""
+    named, shares = set(words(query)), []
+    for title in titles:
+        idf = {w: statistics.idf(w, "plus_one") for w in set(words(re.sub(r"\s*\(.*?\)", "", title)))}
+        shares.append(sum(v for w, v in idf.items() if w in named) / sum(idf.values()) if idf else 0.0)
+    return np.array(shares)
+
+
+def fused(scorer: Scorer, drop: str = "") -> Array:
+    """The default fusion of single scores, query by query; ``drop`` leaves one out."""
+    scores = {
+        "bm25": scorer.bm25(),
+        "maxsim": scorer.maxsim(),
+        "cosine": scorer.context_cosine(),
+        "transport": scorer.transport("cosine"),
+    }
+    weights = {name: w for name, w in DEFAULT_WEIGHTS.items() if name != drop}
+    return np.stack([fuse({n: s[i] for n, s in scores.items()}, weights) for i in range(len(scorer.task.queries))])
+
+
+def linked(passages: Scorer, titles: list[str], drop: str = "") -> Array:
+    """Fused passage scores with titles and the links between passages."""
+    statistics = CorpusStatistics.from_texts([words(u) for u in passages.task.units])
+    sources, targets = title_links(titles, passages.task.units)
+    rows = []
+    for query, row in zip(passages.task.queries, fused(passages, drop), strict=True):
+        named = standardised(title_shares(titles, statistics, query))
+        rows.append(spread(row + TITLE_WEIGHT * named, sources, targets))
+    return np.stack(rows)
+
+
+def lifted(sentences: Scorer, whole: Array, drop: str = "") -> Array:
+    assert sentences.task.parents is not None
+    own = fused(sentences, drop)
+    return np.stack([lift(s, p, sentences.task.parents) for s, p in zip(own, whole, strict=True)])
 
 
 def recalls(task: Task, scores: Array, half: slice = slice(None)) -> list[float]:
@@ -234,6 +306,11 @@ def line(name: str, cells: Sequence[float]) -> str:
     return f"{name:34}" + "".join(f"{c:7.1f}" for c in cells)
 
 
+def halves(task: Task, scores: Array) -> list[float]:
+    n = len(task.groups) // 2
+    return [*recalls(task, scores, slice(0, n)), *recalls(task, scores, slice(n, None))]
+
+
 def main() -> None:
     data = Path(os.environ["EVIDENCE_DEV_DATA"])
     passages, sentences = hotpot(data)
@@ -249,6 +326,17 @@ def main() -> None:
     rows.append(("transport cosine, content words", lambda s: s.transport("cosine", content=True)))
     for name, make in rows:
         print(line(name, [c for s in scorers for c in recalls(s.task, make(s))]), flush=True)
+    corpus = json.loads((data / "hotpotqa-100" / "hotpotqa_train_corpus.json").read_text(encoding="utf-8"))
+    first, second, third = scorers
+    for drop in ("", "transport"):
+        name = f"fusion{' without ' + drop if drop else ''}"
+        plain = [fused(s, drop) for s in scorers]
+        print(line(f"{name}, no links", [c for s, r in zip(scorers, plain, strict=True) for c in recalls(s.task, r)]))
+        whole = linked(first, list(corpus), drop)
+        best = [whole, lifted(second, whole, drop), plain[2]]
+        print(line(name, [c for s, r in zip(scorers, best, strict=True) for c in recalls(s.task, r)]))
+        for s, r in zip((first, second, third), best, strict=True):
+            print(line(f"  {s.task.name}: first half | second half", halves(s.task, r)), flush=True)
 
 
 if __name__ == "__main__":

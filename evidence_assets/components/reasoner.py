@@ -43,13 +43,14 @@ class Published(dg.Model, dg.Resolvable):
 class Reasoner(dg.Component, Variant):
     """Makes ``chains``, ``predictions``, ``citations`` and ``scores`` of ``<family>/<name>``.
 
-    ``solver`` names who reasons: ``extractive``, or ``generator`` for the language model of the profile.
+    ``solver`` names who reasons: ``generator``, the language model of the profile (the extractive reasoner where it has
+    none), or ``extractive`` whatever the profile says.
     """
 
     name: str
     family: Family
     selector: str
-    solver: str = "extractive"
+    solver: str = "generator"
     group: str = "baselines"
     published: Published | None = None
 
@@ -69,7 +70,7 @@ class Reasoner(dg.Component, Variant):
         def make_chains(step: Step) -> Made:
             return _made(
                 answering.chain_rows(
-                    solver_named(self.solver, step),
+                    solver_named(self.solver, self.family, step),
                     self.selector,
                     asked(step.read("questions", questions, step.partition)),
                     step.read("evidence", evidence, step.partition),
@@ -81,7 +82,7 @@ class Reasoner(dg.Component, Variant):
         def make_predictions(step: Step) -> Made:
             return _made(
                 answering.prediction_rows(
-                    solver_named(self.solver, step),
+                    solver_named(self.solver, self.family, step),
                     self.selector,
                     asked(step.read("questions", questions, step.partition)),
                     step.read("evidence", evidence, step.partition),

@@ -2,14 +2,40 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
+from evidence_assets.components.benchmark import Family
 from evidence_assets.components.models_in_use import encoder
 from evidence_assets.components.table_asset import Step
+from evidence_assets.lake.cache import CompletionCache
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.models.generators import load_generator
+from evidence_assets.models.protocols import Generator
+from evidence_assets.profiles import GeneratorSettings
 from evidence_assets.reasoning.extractive import ExtractiveSolver
+from evidence_assets.reasoning.prompted import PromptedSolver
+from evidence_assets.reasoning.tables.solver import TableSolver
 from evidence_assets.reasoning.tasks import Solver
 
+SOLVERS = ("extractive", "generator")
 
-def solver_named(name: str, step: Step) -> Solver:
-    """The solver ``name``: ``extractive``, or ``generator`` for the profile's language model."""
-    if name == "extractive":
-        return ExtractiveSolver(encoder(step.profile.encoder))
-    raise ValueError(f"there is no solver {name!r}")
+
+@lru_cache
+def generator(settings: GeneratorSettings) -> Generator:
+    """The profile's language model, loaded once a process."""
+    return load_generator(settings.backend, **settings.model_dump(exclude={"backend"}))
+
+
+def solver_named(name: str, family: Family, step: Step) -> Solver:
+    """The solver ``name`` for one task family: ``extractive``, or ``generator`` for the profile's language model.
+
+    A profile without a language model reasons extractively there, too, and the table says so.
+    """
+    settings = step.profile.generator
+    if name == "extractive" or (name == "generator" and settings.backend == "extractive"):
+        if family == "table":
+            return TableSolver()
+        return ExtractiveSolver(encoder(step.profile.encoder), on_progress=step.progress("tasks"))
+    if name == "generator":
+        return PromptedSolver(generator(settings), CompletionCache(step.lake.cache), step.progress("tasks"))
+    raise BadInput(f"there is no solver {name!r}; known: {', '.join(SOLVERS)}")

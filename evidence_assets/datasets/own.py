@@ -21,8 +21,8 @@ Fields of a question (``source_id``, ``task`` and ``text`` are required, an unkn
     Other accepted forms: a list for each gold answer in turn, or an object of such lists by answer.
 ``gold_evidence``
     A list of ``{kind, source, locator, text}``. ``locator`` is a text, ``{doc_id, char_start, char_end}`` (read as
-    ``12:57``), ``{table_id, row, column}`` counted from 0 (read as ``r3c1``) or a path's list of triples (read as its
-    JSON); it may be left out for the whole source. Rows with the same ``fact`` say the same: one of them is enough.
+    ``12:57``), ``{table_id, row, column}`` counted from 0 below the header (read as ``r3c1``, where ``r0`` is the
+    header: row 2, column 1) or a path's list of triples (read as its JSON); it may be left out for the whole source. Rows with the same ``fact`` say the same: one of them is enough.
 ``answerable``, ``hops``, ``operation``, ``shape``
     Descriptions for whoever reads the file; allowed and not kept.
 
@@ -149,7 +149,7 @@ def _locator(row: Row) -> str:
     if place.text(owner) != row.text("source"):
         raise place.bad(f"{value[owner]!r} is not the source, {row.text('source')!r}", owner)
     numbers = (place.number(first), place.number(second))
-    return "{}:{}".format(*numbers) if first == "char_start" else "r{}c{}".format(*numbers)
+    return "{}:{}".format(*numbers) if first == "char_start" else f"r{numbers[0] + 1}c{numbers[1]}"
 
 
 def _flag(row: Row, field: str) -> bool:

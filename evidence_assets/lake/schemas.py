@@ -279,7 +279,7 @@ _ALL = [
             ("kind", TEXT, "chunk, sentence, triple, path, column or cell."),
             ("source_kind", TEXT, "Table of the row that it stands in: chunk, table, triple, edge or node."),
             ("source_id", TEXT, "Id of that row."),
-            ("locator", TEXT, "Where in it, such as 12:57 (characters), r3c1 (cell) or the edges of a path."),
+            ("locator", TEXT, "Where in it: 12:57 (characters), r3c1 (cell; r0 is the header) or the edges of a path."),
             ("text", TEXT, "What stands there."),
             ("rank", INT, "Rank within question, option and selector, from 1."),
             ("score", REAL, "The selector's score; larger is better."),

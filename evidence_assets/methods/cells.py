@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 from typing import Literal
 
 from evidence_assets.methods.table_text import latin_digits, plain_text
@@ -128,6 +129,7 @@ _PATTERN = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+_SHORT = 200
 _WORD_AFTER = re.compile(r"(?:\s|-(?=[A-Za-z]))?(°\s?[CF]\b|[^\W\d_]+(?:/[^\W\d_]+)?)")
 
 
@@ -168,6 +170,11 @@ def parse_cell(text: str) -> Cell:
     >>> value.value, value.stars, value.deviation
     (0.215, 3, 0.075)
     """
+    # The same short texts come again and again, in a table and in its selections; long ones would fill the memory.
+    return _parse_short(text) if len(text) <= _SHORT else _parse(text)
+
+
+def _parse(text: str) -> Cell:
     plain = plain_text(text)
     values = parse_values(plain)
     alone = re.fullmatch(r"\(\s?(?:±\s?)?([^()]*)\)", plain)
@@ -176,6 +183,9 @@ def parse_cell(text: str) -> Cell:
         only = values[0]
         values = (CellValue("deviation", only.value, only.text, only.start, only.end, only.unit, deviation=only.value),)
     return Cell(text, plain, values)
+
+
+_parse_short = lru_cache(maxsize=1 << 16)(_parse)
 
 
 def _date(match: re.Match[str]) -> CellValue | None:

@@ -17,6 +17,8 @@ VERSION = "1"
 
 # A column is one of the options' if it matches them nearly as well as the best one does.
 _OPTION_SHARE = 0.9
+# A name names rows if it stands in no more than these, or in a quarter of all.
+_MOST_ROWS_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -130,9 +132,11 @@ def restore_columns(
 
 
 def restore_rows(selection: Selection, words: TableWords, text: str) -> Selection:
-    """Put back every row that holds a name which the text says whole."""
+    """Put back every row that holds a name which the text says whole; what many rows hold names none of them."""
     kept = list(selection.kept)
     present = set(selection.indices)
-    named = {i for places in named_cells(words, text).values() for rows in places.values() for i in rows}
+    most = max(_MOST_ROWS_NAMED, selection.width // 4)
+    groups = (set().union(*places.values()) for places in named_cells(words, text).values())
+    named = {i for rows in groups if len(rows) <= most for i in rows}
     kept += [Kept(i, "entity", 1.0) for i in sorted(named - present)]
     return Selection(tuple(sorted(kept)), selection.width)

@@ -222,11 +222,11 @@ class EntityLinker:
         to compare, and only keys of fitting length are looked at.
         """
         score, ids = self._fuzzy(concept)
-        return score, sorted(self._keys[i] for i in ids)
+        return score, sorted(self.keys[i] for i in ids)
 
     def _fuzzy(self, concept: str) -> tuple[float, list[int]]:
         key, threshold = name_key(concept), self.fuzzy_threshold
-        if threshold is None or not key or not self._keys:
+        if threshold is None or not key or not self.keys:
             return 0.0, []
         m, signature = len(key), _signatures([key])[0]
         # 2·min(n, m) ≥ t·(n + m) bounds the length n of a match; each length is one slice that stays in the cache.
@@ -243,7 +243,7 @@ class EntityLinker:
             return 0.0, []
         ids = self._by_length[near]
         matches = process.extract(
-            key, [self._keys[i] for i in ids], scorer=fuzz.ratio, score_cutoff=100 * threshold, limit=None
+            key, [self.keys[i] for i in ids], scorer=fuzz.ratio, score_cutoff=100 * threshold, limit=None
         )
         if not matches:
             return 0.0, []
@@ -280,25 +280,26 @@ class EntityLinker:
         return Link(concept, rule, score, nodes, tuple(sorted({self._surfaces[row] for row in rows})))
 
     @cached_property
-    def _keys(self) -> list[str]:
+    def keys(self) -> list[str]:
+        """The distinct normal forms of all names."""
         return list(self._key_ids)
 
     @cached_property
     def _by_length(self) -> NDArray[np.int64]:
-        return np.argsort(np.fromiter(map(len, self._keys), np.int64, len(self._keys)), kind="stable")
+        return np.argsort(np.fromiter(map(len, self.keys), np.int64, len(self.keys)), kind="stable")
 
     @cached_property
     def _length_starts(self) -> list[int]:
         """Where the keys of each length begin in ``_by_length``."""
-        lengths = np.fromiter((len(self._keys[i]) for i in self._by_length), np.int64, len(self._keys))
+        lengths = np.fromiter((len(self.keys[i]) for i in self._by_length), np.int64, len(self.keys))
         return [int(start) for start in np.searchsorted(lengths, np.arange(lengths[-1] + 2))]
 
     @cached_property
     def _signatures(self) -> NDArray[np.uint64]:
         return np.concatenate(
             [
-                _signatures([self._keys[i] for i in self._by_length[start : start + 100_000]])
-                for start in range(0, len(self._keys), 100_000)
+                _signatures([self.keys[i] for i in self._by_length[start : start + 100_000]])
+                for start in range(0, len(self.keys), 100_000)
             ]
         )
 

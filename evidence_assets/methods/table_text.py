@@ -21,7 +21,8 @@ _TAG = re.compile(rf"</?(?:{_TAG_NAMES})(?:\s[^<>]*)?\s?/?>", re.IGNORECASE)
 _BREAKING_TAG = re.compile(r"</?(?:br|p|div|hr|td|th|tr|li|ul|ol)\b", re.IGNORECASE)
 # A narrow or unbreakable space inside a number is a thousands separator and stays.
 _SPACE = re.compile(r"(?!(?<=\d)[\u00a0\u202f\u2009]\d{3}(?!\d))\s+")
-_TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)?")
+# Letters and digits in one go are one word ("F1", "M0"); a number keeps its point and its separators.
+_TOKEN = re.compile(r"\d+(?:[.,]\d+)+|[^\W_]+(?:['’][^\W\d_]+)?")
 _DIGIT_SIGNS = {"٫": ".", "٬": ",", "−": "-", "﹣": "-", "－": "-", "＋": "+", "％": "%", "٪": "%", "∗": "*", "＊": "*"}
 
 _STOP_WORD_LIST = """

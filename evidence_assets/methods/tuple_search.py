@@ -313,19 +313,16 @@ def _greedy(
 ) -> tuple[list[FoundPair], list[_Heap]]:
     """Take pairs of all heaps in order, ``n`` of each at most, while their entities may still occur.
 
-    The second result names the heaps that must be widened first: they lack pairs, have more, and what they have under
-    their threshold could come before a pair that would be taken next.
+    The second result names the heaps that lack pairs although there are more under their threshold: they must be
+    widened, and everything taken again. Where it is empty the first is final, for a heap that lacks nothing was filled
+    at or above its threshold, where all its pairs are known.
     """
     known = [(pair, number) for number, heap in enumerate(heaps) for pair in pairs(heap)]
     known.sort(key=lambda item: _order(item[0]))
-    open_until = [heap.threshold for heap in heaps]
     lacking = dict.fromkeys(range(len(heaps)), n)
     occurrences: Counter[str] = Counter()
     kept: list[FoundPair] = []
     for pair, number in known:
-        blocked = [heaps[other] for other, missing in lacking.items() if missing and open_until[other] > pair.score]
-        if blocked:
-            return kept, blocked
         if not lacking[number]:
             continue
         if max_occurrences is not None:
@@ -334,5 +331,4 @@ def _greedy(
             occurrences.update((pair.head, pair.tail))
         kept.append(pair)
         lacking[number] -= 1
-    blocked = [heaps[other] for other, missing in lacking.items() if missing and open_until[other] > -np.inf]
-    return kept, blocked
+    return kept, [heaps[number] for number, missing in lacking.items() if missing and heaps[number].threshold > -np.inf]

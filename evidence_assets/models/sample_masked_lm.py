@@ -42,7 +42,7 @@ class TrainingSettings:
     other_mask_share: float = 0.05
     held_out_share: float = 0.02
     seed: int = 0
-    threads: int = 2
+    threads: int = 1
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ import numpy as np
 
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray
-from evidence_assets.reasoning.statements import EXCEPTION, Statement, statements, stems
+from evidence_assets.reasoning.statements import EXCEPTION, Statement, asked_kind, statements, stems
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, ExplainOption, Failure, Step
 
-VERSION = "1"
+VERSION = "2"
 """Changes whenever a chain or a choice may."""
 
 TASKS = ("mcqa", "kgqa")
@@ -30,7 +30,9 @@ MEANING_RANGE = (0.25, 0.80)
 """Cosines that count as 0 and as 1."""
 UNSEEN_WEIGHT = 0.1
 """Weight of a word that the corpus does not know, beside 1 for its rarest: most such words only phrase the question."""
-LONG = 12
+KIND_WEIGHT = 0.25
+"""What the words after "which" and "what" count, and what words of an option count that the question has as well."""
+LONG = 8
 """Stems from which on a statement is a list rather than a link; twice as many halve it."""
 DENIAL_SHARE = 0.05
 """What a statement that denies still counts as a link."""
@@ -70,27 +72,36 @@ class _Link:
 
 @dataclass(frozen=True)
 class _Reading:
-    """The usable statements of one option's evidence, with what each has of option and question."""
+    """The usable statements of one option's evidence, with the words of each and the weights that count."""
 
     statements: list[Statement]
-    words: list[frozenset[str]]
-    option: frozenset[str]
-    question: frozenset[str]
-    of_option: list[float]
-    of_question: list[float]
+    words: list[Counter[str]]
+    option: dict[str, float]
+    question: dict[str, float]
+    option_words: Counter[str]
+
+    def of_option(self, words: Counter[str]) -> float:
+        """Share of the option's weight in some words."""
+        return sum(weight for word, weight in self.option.items() if word in words) / sum(self.option.values())
+
+    def of_question(self, words: Counter[str]) -> float:
+        """Share of the question's weight in some words; a word that the option has too must stand there once more."""
+        covered = sum(weight for word, weight in self.question.items() if words[word] > self.option_words[word])
+        return covered / sum(self.question.values())
 
 
 class ExtractiveSolver:
     """Answers multiple-choice and graph questions by what the evidence states.
 
     A statement u (a clause of a sentence, a triple, a path) links question and option with strength
-    o(u) · q(u) · ((1 − m) + m·s(u)) / ℓ(u): o and q are the weighted shares of the option's and of the question's stems
-    that stand in u, s its similarity in meaning to question and option, m :data:`MEANING_SHARE` (0 without an encoder),
-    ℓ = max(1, stems of u / :data:`LONG`). A stem weighs (idf / highest idf)². Two statements that share a name found in
-    neither question nor option link them together as one of their joint words and meaning would, times
+    o(u) · q(u) · ((1 − m) + m·s(u)) / ℓ(u): o and q are the weighted shares of the option's and of the question's
+    stems that stand in u (a word of both must stand there twice), s its similarity in meaning to question and option,
+    m :data:`MEANING_SHARE` (0 without an encoder), ℓ = max(1, stems of the clause u / :data:`LONG`). A stem weighs
+    (idf / highest idf)², less where it only names the kind of thing asked for. Two statements that share a name found
+    in neither question nor option link them together as one of their joint words and meaning would, times
     :data:`BRIDGE_SHARE` and the weight of the name. A statement that denies what it mentions counts
     :data:`DENIAL_SHARE` and is held against the others. Support is the square root of the strongest link less half the
-    strongest denial.
+    square root of the strongest denial.
 
     Parameters
     ----------
@@ -136,25 +147,31 @@ class ExtractiveSolver:
         """Name the best supported option, or the least supported one where the question asks for the exception."""
         return [self._choice(task) for task in tasks]
 
-    def _weight(self, words: Iterable[str]) -> float:
-        unseen = UNSEEN_WEIGHT if self._weights else 1.0
-        return sum(self._weights.get(word, unseen) for word in words)
+    def _weight(self, word: str) -> float:
+        return self._weights.get(word, UNSEEN_WEIGHT if self._weights else 1.0)
 
     def _read(self, task: ExplainOption) -> _Reading:
         """Statements that say something of the option, and those that say most of the question."""
-        option = frozenset(stems(task.option))
-        question = frozenset(stems(task.question)) - option
-        whole_option, whole_question = self._weight(option) or 1, self._weight(question) or 1
+        option, asked = Counter(stems(task.option)), set(stems(task.question))
+        kind = asked_kind(task.question)
+        reading = _Reading(
+            [],
+            [],
+            {word: self._weight(word) * (KIND_WEIGHT if word in asked else 1) for word in option} or {"": 1.0},
+            {word: self._weight(word) * (KIND_WEIGHT if word in kind else 1) for word in sorted(asked)} or {"": 1.0},
+            option,
+        )
         rows = []
         for item in task.evidence:
             for statement in statements(item):
-                words = frozenset(stems(statement.text))
-                shares = self._weight(option & words) / whole_option, self._weight(question & words) / whole_question
-                rows.append((statement, words, *shares))
+                words = Counter(stems(statement.text))
+                rows.append((statement, words, reading.of_option(words), reading.of_question(words)))
         nearest = {id(row) for row in sorted(rows, key=lambda row: -row[3])[:BRIDGE_POOL]}
-        rows = [row for row in rows if row[2] > 0 or (row[3] > 0 and id(row) in nearest)]
-        found, words_of, of_option, of_question = ([row[part] for row in rows] for part in range(4))
-        return _Reading(found, words_of, option, question, of_option, of_question)  # type: ignore[arg-type]
+        for row in rows:
+            if row[2] > 0 or (row[3] > 0 and id(row) in nearest):
+                reading.statements.append(row[0])
+                reading.words.append(row[1])
+        return reading
 
     def _vectors(self, tasks: Sequence[ExplainOption], readings: list[_Reading]) -> dict[str, FloatArray]:
         """Vectors of all texts to be compared, each encoded once; texts longer than the encoder reads have none."""
@@ -170,10 +187,10 @@ class ExtractiveSolver:
         self, task: ExplainOption, reading: _Reading, rows: tuple[int, ...], vectors: dict[str, FloatArray]
     ) -> float:
         """Strength of some statements taken as one; the last of them must speak of the option."""
-        words = frozenset().union(*(reading.words[row] for row in rows))
-        covered = self._weight(reading.question & words) / (self._weight(reading.question) or 1)
-        length = max(1.0, max(len(reading.words[row]) for row in rows) / LONG)
-        strength = reading.of_option[rows[-1]] * covered / length
+        words = sum((reading.words[row] for row in rows), Counter[str]())
+        lengths = [len(reading.words[row]) / LONG for row in rows if not reading.statements[row].whole]
+        length = max([1.0, *lengths])
+        strength = reading.of_option(reading.words[rows[-1]]) * reading.of_question(words) / length
         known = [vectors.get(reading.statements[row].text) for row in rows]
         wanted = vectors.get(_wanted(task))
         if wanted is None or any(vector is None for vector in known):
@@ -187,10 +204,12 @@ class ExtractiveSolver:
     def _chain(self, task: ExplainOption, reading: _Reading, vectors: dict[str, FloatArray]) -> Chain:
         direct, denials = [], []
         for row, statement in enumerate(reading.statements):
-            if reading.of_option[row] and reading.of_question[row]:
-                strength = self._strength(task, reading, (row,), vectors)
+            strength = self._strength(task, reading, (row,), vectors)
+            if strength > 0:
                 if statement.denies:
-                    denials.append(_Link(strength, (statement,)))
+                    # what is denied of another thing says nothing of this one
+                    if reading.of_option(reading.words[row]) > 0.99:
+                        denials.append(_Link(strength, (statement,)))
                     strength *= DENIAL_SHARE
                 direct.append(_Link(strength, (statement,)))
         links = [*direct, *self._bridges(task, reading, vectors)]
@@ -205,20 +224,24 @@ class ExtractiveSolver:
 
     def _bridges(self, task: ExplainOption, reading: _Reading, vectors: dict[str, FloatArray]) -> list[_Link]:
         """Pairs of a statement on the question and one on the option that share a name unknown to both."""
-        known = reading.option | reading.question
+        known = reading.option.keys() | reading.question.keys()
 
-        def foremost(scores: list[float]) -> list[int]:
-            usable = [row for row, score in enumerate(scores) if score > 0 and not reading.statements[row].denies]
-            return sorted(usable, key=lambda row: -scores[row])[:BRIDGE_POOL]
+        def foremost(share: Callable[[Counter[str]], float]) -> list[int]:
+            shares = {
+                row: share(words)
+                for row, words in enumerate(reading.words)
+                if not reading.statements[row].denies and share(words) > 0
+            }
+            return sorted(shares, key=lambda row: -shares[row])[:BRIDGE_POOL]
 
         links = []
         for first in foremost(reading.of_question):
             for second in foremost(reading.of_option):
-                shared = (reading.words[first] & reading.words[second]) - known
+                shared = (reading.words[first].keys() & reading.words[second].keys()) - known
                 one, two = reading.statements[first], reading.statements[second]
                 if first == second or not shared or one.quote == two.quote:
                     continue
-                name = min(1.0, max(self._weight([word]) for word in shared))
+                name = min(1.0, max(self._weight(word) for word in shared))
                 strength = BRIDGE_SHARE * name * self._strength(task, reading, (first, second), vectors)
                 links.append(_Link(strength, (one, two), tuple(sorted(shared))))
         return links

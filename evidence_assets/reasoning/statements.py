@@ -17,6 +17,7 @@ _SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*(?=\s+[\"'“‘(\[]?[A-Z0-9])|
 _CLAUSE_END = re.compile(
     r";\s+|,\s+(?=(?:whereas|while|although|though|but|however|unlike)\b)|\s+(?=whereas\b)|,\s+(?=and\s+(?:\S+\s+){3})"
 )
+_ASKED = re.compile(r"\b(?:which|what|whose)\s+((?:[\w-]+\s+){0,3}[\w-]+)", re.IGNORECASE)
 _PRONOUN = re.compile(r"\s*(?:it|its|they|their|them|this|these|those|he|his|she|her|such)\b", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
@@ -81,6 +82,26 @@ def stems(text: str) -> list[str]:
     return [stem(word) for word in words if word not in STOP] or [stem(word) for word in words]
 
 
+def asked_kind(question: str) -> frozenset[str]:
+    """Stems of the words right after "which" or "what": they name the kind of the answer, not the topic.
+
+    >>> sorted(asked_kind("Into which product do soybeans go?"))
+    ['product']
+    """
+    kinds = set()
+    for match in _ASKED.finditer(question):
+        for word in match[1].casefold().split():
+            if word in STOP:
+                break
+            kinds.add(stem(word))
+    return frozenset(kinds)
+
+
+def denies(text: str) -> bool:
+    """Whether a clause denies what it mentions; two negations, as in "without it there is no ...", affirm."""
+    return len(NEGATION.findall(text)) % 2 == 1
+
+
 @dataclass(frozen=True)
 class Statement:
     """A clause of one evidence row.
@@ -93,6 +114,8 @@ class Statement:
     text: str
     quote: str
     denies: bool
+    whole: bool = False
+    """Whether it is all of its evidence row, as a triple or a path is."""
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
@@ -123,7 +146,7 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 def statements(item: EvidenceItem) -> Iterator[Statement]:
     """Statements of one evidence row: the clauses of its sentences, and its whole sentences where they have several."""
     if item.kind in ("triple", "path", "cell", "column", "row"):
-        yield Statement(item.evidence_id, item.text, item.text, bool(NEGATION.search(item.text)))
+        yield Statement(item.evidence_id, item.text, item.text, denies(item.text), True)
         return
     spans = sentence_spans(item.text)
     for number, (start, end) in enumerate(spans):
@@ -137,4 +160,4 @@ def statements(item: EvidenceItem) -> Iterator[Statement]:
 
 
 def _statement(item: EvidenceItem, start: int, end: int, clause: str) -> Statement:
-    return Statement(item.evidence_id, clause, item.text[start:end], bool(NEGATION.search(clause)))
+    return Statement(item.evidence_id, clause, item.text[start:end], denies(clause))

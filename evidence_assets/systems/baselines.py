@@ -100,6 +100,22 @@ def cell_text(table: Table, row: int, column: int) -> str:
     return ": ".join(part for part in (name, header, value.strip()) if part)
 
 
+def with_names(table: Table, best: Sequence[tuple[tuple[int, int], float]]) -> list[tuple[str, str, float, str | None]]:
+    """Locator, text, score and reason of the best cells, then of the headers and row names that say what they mean.
+
+    Rows are counted as the lake does: ``r0`` is the header, ``r1`` the first row below it.
+    """
+    chosen = [(r + 1, c, score, None) for (r, c), score in best]
+    taken = {(r, c) for r, c, _, _ in chosen}
+    names = {(0, c): "header" for _, c, _, _ in chosen} | {(r, 0): "row name" for r, _, _, _ in chosen}
+    last = chosen[-1][2] if chosen else 0.0
+    context = [(r, c, last, json.dumps({"rule": why})) for (r, c), why in sorted(names.items()) if (r, c) not in taken]
+    lines = (table.header, *table.rows)
+    return [
+        (f"r{r}c{c}", lines[r][c], s, why) for r, c, s, why in (*chosen, *context) if c < len(lines[r]) and lines[r][c]
+    ]
+
+
 CellScores = Callable[[Sequence[tuple[list[str], list[str]]]], list[npt.NDArray[np.floating]]]
 """For each question its queries and the texts of its table's cells → queries × cells."""
 
@@ -165,8 +181,6 @@ class CellSelector:
             table, version = self._tables[questions[i].table_id]
             parent = (Parent("table", table.table_id, version),)
             for (label, _), row in zip(hypotheses[i], of_question, strict=True):
-                for j in top(row, self._k):
-                    r, c = places[i][j]
-                    why = json.dumps({"value": table.rows[r][c]}, ensure_ascii=False)
-                    made[i].append(Pick(label, "cell", parent, f"r{r}c{c}", cell_text(table, r, c), float(row[j]), why))
+                best = [(places[i][j], float(row[j])) for j in top(row, self._k)]
+                made[i] += [Pick(label, "cell", parent, *cell) for cell in with_names(table, best)]
         return made

@@ -32,11 +32,9 @@ def correct(question: dict[str, Any], prediction: dict[str, Any] | None) -> bool
     gold = list(question["gold"])
     if not gold:
         return bool(prediction["status"] == "insufficient")
-    if prediction["answer"] is None or prediction["status"] == "insufficient":
+    if prediction["answer"] is None:
         return False
-    if question["task"] in ("mcqa", "verification", "table_qa"):
-        return prediction["answer"] in gold
-    if question["task"] == "skb_search":
+    if question["task"] != "kgqa":
         return prediction["answer"] in gold
     accepted = gold + [alias for aliases in question["gold_aliases"] or [] for alias in aliases]
     return exact_match(prediction["answer"], accepted)

@@ -85,7 +85,7 @@ class Variant:
 # Set on the first half of the development questions; see bench/measure_tables.py.
 EMBEDDED = ColumnSettings("embedded", "cosine", jaccard=0.40, gate=0.70)
 EMBEDDED_JS = ColumnSettings("embedded_js", "jsd", jaccard=0.40, gate=0.20, temperature=0.02)
-_BOTH_WAYS = ColumnSettings("rows", "cosine", jaccard=0.10, gate=0.30, fallback=3)
+_BOTH_WAYS = ColumnSettings("rows", "cosine", jaccard=0.40, gate=0.70, fallback=5)
 
 VARIANTS: dict[str, Variant] = {
     variant.name: variant
@@ -183,6 +183,10 @@ def _pooled(encoder: Encoder, lines: Sequence[list[str]]) -> Floats:
     return unit_rows(means)
 
 
+def _texts(encoder: Encoder, texts: Sequence[str]) -> Floats:
+    return _pooled(encoder, [column_pieces("", [plain_text(text)], _PIECE) for text in texts])
+
+
 def select_evidence(
     questions: Sequence[TableQuestion], tables: dict[str, Table], variant: Variant, encoder: Encoder
 ) -> list[TableEvidence]:
@@ -198,13 +202,8 @@ def select_evidence(
     read = [_Read.of(tables[name]) for name in names]
     table_of = [place[question.table_id] for question in questions]
     texts = [" ".join([question.text, *(question.options if variant.with_options else ())]) for question in questions]
-    needs_vectors = variant.columns.measure in {"cosine", "jsd"} or variant.rows is not None
     tokens = [token_set([text]) for text in texts]
-    vectors = (
-        _pooled(encoder, [column_pieces("", [plain_text(t)], _PIECE) for t in texts])
-        if needs_vectors
-        else np.zeros((len(texts), 1))
-    )
+    vectors = _texts(encoder, texts) if variant.columns.measure in {"cosine", "jsd"} else np.zeros((len(texts), 1))
     chosen = select_lines(tokens, vectors, table_of, _column_lines(read, variant, encoder), variant.columns)
     if variant.repair:
         chosen = [
@@ -213,7 +212,15 @@ def select_evidence(
         ]
     rows: list[Selection | None] = [None] * len(questions)
     if variant.rows is not None:
-        found = select_lines(tokens, vectors, table_of, _row_lines(read, encoder), variant.rows)
+        # Rows are told apart by what is asked; options stand in most of them.
+        alone = [question.text for question in questions]
+        found = select_lines(
+            [token_set([text]) for text in alone],
+            _texts(encoder, alone),
+            table_of,
+            _row_lines(read, encoder),
+            variant.rows,
+        )
         rows = [
             restore_rows(selection, read[t].words, " ".join([question.text, *question.options]))
             for selection, t, question in zip(found, table_of, questions, strict=True)

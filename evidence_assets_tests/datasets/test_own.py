@@ -98,7 +98,7 @@ def test_forms_of_locators(tmp_path: Path) -> None:
         ("bees", "4:9", "4:9"),
         ("bees", None, ""),
         ("bees", {"doc_id": "bees", "char_start": 0, "char_end": 9}, "0:9"),
-        ("t1", {"table_id": "t1", "row": 3, "column": 0}, "r3c0"),
+        ("t1", {"table_id": "t1", "row": 3, "column": 0}, "r4c0"),
         ("graph", [["bee", "makes", "miel é"]], '[["bee", "makes", "miel é"]]'),
     ]
     evidence = [{"kind": "path", "source": source, "locator": locator, "text": "t"} for source, locator, _ in forms]

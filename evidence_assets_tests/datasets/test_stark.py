@@ -49,6 +49,7 @@ def test_processed_layout(tmp_path: Path) -> None:
     assert base.answer_types == frozenset()
 
 
+@pytest.mark.filterwarnings("ignore:Detected pickle protocol")
 def test_pickles_are_refused_with_the_way_out(tmp_path: Path) -> None:
     folder = written(tmp_path)
     (folder / "node_info.json").unlink()

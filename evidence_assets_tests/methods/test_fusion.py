@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.methods.fusion import fuse, lift, reciprocal_ranks, standardised
+from evidence_assets.methods.fusion import fuse, lift, reciprocal_ranks, spread, standardised
 
 SCORES = st.lists(st.integers(-50, 50).map(float), min_size=2, max_size=20)
 
@@ -36,6 +36,13 @@ def test_sentences_are_lifted_by_their_passage() -> None:
     assert lifted == pytest.approx(base + np.array([2.0, -2.0, -2.0]))
 
 
+def test_links_raise_their_targets_by_the_best_source_alone() -> None:
+    scores = [1.0, 3.0, -2.0, 0.0]
+    assert spread(scores, [0, 1, 2, 0], [2, 2, 3, 3], 0.5).tolist() == [1.0, 3.0, -0.5, 0.5]
+    assert spread(scores, [], [], 0.5).tolist() == scores
+    assert spread(scores, [2], [0], 0.5).tolist() == scores  # a poor source takes nothing away
+
+
 def test_bad_scores_are_named() -> None:
     with pytest.raises(ValueError, match=r"scores\[1\] is nan"):
         standardised([0.0, np.nan])
@@ -49,3 +56,6 @@ def test_bad_scores_are_named() -> None:
         fuse({"a": [1.0], "b": [1.0, 2.0]}, {"a": 1.0, "b": 1.0})
     with pytest.raises(ValueError, match="at least one"):
         fuse({"a": [1.0]}, {})
+    for bad in ({"a": 0.0}, {"a": -1.0}):
+        with pytest.raises(ValueError, match="must not be negative"):
+            fuse({"a": [1.0]}, bad)

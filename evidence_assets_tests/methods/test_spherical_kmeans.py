@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
 
 from evidence_assets.methods.spherical_kmeans import (
+    _draw,
     cluster_batch,
     jensen_shannon,
     jsd_kmeans,
@@ -70,11 +71,12 @@ def test_seeded_and_the_same_alone_or_in_a_batch() -> None:
     assert np.array_equal(cluster_batch(batch, 3, seed=5).assignment, together.assignment)
 
 
-def test_seeding_prefers_far_points() -> None:
-    # Nine points in one place, one opposite: k-means++ must take both places, uniform draws mostly would not.
-    points = np.array([[1.0, 0.0]] * 9 + [[-1.0, 0.0]])
-    for seed in range(20):
-        assert len(set(spherical_kmeans(points, 2, seed=seed).assignment[0].tolist())) == 2
+def test_seeds_are_drawn_in_proportion_to_their_distance() -> None:
+    weights = np.array([[0.0, 1.0, 3.0, 0.0]])
+    drawn = [int(_draw(weights, uniform)[0]) for uniform in np.linspace(0, 0.999, 1000)]
+    assert drawn.count(1) == pytest.approx(250, abs=2)
+    assert drawn.count(2) == pytest.approx(750, abs=2)
+    assert _draw(np.zeros((1, 3)), 0.7)[0] == 0
 
 
 def test_an_empty_cluster_is_seeded_again() -> None:

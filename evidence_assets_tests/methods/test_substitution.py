@@ -197,6 +197,12 @@ def test_a_constant_of_ten_thousand_nodes_is_one_of_them() -> None:
     assert found.candidates.tolist() == list(range(n, 2 * n))
 
 
+def test_equal_edges_count_once() -> None:
+    rows = TypedGraph([0, 0, 0], [0, 0, 0], [0, 0, 0], [1, 1, 2]).rows(0, outgoing=True)
+    assert rows.degree(np.array([0])) == 2
+    assert [part.tolist() for part in rows.pairs(None)] == [[0, 0], [1, 2]]
+
+
 def test_wrong_graphs_and_variables_of_two_types_are_refused() -> None:
     with pytest.raises(ValueError, match="outside of the 1 nodes"):
         TypedGraph([0], [0], [0], [1])

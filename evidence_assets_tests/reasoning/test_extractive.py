@@ -6,9 +6,10 @@ import dataclasses
 
 import pytest
 
+from evidence_assets.lake.ids import content_id
 from evidence_assets.models.encoders import EMBEDDED, load_encoder
 from evidence_assets.reasoning.citations import check
-from evidence_assets.reasoning.extractive import ExtractiveSolver, idf_of
+from evidence_assets.reasoning.extractive import VERSION, ExtractiveSolver, idf_of
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
 
 QUESTION = "Which illness is metformin meant to help with?"
@@ -187,3 +188,10 @@ def test_progress_is_told() -> None:
     solver = ExtractiveSolver(on_progress=lambda done, total: seen.append((done, total)))
     solver.explain([ExplainOption("q", "A", "a", ())] * 2)
     assert seen == [(1, 2), (2, 2)]
+
+
+def test_output_changes_only_with_the_version() -> None:
+    solver = ExtractiveSolver(idf=idf_of(CORPUS))
+    chains, choice = answer(solver, evidence=rows(*CORPUS))
+    found = [choice, *((chain.hypothesis, chain.support, chain.steps) for chain in chains)]
+    assert (VERSION, content_id(repr(found))[:12]) == ("2", "efa76844e61f"), "state a new VERSION with a new result"

@@ -52,6 +52,15 @@ def test_nested_and_joined_descriptions() -> None:
     )
 
 
+def test_the_reading_with_more_forms_wins_over_the_longer_phrase() -> None:
+    forms = [Form("a sign of the illness suggested by {}", "long", "head"), Form("a sign of {}", "shows", "head"),
+             Form("the illness suggested by {}", "shows", "tail")]  # fmt: skip
+    assert [t.edge_type for t in FormParser(forms).parse("a sign of the illness suggested by tophi").triplets] == [
+        "shows", "shows",
+    ]  # fmt: skip
+    assert FormParser(forms[:2]).parse("a sign of the illness suggested by tophi").triplets[0].edge_type == "long"
+
+
 NAMES = st.lists(st.sampled_from(["gout", "salt", "red eye", "oil and vinegar"]), min_size=2, max_size=3, unique=True)
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence_assets.reasoning.statements import EXCEPTION, sentence_spans, statements, stems
+from evidence_assets.reasoning.statements import EXCEPTION, asked_kind, denies, sentence_spans, statements, stems
 from evidence_assets.reasoning.tasks import EvidenceItem
 
 
@@ -43,12 +43,12 @@ def test_pronoun_takes_the_sentence_before_along() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "denies"),
+    ("text", "negative"),
     [("X is not used for Y.", True), ("X isn't Y.", True), ("X is no remedy for Y.", True), ("X cannot do Y", True),
      ("X may treat Y.", False), ("Notable knots.", False)],
 )  # fmt: skip
-def test_denials(text: str, denies: bool) -> None:
-    assert [each[2] for each in read(text)] == [denies]
+def test_denials(text: str, negative: bool) -> None:
+    assert [each[2] for each in read(text)] == [negative]
 
 
 def test_triples_and_paths_stay_whole() -> None:
@@ -68,3 +68,13 @@ def test_questions_for_the_exception(question: str, odd: bool) -> None:
 def test_stems_meet_and_stop_words_go() -> None:
     assert set(stems("Which illnesses are treated by carving?")) == {"illness", "treat", "carv"}
     assert stems("to be or not to be"), "a text of stop words alone keeps them"
+
+
+def test_kind_of_the_answer_is_told_from_the_topic() -> None:
+    assert asked_kind("Which illness is metformin meant to help with?") == {"illness"}
+    assert asked_kind("Name the capital of France.") == frozenset()
+
+
+@pytest.mark.parametrize(("text", "negative"), [("Without it there is no wine.", False), ("It is not wine.", True)])
+def test_two_negations_affirm(text: str, negative: bool) -> None:
+    assert denies(text) is negative

@@ -6,7 +6,6 @@ A cell speaks for an option as far as
 * it says what the option says (``match``), and its row says the rest of it (``cover``);
 * the rest of its row holds the question's words, rare ones above all (``row``), or is named by them whole (``key``);
 * its column is what the question asks for (``header``), or stands where the question leaves its gap (``gap``);
-* it is not given away by the question itself (``given``);
 * and, among cells alike in all this, as far as option and row are worded as the question has them (``verbatim``).
 
 The weights were set on the first half of the TabMCQ subset; each term lies in [0, 1].
@@ -26,7 +25,7 @@ from evidence_assets.reasoning.tables.view import Place, Status, TableAnswer, Ta
 
 VERSION = "1"
 
-MATCH, COVER, ROW, KEY, HEADER, GAP, GIVEN, VERBATIM = 1.0, 0.3, 1.0, 0.3, 0.25, 0.4, 0.3, 0.05
+MATCH, COVER, ROW, KEY, HEADER, GAP, VERBATIM = 1.0, 0.3, 1.0, 0.3, 0.25, 0.4, 0.05
 _LARGEST = MATCH + COVER + ROW + KEY + HEADER + GAP + 2 * VERBATIM
 # Options whose best cells differ by less than this are equally supported.
 _TIE = 0.01
@@ -58,13 +57,8 @@ class Reading:
 def _alternatives(text: str) -> tuple[frozenset[str], ...]:
     """Words of a cell, and of each of its parts where a semicolon lists alternatives."""
     parts = [part for part in _ALTERNATIVE.split(text) if part]
-    sets = [_words(part) for part in ([text, *parts] if len(parts) > 1 else [text])]
+    sets = [word_set(part) for part in ([text, *parts] if len(parts) > 1 else [text])]
     return tuple(dict.fromkeys(words for words in sets if words))
-
-
-@lru_cache(maxsize=65536)
-def _words(text: str) -> frozenset[str]:
-    return word_set(text)
 
 
 @lru_cache(maxsize=65536)
@@ -92,7 +86,7 @@ def option_match(option: str, cell: str) -> float:
     >>> option_match("stars", "planets; stars"), option_match("nine", "9"), option_match("moon", "sun")
     (1.0, 1.0, 0.0)
     """
-    wanted = _words(option)
+    wanted = word_set(option)
     if not wanted:
         return 0.0
     return max((2 * _shared(words, wanted) / (len(words) + len(wanted)) for words in _alternatives(cell)), default=0.0)
@@ -101,10 +95,10 @@ def option_match(option: str, cell: str) -> float:
 def read_cells(view: TableView, question: str, options: Sequence[str]) -> list[Reading]:
     """Every cell that says something of an option, weighed as its answer cell."""
     columns, body = view.columns, view.body
-    asked = _as_spelled_in(view, _words(_GAP.sub(" ", question)))
+    asked = _as_spelled_in(view, word_set(_GAP.sub(" ", question)))
     known = asked & view.row_frequency.keys()
     total = sum(view.weight(word) for word in known)
-    heads = {j: _words(view.shape.labels[j]) & asked for j in columns}
+    heads = {j: word_set(view.shape.labels[j]) & asked for j in columns}
     asked_heads = len(frozenset().union(*heads.values()))
     constant = {j for j in columns if len(body) > 1 and len({view.cell((i, j)).plain for i in body}) == 1}
     gap = _gap_context(question)
@@ -114,9 +108,9 @@ def read_cells(view: TableView, question: str, options: Sequence[str]) -> list[R
         matches = [[option_match(option, text) for option in options] if text else [] for text in texts]
         if not any(any(row) for row in matches):
             continue
-        words = [_words(text) for text in texts]
+        words = [word_set(text) for text in texts]
         whole = frozenset().union(*words)
-        covers = [_shared(_words(option), whole) / max(1, len(_words(option))) for option in options]
+        covers = [_shared(word_set(option), whole) / max(1, len(word_set(option))) for option in options]
         keys = [_containment(text, asked) if j not in constant else 0.0 for j, text in zip(columns, texts, strict=True)]
         for place, j in enumerate(columns):
             if not any(matches[place]):
@@ -126,7 +120,7 @@ def read_cells(view: TableView, question: str, options: Sequence[str]) -> list[R
             key_at = max((k for k in range(len(columns)) if k != place), key=lambda k: (keys[k], -k), default=None)
             key = keys[key_at] if key_at is not None else 0.0
             key_place = (i, columns[key_at]) if key_at is not None and key > 0 else None
-            base = ROW * row + KEY * key - GIVEN * _containment(texts[place], asked)
+            base = ROW * row + KEY * key
             base += HEADER * len(heads[j]) / asked_heads if asked_heads else 0.0
             base += VERBATIM * _spelled_alike(question, [*texts[:place], *texts[place + 1 :]])
             base += GAP * _gap_fit(gap, texts, place) if gap else 0.0

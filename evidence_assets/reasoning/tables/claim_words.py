@@ -127,6 +127,13 @@ class Claim:
                 return True
         return False
 
+    def names_rows(self, view: TableView) -> bool:
+        """Whether the claim says what the rows are rows of: a word that all row names share, or their header."""
+        names = [frozenset(stem(t) for name in view.shape.row_labels[i] for t in tokens(name)) for i in view.body]
+        shared = frozenset.intersection(*names) if names else frozenset()
+        heads = frozenset(stem(t) for j in view.shape.row_header_columns for t in tokens(view.shape.labels[j]))
+        return bool((shared | heads) & word_set(self.text))
+
     def attributes(self, lines: Sequence[Line], cue: Cue) -> list[int]:
         """Lines named between this comparison and the next, as in "better precision but lower recall"; else all."""
         following = min((other.start for other in self.cues if other.start > cue.start), default=len(self.text))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from evidence_assets.methods.cells import CellValue
-from evidence_assets.reasoning.tables.claim_words import Claim, Cue, Line, lower_is_better, read_claim
+from evidence_assets.reasoning.tables.claim_words import Claim, Cue, lower_is_better, read_claim
 from evidence_assets.reasoning.tables.operations import (
     Entry,
     Finding,
@@ -50,13 +50,11 @@ def verify_claim(view: TableView, text: str) -> TableAnswer:
     decided = abs(balance) > _DECIDES and (about or bool(claim.rows and claim.columns))
     label = NOT_ENOUGH if not decided else SUPPORTS if balance > 0 else REFUTES
     share = abs(balance) / total if total else 0.0
+    # What was found in cells that do not settle the claim stays below what speaks for the open verdict.
+    shown = share if decided else 0.4 * share
     chains = (
-        _chain(
-            view, SUPPORTS, claim, [f for f in findings if f.holds > 0.5], max(0.0, balance) / total if total else 0.0
-        ),
-        _chain(
-            view, REFUTES, claim, [f for f in findings if f.holds < 0.5], max(0.0, -balance) / total if total else 0.0
-        ),
+        _chain(view, SUPPORTS, claim, [f for f in findings if f.holds > 0.5], shown if balance > 0 else 0.0),
+        _chain(view, REFUTES, claim, [f for f in findings if f.holds < 0.5], shown if balance < 0 else 0.0),
         _not_enough_chain(view, claim, findings, 0.0 if decided else 1.0 - 0.5 * share),
     )
     status: Status = "answered" if decided else "insufficient"
@@ -77,6 +75,8 @@ def _number_findings(view: TableView, claim: Claim) -> list[Finding]:
     findings = []
     for value in claim.numbers:
         finding = bounds(view, value, near)
+        if finding is not None:
+            finding = _for_all(finding, claim)
         for pool in (near, rows, columns, everything):
             if finding is None and pool:
                 scale = 1.0 if pool is near else 0.7 if pool is not everything else 0.4
@@ -144,14 +144,16 @@ def _sides(view: TableView, claim: Claim, cue: Cue) -> list[tuple[str, list[int]
         subjects, rivals = claim.sides(lines, cue)
         indices = [line.index for line in subjects]
         others = [index for index in every if index not in indices]
-        found.append((axis, indices, [line.index for line in rivals], others, _named_apart(subjects, rivals)))
-    # The axis on which two sides are named is the one compared; else the one named next to the word.
+        after = not any(line.start < cue.start for line in subjects)
+        last = -max(line.start for line in (*subjects, *rivals))
+        found.append((axis, indices, [line.index for line in rivals], others, (after, last)))
+    # The axis on which two sides are named is the one compared; else the one named before the word, as in "A has the
+    # best precision", where precision is what is compared.
+    if cue.kind == "trend" and not any(len(side[1]) > 1 for side in found) and claim.names_rows(view):
+        # "As the size grows": no row is named, but what the rows are rows of.
+        found.append(("row", list(view.body), [], [], (False, 0)))
     found.sort(key=lambda side: (not side[2], side[4]))
-    return [side[:4] for side in found if side[1] and (side[2] or side[3])]
-
-
-def _named_apart(subjects: Sequence[Line], rivals: Sequence[Line]) -> int:
-    return -max((line.start for line in (*subjects, *rivals)), default=0)
+    return [side[:4] for side in found if side[1] and (side[2] or side[3] or cue.kind == "trend")]
 
 
 def _counterparts(view: TableView, axis: str, subject: int, rivals: Sequence[int]) -> list[int]:
@@ -194,9 +196,15 @@ def _trend(view: TableView, axis: str, subjects: Sequence[int], crossing: Sequen
 
 def _judged(finding: Finding, claim: Claim, cue: Cue) -> Finding:
     """Apply the claim's quantifier and its negation to a finding."""
-    if claim.universal and finding.holds < _HOLDS_FOR_ALL:
-        finding = Finding(finding.operation, finding.text, min(finding.holds, 0.25), finding.weight, finding.cells)
+    finding = _for_all(finding, claim)
     return _flipped(finding) if claim.negates(cue.start) else finding
+
+
+def _for_all(finding: Finding, claim: Claim) -> Finding:
+    """What is said of all cases is refuted by some of them."""
+    if not claim.universal or finding.holds >= _HOLDS_FOR_ALL:
+        return finding
+    return Finding(finding.operation, finding.text, min(finding.holds, 0.25), finding.weight, finding.cells)
 
 
 def _flipped(finding: Finding) -> Finding:

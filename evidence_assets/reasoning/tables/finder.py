@@ -39,7 +39,7 @@ class TableFinder:
         for number, view in enumerate(self.views):
             heads = frozenset().union(*(word_set(label) for label in view.shape.labels)) | word_set(view.caption)
             for i in view.body or (0,):
-                texts = (view.stems(view.cell((i, j)).plain) for j in view.columns)
+                texts = (word_set(view.cell((i, j)).plain) for j in view.columns)
                 for word in heads.union(*texts):
                     postings[word].append(len(table_of))
                 table_of.append(number)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Literal
 
 from evidence_assets.methods.cells import Cell
@@ -68,7 +68,6 @@ class TableView:
     table_id: str
     caption: str
     shape: TableShape
-    _stems: dict[str, frozenset[str]] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, table_id: str, caption: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> TableView:
@@ -95,18 +94,12 @@ class TableView:
         """Columns that hold anything."""
         return tuple(j for j in range(self.shape.width) if any(row[j].plain for row in self.shape.grid))
 
-    def stems(self, text: str) -> frozenset[str]:
-        """Content words of a text; of a text without any (such as "a(n)") all its words."""
-        if text not in self._stems:
-            self._stems[text] = word_set(text)
-        return self._stems[text]
-
     @cached_property
     def row_frequency(self) -> Counter[str]:
         """In how many rows each word stands."""
         counts: Counter[str] = Counter()
         for i in self.body:
-            counts.update(frozenset().union(*(self.stems(self.cell((i, j)).plain) for j in self.columns)))
+            counts.update(frozenset().union(*(word_set(self.cell((i, j)).plain) for j in self.columns)))
         return counts
 
     def weight(self, word: str) -> float:
@@ -114,6 +107,7 @@ class TableView:
         return math.log(1.0 + len(self.body) / (0.5 + self.row_frequency[word]))
 
 
+@lru_cache(maxsize=1 << 16)
 def word_set(text: str) -> frozenset[str]:
     """Content words of a text; of a text without any all its words."""
     found = content_stems(text)

@@ -1,0 +1,69 @@
+"""The embedded masked model: it learns what it is told, the same way each time, and loads like any other."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from evidence_assets.methods.prompt_text import SLOT
+from evidence_assets.models.masked import HFMaskedLM
+from evidence_assets.models.sample_masked_lm import TrainingSettings, train_sample_masked_lm
+from evidence_assets_tests.models.tiny_world import tiny_model, tiny_world
+
+QUICK = TrainingSettings(steps=25, batch_size=32, threads=1)
+
+
+def test_it_recalls_facts_and_not_those_it_was_never_told() -> None:
+    world, sample_model = tiny_world(), tiny_model()
+    for facts, least, most in ((world.told["eats"], 0.6, 1.0), (world.untold["eats"], 0.0, 0.3)):
+        first_words: dict[str, set[str]] = {}
+        for head, tail in facts:
+            first_words.setdefault(head, set()).add(tail.split()[0])
+        texts = [f"{head} eats {' '.join([SLOT] * len(tail.split()))}." for head, tail in facts]
+        rows = sample_model.slot_log_probs(texts, [0] * len(texts))
+        guesses = [sample_model.vocabulary[int(row.argmax())] for row in rows]
+        share = np.mean([guess in first_words[head] for guess, (head, _) in zip(guesses, facts, strict=True)])
+        assert least <= share <= most
+
+
+def test_equal_input_gives_equal_files(tmp_path: Path) -> None:
+    world = tiny_world()
+    before = torch.get_num_threads()
+    reports = []
+    for name in ("one", "two"):
+        torch.rand(7)  # what else the process drew must not matter
+        reports.append(train_sample_masked_lm(world.sentences, world.entities, tmp_path / name, QUICK))
+    shuffled = random.Random(5).sample(world.sentences, len(world.sentences))
+    reports.append(train_sample_masked_lm(shuffled, set(world.entities), tmp_path / "three", QUICK))
+    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("one", "two", "three")]
+    assert weights[0] == weights[1] == weights[2]
+    assert reports[0] == reports[1] == reports[2]
+    train_sample_masked_lm(world.sentences, world.entities, tmp_path / "four", replace(QUICK, seed=1))
+    assert (tmp_path / "four" / "model.safetensors").read_bytes() != weights[0]
+    assert torch.get_num_threads() == before
+    assert not list(tmp_path.glob("*/*.bin")) and not list(tmp_path.glob("*/*.pkl"))
+
+
+def test_vocabulary_is_every_word_of_the_sentences(tmp_path: Path) -> None:
+    report = train_sample_masked_lm(
+        ["Élan Vital eats moss.", "Moss, well: Élan!"], ["Élan Vital"], tmp_path, replace(QUICK, held_out_share=0.0)
+    )
+    model = HFMaskedLM.load(tmp_path)
+    assert set(model.vocabulary) == {"élan", "vital", "eats", "moss", "well"}
+    assert model.unrepresentable("ÉLAN eats stones") == ("stones",)
+    assert report.sentences == 2 and report.held_out == 0 and np.isnan(report.held_out_accuracy)
+
+
+def test_no_sentences_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no sentence"):
+        train_sample_masked_lm([], ["a"], tmp_path)
+
+
+def test_sentences_without_entities_still_train(tmp_path: Path) -> None:
+    report = train_sample_masked_lm(["a b c."] * 3 + ["b c d."], [], tmp_path, QUICK)
+    assert np.isfinite(report.final_loss) and np.isnan(report.train_accuracy)

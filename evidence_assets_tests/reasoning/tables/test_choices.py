@@ -1,0 +1,137 @@
+"""Multiple-choice questions on small tables: the right cell, the cited way there, and what is said if none decides."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evidence_assets.reasoning.tables import TableFinder, TableView, answer_choice
+from evidence_assets.reasoning.tables.choices import option_match
+
+DIET = TableView.of(
+    "diet", "", ["", "Type of Animal", "", "Type of Diet"],
+    [["A(n)", "Buffalo", "is a(n)", "herbivore"], ["A(n)", "Andean cat", "is a(n)", "carnivore"],
+     ["A(n)", "Arctic fox", "is a(n)", "carnivore"], ["A(n)", "Raccoon", "is a(n)", "omnivore"]],
+)  # fmt: skip
+MOON = TableView.of(
+    "moon", "", ["", "PHASE", "", "VISIBLE PART", ""],
+    [["During a", "full moon", ",", "the entire moon", "is visible"],
+     ["During a", "new moon", ",", "no part of the moon", "is visible"]],
+)  # fmt: skip
+LABELS = ("A", "B", "C", "D")
+
+
+def test_look_up_with_cited_cells() -> None:
+    answer = answer_choice(
+        DIET, "What type of diet does a raccoon have?", LABELS, ["herbivore", "omnivore", "carnivore", "none"]
+    )
+    assert (answer.answer, answer.status, answer.supported) == ("B", "answered", ("B",))
+    chain = answer.chain("B")
+    assert chain is not None
+    assert [step.operation for step in chain.steps] == ["find_row", "look_up"]
+    assert chain.steps[0].cells == ((4, 1),)
+    assert chain.steps[1].cells == ((4, 3),)
+    assert chain.steps[1].quoted == ("omnivore",)
+    assert answer.chain("D").steps[0].operation == "absent"
+
+
+def test_every_citation_quotes_its_cell() -> None:
+    answer = answer_choice(DIET, "Which animal is a herbivore?", LABELS, ["Buffalo", "Raccoon", "Arctic fox", "Cow"])
+    for chain in answer.chains:
+        for step in chain.steps:
+            assert [DIET.cell(place).plain for place in step.cells] == list(step.quoted)
+
+
+def test_several_supported_options_are_ambiguous() -> None:
+    answer = answer_choice(
+        DIET, "Which animal is a carnivore?", LABELS, ["Andean cat", "Arctic fox", "Buffalo", "Raccoon"]
+    )
+    assert answer.status == "ambiguous"
+    assert answer.supported == ("A", "B")
+    assert answer.confidence <= 0.5
+
+
+def test_a_gap_is_filled_from_its_place_in_the_sentence() -> None:
+    answer = answer_choice(
+        MOON, "During a new moon, _______ is visible.", LABELS[:2], ["the entire moon", "no part of the moon"]
+    )
+    assert answer.answer == "B"
+    assert answer.chain("B").steps[-1].cells == ((2, 3),)
+
+
+def test_what_the_question_gives_away_is_not_the_answer() -> None:
+    view = TableView.of("t", "", ["Before", "After"], [["solid", "liquid"], ["liquid", "gas"]])
+    answer = answer_choice(view, "A liquid turns into which phase after?", LABELS[:2], ["liquid", "gas"])
+    assert answer.answer == "B"
+
+
+def test_nothing_decides() -> None:
+    for options in (["granite", "basalt"], ["", " "]):
+        answer = answer_choice(DIET, "Which rock is volcanic?", LABELS[:2], options)
+        assert (answer.answer, answer.status, answer.supported) == (None, "insufficient", ())
+
+
+def test_an_option_in_the_table_without_any_tie_to_the_question() -> None:
+    assert answer_choice(DIET, "Xyzzy?", LABELS[:2], ["granite", "omnivore"]).status == "insufficient"
+
+
+def test_all_options_in_the_table() -> None:
+    answer = answer_choice(
+        DIET, "What does the Arctic fox eat as a type of diet?", LABELS[:3], ["herbivore", "carnivore", "omnivore"]
+    )
+    assert (answer.answer, answer.status) == ("B", "answered")
+    assert all(chain.steps[-1].operation == "look_up" for chain in answer.chains)
+
+
+def test_a_negated_question_takes_the_least_supported_option() -> None:
+    options = ["Andean cat", "Arctic fox", "Buffalo"]
+    answer = answer_choice(DIET, "Which animal is not a carnivore?", LABELS[:3], options, negated=True)
+    assert (answer.answer, answer.status) == ("C", "answered")
+
+
+def test_tables_without_rows_or_columns() -> None:
+    for view in (TableView.of("e", "", [], []), TableView.of("e", "", ["a"], [])):
+        assert answer_choice(view, "What?", LABELS[:2], ["a", "b"]).status == "insufficient"
+
+
+def test_a_misspelt_question_still_finds_its_row() -> None:
+    assert answer_choice(DIET, "What is the diet of a racoon?", LABELS[:2], ["carnivore", "omnivore"]).answer == "B"
+
+
+def test_option_match() -> None:
+    assert option_match("indirectly", "directly") == 0.0
+    assert option_match("herbivore", "herbivores; omnivores") == 1.0
+    assert option_match("9 days", "7 days") < 1.0
+
+
+def test_the_finder_picks_the_table_and_cites_from_it() -> None:
+    finder = TableFinder([DIET, MOON])
+    answer = finder.answer(
+        "What part of the moon is visible during a full moon?", LABELS[:2], ["the entire moon", "no part of the moon"]
+    )
+    assert (answer.table_id, answer.answer) == ("moon", "A")
+    assert finder.rank("raccoon diet")[0][0] == 0
+    assert finder.rank("xyzzy") == []
+    assert finder.answer("xyzzy?", LABELS[:2], ["plugh", "quux"]).status == "insufficient"
+
+
+def test_a_finder_over_no_tables() -> None:
+    assert TableFinder([]).answer("What?", LABELS[:1], ["a"]).status == "insufficient"
+
+
+_WORD = st.sampled_from(["fox", "cat", "meat", "plants", "is", "7", "[BOLD] 9", "", "x" * 50])
+
+
+@given(
+    st.lists(st.lists(_WORD, max_size=4), max_size=4),
+    st.lists(_WORD, max_size=3),
+    st.lists(_WORD, min_size=2, max_size=4),
+)
+@settings(max_examples=150, deadline=None)
+def test_any_table_gives_a_defined_answer(rows: list[list[str]], question: list[str], options: list[str]) -> None:
+    view = TableView.of("t", "", rows[0] if rows else [], rows[1:])
+    answer = answer_choice(view, " ".join(question), LABELS[: len(options)], options)
+    assert (answer.answer is None) == (answer.status == "insufficient")
+    assert answer.answer is None or answer.answer in answer.supported
+    assert 0.0 <= answer.confidence <= 1.0
+    assert [chain.hypothesis for chain in answer.chains] == list(LABELS[: len(options)])

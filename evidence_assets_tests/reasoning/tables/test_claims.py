@@ -1,0 +1,137 @@
+"""Claims on small tables: one test an operation, the three labels, and what denial turns round."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evidence_assets.reasoning.tables import TableView, verify_claim
+from evidence_assets.reasoning.tables.claim_words import read_claim
+
+SCORES = TableView.of(
+    "scores", "F1 scores", ["Model", "Precision", "Recall", "Error rate"],
+    [["Alpha", "71.0", "60.5", "9.0"], ["Beta", "74.8", "62.0", "7.0"], ["Gamma", "70.0", "55.0", "12.0"]],
+)  # fmt: skip
+CUES = TableView.of(
+    "cues", "", ["Total cues", "2921"], [["True cues", "2674"], ["Average length", "2.9"], ["Share", "91.5%"]]
+)
+
+
+@pytest.mark.parametrize(
+    ("claim", "label", "operation"),
+    [
+        ("Alpha has a precision of 71.0.", "SUPPORTS", "look_up"),
+        ("Alpha has a precision of 73.0.", "REFUTES", "look_up"),
+        ("Beta has a better precision than Alpha.", "SUPPORTS", "comparison"),
+        ("Alpha has a better precision than Beta.", "REFUTES", "comparison"),
+        ("Gamma has lower recall than Alpha.", "SUPPORTS", "comparison"),
+        ("Beta has the best precision.", "SUPPORTS", "superlative"),
+        ("Gamma reaches the highest recall.", "REFUTES", "superlative"),
+        ("Gamma has the lowest recall.", "SUPPORTS", "superlative"),
+        ("Beta improves precision over Alpha by 3.8 points.", "SUPPORTS", "difference"),
+        ("Beta has the best error rate.", "SUPPORTS", "superlative"),
+        ("Alpha has a better error rate than Beta.", "REFUTES", "comparison"),
+        ("Alpha has a higher error rate than Beta.", "SUPPORTS", "comparison"),
+        ("The precision and recall of Beta are all above 60.", "SUPPORTS", "count"),
+        ("The precision and recall of Gamma are all above 60.", "REFUTES", "count"),
+    ],
+)
+def test_operations(claim: str, label: str, operation: str) -> None:
+    answer = verify_claim(SCORES, claim)
+    assert answer.answer == label
+    chain = answer.chain(label)
+    assert chain is not None
+    assert operation in {step.operation for step in chain.steps}
+
+
+@pytest.mark.parametrize(
+    ("claim", "label"),
+    [
+        ("Alpha does not outperform Beta in precision.", "SUPPORTS"),
+        ("Beta does not outperform Alpha in precision.", "REFUTES"),
+        ("Beta does not reach the best precision.", "REFUTES"),
+        ("The precision of Alpha is not 71.0.", "REFUTES"),
+    ],
+)
+def test_denial_turns_the_finding_round(claim: str, label: str) -> None:
+    assert verify_claim(SCORES, claim).answer == label
+
+
+def test_a_table_without_a_header_row() -> None:
+    assert verify_claim(CUES, "The average length is 2.9.").answer == "SUPPORTS"
+    assert verify_claim(CUES, "The number of true cues is 2674.").answer == "SUPPORTS"
+
+
+def test_a_trend_over_ordered_rows() -> None:
+    rising = TableView.of("t", "", ["Blocks", "BLEU"], [["Size 1", "20.1"], ["Size 2", "21.4"], ["Size 3", "22.0"]])
+    answer = verify_claim(rising, "As the size grows, BLEU keeps increasing with size.")
+    assert answer.answer == "SUPPORTS"
+    assert "trend" in {step.operation for step in answer.chain("SUPPORTS").steps}
+
+
+def test_a_ratio() -> None:
+    assert verify_claim(SCORES, "The error rate of Gamma is 71.4% higher than that of Beta.").answer == "SUPPORTS"
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "The mechanism alleviates the imbalance of the two tasks.",
+        "Its licence forbids commercial use.",
+        "Delta was trained on parliamentary debates in nine languages.",
+        "",
+    ],
+)
+def test_what_the_table_does_not_settle(claim: str) -> None:
+    answer = verify_claim(SCORES, claim)
+    assert (answer.answer, answer.status) == ("NOT ENOUGH INFORMATION", "insufficient")
+    assert answer.chain("NOT ENOUGH INFORMATION").support > 0
+
+
+def test_a_claim_about_a_column_that_does_not_exist() -> None:
+    assert verify_claim(SCORES, "The parameter count of the ensemble is tiny.").answer == "NOT ENOUGH INFORMATION"
+
+
+def test_every_label_has_a_chain_and_every_citation_quotes_its_cell() -> None:
+    answer = verify_claim(SCORES, "Beta improves precision over Alpha by 3.8 points and has a recall of 62.0.")
+    assert [chain.hypothesis for chain in answer.chains] == ["SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION"]
+    for chain in answer.chains:
+        for step in chain.steps:
+            assert [SCORES.cell(place).plain for place in step.cells] == list(step.quoted)
+    cited = {place for step in answer.chain("SUPPORTS").steps for place in step.cells}
+    assert {(2, 1), (1, 1), (2, 2)} <= cited
+
+
+def test_a_longer_name_hides_the_shorter_one() -> None:
+    view = TableView.of("t", "", ["Model", "Acc"], [["PRKGC", "52.6"], ["PRKGC+NS", "53.6"]])
+    assert [line.index for line in read_claim(view, "The PRKGC+NS model works well.").rows] == [2]
+    assert {line.index for line in read_claim(view, "PRKGC+NS beats PRKGC.").rows} >= {2}
+
+
+def test_names_before_parentheses_and_colons() -> None:
+    view = TableView.of("t", "", ["Model", "Acc"], [["M0: shen-1", "0.8"], ["+BoC (GloVe)", "0.9"]])
+    assert [line.index for line in read_claim(view, "M0 does well").rows] == [1]
+    assert [line.index for line in read_claim(view, "with BoC features").rows] == [2]
+
+
+def test_empty_tables_settle_nothing() -> None:
+    for view in (TableView.of("e", "", [], []), TableView.of("e", "", ["a", "b"], [])):
+        assert verify_claim(view, "a is 7").answer == "NOT ENOUGH INFORMATION"
+
+
+_CELL = st.sampled_from(["Alpha", "Beta", "71.0", "3.8 (0.2)", "", "[BOLD] 9", "12%", "x" * 30])
+_CLAIM = st.lists(
+    st.sampled_from(["Alpha", "Beta", "better", "than", "not", "71.0", "best", "all", "increases", "x"]), max_size=8
+)
+
+
+@given(st.lists(st.lists(_CELL, max_size=4), max_size=5), _CLAIM)
+@settings(max_examples=200, deadline=None)
+def test_any_table_and_claim_give_one_label(rows: list[list[str]], claim: list[str]) -> None:
+    view = TableView.of("t", "", rows[0] if rows else [], rows[1:])
+    answer = verify_claim(view, " ".join(claim))
+    assert answer.answer in {"SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION"}
+    assert 0.0 <= answer.confidence <= 1.0
+    assert all(0.0 <= chain.support <= 1.0 for chain in answer.chains)
+    assert max(answer.chains, key=lambda chain: chain.support).hypothesis == answer.answer
