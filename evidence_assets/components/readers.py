@@ -1,19 +1,14 @@
-"""Which reader reads a declared benchmark, and from where.
-
-Every reader yields questions in the vocabulary of ``datasets.records``; what it says differently of tables is set right
-here, in one place: the benchmark's name is the declared one, and rows of a table count from 0 below its header.
-"""
+"""Which reader reads a declared benchmark, and from where. Questions and tables carry the benchmark's declared name."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from evidence_assets.components.benchmark import Benchmark
 from evidence_assets.datasets import own, own_tables, pubhealthtab, registry, scitab, tabfact, tabmcq
-from evidence_assets.datasets.records import GoldEvidence, Question, Table
+from evidence_assets.datasets.records import Question, Table
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 
@@ -49,7 +44,7 @@ def _questions(files: list[Path], benchmark: Benchmark) -> Iterator[Question]:
     if benchmark.reader in PAIRED:
         return (question for question, _ in PAIRED[benchmark.reader](files, benchmark.split))
     if benchmark.reader == "tabmcq":
-        return map(_below_header, tabmcq.read_questions(files[0], benchmark.split))
+        return tabmcq.read_questions(files[0], benchmark.split)
     return registry.read_questions(benchmark.reader, files[0], benchmark.split)
 
 
@@ -80,18 +75,3 @@ def _each_once(pairs: Pairs, file: Path) -> Iterator[Table]:
                 f"question {question.source_id}: table {table.table_id!r} is another than the one of that name before",
                 file=file,
             )
-
-
-def _below_header(question: Question) -> Question:
-    """TabMCQ counts the header as row 0; everywhere else row 0 is the first one below it."""
-    return replace(question, gold_evidence=tuple(map(_place_below_header, question.gold_evidence)))
-
-
-def _place_below_header(gold: GoldEvidence) -> GoldEvidence:
-    place = re.fullmatch(r"r(\d+)(c\d+)?", gold.locator)
-    if place is None:
-        return gold
-    row, column = int(place[1]), place[2] or ""
-    if row == 0:
-        return replace(gold, kind="column", locator=column) if column else gold
-    return replace(gold, locator=f"r{row - 1}{column}")
