@@ -303,6 +303,74 @@ def presets() -> None:
 
 
 @app.command()
+def plan(
+    preset: Annotated[str, typer.Argument(help="A preset; `evidence presets` lists them.")],
+    as_json: JsonOption = False,
+    lake: LakeOption = None,
+) -> None:
+    """What a preset will cost before anything runs: rows, model calls, tokens, time and disk, as estimates."""
+    with _sentences():
+        from dataclasses import asdict
+
+        from evidence_assets import profiles
+        from evidence_assets.components.planning import plan as planned
+        from evidence_assets.lake.catalogue import find_lake
+        from evidence_assets.lake.store import Lake
+
+        place = lake or find_lake()
+        made = planned(preset, Lake(place) if (place / "format.json").exists() else None)
+    if as_json:
+        print(json.dumps(asdict(made) | {"preset": preset}, indent=1, ensure_ascii=False))
+        return
+    headers = (
+        "variant",
+        "benchmark",
+        "questions",
+        "evidence",
+        "chains",
+        "calls",
+        "tokens in",
+        "tokens out ≤",
+        "time",
+        "disk",
+    )
+    shown = Table(*headers, title=f"{preset} with profile {profiles.load().name}: estimates")
+    for row in made.estimates:
+        shown.add_row(
+            row.variant, row.benchmark, f"{row.count.questions:,} ({row.count.known_from})", f"{row.rows['evidence']:,}",
+            f"{row.rows['chains']:,}", f"{row.calls:,}", f"{row.prompt_tokens:,}", f"{row.reply_tokens:,}",
+            _duration(row.seconds, complete=row.selecting is not None and row.reasoning is not None),
+            f"{row.bytes / 2**20:,.1f} MiB",
+        )  # fmt: skip
+    total = made.estimates
+    shown.add_section()
+    shown.add_row(
+        "all", "", f"{sum(r.count.questions for r in total):,}", f"{sum(r.rows['evidence'] for r in total):,}",
+        f"{sum(r.rows['chains'] for r in total):,}", f"{sum(r.calls for r in total):,}",
+        f"{sum(r.prompt_tokens for r in total):,}", f"{sum(r.reply_tokens for r in total):,}",
+        _duration(
+            sum(r.seconds for r in total), complete=all(r.selecting is not None and r.reasoning is not None for r in total)
+        ),
+        f"{sum(r.bytes for r in total) / 2**20:,.1f} MiB",
+    )  # fmt: skip
+    out.print(shown)
+    for note in made.notes:
+        out.print(f"note: {note}", markup=False)
+    out.print(
+        "All numbers are estimates: one request after another, nothing taken from the cache, corpora and graphs left out. "
+        "> marks a time of which a part is not known. Rates and their sources: evidence_assets/components/rates.yaml",
+        style="dim",
+    )
+
+
+def _duration(seconds: float, *, complete: bool) -> str:
+    sign = "" if complete else "> "
+    if seconds >= 3600:
+        return f"{sign}{seconds / 3600:,.1f} h"
+    return f"{sign}{seconds / 60:,.1f} min" if seconds >= 60 else f"{sign}{seconds:,.1f} s"
+
+
+@app.command()
 def card(
     prediction: Annotated[str, typer.Argument(help="Id of a prediction, or its beginning.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file to write.")],
