@@ -102,7 +102,7 @@ def costs(found: Sequence[Point]) -> bytes:
     groups = _by_benchmark(found)
     figure, panels = _panels(len(groups), 2.8)
     for axes, (benchmark, group) in zip(panels, groups.items(), strict=True):
-        axes.plot([p.cost for p in group], [p.value for p in group], "o", color=OURS, markersize=5)
+        axes.plot([p.cost or 0.0 for p in group], [p.value for p in group], "o", color=OURS, markersize=5)
         for p in group:
             axes.annotate(p.variant, (p.cost or 0.0, p.value), fontsize=7, xytext=(4, 3), textcoords="offset points")
         axes.set_xlabel("characters of evidence a question", fontsize=8)
