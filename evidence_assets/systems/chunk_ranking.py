@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -22,7 +23,8 @@ from evidence_assets.methods.bm25 import K1, B, CorpusStatistics
 from evidence_assets.methods.fusion import DEFAULT_WEIGHTS, TITLE_WEIGHT, fuse, lift, spread, standardised
 from evidence_assets.methods.maxsim import maxsim_texts
 from evidence_assets.methods.measures import Variant, build_measure, cost_of
-from evidence_assets.methods.transport import TokenMeasure, TokenPool, distance, strongest_pairs, top_k
+from evidence_assets.methods.transport import TokenMeasure, TokenPool, strongest_pairs, top_k
+from evidence_assets.methods.transport.exact import solve
 from evidence_assets.models.protocols import TokenVectors
 
 VERSION = "1"
@@ -67,10 +69,21 @@ class Texts:
     def lengths(self) -> Ints:
         return np.diff(self.pool.offsets)
 
+    @cached_property
     def means(self) -> Array:
         """Unit mean of each text's token vectors."""
         sums = np.add.reduceat(self.pool.vectors.astype(np.float64), self.pool.offsets[:-1], axis=0)
         return _unit(sums / self.lengths[:, None])
+
+    @cached_property
+    def unit(self) -> Array:
+        """Token vectors of length one, in float64."""
+        return _unit(self.pool.vectors.astype(np.float64))
+
+    @cached_property
+    def masses(self) -> Array:
+        """Weights normalised within each text."""
+        return self.pool.masses()
 
 
 def _unit(rows: Array) -> Array:
@@ -122,18 +135,28 @@ def lexical(query: Query, texts: Texts, store: TokenStore) -> Array:
     return scores
 
 
-def fused(query: Query, texts: Texts, store: TokenStore, means: Array) -> Array:
+def transported(query: Query, texts: Texts, store: TokenStore, chosen: Sequence[int]) -> Array:
+    """Minus the exact transport cost under the cosine, of the chosen texts; minus infinity for the others.
+
+    The same as ``transport.distance`` text by text, but costs to all tokens of the pool are one product.
+    """
+    found = np.full(len(texts.pool), -np.inf)
+    own = query_measure(query, "cosine", store.statistics, 1.0)
+    costs = np.clip(1.0 - _unit(own.points) @ texts.unit.T, 0.0, 2.0)
+    for text in chosen:
+        rows = slice(int(texts.pool.offsets[text]), int(texts.pool.offsets[text + 1]))
+        found[text] = -solve(own.masses, texts.masses[rows], costs[:, rows]).value
+    return found
+
+
+def fused(query: Query, texts: Texts, store: TokenStore) -> Array:
     """The four scores of the default, joined; see ``methods.fusion``."""
-    lead = means @ query.mean
-    moved = np.full(len(texts.pool), -np.inf)
-    measure = query_measure(query, "cosine", store.statistics, 1.0)
-    for text in np.argsort(-lead, kind="stable")[:DEEP].tolist():
-        moved[text] = -distance(measure, texts.pool.measure(text), "cosine")
+    lead = texts.means @ query.mean
     scores = {
         "bm25": lexical(query, texts, store),
         "maxsim": maxsim_texts(query.tokens.vectors, texts.pool),
         "cosine": lead,
-        "transport": moved,
+        "transport": transported(query, texts, store, np.argsort(-lead, kind="stable")[:DEEP].tolist()),
     }
     return fuse(scores, DEFAULT_WEIGHTS)
 
@@ -147,8 +170,7 @@ def scores_of(
     if cost == "maxsim":
         return [maxsim_texts(q.tokens.vectors, texts.pool) for q in queries]
     if cost == "fusion":
-        means = texts.means()
-        return [fused(q, texts, store, means) for q in queries]
+        return [fused(q, texts, store) for q in queries]
     measures = [query_measure(q, cost, store.statistics, temperature) for q in queries]
     made = []
     for found in top_k(measures, _transported(texts.pool, cost, temperature), k, cost_of(cost)):
@@ -268,6 +290,10 @@ def _word(text: str, spans: Ints, words: Ints, token: int) -> tuple[str, int, in
     return text[start:end], start, end
 
 
+def _telling(word: str) -> bool:
+    return any(c.isalnum() for c in word)
+
+
 def aligned_words(
     query: Query, chunk: int, text: str, store: TokenStore, cost: FineCost, temperature: float
 ) -> list[dict[str, Any]]:
@@ -295,7 +321,7 @@ def aligned_words(
     for source, target, mass, price in found:
         asked, _, _ = _word(query.text, query.tokens.offsets, query.tokens.words, source)
         there, start, end = _word(text, spans, words, target)
-        if not any(c.isalnum() for c in asked + there) or (asked, start) in shown:
+        if (asked, start) in shown or not (_telling(asked) and _telling(there)):
             continue
         entry: dict[str, Any] = {"query": asked, "text": there, "at": f"{start}:{end}", "cost": round(price, 6)}
         shown[asked, start] = entry if mass is None else {**entry, "mass": round(mass, 6)}
