@@ -21,6 +21,13 @@ def dependencies(family: Family, reads: tuple[str, ...]) -> list[dg.AssetDep]:
     if "corpus" in reads:
         for name in sorted({b.corpus for b in of_family(family) if b.corpus}):
             found += [dep(f"corpus/{name}/chunks", EVERY), dep(f"corpus/{name}/index")]
+    if "token_store" in reads:
+        found += [
+            dep(f"corpus/{name}/token_store") for name in sorted({b.corpus for b in of_family(family) if b.corpus})
+        ]
+    if "graph" in reads:
+        for name in sorted({b.graph for b in of_family(family) if b.graph}):
+            found += [dep(f"knowledge/{name}/nodes"), dep(f"knowledge/{name}/edges")]
     if "tables" in reads:
         found.append(dep("tables", BY_BENCHMARK))
     return found
@@ -54,7 +61,8 @@ class Selector(dg.Component, Variant):
             rows = evidence_rows(
                 selector, questions, step.previous(), step.previous_lineage(), step.progress("questions")
             )
-            return Made(rows.rows, rows.lineage, rows.metadata, rows.reused)
+            notes: dict[str, Any] = getattr(selector, "notes", {})  # what some selectors have to say besides
+            return Made(rows.rows, rows.lineage, {**rows.metadata, **notes}, rows.reused)
 
         asset = table_asset(
             f"evidence/{self.family}/{self.name}",
