@@ -20,6 +20,9 @@ def dependencies(family: Family, reads: tuple[str, ...]) -> list[dg.AssetDep]:
     if "corpus" in reads:
         for name in sorted({b.corpus for b in of_family(family) if b.corpus}):
             found += [dep(f"corpus/{name}/chunks", EVERY), dep(f"corpus/{name}/index")]
+    if "graph" in reads:
+        for name in sorted({b.graph for b in of_family(family) if b.graph}):
+            found += [dep(f"knowledge/{name}/{part}") for part in ("nodes", "edges", "csr", "node_vectors")]
     if "tables" in reads:
         found.append(dep("tables", BY_BENCHMARK))
     return found

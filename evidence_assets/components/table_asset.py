@@ -29,7 +29,7 @@ class Made:
     """What a step made: rows of its table, their lineage, and the numbers that matter."""
 
     rows: Rows
-    lineage: list[dict[str, Any]] | None = None
+    lineage: Rows | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
     reused: int | None = None
     """Rows taken over unchanged; where it is stated, the rest were computed."""

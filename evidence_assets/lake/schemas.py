@@ -182,6 +182,8 @@ _ALL = [
             ("head", TEXT, "Head."),
             ("relation", TEXT, "Relation."),
             ("tail", TEXT, "Tail."),
+            ("head_type", TEXT, "Kind of entity of the head, where the source gives one.", NULL),
+            ("tail_type", TEXT, "Kind of entity of the tail, where the source gives one.", NULL),
             ("origin", TEXT, "kbloom, bertnet or import."),
             ("semantic", REAL, "Transport distance to the seeds; smaller is nearer.", NULL),
             ("fluency", REAL, "Fluency of the filled prompt.", NULL),
