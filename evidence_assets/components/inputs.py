@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +16,9 @@ from evidence_assets.components.models_in_use import encoder, model_key
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import Lake
 from evidence_assets.lake.vector_index import VectorIndex
-from evidence_assets.methods.entity_linking import EntityLinker
-from evidence_assets.methods.entity_linking import NameVectors as LinkingVectors
-from evidence_assets.methods.graph import Graph
 from evidence_assets.systems import knowledge
 from evidence_assets.systems.corpus import matrix
-from evidence_assets.systems.knowledge import NameVectors, encoded
+from evidence_assets.systems.knowledge import OpenGraph, encoded
 
 
 @dataclass(frozen=True)
@@ -54,37 +51,6 @@ def _open_corpus(root: str, name: str, stamp: tuple[tuple[str, int, int], ...]) 
     )
 
 
-@dataclass(frozen=True)
-class OpenGraph:
-    """A knowledge graph in the order in which its arrays count nodes and edges.
-
-    ``node_ids``, ``names`` and ``aliases`` go by node number, ``edge_ids`` (which are also the edges' versions) by edge
-    number, ``relations`` by relation code.
-    """
-
-    name: str
-    version: str
-    graph: Graph
-    node_ids: list[str]
-    names: list[str]
-    edge_ids: list[str]
-    relations: list[str]
-    forms: NameVectors
-
-    @cached_property
-    def node_vectors(self) -> npt.NDArray[np.float32]:
-        """One row a node: the vector of its name."""
-        return self.forms.of_nodes
-
-    @cached_property
-    def linker(self) -> EntityLinker:
-        """Links phrases to nodes by name, alias, similar spelling and meaning (the profile's encoder)."""
-        near = None
-        if self.forms.surfaces:
-            near = LinkingVectors(self.forms.vectors, partial(encoded, encoder(profiles.load().encoder)))
-        return EntityLinker(self.forms.surfaces, self.forms.owners, vectors=near)
-
-
 def open_graph(lake: Lake, name: str) -> OpenGraph:
     """Rows, compressed rows and vectors of a graph; refused where the arrays are older than the rows."""
     base = f"knowledge/{name}"
@@ -113,4 +79,5 @@ def _open_graph(root: str, name: str, model_id: str, stamp: tuple[tuple[str, int
         edges["edge_id"].to_list(),
         relations,
         forms,
+        partial(encoded, encoder(profiles.load().encoder)),
     )

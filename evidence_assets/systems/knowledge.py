@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,8 @@ from evidence_assets.lake.lineage import DERIVED
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import replacing_folder
 from evidence_assets.methods.chunking import chunks
+from evidence_assets.methods.entity_linking import Encode, EntityLinker
+from evidence_assets.methods.entity_linking import NameVectors as LinkingVectors
 from evidence_assets.methods.graph import Graph
 from evidence_assets.methods.graph_merge import MergedGraph, merge
 from evidence_assets.models.protocols import Encoder
@@ -232,7 +235,7 @@ def build_name_vectors(
     folder: Path, nodes: pl.DataFrame, encoder: Encoder, model_id: str, built_from: str
 ) -> tuple[int, int]:
     """Write a vector for every name and alias, taking over what is there already; returns (forms, taken over)."""
-    surfaces, owners = surface_forms(nodes)
+    surfaces, _ = surface_forms(nodes)
     hashes = np.array([content_id("embedding", text, model_id) for text in surfaces], dtype="S32")
     vectors = np.zeros((len(surfaces), encoder.dimensions), np.float32)
     known: dict[bytes, int] = {}
@@ -259,6 +262,36 @@ def open_name_vectors(folder: Path, nodes: pl.DataFrame, model_id: str, built_fr
     Meta(built_from, model_id).require(folder, "a folder of name vectors")
     surfaces, owners = surface_forms(nodes)
     return NameVectors(surfaces, owners, np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False))
+
+
+@dataclass(frozen=True)
+class OpenGraph:
+    """A knowledge graph in the order in which its arrays count nodes and edges.
+
+    ``node_ids``, ``names`` and ``aliases`` go by node number, ``edge_ids`` (which are also the edges' versions) by edge
+    number, ``relations`` by relation code. ``encode`` gives vectors of texts of any length, in the space of the names'.
+    """
+
+    name: str
+    version: str
+    graph: Graph
+    node_ids: list[str]
+    names: list[str]
+    edge_ids: list[str]
+    relations: list[str]
+    forms: NameVectors
+    encode: Encode
+
+    @cached_property
+    def node_vectors(self) -> FloatArray:
+        """One row a node: the vector of its name."""
+        return self.forms.of_nodes
+
+    @cached_property
+    def linker(self) -> EntityLinker:
+        """Links phrases to nodes by name, alias, similar spelling and meaning."""
+        near = LinkingVectors(self.forms.vectors, self.encode) if self.forms.surfaces else None
+        return EntityLinker(self.forms.surfaces, self.forms.owners, vectors=near)
 
 
 def encoded(encoder: Encoder, texts: Sequence[str]) -> FloatArray:

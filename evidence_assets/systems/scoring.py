@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable
 from typing import Any
@@ -10,8 +11,11 @@ import polars as pl
 
 from evidence_assets.lake.ids import content_id
 from evidence_assets.methods.ranking_metrics import Estimate, accuracy, exact_match, gains_of, hit_at_k, reciprocal_rank
+from evidence_assets.methods.surface_forms import name_key
+from evidence_assets.reasoning.paths import walked_edges
+from evidence_assets.systems.knowledge import edge_id, node_id
 
-VERSION = "1"
+VERSION = "2"
 
 
 def correct(question: dict[str, Any], prediction: dict[str, Any] | None) -> bool:
@@ -37,10 +41,29 @@ def _same(gold: dict[str, str], row: dict[str, Any]) -> bool:
     return bool(gold["text"].strip()) and " ".join(gold["text"].split()) in " ".join(row["text"].split())
 
 
+def _gold_edges(gold: dict[str, str]) -> set[str] | None:
+    """Ids that the edges of a gold path have in every graph that names their ends so; None for what is no path."""
+    if gold["kind"] not in ("path", "triple"):
+        return None
+    try:
+        triples = [(head, relation, tail) for head, relation, tail in json.loads(gold["locator"])]
+    except (ValueError, TypeError):
+        return None
+    return {edge_id(node_id(name_key(h)), relation, node_id(name_key(t))) for h, relation, t in triples}
+
+
+def _edges_of(row: dict[str, Any]) -> set[str]:
+    """The graph's edges that an evidence row speaks of."""
+    if row["kind"] == "path":
+        return {edge for edge, _ in walked_edges(row["locator"])}
+    return {row["source_id"]} if row["source_kind"] == "edge" else set()
+
+
 def evidence_recall(questions: Iterable[dict[str, Any]], evidence: pl.DataFrame) -> list[float]:
     """Share of each question's gold evidence that was picked for any of its options; unmarked questions left out.
 
-    Of pieces that say the same (one group), one is enough.
+    Of pieces that say the same (one group), one is enough. A gold path is there if all of its edges are, in whatever
+    rows.
     """
     rows: dict[str, list[dict[str, Any]]] = {}
     for row in evidence.iter_rows(named=True):
@@ -51,9 +74,11 @@ def evidence_recall(questions: Iterable[dict[str, Any]], evidence: pl.DataFrame)
         if gold:
             own = rows.get(question["question_id"], [])
             groups: dict[str, bool] = {}
+            edges = {edge for row in own for edge in _edges_of(row)}
             for i, piece in enumerate(gold):
-                name = piece["group"] or str(i)
-                groups[name] = groups.get(name, False) or any(_same(piece, row) for row in own)
+                name, wanted = piece["group"] or str(i), _gold_edges(piece)
+                found = wanted <= edges if wanted else any(_same(piece, row) for row in own)
+                groups[name] = groups.get(name, False) or found
             shares.append(sum(groups.values()) / len(groups))
     return shares
 
