@@ -21,7 +21,7 @@ from evidence_assets.systems.corpus import matrix
 from evidence_assets.systems.knowledge import OpenGraph, encoded
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OpenCorpus:
     """A corpus in the order in which its index counts its chunks."""
 
