@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from dataclasses import replace
+from typing import Any, cast, get_args
 
 import torch
 
@@ -12,7 +13,7 @@ from evidence_assets.components.table_asset import Step
 from evidence_assets.datasets.graphs.relations import load
 from evidence_assets.datasets.records import option_labels
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.methods.graph_attention import AttentionSettings, Variant
+from evidence_assets.methods.graph_attention import CONTRASTIVE, AttentionSettings, Variant
 from evidence_assets.systems.graph_selection import VERSION, GraphPaths
 from evidence_assets.systems.question_concepts import concepts_from_row
 from evidence_assets.systems.selection import NoEvidence, Selector
@@ -22,18 +23,25 @@ SCORERS = (*get_args(Variant), "none")
 
 
 def settings_of(name: str, parameters: dict[str, Any]) -> UgatSettings:
-    """The profile's numbers with what a variant states otherwise: ``scorer``, ``hops``."""
+    """The profile's numbers with what a variant states otherwise: ``scorer``, ``hops``.
+
+    The contrastive scorer has steps and a temperature of its own, chosen by measurement.
+    """
     numbers = profiles.load().ugat
     scorer = str(parameters.get("scorer", "gat"))
     if scorer not in SCORERS:
         raise BadInput(f"selector {name}: there is no node scorer {scorer!r}; known: {', '.join(SCORERS)}")
-    chosen = {} if scorer == "none" else {"variant": scorer}
+    attention = AttentionSettings(steps=numbers.steps)
+    if scorer == "contrastive":
+        attention = CONTRASTIVE
+    elif scorer != "none":
+        attention = replace(attention, variant=cast(Variant, scorer))
     return UgatSettings(
         hops=int(parameters.get("hops", numbers.hops)),
         cap=numbers.cap,
         max_nodes=numbers.max_nodes,
         node_filter="none" if scorer == "none" else "scores",
-        attention=AttentionSettings(steps=numbers.steps, **chosen),  # type: ignore[arg-type]
+        attention=attention,
         max_length=numbers.path_length,
         passages=numbers.passages,
     )
