@@ -10,6 +10,8 @@ from evidence_assets.components.partitions import BY_BENCHMARK, benchmark_partit
 from evidence_assets.components.solvers import solver_named
 from evidence_assets.components.table_asset import Made, Step, dep, sound_check, table_asset
 from evidence_assets.systems import answering, scoring
+from evidence_assets.systems.counterfactuals import VERSION as COUNTERFACTUALS
+from evidence_assets.systems.counterfactuals import counterfactual_rows
 from evidence_assets.systems.selection import Rows, asked
 
 FAILED_SHARE_LIMIT = 0.05
@@ -40,11 +42,15 @@ class Reasoner(dg.Component, dg.Model, dg.Resolvable):
     selector: str
     solver: str = "generator"
     group: str = "baselines"
+    counterfactual: bool = False
+    """Also ask whether each answer stands without the evidence it cites, and with that alone; costs some answers more
+    a question."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         place = f"{self.family}/{self.name}"
         questions, evidence = f"questions/{self.family}", f"evidence/{self.family}/{self.selector}"
         chains, predictions, citations = f"chains/{place}", f"predictions/{place}", f"citations/{place}"
+        counterfactuals = f"counterfactuals/{place}"
         partitions = question_partitions(self.family)
         # The extractive reasoner weighs words by how rare they are in the corpus.
         corpora = [
@@ -83,6 +89,19 @@ class Reasoner(dg.Component, dg.Model, dg.Resolvable):
                 )
             )
 
+        def make_counterfactuals(step: Step) -> Made:
+            return _made(
+                counterfactual_rows(
+                    solver_named(self.solver, self.family, step),
+                    asked(step.read("questions", questions, step.partition)),
+                    step.read("evidence", evidence, step.partition),
+                    step.read("chains", chains, step.partition),
+                    step.read("predictions", predictions, step.partition),
+                    step.previous(),
+                    step.previous_lineage(),
+                )
+            )
+
         def make_scores(step: Step) -> Made:
             def all_shards(table: str, asset: str) -> pl.DataFrame:
                 return step.read_benchmark(table, asset)
@@ -97,6 +116,7 @@ class Reasoner(dg.Component, dg.Model, dg.Resolvable):
                 predicted,
                 all_shards("evidence", evidence),
                 all_shards("citations", citations),
+                counterfactuals=all_shards("counterfactuals", counterfactuals) if self.counterfactual else None,
             )
             shown = {row["metric"]: row["value"] for row in rows if row["value"] is not None}
             accuracy = next(row for row in rows if row["metric"] == "accuracy")
@@ -106,6 +126,7 @@ class Reasoner(dg.Component, dg.Model, dg.Resolvable):
             return Made(rows, metadata={**shown, "accuracy_95": interval})
 
         about = f"{self.family} questions, evidence by {self.selector}, reasoned by {self.solver}"
+        again = [counterfactuals] if self.counterfactual else []
         made = [
             table_asset(
                 chains, "chains", make_chains, description=f"One reasoning chain an option: {about}.",
@@ -122,9 +143,17 @@ class Reasoner(dg.Component, dg.Model, dg.Resolvable):
             table_asset(
                 f"scores/{place}", "scores", make_scores, description=f"What the variant reaches: {about}.",
                 code_version=scoring.VERSION,
-                deps=[dep(k, BY_BENCHMARK) for k in (questions, evidence, predictions, citations)],
+                deps=[dep(k, BY_BENCHMARK) for k in (questions, evidence, predictions, citations, *again)],
                 group=self.group, partitions=benchmark_partitions(self.family),
             ),
+        ]  # fmt: skip
+        made += [
+            table_asset(
+                key, "counterfactuals", make_counterfactuals, description=f"Answers without the evidence they cite: {about}.",
+                code_version=COUNTERFACTUALS, deps=[questions, evidence, chains, predictions, *corpora],
+                pool=self._pool, group=self.group, partitions=partitions,
+            )
+            for key in again
         ]  # fmt: skip
         extra = {1: failed_share}
         return dg.Definitions(assets=made, asset_checks=[sound_check(a, extra.get(i)) for i, a in enumerate(made)])

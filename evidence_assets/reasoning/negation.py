@@ -1,7 +1,8 @@
 """Whether a question asks for the option that does *not* hold, told from its words.
 
-For benchmarks that do not mark such questions. English only; the question itself is looked at (its last sentences),
-not the case that is described before it, where "does not smoke" is a finding and no exception.
+For benchmarks that do not mark such questions; English only. The sentence that asks is looked at, not the case described
+before it, where "does not smoke" is a finding and no exception. What must not be done ("which drug should not be
+given?") is no exception: a contraindication is a fact that evidence supports like any other.
 """
 
 from __future__ import annotations
@@ -12,25 +13,21 @@ from evidence_assets.reasoning.statements import sentence_spans
 
 VERSION = "1"
 
-_ANYWHERE = re.compile(
-    r"\b(?:NOT|EXCEPT|LEAST)\b|"
-    r"\b(?:all|any|each|every(?:thing|one)?|both)\b[^.?!]*\b(?:except|but one|other than)\b|"
-    r"\bexcept(?:ing)?(?:\s+(?:for|one))?\s*[:?.…_-]*\s*$|\bwith the exception\b|\bis (?:the|an) exception\b"
+_EXCEPTION = (
+    r"\b(?:NOT|EXCEPT|LEAST)\b",
+    r"(?i:\b(?:all|any|each|every\w*|both|following)\b[^?]*\b(?:except|but one)\b)",
+    r"(?i:\bthe exception\b)",
+    r"(?i:\bexcept(?:ing)?(?:\s+(?:for|one))?\W*$)",
+    r"(?i:(?<!\bat )\bleast\s+(?!common\s+(?:multiple|denominator))\w)",
+    r"(?i:^\W*(?:not\s+(?:true|correct|a|an|the|associated|seen|found)|false|incorrect|untrue|wrong)\b)",
+    r"(?i:\b(?:which|what)\b.*\b(?:is|are)\s+(?:false|incorrect|untrue|wrong|not\s+(?:true|correct))\b)",
 )
-_ASKED = re.compile(
-    r"\b(?:which|what|who|whom|whose|where|when)\b(?P<rest>.*)|(?P<blank>.*)(?:__+|…|:)\s*$", re.IGNORECASE | re.DOTALL
-)
+"""Any of these in the sentence that asks."""
+_ASKED = re.compile(r"\b(?:which|what)\b(?P<said>.*)", re.IGNORECASE | re.DOTALL)
+_CLAUSE = re.compile(r"\b(?:who|that|if|unless|when|because|although|since|so)\b|[,;]", re.IGNORECASE)
 _DENIED = re.compile(
-    r"^[^,;]*?\b(?:is|are|was|were|do|does|did|has|have|had|can|could|would|should|will|may|might|must)"
-    r"(?:\s+(?:\w+ly\s+)?(?:not|never)\b|n['’]t\b)|^[^,;]*?\bcannot\b|"
-    r"\bleast\s+(?:likely|probable|appropriate|suitable|useful|helpful|effective|consistent|common|important|accurate"
-    r"|relevant|associated)\b|"
-    r"\b(?:is|are)\s+(?:the\s+)?(?:least|incorrect|false|untrue|wrong|contraindicated|unlikely|inappropriate)\b|"
-    r"^\s*(?:of\s+(?:the|these)\s+)?(?:following\s+)?(?:statements?\s+|options?\s+|answers?\s+)?(?:is|are)\s+not\b|"
-    r"\bexcept\b|\bexcluding\b|\bother than\b",
-    re.IGNORECASE,
+    r"\b(?:is|are|was|were|do|does|did|has|have|would|will)(?:\s+(?:\w+ly\s+)?(?:not|never)\b|n['’]t\b)", re.IGNORECASE
 )
-_BECAUSE = re.compile(r"\b(?:why|because|if|unless|when|although|since|who|that|who)\b", re.IGNORECASE)
 
 
 def asks_for_exception(question: str) -> bool:
@@ -41,15 +38,14 @@ def asks_for_exception(question: str) -> bool:
     >>> asks_for_exception("He does not smoke. What is the diagnosis?"), asks_for_exception("Why do cats not swim?")
     (False, False)
     """
-    spans = sentence_spans(question)
-    if not spans:
-        return False
-    asked = next((question[a:b] for a, b in reversed(spans) if "?" in question[a:b]), question[slice(*spans[-1])])
-    if _ANYWHERE.search(asked):
+    sentences = [question[a:b] for a, b in sentence_spans(question)]
+    asking = [number for number, text in enumerate(sentences) if "?" in text] or [len(sentences) - 1]
+    asked = " ".join(sentences[asking[-1] :])
+    # "Each of these is a mammal except one. Which?" says it in the sentence before.
+    if len(asked.split()) < 3 and asking[-1]:
+        asked = " ".join(sentences[asking[-1] - 1 :])
+    if any(re.search(pattern, asked, re.DOTALL) for pattern in _EXCEPTION):
         return True
     match = _ASKED.search(asked)
-    if match is None:
-        return False
-    rest = match["rest"] if match["rest"] is not None else match["blank"]
-    # What stands in a clause of its own ("what happens if it does not rain") denies nothing of the options.
-    return bool(_DENIED.search(_BECAUSE.split(rest, maxsplit=1)[0]))
+    # What a clause of its own denies ("a man who does not smoke") is not denied of the options.
+    return bool(match and _DENIED.search(_CLAUSE.split(match["said"], maxsplit=1)[0]))

@@ -103,4 +103,4 @@ class GraphPaths:
 def _rule_of(named: Sequence[NamedNodes], node: int) -> dict[str, object] | None:
     """By which phrase and rule a node was linked; None for one that is there by its relevance."""
     link = next((each for each in named if node in each.nodes), None)
-    return link and {"phrase": link.phrase, "rule": link.rule, "score": link.score}
+    return None if link is None else {"phrase": link.phrase, "rule": link.rule, "score": link.score}

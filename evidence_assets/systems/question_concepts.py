@@ -120,8 +120,9 @@ def subgraph_rows(
         seeds = numbers(named.concepts)
         cosine = cosine_to(knowledge.node_vectors, vector)
         part = knowledge.graph.neighbourhood(seeds, expansion.hops, expansion.cap, cosine, expansion.max_nodes)
-        row = {
-            "subgraph_id": content_id("subgraph", question.question_id, knowledge.name),
+        identifier = content_id("subgraph", question.question_id, knowledge.name)
+        row: dict[str, Any] = {
+            "subgraph_id": identifier,
             "question_id": question.question_id,
             "benchmark": question.benchmark,
             "graph": knowledge.name,
@@ -138,13 +139,10 @@ def subgraph_rows(
         row["content_hash"] = content_id(row)
         row["input_hash"] = wanted[question.question_id]
         made.rows.append(row)
-        made.lineage.append(
-            edge("subgraph", row["subgraph_id"], USED, "question", question.question_id, question.question_id)
-        )
+        made.lineage.append(edge("subgraph", identifier, USED, "question", question.question_id, question.question_id))
         targets = [n for of in named.options.values() for n in numbers(of)]
         made.lineage += [
-            edge("subgraph", row["subgraph_id"], DERIVED, "node", node_ids[n], node_ids[n])
-            for n in sorted({*seeds, *targets})
+            edge("subgraph", identifier, DERIVED, "node", node_ids[n], node_ids[n]) for n in sorted({*seeds, *targets})
         ]
     made.metadata = {
         "questions_without_concept": sum(not row["concepts"] for row in made.rows),

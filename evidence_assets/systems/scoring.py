@@ -102,8 +102,13 @@ def score_rows(
     predictions: pl.DataFrame,
     evidence: pl.DataFrame,
     citations: pl.DataFrame,
+    counterfactuals: pl.DataFrame | None = None,
 ) -> list[dict[str, Any]]:
-    """Every metric of one variant on one benchmark."""
+    """Every metric of one variant on one benchmark.
+
+    With ``counterfactuals``, the shares of answers that change without the evidence they cite (necessity), and that
+    this evidence alone gives (sufficiency), of those that cite any.
+    """
     asked = questions.sort("question_id").to_dicts()
     answered = {row["question_id"]: row for row in predictions.to_dicts()}
     metrics: dict[str, Estimate] = {}
@@ -125,6 +130,9 @@ def score_rows(
         metrics["evidence_recall"] = mean(recall)
     if citations.height:
         metrics["citations_verified_share"] = accuracy([v == "verified" for v in citations["verdict"].to_list()])
+    if counterfactuals is not None:
+        for metric, column in (("evidence_necessity", "necessary"), ("evidence_sufficiency", "sufficient")):
+            metrics[metric] = accuracy(counterfactuals[column].drop_nulls().to_list())
     return [
         {
             "score_id": content_id("score", "benchmark", benchmark, selector, reasoner, model_id, metric),

@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 from evidence_assets import profiles
 from evidence_assets.components.benchmark import Benchmark, benchmarks
-from evidence_assets.components.inputs import OpenCorpus, OpenGraph, open_corpus, open_graph
+from evidence_assets.components.inputs import OpenCorpus, open_corpus, open_graph
 from evidence_assets.components.table_asset import Step
+from evidence_assets.systems.knowledge import OpenGraph
 from evidence_assets.systems.selection import Selector
 
 Source = Literal["corpus", "tables", "graph", "subgraphs", "token_store"]
