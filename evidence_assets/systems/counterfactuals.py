@@ -34,7 +34,7 @@ class Again:
 
     def __call__(self, requests: Sequence[Request]) -> list[str]:
         """The answer to each question with the evidence of these content hashes alone, or the status instead of one."""
-        tasks = [self._tasks(*request) for request in requests]
+        tasks = [self.tasks(*request) for request in requests]
         distinct = {task.input_hash: task for group in tasks for task in group}
         chains = dict(zip(distinct, self._solver.explain(list(distinct.values())) if distinct else [], strict=True))
         choices = []
@@ -57,7 +57,8 @@ class Again:
             self.said[request] = answers[-1]
         return answers
 
-    def _tasks(self, question_id: str, kept: tuple[str, ...]) -> list[ExplainOption]:
+    def tasks(self, question_id: str, kept: tuple[str, ...]) -> list[ExplainOption]:
+        """What the solver is asked to explain of a question, with the evidence of these content hashes."""
         question, stay = self._questions[question_id], set(kept)
         return [
             ExplainOption(
@@ -102,20 +103,20 @@ def counterfactual_rows(
 ) -> Rows:
     """One row an answered question; what was asked before in the same way is taken over."""
     items, by_question = evidence_items(evidence), {q.question_id: q for q in questions}
+    again = Again(solver, questions, items)
     chains_of = {str(key[0]): group for key, group in chains.group_by("question_id")}
     answered = predictions.filter((pl.col("status") == "answered") & pl.col("answer").is_not_null()).sort("question_id")
     cases: dict[str, tuple[Case, list[EvidenceItem]]] = {}
     wanted: dict[str, str] = {}
     for row in answered.iter_rows(named=True):
-        key, question = row["question_id"], by_question[row["question_id"]]
-        cases[key] = _case(question, row["answer"], chains_of.get(key, chains.clear()), items)
-        facts = [(label, [e.content_hash for e in for_option(items, key, label)]) for label, _ in question.hypotheses]
+        key = row["question_id"]
+        case, _ = cases[key] = _case(by_question[key], row["answer"], chains_of.get(key, chains.clear()), items)
+        asked = [(task.input_hash, solver.task_version(task)) for task in again.tasks(key, case.evidence)]
         wanted[key] = content_id(
-            VERSION, row["content_hash"], facts, cases[key][0].cited, solver.name, solver.model_id, solver.version
+            VERSION, row["content_hash"], asked, case.cited, solver.name, solver.model_id, solver.version
         )
     made, settled = take_over(previous, lineage, wanted, by="question_id", row_id="counterfactual_id")
     todo = [row for row in answered.iter_rows(named=True) if row["question_id"] not in settled]
-    again = Again(solver, questions, items)
     verdicts = check_batch(again, [cases[row["question_id"]][0] for row in todo])
     for row, verdict in zip(todo, verdicts, strict=True):
         key, (case, cited) = row["question_id"], cases[row["question_id"]]
@@ -147,10 +148,10 @@ def counterfactual_rows(
             edge("counterfactual", identifier, USED, "evidence", item.evidence_id, item.content_hash, rank)
             for rank, item in enumerate({item.evidence_id: item for item in cited}.values(), 1)
         ]
-    asked_of = [row for row in made.rows if row["necessary"] is not None]
+    citing = [row for row in made.rows if row["necessary"] is not None]
     made.metadata = {
-        "answers_that_cite": len(asked_of),
-        "necessity": sum(row["necessary"] for row in asked_of) / len(asked_of) if asked_of else None,
-        "sufficiency": sum(row["sufficient"] for row in asked_of) / len(asked_of) if asked_of else None,
+        "answers_that_cite": len(citing),
+        "necessity": sum(row["necessary"] for row in citing) / len(citing) if citing else None,
+        "sufficiency": sum(row["sufficient"] for row in citing) / len(citing) if citing else None,
     }
     return made

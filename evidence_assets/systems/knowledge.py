@@ -167,7 +167,7 @@ class Meta:
         """Refuse a folder that was built from something else."""
         path = folder / "meta.json"
         if not path.exists():
-            raise StaleInput(f"there is no {what} at {folder}: materialize the asset that builds it")
+            raise StaleInput(f"{what} is missing at {folder}: materialize the asset that builds it")
         if Meta(**json.loads(path.read_text(encoding="utf-8"))) != self:
             raise StaleInput(f"{what} at {folder} was built from other rows or another model: materialize it again")
 
@@ -225,10 +225,12 @@ class NameVectors:
 
 def surface_forms(nodes: pl.DataFrame) -> tuple[list[str], IntArray]:
     """Every name and alias with the number of its node, the name first."""
-    forms = nodes.select("name", "aliases").with_row_index("node").select(
-        "node", pl.concat_list(pl.concat_list("name"), "aliases").alias("form")
-    ).explode("form").unique(maintain_order=True)  # fmt: skip
-    return forms["form"].to_list(), forms["node"].to_numpy().astype(np.int64)
+    forms = [
+        (number, form)
+        for number, (name, aliases) in enumerate(nodes.select("name", "aliases").iter_rows())
+        for form in dict.fromkeys((name, *aliases))
+    ]
+    return [form for _, form in forms], np.array([number for number, _ in forms], dtype=np.int64)
 
 
 def build_name_vectors(
