@@ -47,6 +47,8 @@ class Graph(dg.Component, dg.Model, dg.Resolvable):
     """Assets of the table ``triples`` that are merged with what the files state."""
     best_harvested: int | None = None
     """Best triples kept of each harvested relation; all where no number is given."""
+    profiles: tuple[str, ...] = ()
+    """Profiles in which it is made; in all where none is named."""
 
     @property
     def _sources(self) -> list[GraphSource]:
@@ -60,6 +62,8 @@ class Graph(dg.Component, dg.Model, dg.Resolvable):
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         base, group = f"knowledge/{self.name}", f"knowledge_{self.name}"
         profile = profiles.load()
+        if self.profiles and profile.name not in self.profiles:
+            return dg.Definitions()
         source = self.source or f"raw/graphs/{self.name}"
         paths = [path for f in self.files for path in f.paths]
         raw = [] if self.source else [raw_asset(source, paths)]

@@ -13,6 +13,7 @@ from evidence_assets.components.path_check import paths_wrong
 from evidence_assets.components.selector_methods import METHODS
 from evidence_assets.components.selector_methods.method import lacking
 from evidence_assets.components.table_asset import Made, Step, dep, sound_check, table_asset
+from evidence_assets.components.variant import Variant
 from evidence_assets.systems.selection import NoEvidence, asked, evidence_rows
 
 
@@ -32,7 +33,7 @@ def dependencies(family: Family, reads: tuple[str, ...]) -> list[dg.AssetDep]:
     return found
 
 
-class Selector(dg.Component, dg.Model, dg.Resolvable):
+class Selector(dg.Component, Variant):
     """Makes ``evidence/<family>/<name>``."""
 
     name: str
@@ -51,6 +52,8 @@ class Selector(dg.Component, dg.Model, dg.Resolvable):
             raise ValueError(
                 f"selector {self.name}: {self.method} has no parameter {unknown[0]!r}; it has {', '.join(method.parameters)}"
             )
+        if not self.loaded:
+            return dg.Definitions()
 
         def make(step: Step) -> Made:
             questions = asked(step.read("questions", f"questions/{self.family}", step.partition))
@@ -68,6 +71,7 @@ class Selector(dg.Component, dg.Model, dg.Resolvable):
             make,
             description=self.description or f"Evidence for {self.family} questions by {self.method}.",
             group=self.group,
+            tags=self.tags,
             code_version=f"{method.version}:{sorted(self.parameters.items())}",
             deps=dependencies(self.family, method.reads),
             partitions=question_partitions(self.family),

@@ -95,6 +95,7 @@ class Profile(_Strict):
     index: IndexSettings = Field(default_factory=lambda: IndexSettings(kind="auto"))
     retrieval: Retrieval
     ugat: GraphPaths
+    presets: tuple[str, ...] = Field((), description="Presets whose variants are loaded besides the default ones.")
     sample: Literal["full", "small"] = Field("full", description="Size of the sample world; small is for quick tests.")
 
 
