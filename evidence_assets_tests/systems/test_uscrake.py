@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ import polars as pl
 import pytest
 
 from evidence_assets.datasets.graphs.relations import load
-from evidence_assets.lake import vector_index
-from evidence_assets.lake.token_store import TokenStore, build, source_version
+from evidence_assets.lake import token_store, vector_index
+from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.token_store import TokenStore, build, build_statistics, source_version
 from evidence_assets.methods.bm25 import BM25Index
 from evidence_assets.methods.chunking import sentence_spans
 from evidence_assets.methods.divergence import jensen_shannon
@@ -21,10 +23,13 @@ from evidence_assets.methods.entity_linking import EntityLinker
 from evidence_assets.methods.measures import build_measure, cost_of
 from evidence_assets.methods.transport import distance
 from evidence_assets.systems import chunk_ranking as ranking
+from evidence_assets.systems import concept_triples
+from evidence_assets.systems import uscrake as uscrake_module
 from evidence_assets.systems.chunk_ranking import Query, TitleLinks
 from evidence_assets.systems.concept_triples import ConceptTriples, facts_of_tables
+from evidence_assets.systems.evidence_judges import Item, LateInteraction, PairJudge
 from evidence_assets.systems.selection import Asked, Pick, evidence_rows
-from evidence_assets.systems.uscrake import Item, LateInteraction, PairJudge, Passages, Settings, Uscrake
+from evidence_assets.systems.uscrake import Passages, Settings, Uscrake
 from evidence_assets_tests.systems.small_models import SharedWords, WordEncoder
 from evidence_assets_tests.systems.token_models import PieceEncoder
 
@@ -201,6 +206,19 @@ def test_the_same_call_gives_the_same_picks_and_a_question_does_not_depend_on_it
     assert [selector(corpus, triples=graph()).select([q])[0] for q in QUESTIONS] == both
 
 
+@pytest.mark.parametrize("cost", ["jsd", "fusion"])
+def test_tokens_encoded_on_demand_give_the_same_evidence(corpus: Passages, tmp_path: Path, cost: Any) -> None:
+    build_statistics(tmp_path / "lean", corpus.ids, corpus.texts, ENCODER, "pieces", ENCODER.dimensions)
+    lean = TokenStore(tmp_path / "lean", expected=corpus.store.meta.built_from)
+    on_demand = replace(corpus, store=lean)
+    stored = selector(corpus, cost=cost, triples=graph())
+    again = selector(on_demand, cost=cost, triples=graph())
+    assert again.select(QUESTIONS) == stored.select(QUESTIONS) and again.version == stored.version
+    assert again.select([]) == []
+    with pytest.raises(ValueError, match="statistics alone"):
+        selector(on_demand, coarse="hybrid")
+
+
 def test_versions_change_with_settings_corpus_graph_and_judge(corpus: Passages) -> None:
     versions = [
         selector(corpus).version, selector(corpus, cost="jsd").version, selector(corpus, chunks=3).version,
@@ -254,6 +272,19 @@ def test_mentions_of_titles_link_chunks_of_different_pages() -> None:
         ["bee", "honey", "bee"],
     )
     assert list(zip(links.sources.tolist(), links.targets.tolist(), strict=True)) == [(0, 1), (1, 0), (1, 2)]
+
+
+def test_the_picks_are_those_of_this_version(corpus: Passages) -> None:
+    """Where this fails after a deliberate change: raise VERSION of the module that changed, then write the new hash."""
+    chosen = [
+        [(p.option, p.kind, p.parents[0].id, p.locator) for picks in made for p in picks]
+        for made in (
+            selector(corpus, triples=graph()).select(QUESTIONS),
+            selector(corpus, cost="jsd", grain="chunk", triples=graph()).select(QUESTIONS),
+        )
+    ]
+    versions = (uscrake_module.VERSION, ranking.VERSION, concept_triples.VERSION, token_store.VERSION)
+    assert (versions, content_id(chosen)) == (("1", "1", "1", "1"), "3893b743eb537b5bd89c21cdf2a76a83")
 
 
 # Graph -----------------------------------------------------------------------------------------------------------

@@ -18,8 +18,9 @@ from evidence_assets.lake.token_store import TokenStore, source_version
 from evidence_assets.methods.entity_linking import EntityLinker
 from evidence_assets.models.rerankers import MAXSIM, CrossEncoderReranker
 from evidence_assets.profiles import ModelSettings
-from evidence_assets.systems import chunk_ranking, uscrake
+from evidence_assets.systems import chunk_ranking, concept_triples, uscrake
 from evidence_assets.systems.concept_triples import ConceptTriples, facts_of_tables
+from evidence_assets.systems.evidence_judges import Judge, LateInteraction, PairJudge
 from evidence_assets.systems.selection import Selector
 
 PUBLISHED: dict[str, Any] = {"cost": "jsd", "grain": "chunk"}
@@ -66,10 +67,10 @@ def _open_graph(
     return ConceptTriples(facts_of_tables(nodes, edges, relations.load()), linker, model, cap=cap)
 
 
-def _judge(settings: ModelSettings, token_encoder: ModelSettings) -> uscrake.Judge:
+def _judge(settings: ModelSettings, token_encoder: ModelSettings) -> Judge:
     if settings.name == MAXSIM:
-        return uscrake.LateInteraction(encoder(token_encoder))
-    return uscrake.PairJudge(_reranker(settings))
+        return LateInteraction(encoder(token_encoder))
+    return PairJudge(_reranker(settings))
 
 
 @lru_cache(maxsize=1)
@@ -108,6 +109,6 @@ METHODS: dict[str, Method] = {
         _uscrake,
         ("corpus", "token_store", "graph"),
         ("R", "k", "s", "published", "cost", "coarse", "parts", "grain", "sentences", "temperature", "links"),
-        f"{uscrake.VERSION}.{chunk_ranking.VERSION}",
+        f"{uscrake.VERSION}.{chunk_ranking.VERSION}.{concept_triples.VERSION}",
     )
 }
