@@ -7,12 +7,14 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from evidence_assets.components.benchmark import Family, of_family
+from evidence_assets.components.benchmark import Family, benchmarks, of_family
 from evidence_assets.components.partitions import BY_BENCHMARK, EVERY, question_partitions
+from evidence_assets.components.path_check import paths_wrong
 from evidence_assets.components.selector_methods import METHODS
+from evidence_assets.components.selector_methods.method import lacking
 from evidence_assets.components.table_asset import Made, Step, dep, sound_check, table_asset
 from evidence_assets.components.variant import Variant
-from evidence_assets.systems.selection import asked, evidence_rows
+from evidence_assets.systems.selection import NoEvidence, asked, evidence_rows
 
 
 def dependencies(family: Family, reads: tuple[str, ...]) -> list[dg.AssetDep]:
@@ -27,7 +29,9 @@ def dependencies(family: Family, reads: tuple[str, ...]) -> list[dg.AssetDep]:
         ]
     if "graph" in reads:
         for name in sorted({b.graph for b in of_family(family) if b.graph}):
-            found += [dep(f"knowledge/{name}/nodes"), dep(f"knowledge/{name}/edges")]
+            found += [dep(f"knowledge/{name}/{part}") for part in ("nodes", "edges", "csr", "node_vectors")]
+    if "subgraphs" in reads:
+        found.append(dep(f"subgraphs/{family}"))
     if "tables" in reads:
         found.append(dep("tables", BY_BENCHMARK))
     return found
@@ -57,7 +61,8 @@ class Selector(dg.Component, Variant):
 
         def make(step: Step) -> Made:
             questions = asked(step.read("questions", f"questions/{self.family}", step.partition))
-            selector = method.make(self.name, step, dict(self.parameters))
+            lack = lacking(method.reads, benchmarks()[step.benchmark])
+            selector = NoEvidence(self.name, lack) if lack else method.make(self.name, step, dict(self.parameters))
             rows = evidence_rows(
                 selector, questions, step.previous(), step.previous_lineage(), step.progress("questions")
             )
@@ -75,4 +80,4 @@ class Selector(dg.Component, Variant):
             deps=dependencies(self.family, method.reads),
             partitions=question_partitions(self.family),
         )
-        return dg.Definitions(assets=[asset], asset_checks=[sound_check(asset)])
+        return dg.Definitions(assets=[asset], asset_checks=[sound_check(asset, against=paths_wrong)])
