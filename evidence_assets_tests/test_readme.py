@@ -18,8 +18,8 @@ from evidence_assets.profiles import load
 from evidence_assets_tests.conftest import REPOSITORY, World
 
 README = (REPOSITORY / "README.md").read_text()
-# They change the environment, or name machines that a test does not have.
-NOT_RUN = ("pip ", "vllm serve", "EVIDENCE_PROFILE=paper")
+# They change the environment or this repository, or name machines that a test does not have.
+NOT_RUN = ("pip ", "vllm serve", "EVIDENCE_PROFILE=paper", ".venv/bin/evidence add")
 
 
 def blocks(language: str) -> list[str]:

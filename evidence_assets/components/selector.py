@@ -23,6 +23,10 @@ def dependencies(family: Family, reads: tuple[str, ...]) -> list[dg.AssetDep]:
     if "corpus" in reads:
         for name in sorted({b.corpus for b in of_family(family) if b.corpus}):
             found += [dep(f"corpus/{name}/chunks", EVERY), dep(f"corpus/{name}/index")]
+    if "token_store" in reads:
+        found += [
+            dep(f"corpus/{name}/token_store") for name in sorted({b.corpus for b in of_family(family) if b.corpus})
+        ]
     if "graph" in reads:
         for name in sorted({b.graph for b in of_family(family) if b.graph}):
             found += [dep(f"knowledge/{name}/{part}") for part in ("nodes", "edges", "csr", "node_vectors")]
@@ -62,8 +66,8 @@ class Selector(dg.Component, Variant):
             rows = evidence_rows(
                 selector, questions, step.previous(), step.previous_lineage(), step.progress("questions")
             )
-            reason = {"no_evidence": selector.reason} if isinstance(selector, NoEvidence) else {}
-            return Made(rows.rows, rows.lineage, {**rows.metadata, **reason}, rows.reused)
+            notes: dict[str, Any] = getattr(selector, "notes", {})  # what some selectors have to say besides
+            return Made(rows.rows, rows.lineage, {**rows.metadata, **notes}, rows.reused)
 
         asset = table_asset(
             f"evidence/{self.family}/{self.name}",

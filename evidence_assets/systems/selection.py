@@ -105,6 +105,11 @@ class NoEvidence:
     def version(self) -> str:
         return content_id("no evidence", self.reason)
 
+    @property
+    def notes(self) -> dict[str, str]:
+        """What the asset's metadata says of it."""
+        return {"no_evidence": self.reason}
+
     def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
         return [[] for _ in questions]
 
