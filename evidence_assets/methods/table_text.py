@@ -114,3 +114,23 @@ def stem(word: str) -> str:
 def content_stems(text: str) -> list[str]:
     """Stems of the tokens that carry content, in order."""
     return [stem(token) for token in tokens(text) if token not in STOP_WORDS]
+
+
+_BRACKETS_AT_END = re.compile(r"\s*[(\[]([^()\[\]]*)[)\]]\s*$")
+
+
+def without_unit(header: str) -> str:
+    """A header as it is spoken: without the unit or remark that follows in brackets.
+
+    Examples
+    --------
+    >>> without_unit("Melting point (°C)"), unit_in("Melting point (°C)"), without_unit("(all)"), unit_in("Year")
+    ('Melting point', '°C', '(all)', '')
+    """
+    return _BRACKETS_AT_END.sub("", header) or header
+
+
+def unit_in(header: str) -> str:
+    """What stands in brackets at the end of a header."""
+    match = _BRACKETS_AT_END.search(header)
+    return match[1].strip() if match and match.start() > 0 else ""

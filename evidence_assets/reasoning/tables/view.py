@@ -95,6 +95,13 @@ class TableView:
         return tuple(j for j in range(self.shape.width) if any(row[j].plain for row in self.shape.grid))
 
     @cached_property
+    def name_columns(self) -> tuple[int, ...]:
+        """Columns that name the rows: the first of the row headers where it tells every row apart, else all of them."""
+        found = self.shape.row_header_columns
+        first = [self.cell((i, found[0])).plain for i in self.body] if found else []
+        return found[:1] if first and all(first) and len(set(first)) == len(first) else found
+
+    @cached_property
     def row_frequency(self) -> Counter[str]:
         """In how many rows each word stands."""
         counts: Counter[str] = Counter()
