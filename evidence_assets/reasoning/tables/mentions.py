@@ -118,7 +118,7 @@ class Reading:
             named = [(c, m) for c, m in self._column_names if c in holders and m is not mention]
             column = min(named, key=lambda item: _gap(item[1], mention.start, mention.end))[0] if named else None
             # A name that is a row's too is a value where its column's name leads to it, or where the row is said.
-            said = any(m is not mention and m.rows and set(m.rows) & set(mention.rows) for m in self.mentions)
+            said = any(m.start < mention.start and set(m.rows) & set(mention.rows) for m in self.mentions)
             if mention.rows and not (column is not None and (said or self._led_by(mention, column))):
                 continue
             if column is not None or not mention.columns:
