@@ -27,7 +27,7 @@ _FRAME_LIST = """
     value values entry entries row rows column columns table tables cell list listed lists show shows shown read reads
     stand stands give gives given record recorded figure figures item items exactly only just least most number name
     named named under amount one ones sort sorted order ordered rank ranked lie lies differ difference time times every
-    equal equals same rise rises fall falls grow grows no not never
+    equal equals same twice double doubled triple half third much many total altogether rise rises fall falls grow grows no not never
 """
 _FRAME = frozenset(stem(word) for word in _FRAME_LIST.split())
 # So many further words may a claim hold whose column is only hinted at; with more it speaks of something else.
@@ -85,12 +85,20 @@ def further_words(reading: Reading) -> frozenset[str]:
         for word in reading.words
         if word.raw not in STOP_WORDS
         and word.stem not in _FRAME
+        and not vocabulary.is_pointer(word.raw)
         and not any(start <= word.start < end for start, end in named)
     )
 
 
 def _trend(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
-    clause = workings.trend_clause(reading, reading.numeric_columns, vocabulary.ORDERED.search)
+    columns = reading.numeric_columns
+    comparatives = [word for word in words if word.kind == "comparative" and _the_before(reading, word)]
+    if len(comparatives) == len(columns) == 2 and not reading.rows:
+        # "The fewer are sold, the higher the price."
+        sign = comparatives[0].direction * comparatives[1].direction
+        found = workings.series_pattern(reading.view, columns[1][0], columns[0][0], 1)
+        return found and _verdict(found, (found.number or 0.0) > 0.5 if sign > 0 else (found.number or 0.0) < 0.5, reading)
+    clause = workings.trend_clause(reading, columns, vocabulary.ORDERED.search)
     if clause is None or len(reading.rows) > 0:
         return None
     column, order, direction, start, end = clause
@@ -107,6 +115,10 @@ def _trend(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
         return _verdict(outcome, outcome.pattern == wanted, reading)
     share = outcome.number if wanted[0] > 0 else 1 - outcome.number
     return _verdict(outcome, share > 0.5, reading)
+
+
+def _the_before(reading: Reading, word: Degree) -> bool:
+    return bool(re.search(r"\bthe\s+$", reading.text[: word.start], re.IGNORECASE))
 
 
 def _conditions(reading: Reading, words: Sequence[Degree], without: CellValue | None = None) -> list[Condition]:
@@ -140,27 +152,30 @@ def _counted(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
 
 
 def _every_row(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
-    """All rows, or none, satisfy something."""
+    """All rows, or none, satisfy something; what stands before the word for the rows says which rows are meant."""
     every, none = vocabulary.ALL.search(reading.text), vocabulary.NONE.search(reading.text)
     if reading.rows or not (every or none) or not (reading.items or vocabulary.ROWS.search(reading.text)):
         return None
-    conditions = _conditions(reading, words)
-    if not conditions:
+    conditions = [*_conditions(reading, words), *workings.yes_conditions(reading)]
+    nouns = [m.start for m in reading.items] + [m.start() for m in vocabulary.ROWS.finditer(reading.text)]
+    which = [condition for condition in conditions if condition.at < min(nouns) and condition.number is None]
+    if len(conditions) == len(which):
         return None
+    among = len(workings.count(reading.view, which).rows) if which else len(reading.view.body)
     outcome = workings.count(reading.view, conditions)
-    return _verdict(outcome, outcome.number == (len(reading.view.body) if every else 0), reading)
+    return _verdict(outcome, outcome.number == (among if every else 0), reading)
 
 
 def _related(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
     """Two rows differ by a number, or one is a multiple of the other."""
-    rows = [row for row, _ in reading.rows]
+    rows = workings.compared_order(reading)
     fixed = vocabulary.RATIO.search(reading.text) and workings.fixed_ratio(reading.text)
     if len(rows) != 2 or not (reading.numbers or fixed):
         return None
     number = reading.numbers[0] if reading.numbers else fixed
     column = _measured(reading, words[0] if words else None)
     if column is None and number:
-        column = _by_unit(reading, number)
+        column = reading.column_of(number)
     if column is None or not number:
         return None
     percent = number.kind == "percentage"
@@ -180,10 +195,6 @@ def _related(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
     if comparative is not None:
         holds = holds and workings.direction_in(reading.view, comparative, column) * (first - second) > 0
     return _verdict(outcome, holds, reading)
-
-
-def _by_unit(reading: Reading, number: CellValue) -> int | None:
-    return reading.column_of(number)
 
 
 def _summed(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
@@ -307,7 +318,11 @@ def _says(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
         return None
     row = reading.rows[0][0]
     found: list[tuple[int, bool]] = []
-    for column, mention in _attributes(reading):
+    if not reading.columns and len(reading.rows) == 1 and len(further_words(reading)) <= _FURTHER_WORDS:
+        # "Turin is in Italy": the column is the one that holds the value.
+        for condition in reading.conditions:
+            found.append((condition.column, row in workings.fitting_rows(reading.view, condition)))
+    for column, mention in reading.columns:
         stated = _stated(reading, row, column, mention)
         if stated is not None:
             found.append((column, stated))
@@ -320,10 +335,6 @@ def _says(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
     )
     said = f"In the row of {workings.row_name(reading.view, row)} {shown}."
     return _verdict(Outcome("look_up", said, cells, column=found[0][0]), all(holds for _, holds in found), reading)
-
-
-def _attributes(reading: Reading) -> tuple[tuple[int, Mention], ...]:
-    return reading.columns
 
 
 def _stated(reading: Reading, row: int, column: int, mention: Mention) -> bool | None:

@@ -46,7 +46,8 @@ def verify_claim(view: TableView, text: str) -> TableAnswer:
     outcome = check(view, text)
     if outcome is not None and outcome.holds is not None:
         return _checked(view, claim, outcome)
-    findings = _number_findings(view, claim)
+    # Among facts of several kinds a number says nothing unless the thing that has it is named.
+    findings = _number_findings(view, claim) if claim.rows or _commensurable(view) else []
     for cue in claim.cues:
         finding = _cue_finding(view, claim, cue)
         if finding is not None and (judged := _judged(finding, claim, cue)) not in findings:

@@ -52,7 +52,31 @@ _ORDINALS = {
 _EXTREMES = {
     "maximum": 1, "maximal": 1, "max": 1, "peak": 1, "top": 1, "minimum": -1, "minimal": -1, "min": -1, "bottom": -1,
 }  # fmt: skip
-_VERBS_ABOVE = r"\b(?:exceed(?:s|ed)?|surpass(?:es|ed)?|outnumber(?:s|ed)?|outweigh(?:s|ed)?|outlast(?:s|ed)?)\b"
+_VERBS_ABOVE = re.compile(
+    r"\b(?:exceed(?:s|ed)?|surpass(?:es|ed)?|outnumber(?:s|ed)?|outlast(?:s|ed)?|(?P<weight>outweigh(?:s|ed)?))\b",
+    re.IGNORECASE,
+)
+# Words of a sentence that point to a column without its name: verbs, and other nouns for the same.
+_POINTERS = {
+    "weigh": "weight mass", "weighs": "weight mass", "weighed": "weight mass", "outweigh": "weight mass",
+    "outweighs": "weight mass", "cost": "price cost", "costs": "price cost", "lives": "life lifespan",
+    "live": "life lifespan", "lasts": "duration length", "lasted": "duration length",
+    "inhabitants": "population inhabitants", "residents": "population", "people": "population",
+    "populous": "population inhabitants", "nation": "country", "covers": "area", "aged": "age",
+}  # fmt: skip
+_UNITS = {
+    "kilogram": "kg", "gram": "g", "tonne": "t", "kilometre": "km", "kilometer": "km", "metre": "m", "meter": "m",
+    "centimetre": "cm", "centimeter": "cm", "millimetre": "mm", "millimeter": "mm", "nanometre": "nm", "kelvin": "K",
+    "percent": "%", "euro": "EUR", "dollar": "USD", "year": "years", "day": "days", "hour": "h", "minute": "min",
+}  # fmt: skip
+# Headers of columns that hold years, whatever the numbers are.
+_DATED = frozenset(
+    stem(word)
+    for word in (
+        "year born died founded built opened established discovered invented launched completed finished introduced "
+        "released admitted joined independent appeared published date isolated adopted constructed"
+    ).split()
+)
 
 
 @dataclass(frozen=True)
@@ -67,11 +91,8 @@ class Degree:
     hints: frozenset[str] = frozenset()
     in_time: int = 0
     """Direction among dates, 0 where the word does not speak of time."""
-
-    @property
-    def bare(self) -> bool:
-        """Whether the word alone does not say what is measured, as "more" or "greater"."""
-        return not self.hints and not self.in_time
+    verb: bool = False
+    """Whether no "than" leads to what is exceeded."""
 
 
 def _forms() -> dict[str, tuple[Literal["comparative", "superlative"], str]]:
@@ -137,21 +158,48 @@ def degrees(text: str, masked: Callable[[int], bool] = lambda _: False) -> tuple
             found.append(_degree(kind, base, 1, start, end, rank))
         elif word in _EXTREMES and not (word == "top" and following[0] in {"of", "to"}) and word != "bottom":
             found.append(Degree("superlative", _EXTREMES[word], start, end, rank))
-    found += [Degree("comparative", 1, m.start(), m.end()) for m in re.finditer(_VERBS_ABOVE, text, re.IGNORECASE)]
+    for match in _VERBS_ABOVE.finditer(text):
+        hints = frozenset({"weight", "mas"}) if match["weight"] else frozenset[str]()
+        if not masked(match.start()):
+            found.append(Degree("comparative", 1, match.start(), match.end(), 1, hints, 0, True))
     for match in re.finditer(r"\b(before|after)\b", text, re.IGNORECASE):
         sign = -1 if match.group().lower() == "before" else 1
         if not masked(match.start()):
-            found.append(Degree("comparative", sign, match.start(), match.end(), 1, frozenset(), sign))
+            found.append(Degree("comparative", sign, match.start(), match.end(), 1, frozenset(), sign, True))
     return tuple(sorted(found, key=lambda degree: degree.start))
 
 
-def measured_by(text: str) -> frozenset[str]:
-    """Header words that the plain adjectives of a text point to, as in "how deep is it"."""
+def pointed_at(text: str) -> frozenset[str]:
+    """Header words that other words than degrees point to: "weighs", "inhabitants", "how deep", "as tall as".
+
+    Examples
+    --------
+    >>> sorted(pointed_at("Is it as deep as it weighs?"))
+    ['depth', 'mas', 'weight']
+    """
     found: set[str] = set()
-    for match in re.finditer(r"\bhow (\w+)", text, re.IGNORECASE):
+    for word in _WORD.findall(text.lower()):
+        found |= {stem(hint) for hint in _POINTERS.get(word, "").split()}
+    for match in re.finditer(r"\b(?:how|as) (\w+)", text, re.IGNORECASE):
         if match[1].lower() in _ADJECTIVES:
             found |= _degree("positive", match[1].lower(), 1, 0, 0, 1).hints
     return frozenset(found)
+
+
+def is_pointer(word: str) -> bool:
+    """Whether a word, in small letters, points to a column."""
+    return word in _POINTERS
+
+
+def units_in_words(text: str) -> frozenset[str]:
+    """Signs of the units that a text spells out: "kilograms" is "kg"."""
+    words = (word.removesuffix("s") for word in _WORD.findall(text.lower()))
+    return frozenset(_UNITS[word] for word in words if word in _UNITS)
+
+
+def names_a_date(header: str) -> bool:
+    """Whether a header says that its column holds years: "Founded", "Year of birth"."""
+    return bool(_DATED & {stem(token) for token in tokens(header)})
 
 
 DIFFERENCE = re.compile(

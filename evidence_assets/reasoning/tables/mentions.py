@@ -14,6 +14,7 @@ from functools import cached_property
 
 from evidence_assets.methods.cells import CellValue, parse_values
 from evidence_assets.methods.table_text import STOP_WORDS, plain_text, stem, tokens, unit_in, without_unit
+from evidence_assets.reasoning.tables.degrees import names_a_date
 from evidence_assets.reasoning.tables.view import Place, TableView
 
 VERSION = "1"
@@ -205,7 +206,8 @@ def is_dated(view: TableView, column: int) -> bool:
     if all(any(value.kind == "date" for value in cell.values) for cell in cells):
         return True
     numbers = [cell.number for cell in cells]
-    return all(n is not None and n == int(n) and _FIRST_YEAR <= n <= _LAST_YEAR for n in numbers)
+    first = 0 if names_a_date(view.shape.labels[column]) else _FIRST_YEAR
+    return all(n is not None and n == int(n) and first <= n <= _LAST_YEAR for n in numbers)
 
 
 def read_text(view: TableView, text: str) -> Reading:
@@ -339,7 +341,7 @@ def _numbers(plain: str, words: Sequence[_Word], taken: Sequence[tuple[int, int]
     found = [
         _denied_bound(value, plain)
         for value in parse_values(plain)
-        if value.kind != "p_value" and not any(start < value.end and value.start < end for start, end in taken)
+        if value.kind != "p_value" and not any(start <= _figures(value) < end for start, end in taken)
     ]
     for k, word in enumerate(words):
         value = _NUMBER_WORDS.get(word.raw)
@@ -351,6 +353,12 @@ def _numbers(plain: str, words: Sequence[_Word], taken: Sequence[tuple[int, int]
         start, comparator = _led(plain, word.start)
         found.append(CellValue("number", float(value), word.raw, start, word.end, comparator=comparator))
     yield from sorted(found, key=lambda value: value.start)
+
+
+def _figures(value: CellValue) -> int:
+    """Where the figures of a number begin, behind the words that bound it."""
+    first = re.search(r"\d", value.text)
+    return value.start + (first.start() if first else 0)
 
 
 def _denied_bound(value: CellValue, plain: str) -> CellValue:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from evidence_assets.methods.cells import parse_values
+from evidence_assets.methods.cells import CellValue, parse_values
 from evidence_assets.methods.table_text import plain_text, stem, tokens
 from evidence_assets.reasoning.tables import workings
 from evidence_assets.reasoning.tables.degrees import (
@@ -70,7 +70,7 @@ def _trend(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
 
 def _pair(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
     """Difference or ratio of the two rows that are named."""
-    rows = [row for row, _ in reading.rows]
+    rows = workings.compared_order(reading)
     if len(rows) != 2:
         return None
     first = words[0] if words else None
@@ -121,7 +121,7 @@ def _count(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
         number = len({view.cell(place).plain for place in filled})
         said = f"“{workings.label_of(view, column)}” holds {number} different entries."
         return Outcome("count", said, tuple(filled), float(number))
-    conditions = [*_conditions(reading, words), *_yes_conditions(reading)]
+    conditions = [*_conditions(reading, words), *workings.yes_conditions(reading)]
     above = [word for word in words if word.kind == "comparative"]
     rows = [row for row, _ in reading.rows]
     if not conditions and above and len(rows) == 1 and (found := _compared(reading, words)) is not None:
@@ -132,24 +132,14 @@ def _count(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
     return workings.count(view, conditions)
 
 
-def _yes_conditions(reading: Reading) -> list[Condition]:
-    """Columns of yes and no that are named without either: "how many lakes have salt water" asks for yes."""
-    stated = {condition.column for condition in reading.conditions}
-    found = []
-    for column, mention in reading.columns:
-        texts = {reading.view.cell((i, column)).plain for i in reading.view.body}
-        yes = {text for text in texts if text.lower() in {"yes", "true", "y", "✓"}}
-        if column not in stated and yes and len({text for text in texts if text}) <= 2:
-            found.append(Condition(column, frozenset(yes), at=mention.start))
-    return found
-
-
 def _compared(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
     """Rows above or below a named row or a number; of two named rows joined by "or" the one that has more."""
     view = reading.view
     above = [word for word in words if word.kind == "comparative"]
     if not above:
-        return None
+        bounded = any(number.comparator for number in reading.numbers)
+        conditions = _conditions(reading, words) if bounded and _ASKS_FOR_ROWS.search(reading.text) else []
+        return workings.count(view, conditions) if conditions and not reading.rows else None
     degree = above[0]
     column = measured_column(reading, degree, presume=True)
     if column is None:
@@ -172,6 +162,10 @@ def _compared(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
     if not rows and reading.numbers and _ASKS_FOR_ROWS.search(reading.text):
         conditions = _conditions(reading, words)
         return workings.count(view, conditions) if conditions else None
+    if not than and not rows and not degree.verb:
+        # "Which working dog is lighter?"
+        among = [i for i, _ in workings.count(view, reading.conditions).rows]
+        return workings.extreme(view, column, among, direction, 1)
     return None
 
 
@@ -194,8 +188,9 @@ def _listed(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
     """Rows with all the cells that the question names with their columns; those with some count less."""
     if not _ASKS_FOR_ROWS.search(reading.text) or reading.rows or not reading.items:
         return None
-    conditions = _conditions(reading, words)
-    if len(conditions) < 2 or not all(condition.named for condition in conditions):
+    yes = workings.yes_conditions(reading)
+    conditions = [*_conditions(reading, words), *yes]
+    if len(conditions) + bool(yes) < 2 or not all(condition.named for condition in conditions):
         return None
     sets = [workings.fitting_rows(reading.view, condition) for condition in conditions]
     share = {i: sum(i in rows for rows in sets) / len(sets) for i in reading.view.body}
@@ -229,13 +224,13 @@ def option_share(view: TableView, outcome: Outcome, option: str, match: float | 
     if outcome.operation == "look_up":
         place = outcome.cells[0]
         return (_alike(option, view.cell(place).plain), place)
-    if outcome.rows and not (outcome.operation == "count" and parse_values(plain_text(option))):
+    if outcome.rows and not (outcome.operation == "count" and _numbers_of(option)):
         return _row_share(view, outcome, option)
     return _number_share(outcome, option), None
 
 
 def _number_share(outcome: Outcome, option: str) -> float:
-    values = parse_values(plain_text(option)) or _in_words(option)
+    values = _numbers_of(option)
     if not values or outcome.number is None:
         return 0.0
     claimed = values[0]
@@ -246,9 +241,10 @@ def _number_share(outcome: Outcome, option: str) -> float:
     return max(0.0, 0.8 * (1 - distance / _NEAR)) if outcome.about or claimed.comparator == "≈" else 0.0
 
 
-def _in_words(option: str) -> tuple:  # type: ignore[type-arg]
+def _numbers_of(option: str) -> tuple[CellValue, ...]:
+    """Numbers that an option states in figures, or in one word."""
     found = [stem(token) for token in tokens(option)]
-    return parse_values(found[0]) if found else ()
+    return parse_values(plain_text(option)) or (parse_values(found[0]) if len(found) == 1 else ())
 
 
 def _row_share(view: TableView, outcome: Outcome, option: str) -> tuple[float, Place | None]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from evidence_assets.methods.cells import CellValue
-from evidence_assets.methods.table_text import stem, tokens, without_unit
+from evidence_assets.methods.table_text import stem, tokens, unit_in, without_unit
 from evidence_assets.reasoning.tables.degrees import (
     FIXED_RATIOS,
     MEAN,
@@ -20,7 +20,9 @@ from evidence_assets.reasoning.tables.degrees import (
     Degree,
     degrees,
     moves,
+    pointed_at,
     squeezed,
+    units_in_words,
 )  # fmt: skip
 from evidence_assets.reasoning.tables.mentions import Condition, Mention, Reading, is_dated, is_numeric, number_at, only
 from evidence_assets.reasoning.tables.operations import states
@@ -67,6 +69,8 @@ def words_of_degree(reading: Reading) -> tuple[Degree, ...]:
 def _hinted(reading: Reading, hints: frozenset[str]) -> int | None:
     view = reading.view
     columns = [j for j in view.columns if is_numeric(view, j) and j not in view.name_columns]
+    if not hints:
+        return None
     fitting = {j: len(hints & {stem(t) for t in tokens(without_unit(view.shape.labels[j]))}) for j in columns}
     most = max(fitting.values(), default=0)
     return only(j for j, count in fitting.items() if count == most) if most else None
@@ -84,13 +88,16 @@ def measured_column(reading: Reading, degree: Degree | None, *, presume: bool = 
     if named is not None:
         return named[0]
     values = [j for j in view.columns if is_numeric(view, j) and j not in view.name_columns]
-    if degree is not None and (degree.hints or degree.in_time):
-        hinted = _hinted(reading, degree.hints) if degree.hints else None
+    hinted = _hinted(reading, pointed_at(reading.text))
+    if hinted is None and degree is not None:
+        hinted = _hinted(reading, degree.hints)
         if hinted is None and degree.in_time:
             hinted = only(j for j in values if is_dated(view, j))
-        if hinted is not None:
-            return hinted
-    return only(values) if presume else None
+    if hinted is None and (units := units_in_words(reading.text)):
+        hinted = only(j for j in values if unit_in(view.shape.labels[j]) in units)
+    if hinted is None and presume:
+        return only(values)
+    return hinted
 
 
 def direction_in(view: TableView, degree: Degree, column: int) -> int:
@@ -105,7 +112,7 @@ def numeric_condition(
     before = [word for word in words if word.kind == "comparative" and word.end <= number.start]
     led = before[-1] if before else None
     if led is not None and re.fullmatch(
-        r"\s*(?:(?:\w+\s+){0,4}?than\s+)?" if led.in_time else r"\s*(?:\w+\s+){0,5}?than\s+",
+        r"\s*(?:(?:\w+\s+){0,4}?than\s+)?" if led.verb or led.in_time else r"\s*(?:\w+\s+){0,5}?than\s+",
         reading.text[led.end : number.start],
     ):
         column = measured_column(reading, led, presume=presume)
@@ -114,8 +121,8 @@ def numeric_condition(
         sign = ">" if direction_in(reading.view, led, column) > 0 else "<"
         return Condition(column, number=replace(number, comparator=number.comparator or sign), at=number.start)
     column = reading.column_of(number)
-    if column is None and presume and number.comparator:
-        column = measured_column(reading, None, presume=True)
+    if column is None and number.comparator:
+        column = measured_column(reading, None, presume=presume)
     return None if column is None else Condition(column, number=number, at=number.start)
 
 
@@ -169,6 +176,38 @@ def pair_number(view: TableView, column: int, first: int, second: int, operation
     if b == 0:
         return None
     return Outcome("ratio", f"“{texts[0]}” divided by “{texts[1]}” is {a / b:.4g}.", cells, a / b, column=column)
+
+
+def compared_order(reading: Reading) -> list[int]:
+    """Rows named, the one that "as", "than" or "that of" leads to behind the one set against it."""
+    led = {
+        row
+        for row, mention in reading.rows
+        if re.search(r"\b(?:as|than|that of|those of)(?: the)?\s*$", reading.text[: mention.start], re.IGNORECASE)
+    }
+    rows = [row for row, _ in reading.rows]
+    return sorted(rows, key=lambda row: row in led)
+
+
+def yes_conditions(reading: Reading) -> list[Condition]:
+    """Columns of yes and no that are named without either: "how many lakes have salt water" asks for yes."""
+    stated = {condition.column for condition in reading.conditions}
+    found = []
+    for column, mention in reading.columns:
+        texts = {reading.view.cell((i, column)).plain for i in reading.view.body}
+        yes = {text for text in texts if text.lower() in _YES}
+        if column not in stated and yes and len({text for text in texts if text}) <= 2:
+            texts = texts - yes if _denied_at(reading, mention) else yes
+            found.append(Condition(column, frozenset(texts), at=mention.start))
+    return found
+
+
+_YES = frozenset({"yes", "true", "y", "✓"})
+
+
+def _denied_at(reading: Reading, mention: Mention) -> bool:
+    """Whether "no" stands directly before a mention: "has no metro"."""
+    return bool(re.search(r"\b(?:no|without)(?: an?)?\s*$", reading.text[: mention.start], re.IGNORECASE))
 
 
 def aggregate(view: TableView, column: int, rows: Sequence[int], operation: str) -> Outcome | None:
