@@ -59,6 +59,7 @@ class Condition:
 @dataclass(frozen=True)
 class _Word:
     stem: str
+    root: str
     raw: str
     start: int
     end: int
@@ -227,11 +228,16 @@ def _positioned(plain: str) -> Iterator[_Word]:
         at = folded.find(token, position)
         start = at if at >= 0 else position
         position = start + len(token) if at >= 0 else position
-        yield _Word(stem(token), token, start, max(position, start))
+        yield _Word(stem(token), _root(token), token, start, max(position, start))
+
+
+def _root(token: str) -> str:
+    """Stem of the stem, so that "breeds" meets "breed", of which more is cut."""
+    return stem(stem(token))
 
 
 def _stems(name: str) -> tuple[str, ...]:
-    found = [stem(token) for token in tokens(name)]
+    found = [_root(token) for token in tokens(name)]
     return tuple(found[1:] if len(found) > 1 and found[0] == "the" else found)
 
 
@@ -260,7 +266,7 @@ def _names(view: TableView) -> dict[tuple[str, ...], tuple[set[int], set[int], s
 def _whole_mentions(view: TableView, plain: str, words: Sequence[_Word]) -> list[Mention]:
     names = _names(view)
     longest = max(map(len, names), default=0)
-    stems = [word.stem for word in words]
+    stems = [word.root for word in words]
     matches = []
     for start in range(len(words)):
         for length in range(1, min(longest, len(words) - start) + 1):
@@ -320,9 +326,9 @@ def _partial_mentions(view: TableView, words: Sequence[_Word], taken: Sequence[t
     found: list[Mention] = []
     free = [word for word in words if not any(start < word.end and word.start < end for start, end in taken)]
     for word in free:
-        if len(word.raw) < _SHORTEST_ALIAS or word.raw in STOP_WORDS or word.raw[0].isdigit() or word.stem not in holders:
+        if len(word.raw) < _SHORTEST_ALIAS or word.raw in STOP_WORDS or word.raw[0].isdigit() or word.root not in holders:
             continue
-        rows, columns = holders[word.stem]
+        rows, columns = holders[word.root]
         if len(columns) == 1 and not rows:
             found.append(Mention(word.start, word.end, columns=tuple(columns), whole=False))
         elif len(rows) == 1 and not columns and not _within_other_name(word, words):
