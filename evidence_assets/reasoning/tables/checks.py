@@ -34,6 +34,7 @@ _FRAME = frozenset(stem(word) for word in _FRAME_LIST.split())
 _FURTHER_WORDS = 1
 # And with more than these it says more than any one operation can check.
 _MOST_FURTHER_WORDS = 3
+_BOUNDS = frozenset({">", "<", "≥", "≤"})
 _COUNTED = re.compile(r"\s*(?:(?:out )?of (?:all )?(?:the|these|those|its|them)\s*)?(?:\w+\s+){0,2}?$")
 
 
@@ -97,16 +98,14 @@ def _trend(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
         # "The fewer are sold, the higher the price."
         sign = comparatives[0].direction * comparatives[1].direction
         found = workings.series_pattern(reading.view, columns[1][0], columns[0][0], 1)
-        return found and _verdict(found, (found.number or 0.0) > 0.5 if sign > 0 else (found.number or 0.0) < 0.5, reading)
+        return found and _verdict(
+            found, (found.number or 0.0) > 0.5 if sign > 0 else (found.number or 0.0) < 0.5, reading
+        )
     clause = workings.trend_clause(reading, columns, vocabulary.ORDERED.search)
     if clause is None or len(reading.rows) > 0:
         return None
     column, order, direction, start, end = clause
-    said = [
-        sign
-        for at, sign in vocabulary.moves(reading.text)
-        if not start <= at < end and not reading.masked(at)
-    ]
+    said = [sign for at, sign in vocabulary.moves(reading.text) if not start <= at < end and not reading.masked(at)]
     outcome = workings.series_pattern(reading.view, column, order, direction)
     if outcome is None or outcome.number is None or not said:
         return None
@@ -133,7 +132,8 @@ def _counted(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
         return None
     nouns = [match.start() for match in vocabulary.ROWS.finditer(reading.text)] + [m.start for m in reading.items]
     number = next(
-        (n for n in reading.numbers for at in nouns if n.end <= at and _COUNTED.fullmatch(reading.text[n.end : at])), None
+        (n for n in reading.numbers for at in nouns if n.end <= at and _COUNTED.fullmatch(reading.text[n.end : at])),
+        None,
     )
     if number is None and vocabulary.COUNT.search(reading.text) and reading.numbers:
         number = reading.numbers[-1]
@@ -170,7 +170,7 @@ def _related(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
     """Two rows differ by a number, or one is a multiple of the other."""
     rows = workings.compared_order(reading)
     fixed = vocabulary.RATIO.search(reading.text) and workings.fixed_ratio(reading.text)
-    if len(rows) != 2 or not (reading.numbers or fixed):
+    if len(rows) != 2 or not (reading.numbers or fixed) or len(reading.numbers) > 1:
         return None
     number = reading.numbers[0] if reading.numbers else fixed
     column = _measured(reading, words[0] if words else None)
@@ -286,18 +286,21 @@ def _bounded(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
     if not reading.rows or not reading.numbers:
         return None
     conditions = [workings.numeric_condition(reading, number, words) for number in reading.numbers]
-    bounds = [c for c in conditions if c is not None and c.number is not None and c.number.comparator in {">", "<", "≥", "≤"}]
-    if not bounds:
+    bounds = [c for c in conditions if c is not None and c.number is not None and c.number.comparator in _BOUNDS]
+    if not bounds or len(bounds) < len(reading.numbers):
         return None
     named = {column for column, mention in reading.columns if mention.whole}
     if not {bound.column for bound in bounds} <= named and len(further_words(reading)) > _FURTHER_WORDS:
         return None
-    rows = {row for row, _ in reading.rows}
-    outcome = workings.count(reading.view, bounds)
-    cells = tuple((row, bound.column) for row in sorted(rows) for bound in bounds)
-    said = f"{outcome.text} The rows named are {'all' if rows <= {i for i, _ in outcome.rows} else 'not all'} among them."
-    holds = rows <= {i for i, _ in outcome.rows}
-    return _verdict(Outcome("comparison", said, cells, column=bounds[0].column), holds, reading)
+    if len(bounds) == 1 and len(reading.numeric_columns) > 1:
+        # "The precision and the recall are above 60."
+        bounds = [replace(bounds[0], column=column) for column, _ in reading.numeric_columns]
+    rows = [row for row, _ in reading.rows]
+    cells = tuple((row, bound.column) for row in rows for bound in bounds)
+    fitting = sum(row in workings.fitting_rows(reading.view, bound) for row in rows for bound in bounds)
+    limits = ", ".join(f"{bound.number.comparator} {bound.number.value:g}" for bound in bounds[:1] if bound.number)
+    said = f"{fitting} of {len(cells)} cells are {limits}."
+    return _verdict(Outcome("count", said, cells, column=bounds[0].column), fitting == len(cells), reading)
 
 
 def _same(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
@@ -314,11 +317,11 @@ def _same(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
 
 def _says(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
     """The cells of a row say what the claim says of the columns it names."""
-    if not reading.rows or words:
+    if len(reading.rows) != 1 or words:
         return None
     row = reading.rows[0][0]
     found: list[tuple[int, bool]] = []
-    if not reading.columns and len(reading.rows) == 1 and len(further_words(reading)) <= _FURTHER_WORDS:
+    if not reading.columns and len(further_words(reading)) <= _FURTHER_WORDS:
         # "Turin is in Italy": the column is the one that holds the value.
         for condition in reading.conditions:
             found.append((condition.column, row in workings.fitting_rows(reading.view, condition)))
@@ -326,7 +329,7 @@ def _says(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
         stated = _stated(reading, row, column, mention)
         if stated is not None:
             found.append((column, stated))
-    if not found or len(reading.rows) > 1 + sum(not holds for _, holds in found):
+    if not found or not {reading.column_of(number) for number in reading.numbers} <= {column for column, _ in found}:
         return None
     cells = tuple((row, column) for column, _ in found)
     shown = ", ".join(

@@ -244,6 +244,12 @@ def _worked_chain(view: TableView, outcome: Outcome, option: str, chain: TableCh
     if share <= 0:
         differs = TableStep("differs", f"That is not “{option}”.")
         return TableChain(chain.hypothesis, (worked, differs, *chain.steps), _BESIDE * chain.support)
+    if outcome.operation == "look_up" and place is not None:
+        names = tuple((place[0], j) for j in view.name_columns if view.cell((place[0], j)).plain)
+        quoted_names = tuple(view.cell(name).plain for name in names)
+        find = TableStep("find_row", f"Row {place[0]} is that of “{' '.join(quoted_names)}”.", names, quoted_names)
+        steps = (find, TableStep("look_up", f"{outcome.text} It says “{option}”.", outcome.cells, quoted))
+        return TableChain(chain.hypothesis, steps, _WORKED + (1 - _WORKED) * share)
     said = f"That is “{option}”." if share == 1.0 else f"That comes near to “{option}” ({share:.2f})."
     cells = () if place is None else (place,)
     agrees = TableStep("agrees", said, cells, tuple(view.cell(cited).plain for cited in cells))

@@ -70,13 +70,11 @@ _UNITS = {
     "percent": "%", "euro": "EUR", "dollar": "USD", "year": "years", "day": "days", "hour": "h", "minute": "min",
 }  # fmt: skip
 # Headers of columns that hold years, whatever the numbers are.
-_DATED = frozenset(
-    stem(word)
-    for word in (
-        "year born died founded built opened established discovered invented launched completed finished introduced "
-        "released admitted joined independent appeared published date isolated adopted constructed"
-    ).split()
-)
+_DATED_LIST = """
+    year born died founded built opened established discovered invented launched completed finished introduced released
+    admitted joined independent appeared published date isolated adopted constructed
+"""
+_DATED = frozenset(stem(word) for word in _DATED_LIST.split())
 
 
 @dataclass(frozen=True)
@@ -219,16 +217,22 @@ MEAN = re.compile(r"\b(?:average|(?:the|a|arithmetic) mean|mean (?:of|value))\b"
 COUNT = re.compile(r"\b(?:how many|(?:the|what) number of|count(?: of)?)\b", re.IGNORECASE)
 DISTINCT = re.compile(r"\b(?:different|distinct|unique)\b", re.IGNORECASE)
 ROWS = re.compile(r"\b(?:rows?|entries|entry|lines?|items?|records?|of (?:them|these|those))\b", re.IGNORECASE)
-ALL = re.compile(r"\b(?:all|every|each|both|always|throughout|steadily|consistently|without exception)\b", re.IGNORECASE)
+ALL = re.compile(
+    r"\b(?:all|every|each|both|always|throughout|steadily|consistently|without exception)\b", re.IGNORECASE
+)
 NONE = re.compile(r"\b(?:no|none|neither|nobody|nothing|not one|not any)\b", re.IGNORECASE)
-NOT = re.compile(r"\b(?:not|never|cannot|isn't|aren't|wasn't|weren't|doesn't|don't|didn't|hasn't)\b|n't\b", re.IGNORECASE)
+NOT = re.compile(
+    r"\b(?:not|never|cannot|isn't|aren't|wasn't|weren't|doesn't|don't|didn't|hasn't)\b|n't\b", re.IGNORECASE
+)
 SAME = re.compile(r"\b(?:same|equal(?:s|led)?|identical|equally|as (?:many|much) \w+ as|tied?|ties)\b", re.IGNORECASE)
 ORDERED = re.compile(
     r"\b(?:sort\w*|order\w*|rank\w*|arrang\w*|going)\b[^,;.]{0,20}?\b(?:by|along|on|according to)\b|"
     r"\b(?:as|when|while|whenever|with)\b(?! (?:well|many|much|few))|\bfor\b(?= (?:increas|grow|ris|larg|high|great))",
     re.IGNORECASE,
 )
-TREND = re.compile(r"\btrend\b|\bfrom (?:one )?row to (?:the next )?row\b|\bdown the (?:table|rows)\b|\bchang\w*", re.IGNORECASE)
+TREND = re.compile(
+    r"\btrend\b|\bfrom (?:one )?row to (?:the next )?row\b|\bdown the (?:table|rows)\b|\bchang\w*", re.IGNORECASE
+)
 EVERY_STEP = re.compile(
     r"\b(?:every (?:time|step|row)|each (?:time|step|row)|always|throughout|steadily|consistently|monoton\w*|"
     r"continu\w+|never|without exception)\b",

@@ -285,9 +285,7 @@ def _whole_mentions(view: TableView, plain: str, words: Sequence[_Word]) -> list
         if _is_small(words[start : start + length]) and not _meant(view, plain, first, last, rows, cells, found):
             continue
         taken |= set(span)
-        found.append(
-            Mention(first.start, last.end, tuple(sorted(rows)), tuple(sorted(columns)), tuple(sorted(cells)))
-        )
+        found.append(Mention(first.start, last.end, tuple(sorted(rows)), tuple(sorted(columns)), tuple(sorted(cells))))
     return found
 
 
@@ -317,16 +315,21 @@ def _partial_mentions(view: TableView, words: Sequence[_Word], taken: Sequence[t
     """Words that stand in the name of one row only, or of one column only, where the whole name is not said."""
     holders: dict[str, tuple[set[int], set[int]]] = defaultdict(lambda: (set(), set()))
     for j in view.columns:
-        for word in _stems(without_unit(view.shape.labels[j])):
-            holders[word][1].add(j)
+        for root in _stems(without_unit(view.shape.labels[j])):
+            holders[root][1].add(j)
     for i in view.body:
         for j in view.name_columns:
-            for word in _stems(view.cell((i, j)).plain):
-                holders[word][0].add(i)
+            for root in _stems(view.cell((i, j)).plain):
+                holders[root][0].add(i)
     found: list[Mention] = []
     free = [word for word in words if not any(start < word.end and word.start < end for start, end in taken)]
     for word in free:
-        if len(word.raw) < _SHORTEST_ALIAS or word.raw in STOP_WORDS or word.raw[0].isdigit() or word.root not in holders:
+        if (
+            len(word.raw) < _SHORTEST_ALIAS
+            or word.raw in STOP_WORDS
+            or word.raw[0].isdigit()
+            or word.root not in holders
+        ):
             continue
         rows, columns = holders[word.root]
         if len(columns) == 1 and not rows:

@@ -36,6 +36,8 @@ _ABOUT = re.compile(r"\b(?:about|roughly|approximately|around|nearly|almost|esti
 # How far an option may be from a number asked for "about", as a share of it, to count at all.
 _NEAR = 0.25
 _SAME_TEXT = 0.99
+# The least that an option has which is the number when rounded.
+_ROUNDED = 0.9
 
 
 def work_out(view: TableView, question: str) -> Outcome | None:
@@ -118,9 +120,9 @@ def _count(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
     if DISTINCT.search(reading.text) and len(reading.columns) == 1:
         column = reading.columns[0][0]
         filled = [(i, column) for i in view.body if view.cell((i, column)).plain]
-        number = len({view.cell(place).plain for place in filled})
-        said = f"“{workings.label_of(view, column)}” holds {number} different entries."
-        return Outcome("count", said, tuple(filled), float(number))
+        entries = len({view.cell(place).plain for place in filled})
+        said = f"“{workings.label_of(view, column)}” holds {entries} different entries."
+        return Outcome("count", said, tuple(filled), float(entries))
     conditions = [*_conditions(reading, words), *workings.yes_conditions(reading)]
     above = [word for word in words if word.kind == "comparative"]
     rows = [row for row, _ in reading.rows]
@@ -152,7 +154,9 @@ def _compared(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
         limit = number_at(view, (after[0], column))
         if limit is None:
             return None
-        found = [i for value, i in workings.ranking(view, column, view.body, direction) if direction * (value - limit) > 0]
+        found = [
+            i for value, i in workings.ranking(view, column, view.body, direction) if direction * (value - limit) > 0
+        ]
         cells = ((after[0], column), *((i, column) for i in found))
         how = "greater" if direction > 0 else "smaller"
         said = f"{len(found)} rows have a {how} “{workings.label_of(view, column)}” than “{view.cell(cells[0]).plain}”."
@@ -216,7 +220,9 @@ def _looked_up(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
     return Outcome("look_up", said, (place,), column=place[1])
 
 
-def option_share(view: TableView, outcome: Outcome, option: str, match: float | None = None) -> tuple[float, Place | None]:
+def option_share(
+    view: TableView, outcome: Outcome, option: str, match: float | None = None
+) -> tuple[float, Place | None]:
     """How far an option is the outcome, in [0, 1], and the cell that says so if it is a cell."""
     if outcome.operation == "trend":
         said = pattern_of(option)
@@ -234,10 +240,11 @@ def _number_share(outcome: Outcome, option: str) -> float:
     if not values or outcome.number is None:
         return 0.0
     claimed = values[0]
-    if states(claimed, outcome.number):
-        return 1.0
     size = max(abs(outcome.number), abs(claimed.value), 1e-12)
     distance = abs(outcome.number - claimed.value) / size
+    if states(claimed, outcome.number):
+        # Of two options that both hold when rounded, the nearer one is meant.
+        return max(_ROUNDED, 1.0 - distance)
     return max(0.0, 0.8 * (1 - distance / _NEAR)) if outcome.about or claimed.comparator == "≈" else 0.0
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from evidence_assets.methods.cells import CellValue
 from evidence_assets.methods.table_text import stem, tokens, unit_in, without_unit
@@ -258,11 +259,7 @@ def series_pattern(view: TableView, column: int, order: int | None, direction: i
     line = [(step, value, i) for step, i in rows if (value := number_at(view, (i, column))) is not None]
     if len(line) < 2:
         return None
-    signs = [
-        (b[1] > a[1]) - (b[1] < a[1])
-        for a, b in zip(line, line[1:], strict=False)
-        if a[0] != b[0]
-    ]
+    signs = [(b[1] > a[1]) - (b[1] < a[1]) for a, b in pairwise(line) if a[0] != b[0]]
     if not signs:
         return None
     moving = squeezed([sign for sign in signs if sign]) or (0,)

@@ -92,3 +92,47 @@ CLAIMS: tuple[tuple[TableView, str, str], ...] = (
     (SALES, "The price was lowest in 2018.", R), (SALES, "Returns were 4.5 % in 2019.", S),
     (SALES, "Profits doubled in 2021.", N),
 )  # fmt: skip
+
+PLANTS = TableView.of(
+    "plants", "", ["Plant", "Family", "Height (m)", "Flowering month", "Petals", "Edible"],
+    [["Sunflower", "daisy", "3.0", "July", "34", "yes"], ["Foxglove", "plantain", "1.5", "June", "5", "no"],
+     ["Chicory", "daisy", "1.2", "July", "21", "yes"], ["Snowdrop", "amaryllis", "0.15", "January", "6", "no"],
+     ["Daffodil", "amaryllis", "0.45", "March", "6", "no"]],
+)  # fmt: skip
+BRIDGES = TableView.of(
+    "bridges", "", ["Name", "River", "Built", "Span (m)", "Cost (million EUR)", "Engineer"],
+    [["Old Arch", "Ebro", "1720", "35", "2", "Garcia"], ["Iron Gate", "Danube", "1890", "120", "9", "Weiss"],
+     ["Sky Path", "Ebro", "1999", "310", "84", "Lopez"], ["North Link", "Oder", "2008", "260", "61", "Nowak"]],
+)  # fmt: skip
+# Written after the reasoner had been mended on the sets above: the measure of wording that it was not mended on. On its
+# first run 9 of 14 questions and 15 of 20 claims were right, and 8 of the 10 others were left open.
+UNSEEN_QUESTIONS: tuple[tuple[TableView, str, tuple[str, ...], str], ...] = (
+    (PLANTS, "Which plant grows tallest?", ("Foxglove", "Sunflower", "Chicory", "Snowdrop"), "Sunflower"),
+    (PLANTS, "When does the snowdrop flower?", ("January", "March", "June", "July"), "January"),
+    (PLANTS, "How many plants bloom in July?", ("1", "2", "3", "4"), "2"),
+    (PLANTS, "How many of these plants can be eaten?", ("1", "2", "3", "5"), "2"),
+    (PLANTS, "What's the gap in height between sunflower and foxglove?", ("1.5 m", "4.5 m", "2 m"), "1.5 m"),
+    (PLANTS, "Name a member of the daisy family with fewer than 30 petals.", ("Sunflower", "Chicory"), "Chicory"),
+    (PLANTS, "Which one has the same number of petals as the daffodil?", ("Snowdrop", "Chicory", "Foxglove"), "Snowdrop"),
+    (BRIDGES, "Which bridge is newest?", ("Old Arch", "Iron Gate", "Sky Path", "North Link"), "North Link"),
+    (BRIDGES, "Who designed the most expensive bridge?", ("Garcia", "Weiss", "Lopez", "Nowak"), "Lopez"),
+    (BRIDGES, "How many years passed between the building of Old Arch and Iron Gate?", ("170", "279", "118"), "170"),
+    (BRIDGES, "What did all the bridges cost together?", ("156", "84", "147", "93"), "156"),
+    (BRIDGES, "Which bridge over the Ebro is older?", ("Old Arch", "Sky Path"), "Old Arch"),
+    (BRIDGES, "Which bridges span at least 200 metres?", ("Old Arch", "Iron Gate", "North Link"), "North Link"),
+    (BRIDGES, "How often does the span of Old Arch go into that of Sky Path, roughly?", ("9", "3", "35"), "9"),
+)  # fmt: skip
+UNSEEN_CLAIMS: tuple[tuple[TableView, str, str], ...] = (
+    (PLANTS, "The sunflower outgrows every other plant in the table.", S),
+    (PLANTS, "Chicory is shorter than foxglove.", S), (PLANTS, "Foxglove is safe to eat.", R),
+    (PLANTS, "Snowdrop and daffodil have equally many petals.", S), (PLANTS, "The daffodil flowers in April.", R),
+    (PLANTS, "Only one plant is taller than 2 m.", S), (PLANTS, "Chicory contains more caffeine than foxglove.", N),
+    (PLANTS, "Foxglove needs less water than chicory.", N), (PLANTS, "The tulip has six petals.", N),
+    (PLANTS, "None of the plants has more than 40 petals.", S),
+    (BRIDGES, "Sky Path was the most expensive bridge to build.", S),
+    (BRIDGES, "North Link was built nine years after Sky Path.", S), (BRIDGES, "Old Arch crosses the Danube.", R),
+    (BRIDGES, "Iron Gate was built earlier than Old Arch.", R), (BRIDGES, "The average span exceeds 200 m.", R),
+    (BRIDGES, "Two bridges cross the Ebro.", S), (BRIDGES, "Weiss was the engineer of Iron Gate.", S),
+    (BRIDGES, "Sky Path carries more traffic than North Link.", N), (BRIDGES, "Newer bridges cost more.", R),
+    (BRIDGES, "Sky Path cost 23 million more than North Link.", S),
+)  # fmt: skip
