@@ -116,6 +116,28 @@ def content_stems(text: str) -> list[str]:
     return [stem(token) for token in tokens(text) if token not in STOP_WORDS]
 
 
+@lru_cache(maxsize=1 << 16)
+def word_set(text: str) -> frozenset[str]:
+    """Content words of a text; of a text without any all its words."""
+    found = content_stems(text)
+    return frozenset(found or (stem(token) for token in tokens(text)))
+
+
+_ALTERNATIVE = re.compile(r"\s*;\s*")
+
+
+def alternatives(text: str) -> list[str]:
+    """A cell's text, and each of its parts where semicolons list alternatives.
+
+    Examples
+    --------
+    >>> alternatives("planets; stars"), alternatives("moon")
+    (['planets; stars', 'planets', 'stars'], ['moon'])
+    """
+    parts = [part for part in _ALTERNATIVE.split(text) if part]
+    return [text, *parts] if len(parts) > 1 else [text]
+
+
 _BRACKETS_AT_END = re.compile(r"\s*[(\[]([^()\[\]]*)[)\]]\s*$")
 
 

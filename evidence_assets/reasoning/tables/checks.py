@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from evidence_assets.methods.cells import CellValue
-from evidence_assets.methods.table_text import STOP_WORDS, stem, unit_in
+from evidence_assets.methods.table_text import STOP_WORDS, stem, unit_in, word_set
 from evidence_assets.reasoning.tables import degrees as vocabulary
 from evidence_assets.reasoning.tables import workings
 from evidence_assets.reasoning.tables.degrees import Degree
 from evidence_assets.reasoning.tables.mentions import Condition, Mention, Reading, is_numeric, number_at, read_text
 from evidence_assets.reasoning.tables.operations import states
-from evidence_assets.reasoning.tables.view import TableView, word_set
+from evidence_assets.reasoning.tables.view import TableView
 from evidence_assets.reasoning.tables.workings import Outcome, label_of, measured_column, pair_number
 
 VERSION = "1"

@@ -23,9 +23,9 @@ from functools import lru_cache
 
 from rapidfuzz import fuzz
 
-from evidence_assets.methods.table_text import tokens
+from evidence_assets.methods.table_text import alternatives, tokens, word_set
 from evidence_assets.reasoning.tables.questions import option_share, work_out
-from evidence_assets.reasoning.tables.view import Place, Status, TableAnswer, TableChain, TableStep, TableView, word_set
+from evidence_assets.reasoning.tables.view import Place, Status, TableAnswer, TableChain, TableStep, TableView
 from evidence_assets.reasoning.tables.workings import Outcome
 
 VERSION = "2"
@@ -39,7 +39,6 @@ TIED_SUPPORT = _TIE / _LARGEST
 _WORKED, _BESIDE = 0.5, 0.3
 _SIMILAR_SPELLING = 80.0
 _GAP = re.compile(r"_{2,}|\.{4,}|…")
-_ALTERNATIVE = re.compile(r"\s*;\s*")
 
 
 @dataclass(frozen=True)
@@ -63,8 +62,7 @@ class Reading:
 @lru_cache(maxsize=65536)
 def _alternatives(text: str) -> tuple[frozenset[str], ...]:
     """Words of a cell, and of each of its parts where a semicolon lists alternatives."""
-    parts = [part for part in _ALTERNATIVE.split(text) if part]
-    sets = [word_set(part) for part in ([text, *parts] if len(parts) > 1 else [text])]
+    sets = [word_set(part) for part in alternatives(text)]
     return tuple(dict.fromkeys(words for words in sets if words))
 
 
@@ -166,7 +164,7 @@ def _containment(text: str, words: frozenset[str]) -> float:
 @lru_cache(maxsize=65536)
 def _verbatim(option: str, cell: str) -> bool:
     wanted = tokens(option)
-    return any(tokens(part) == wanted for part in (cell, *_ALTERNATIVE.split(cell)))
+    return any(tokens(part) == wanted for part in alternatives(cell))
 
 
 def _spelled_alike(question: str, texts: Sequence[str]) -> float:

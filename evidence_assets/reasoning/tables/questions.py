@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from evidence_assets.methods.cells import CellValue, parse_values
-from evidence_assets.methods.table_text import plain_text, stem, tokens
+from evidence_assets.methods.table_text import plain_text, stem, tokens, word_set
 from evidence_assets.reasoning.tables import workings
 from evidence_assets.reasoning.tables.degrees import (
     COUNT,
@@ -26,7 +26,7 @@ from evidence_assets.reasoning.tables.degrees import (
 )  # fmt: skip
 from evidence_assets.reasoning.tables.mentions import Condition, Reading, number_at, read_text
 from evidence_assets.reasoning.tables.operations import states
-from evidence_assets.reasoning.tables.view import Place, TableView, word_set
+from evidence_assets.reasoning.tables.view import Place, TableView
 from evidence_assets.reasoning.tables.workings import Outcome, measured_column, pair_number
 
 VERSION = "1"
