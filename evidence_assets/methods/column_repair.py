@@ -90,6 +90,16 @@ def option_columns(words: TableWords, options: Sequence[str]) -> dict[int, float
     }
 
 
+def _telling(words: TableWords, places: dict[int, set[int]]) -> dict[int, set[int]]:
+    """Of the columns that hold a name those where it names rows: what many rows hold names none of them."""
+    return {j: rows for j, rows in places.items() if len(rows) <= most_named(len(words.cells[j]))}
+
+
+def most_named(rows: int) -> int:
+    """How many of so many rows a name may stand in and still name them."""
+    return max(_MOST_ROWS_NAMED, rows // 4)
+
+
 def _overlaps(words: TableWords, wanted: frozenset[str]) -> list[float]:
     """For each column the Dice overlap of an option with its best cell."""
     return [
@@ -139,7 +149,8 @@ def restore_columns(
     wishes += [("option", holders) for holders in _best_columns(words, options)]
     said = frozenset(content_stems(text))
     wishes += [("header", {j: 1.0}) for j, head in enumerate(words.headers) if head and head <= said]
-    names = [dict.fromkeys(places, 1.0) for places in named_cells(words, text).values()]
+    named = [_telling(words, places) for places in named_cells(words, text).values()]
+    names = [dict.fromkeys(places, 1.0) for places in named if places]
     # With options, some other column must say which row is meant: the one nearest to the question if none is named.
     if options and all(holders.keys() <= options_in.keys() for holders in names):
         names += _nearest_column(words, said, options_in.keys())
@@ -164,7 +175,7 @@ def restore_rows(selection: Selection, words: TableWords, text: str) -> Selectio
     """Put back every row that holds a name which the text says whole; what many rows hold names none of them."""
     kept = list(selection.kept)
     present = set(selection.indices)
-    most = max(_MOST_ROWS_NAMED, selection.width // 4)
+    most = most_named(selection.width)
     groups = (set().union(*places.values()) for places in named_cells(words, text).values())
     named = {i for rows in groups if len(rows) <= most for i in rows}
     kept += [Kept(i, "entity", 1.0) for i in sorted(named - present)]
