@@ -53,7 +53,9 @@ class TableWords:
         return cls(
             tuple(frozenset(content_stems(without_unit(name))) for name in header),
             tuple(tuple(frozenset(content_stems(cell.plain)) for cell in column) for column in parsed),
-            tuple(frozenset(word_set(part) for cell in column for part in alternatives(cell.plain)) for column in parsed),
+            tuple(
+                frozenset(word_set(part) for cell in column for part in alternatives(cell.plain)) for column in parsed
+            ),
             tuple(frozenset(value.value for cell in column for value in cell.values) for column in parsed),
             tuple(len(column) > 1 and len({cell.plain for cell in column}) == 1 for column in parsed),
         )
@@ -84,9 +86,7 @@ def option_columns(words: TableWords, options: Sequence[str]) -> dict[int, float
     top = max(scores.values(), default=0.0)
     several = max(_SEVERAL, max(held.values(), default=0) / 2)
     return {
-        j: score
-        for j, score in scores.items()
-        if score > 0 and (score >= _OPTION_SHARE * top or held[j] >= several)
+        j: score for j, score in scores.items() if score > 0 and (score >= _OPTION_SHARE * top or held[j] >= several)
     }
 
 
