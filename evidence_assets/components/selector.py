@@ -20,6 +20,11 @@ def dependencies(family: Family, reads: tuple[str, ...]) -> list[dg.AssetDep]:
     if "corpus" in reads:
         for name in sorted({b.corpus for b in of_family(family) if b.corpus}):
             found += [dep(f"corpus/{name}/chunks", EVERY), dep(f"corpus/{name}/index")]
+    graphs = sorted({b.graph for b in of_family(family) if b.graph})
+    if "graph" in reads:
+        found += [dep(f"knowledge/{name}/{part}") for name in graphs for part in ("nodes", "edges")]
+    if "graph_passages" in reads:
+        found += [dep(f"knowledge/{name}/passages") for name in graphs]
     if "tables" in reads:
         found.append(dep("tables", BY_BENCHMARK))
     return found

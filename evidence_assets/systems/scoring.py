@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import polars as pl
 
 from evidence_assets.lake.ids import content_id
 from evidence_assets.methods.ranking_metrics import Estimate, accuracy, exact_match, gains_of, hit_at_k, reciprocal_rank
+from evidence_assets.systems.short_answering import is_sourced, triple_of
 
-VERSION = "1"
+VERSION = "2"
 
 
 def correct(question: dict[str, Any], prediction: dict[str, Any] | None) -> bool:
@@ -30,6 +31,11 @@ def correct(question: dict[str, Any], prediction: dict[str, Any] | None) -> bool
     return exact_match(prediction["answer"], accepted)
 
 
+def _path_found(gold: dict[str, str], triples: set[str]) -> bool:
+    """Whether every fact of a gold path is among the triples that were picked, each written as head relation tail."""
+    return all(fact in triples for fact in gold["text"].split("; "))
+
+
 def _same(gold: dict[str, str], row: dict[str, Any]) -> bool:
     """Whether an evidence row is, or holds, a piece of gold evidence."""
     if gold["kind"] in ("cell", "row", "column") and row["kind"] in ("cell", "row", "column"):
@@ -40,20 +46,24 @@ def _same(gold: dict[str, str], row: dict[str, Any]) -> bool:
 def evidence_recall(questions: Iterable[dict[str, Any]], evidence: pl.DataFrame) -> list[float]:
     """Share of each question's gold evidence that was picked for any of its options; unmarked questions left out.
 
-    Of pieces that say the same (one group), one is enough.
+    Of pieces that say the same (one group), one is enough. A path is found when each of its facts was picked. What a
+    language model recalled is no evidence and finds nothing.
     """
     rows: dict[str, list[dict[str, Any]]] = {}
-    for row in evidence.iter_rows(named=True):
+    for row in filter(is_sourced, evidence.iter_rows(named=True)):
         rows.setdefault(row["question_id"], []).append(row)
     shares = []
     for question in questions:
         gold = question["gold_evidence"] or []
         if gold:
             own = rows.get(question["question_id"], [])
+            triples = {" ".join(triple) for row in own if (triple := triple_of(row))}
             groups: dict[str, bool] = {}
             for i, piece in enumerate(gold):
                 name = piece["group"] or str(i)
                 groups[name] = groups.get(name, False) or any(_same(piece, row) for row in own)
+                if piece["kind"] == "path":
+                    groups[name] = groups[name] or _path_found(piece, triples)
             shares.append(sum(groups.values()) / len(groups))
     return shares
 
@@ -77,8 +87,9 @@ def score_rows(
     predictions: pl.DataFrame,
     evidence: pl.DataFrame,
     citations: pl.DataFrame,
+    more: Mapping[str, Estimate] | None = None,
 ) -> list[dict[str, Any]]:
-    """Every metric of one variant on one benchmark."""
+    """Every metric of one variant on one benchmark; ``more`` are metrics that only its family has."""
     asked = questions.sort("question_id").to_dicts()
     answered = {row["question_id"]: row for row in predictions.to_dicts()}
     metrics: dict[str, Estimate] = {}
@@ -98,6 +109,7 @@ def score_rows(
     recall = evidence_recall(asked, evidence)
     if recall:
         metrics["evidence_recall"] = mean(recall)
+    metrics |= more or {}
     if citations.height:
         metrics["citations_verified_share"] = accuracy([v == "verified" for v in citations["verdict"].to_list()])
     return [

@@ -5,7 +5,12 @@ A method is a function that opens what it needs for one partition and returns a 
 
 from __future__ import annotations
 
-from evidence_assets.components.selector_methods import baselines, ucret
+from evidence_assets.components.selector_methods import a2q, baselines, knowledge_prompting, ucret
 from evidence_assets.components.selector_methods.method import Method
 
-METHODS: dict[str, Method] = {**baselines.METHODS, **ucret.METHODS}
+METHODS: dict[str, Method] = {
+    **a2q.METHODS,
+    **baselines.METHODS,
+    **knowledge_prompting.METHODS,
+    **ucret.METHODS,
+}

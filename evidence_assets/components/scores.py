@@ -1,0 +1,58 @@
+"""The scores of a variant that writes predictions without chains: ranked nodes, short answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import dagster as dg
+import polars as pl
+
+from evidence_assets.components.benchmark import Family
+from evidence_assets.components.partitions import BY_BENCHMARK, benchmark_partitions
+from evidence_assets.components.table_asset import Made, Step, dep, table_asset
+from evidence_assets.lake.schemas import TABLES
+from evidence_assets.methods.ranking_metrics import Estimate
+from evidence_assets.systems import scoring
+
+More = Callable[[Step, Sequence[dict[str, Any]], pl.DataFrame], Mapping[str, Estimate]]
+
+
+def scores_asset(
+    family: Family, name: str, *, group: str, about: str, headline: str, more: More | None = None
+) -> dg.AssetsDefinition:
+    """``scores/<family>/<name>``; ``headline`` is the metric shown with its interval, ``more`` adds metrics."""
+    place = f"{family}/{name}"
+    inputs = {
+        "questions": f"questions/{family}", "predictions": f"predictions/{place}", "evidence": f"evidence/{place}"
+    }  # fmt: skip
+
+    def make(step: Step) -> Made:
+        read = {table: step.read_benchmark(table, asset) for table, asset in inputs.items()}
+        predicted = read["predictions"]
+        rows = scoring.score_rows(
+            step.benchmark,
+            name,
+            predicted["reasoner"][0] if predicted.height else "",
+            predicted["model_id"][0] if predicted.height else "",
+            read["questions"],
+            predicted,
+            read["evidence"],
+            pl.DataFrame(schema=dict.fromkeys(TABLES["citations"].names, pl.String)),
+            more(step, read["questions"].sort("question_id").to_dicts(), read["evidence"]) if more else None,
+        )
+        shown = {row["metric"]: row["value"] for row in rows if row["value"] is not None}
+        best = next(row for row in rows if row["metric"] == headline)
+        interval = f"{best['value'] or 0:.1%} [{best['low'] or 0:.1%}, {best['high'] or 0:.1%}], n = {best['n']}"
+        return Made(rows, metadata={**shown, f"{headline}_95": interval})
+
+    return table_asset(
+        f"scores/{place}",
+        "scores",
+        make,
+        description=f"What the variant reaches: {about}.",
+        code_version=scoring.VERSION,
+        deps=[dep(key, BY_BENCHMARK) for key in inputs.values()],
+        group=group,
+        partitions=benchmark_partitions(family),
+    )
