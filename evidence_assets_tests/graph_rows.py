@@ -24,7 +24,9 @@ def write_sample_graph(lake: Lake, name: str = "sample", folder: Path | None = N
         for part in ("biomedical", "commonsense")
     ]
     triples = pl.concat(records).with_columns(
-        pl.struct("head", "relation", "tail").map_elements(lambda t: content_id(*t.values()), pl.String).alias("triple_id")
+        pl.struct("head", "relation", "tail")
+        .map_elements(lambda t: content_id(*t.values()), pl.String)
+        .alias("triple_id")
     )
     merged = merge(triples)
     ids = [content_id("node", key) for key in merged.nodes["key"].to_list()]

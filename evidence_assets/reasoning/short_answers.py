@@ -6,11 +6,10 @@ Does not belong here: which facts are retrieved.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
-
-import numpy as np
 
 from evidence_assets.lake.ids import content_id
 from evidence_assets.methods import entity_linking
@@ -21,12 +20,10 @@ from evidence_assets.reasoning.prompted import Cache, Progress, ask
 from evidence_assets.reasoning.tasks import Failure
 
 VERSION = "1"
-FLOOR = 0.45
-"""Similarity of question and facts under which nothing is answered."""
+FLOOR = 0.30
+"""Weight of a reading under which nothing is answered."""
 MARGIN = 0.01
-"""Similarities nearer than this are not told apart."""
-LONGER = 0.97
-"""What a path over two facts counts beside one fact that says the same."""
+"""Weights nearer than this are not told apart."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +36,11 @@ class Fact:
     tail: str
     sentence: str
     sourced: bool = True
+
+    @property
+    def relation_words(self) -> str:
+        """The sentence without its ends."""
+        return " ".join(self.sentence.replace(self.head, "", 1).replace(self.tail, "", 1).split()) or self.relation
 
 
 @dataclass(frozen=True)
@@ -81,18 +83,31 @@ class _Path:
     shape: tuple[object, ...]
 
     @property
+    def start(self) -> str:
+        return str(self.shape[0])
+
+    @property
     def text(self) -> str:
         return ". ".join(fact.sentence for fact in self.facts)
+
+    @property
+    def relations(self) -> str:
+        """What joins start and end, in words."""
+        return " and ".join(fact.relation_words for fact in self.facts)
+
+    def rest(self, question: str) -> str:
+        """The question with its start taken out: what it asks of it."""
+        return re.sub(re.escape(self.start), "it", question, flags=re.IGNORECASE)
 
 
 class ExtractiveShortAnswers:
     """Names the end of the path of facts that is nearest in meaning to the question; no model generates anything.
 
     A path begins at a name that stands in the question and runs over one fact, or over two that share a name, to a name
-    that does not. Paths of the same start, relations and directions give answers to the same reading of the question; a
-    reading weighs as its best path: cos(question, its facts as sentences), times :data:`LONGER` for two facts. The best
-    reading answers if it reaches :data:`FLOOR`; its first end by rank is the answer, all its ends are supported. Only
-    sourced facts count.
+    that does not. Paths of the same start, relations and directions give answers to the same reading of the question. A
+    path p weighs ½ cos(q, facts of p) + ½ cos(q without the start, relations of p), a reading as much as its best path.
+    The best reading answers if it reaches :data:`FLOOR`; the end of its best path is the answer, all its ends are
+    supported. Only sourced facts count.
     """
 
     name = "extractive"
@@ -104,7 +119,11 @@ class ExtractiveShortAnswers:
     def answer(self, tasks: Sequence[ShortTask]) -> list[ShortAnswer | Failure]:
         """One answer a task; ``insufficient`` where no path is near enough."""
         paths = [_paths(task) for task in tasks]
-        texts = dict.fromkeys([t.question for t in tasks] + [p.text for own in paths for p in own])
+        texts = dict.fromkeys(
+            text
+            for task, own in zip(tasks, paths, strict=True)
+            for text in (task.question, *(t for p in own for t in (p.text, p.relations, p.rest(task.question))))
+        )
         short = self._readable(list(texts))
         vectors = dict(zip(short, self._encoder.sentences(short), strict=True)) if short else {}
         return [self._best(task, own, vectors) for task, own in zip(tasks, paths, strict=True)]
@@ -114,12 +133,12 @@ class ExtractiveShortAnswers:
         return [text for text, count in zip(texts, counts, strict=True) if count <= self._encoder.max_tokens]
 
     def _best(self, task: ShortTask, paths: Sequence[_Path], vectors: dict[str, FloatArray]) -> ShortAnswer:
-        query = vectors.get(task.question)
         readings: dict[tuple[object, ...], list[tuple[float, _Path]]] = {}
         for path in paths:
-            if query is not None and path.text in vectors:
-                weight = float(np.round(vectors[path.text] @ query, 6)) * (LONGER if len(path.facts) > 1 else 1)
-                readings.setdefault(path.shape, []).append((weight, path))
+            pairs = ((task.question, path.text), (path.rest(task.question), path.relations))
+            if all(text in vectors for pair in pairs for text in pair):
+                weight = sum(float(vectors[a] @ vectors[b]) for a, b in pairs) / 2
+                readings.setdefault(path.shape, []).append((round(weight, 6), path))
         ranked = sorted(readings.values(), key=lambda own: -max(weight for weight, _ in own))
         if not ranked or max(weight for weight, _ in ranked[0]) < FLOOR:
             return ShortAnswer(None, "insufficient")

@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from evidence_assets.methods.ranking_metrics import Estimate, best_fact_score, coverage, normalise_answer
+from evidence_assets.methods.ranking_metrics import Estimate, accuracy, best_fact_score, coverage, normalise_answer
 from evidence_assets.methods.surface_forms import is_filler, word_key, words_with_offsets
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.systems.scoring import mean
@@ -21,7 +21,7 @@ from evidence_assets.systems.short_answering import is_sourced, triple_of
 def retrieval_metrics(
     questions: Iterable[dict[str, Any]], evidence: pl.DataFrame, encoder: Encoder | None = None
 ) -> dict[str, Estimate]:
-    """Means over questions.
+    """Means over questions, with Wilson intervals where each question is a hit or none.
 
     ``hits@1``, ``hits@10``: a gold answer, or another form of it, is an end of one of the first k triples.
     ``triple_f1``: F1 of the triples against those of the gold paths, where a benchmark has such.
@@ -56,7 +56,11 @@ def retrieval_metrics(
         if vectors:
             facts = [vectors[row["text"]] for row in own]
             found["bert_score"].append(float(best_fact_score(vectors[question["text"]], facts)) if facts else 0.0)
-    return {name: mean(values) for name, values in found.items() if values}
+    return {
+        name: accuracy([value > 0 for value in values]) if name.startswith("hits@") else mean(values)
+        for name, values in found.items()
+        if values
+    }
 
 
 def _content(text: str) -> set[str]:

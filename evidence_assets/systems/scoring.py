@@ -69,13 +69,13 @@ def evidence_recall(questions: Iterable[dict[str, Any]], evidence: pl.DataFrame)
 
 
 def mean(values: list[float]) -> Estimate:
-    """Mean with its normal 95 % interval."""
+    """Mean of values in [0, 1] with its normal 95 % interval, cut to that range."""
     n = len(values)
     if not n:
         return Estimate(math.nan, math.nan, math.nan, 0)
     average = sum(values) / n
     spread = math.sqrt(sum((v - average) ** 2 for v in values) / (n - 1) / n) if n > 1 else 0.0
-    return Estimate(average, average - 1.96 * spread, average + 1.96 * spread, n)
+    return Estimate(average, max(0.0, average - 1.96 * spread), min(1.0, average + 1.96 * spread), n)
 
 
 def score_rows(
@@ -102,8 +102,8 @@ def score_rows(
     ranking = [(q, answered.get(q["question_id"])) for q in asked if q["task"] == "skb_search"]
     if ranking:
         gains = [(gains_of(list(p["ranked_answers"]) if p else [], set(q["gold"])), len(q["gold"])) for q, p in ranking]
-        metrics["hit@1"] = mean([hit_at_k(g, 1) for g, _ in gains])
-        metrics["hit@5"] = mean([hit_at_k(g, 5) for g, _ in gains])
+        metrics["hit@1"] = accuracy([hit_at_k(g, 1) > 0 for g, _ in gains])
+        metrics["hit@5"] = accuracy([hit_at_k(g, 5) > 0 for g, _ in gains])
         metrics["recall@20"] = mean([float(g[:20].sum()) / n if n else 0.0 for g, n in gains])
         metrics["mrr"] = mean([reciprocal_rank(g) for g, _ in gains])
     recall = evidence_recall(asked, evidence)
