@@ -16,7 +16,7 @@ from evidence_assets.lake.vector_index import VectorIndex
 from evidence_assets.systems.corpus import matrix
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OpenCorpus:
     """A corpus in the order in which its index counts its chunks."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dagster as dg
 import polars as pl
 
-from evidence_assets.components.benchmark import Family
+from evidence_assets.components.benchmark import Family, of_family
 from evidence_assets.components.partitions import BY_BENCHMARK, benchmark_partitions, question_partitions
 from evidence_assets.components.solvers import solver_named
 from evidence_assets.components.table_asset import Made, Step, dep, sound_check, table_asset
@@ -46,6 +46,10 @@ class Reasoner(dg.Component, dg.Model, dg.Resolvable):
         questions, evidence = f"questions/{self.family}", f"evidence/{self.family}/{self.selector}"
         chains, predictions, citations = f"chains/{place}", f"predictions/{place}", f"citations/{place}"
         partitions = question_partitions(self.family)
+        # The extractive reasoner weighs words by how rare they are in the corpus.
+        corpora = [
+            dep(f"corpus/{name}/index") for name in sorted({b.corpus for b in of_family(self.family) if b.corpus})
+        ]
 
         def make_chains(step: Step) -> Made:
             return _made(
@@ -105,7 +109,7 @@ class Reasoner(dg.Component, dg.Model, dg.Resolvable):
         made = [
             table_asset(
                 chains, "chains", make_chains, description=f"One reasoning chain an option: {about}.",
-                code_version="1", deps=[questions, evidence], kinds=("parquet",), pool=self._pool, group=self.group, partitions=partitions,
+                code_version="1", deps=[questions, evidence, *corpora], kinds=("parquet",), pool=self._pool, group=self.group, partitions=partitions,
             ),
             table_asset(
                 predictions, "predictions", make_predictions, description=f"One answer a question: {about}.",

@@ -175,6 +175,10 @@ class PromptedSolver:
         versions = [prompts.VERSION, parsing.VERSION, answers.VERSION]
         self.version = f"{generator.revision}-{content_id(generator.parameters, versions)[:12]}"
 
+    def task_version(self, task: ExplainOption) -> str:
+        """The version: nothing else bears on a task."""
+        return self.version
+
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
         """One chain an option."""
         requests = [prompts.explain_request(task) for task in tasks]

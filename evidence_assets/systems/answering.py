@@ -60,7 +60,10 @@ def chain_rows(
                 question.negated,
             )
             about[chain_id] = question
-    wanted = {chain_id: content_id(task.input_hash, solver.name, solver.version) for chain_id, task in tasks.items()}
+    wanted = {
+        chain_id: content_id(task.input_hash, solver.name, solver.task_version(task))
+        for chain_id, task in tasks.items()
+    }
     made, settled = take_over(previous, lineage, wanted, by="chain_id", row_id="chain_id")
     todo = [chain_id for chain_id in tasks if chain_id not in settled]
     for chain_id, result in zip(todo, solver.explain([tasks[c] for c in todo]) if todo else [], strict=True):

@@ -6,7 +6,6 @@ A cell speaks for an option as far as
 * it says what the option says (``match``), and its row says the rest of it (``cover``);
 * the rest of its row holds the question's words, rare ones above all (``row``), or is named by them whole (``key``);
 * its column is what the question asks for (``header``), or stands where the question leaves its gap (``gap``);
-* it is not given away by the question itself (``given``);
 * and, among cells alike in all this, as far as option and row are worded as the question has them (``verbatim``).
 
 The weights were set on the first half of the TabMCQ subset; each term lies in [0, 1].
@@ -26,7 +25,7 @@ from evidence_assets.reasoning.tables.view import Place, Status, TableAnswer, Ta
 
 VERSION = "1"
 
-MATCH, COVER, ROW, KEY, HEADER, GAP, GIVEN, VERBATIM = 1.0, 0.3, 1.0, 0.3, 0.25, 0.4, 0.3, 0.05
+MATCH, COVER, ROW, KEY, HEADER, GAP, VERBATIM = 1.0, 0.3, 1.0, 0.3, 0.25, 0.4, 0.05
 _LARGEST = MATCH + COVER + ROW + KEY + HEADER + GAP + 2 * VERBATIM
 # Options whose best cells differ by less than this are equally supported.
 _TIE = 0.01
@@ -121,7 +120,7 @@ def read_cells(view: TableView, question: str, options: Sequence[str]) -> list[R
             key_at = max((k for k in range(len(columns)) if k != place), key=lambda k: (keys[k], -k), default=None)
             key = keys[key_at] if key_at is not None else 0.0
             key_place = (i, columns[key_at]) if key_at is not None and key > 0 else None
-            base = ROW * row + KEY * key - GIVEN * _containment(texts[place], asked)
+            base = ROW * row + KEY * key
             base += HEADER * len(heads[j]) / asked_heads if asked_heads else 0.0
             base += VERBATIM * _spelled_alike(question, [*texts[:place], *texts[place + 1 :]])
             base += GAP * _gap_fit(gap, texts, place) if gap else 0.0

@@ -48,6 +48,10 @@ class TableSolver:
     model_id = "extractive"
     version = "-".join(("1", view.VERSION, choices.VERSION, claims.VERSION, claim_words.VERSION, operations.VERSION))
 
+    def task_version(self, task: ExplainOption) -> str:
+        """The version: nothing else bears on a task."""
+        return self.version
+
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
         """One chain a task, for its one option or label."""
         return [self._explain(task) for task in tasks]
