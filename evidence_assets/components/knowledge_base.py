@@ -19,7 +19,7 @@ from evidence_assets.datasets.knowledge_base import KnowledgeBase as Base
 from evidence_assets.datasets.knowledge_base import read_knowledge_base
 from evidence_assets.datasets.stark import ANSWER_TYPES, read_stark
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.systems import graph_passages, knowledge, node_search
+from evidence_assets.systems import graph_passages, knowledge_rows, node_search
 from evidence_assets.systems.corpus import vectors_wrong
 
 KNOWLEDGE = Path(__file__).resolve().parent.parent / "defs" / "knowledge"
@@ -68,17 +68,17 @@ class KnowledgeBase(dg.Component, dg.Model, dg.Resolvable):
 
         def make_nodes(step: Step) -> Made:
             base = self.read(step.lake.raw / self.folder)
-            return Made(knowledge.node_rows(self.name, base), metadata={"types": len(base.node_type_names)})
+            return Made(knowledge_rows.node_rows(self.name, base), metadata={"types": len(base.node_type_names)})
 
         def make_edges(step: Step) -> Made:
             base = self.read(step.lake.raw / self.folder)
-            rows = knowledge.edge_rows(self.name, base, self.folder, self.licence)
+            rows = knowledge_rows.edge_rows(self.name, base, self.folder, self.licence)
             return Made(rows, metadata={"types": len(base.edge_type_names)})
 
         def make_passages(step: Step) -> Made:
             model = encoder(step.profile.encoder)
             nodes, edges = step.read("kg_nodes", f"{place}/nodes"), step.read("kg_edges", f"{place}/edges")
-            passages = node_search.node_passages(knowledge.base_of(nodes, edges), model)
+            passages = node_search.node_passages(knowledge_rows.base_of(nodes, edges), model)
             table, reused = graph_passages.passage_table(passages, step.previous(), model, model_key(model))
             return Made(table, graph_passages.lineage_of(table), {"model": model_key(model)}, reused)
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from evidence_assets.components.benchmark import benchmarks
+from evidence_assets.components.table_asset import Step
 from evidence_assets.datasets.knowledge_base import KnowledgeBase
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.store import Lake
@@ -16,7 +18,7 @@ from evidence_assets.methods.entity_linking import EntityLinker
 from evidence_assets.models.protocols import FloatArray
 from evidence_assets.systems.corpus import matrix
 from evidence_assets.systems.graph_facts import GraphFacts
-from evidence_assets.systems.knowledge import base_of, facts_of_rows
+from evidence_assets.systems.knowledge_rows import base_of, facts_of_rows
 from evidence_assets.systems.node_search import NodePassages
 
 Stamp = tuple[tuple[str, int, int], ...]
@@ -63,7 +65,7 @@ def _open_base(root: str, name: str, answer_types: tuple[str, ...], stamp: Stamp
 
 
 @dataclass(frozen=True)
-class OpenGraph:
+class OpenFacts:
     """A graph with a linker over its names; vectors are read where they are asked for."""
 
     root: str
@@ -101,9 +103,14 @@ class OpenGraph:
         return matrix(rows["vector"])[[position[i] for i in ids]]
 
 
-def open_graph(lake: Lake, name: str) -> OpenGraph:
+def open_facts(lake: Lake, name: str) -> OpenFacts:
     """The graph of this name."""
-    return _open_graph(str(lake.root), name, _stamp(lake, name, ("nodes", "edges")), _passages_stamp(lake, name))
+    return _open_facts(str(lake.root), name, _stamp(lake, name, ("nodes", "edges")), _passages_stamp(lake, name))
+
+
+def facts_of(step: Step) -> OpenFacts:
+    """The graph that the partition's benchmark is answered from."""
+    return open_facts(step.lake, benchmarks()[step.benchmark].graph)
 
 
 def _passages_stamp(lake: Lake, name: str) -> Any:
@@ -112,7 +119,7 @@ def _passages_stamp(lake: Lake, name: str) -> Any:
 
 
 @lru_cache(maxsize=2)
-def _open_graph(root: str, name: str, stamp: Stamp, passages: Stamp) -> OpenGraph:
+def _open_facts(root: str, name: str, stamp: Stamp, passages: Stamp) -> OpenFacts:
     lake = Lake(root)
     nodes = _rows(lake, name, "nodes").sort("node_id")
-    return OpenGraph(root, name, nodes, facts_of_rows(nodes, _rows(lake, name, "edges")))
+    return OpenFacts(root, name, nodes, facts_of_rows(nodes, _rows(lake, name, "edges")))

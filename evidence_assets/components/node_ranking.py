@@ -75,7 +75,7 @@ class NodeRanking(dg.Component, dg.Model, dg.Resolvable):
             return _made(rows)
 
         version = f"{four_step_focus.VERSION}:{node_search.VERSION}:{self.triplets}:{self.search}:{self.rerank}"
-        graphs = sorted({b.graph for b in of_family("search")})
+        graphs = sorted({b.graph for b in of_family("search") if b.graph})
         sources = [dep(f"knowledge/{graph}/{part}") for graph in graphs for part in ("nodes", "edges", "passages")]
         made = [
             table_asset(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from evidence_assets import profiles
+from evidence_assets.components.knowledge_inputs import facts_of
 from evidence_assets.components.models_in_use import encoder, reranker
-from evidence_assets.components.selector_methods.method import Method, Source, graph_of
+from evidence_assets.components.selector_methods.method import Method, Source
 from evidence_assets.components.table_asset import Step
 from evidence_assets.systems import a2q
 from evidence_assets.systems.selection import Selector
@@ -17,7 +18,7 @@ def _settings(parameters: dict[str, Any]) -> a2q.A2QSettings:
 
 
 def _a2q(name: str, step: Step, parameters: dict[str, Any]) -> Selector:
-    graph, profile = graph_of(step), profiles.load()
+    graph, profile = facts_of(step), profiles.load()
     classifier = reranker(profile.reranker, profile.token_encoder) if parameters.get("classifier", True) else None
     return a2q.A2Q(
         name,
@@ -31,14 +32,14 @@ def _a2q(name: str, step: Step, parameters: dict[str, Any]) -> Selector:
 
 
 def _nearest(name: str, step: Step, parameters: dict[str, Any]) -> Selector:
-    graph = graph_of(step)
+    graph = facts_of(step)
     return a2q.NearestTriples(
         name, graph.facts, encoder(profiles.load().encoder), graph.edge_vectors, int(parameters.get("top_n", 10))
     )
 
 
 def _linked(name: str, step: Step, parameters: dict[str, Any]) -> Selector:
-    graph = graph_of(step)
+    graph = facts_of(step)
     return a2q.LinkedTriples(
         name,
         graph.facts,

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from evidence_assets import profiles
+from evidence_assets.components.knowledge_inputs import facts_of
 from evidence_assets.components.models_in_use import encoder
-from evidence_assets.components.selector_methods.method import Method, graph_of
+from evidence_assets.components.selector_methods.method import Method
 from evidence_assets.components.table_asset import Step
 from evidence_assets.systems import background_knowledge
 from evidence_assets.systems.selection import Selector
 
 
 def _prompting(name: str, step: Step, parameters: dict[str, Any]) -> Selector:
-    graph = graph_of(step)
+    graph = facts_of(step)
     recall = str(parameters.get("recall", ""))
     recalled = (
         background_knowledge.stored_background(step.read("chains", f"chains/graph/{recall}", step.partition))

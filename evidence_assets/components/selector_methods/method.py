@@ -9,7 +9,6 @@ from typing import Any, Literal
 from evidence_assets import profiles
 from evidence_assets.components.benchmark import benchmarks
 from evidence_assets.components.inputs import OpenCorpus, open_corpus
-from evidence_assets.components.knowledge_inputs import OpenGraph, open_graph
 from evidence_assets.components.table_asset import Step
 from evidence_assets.systems.selection import Selector
 
@@ -29,11 +28,6 @@ class Method:
 def corpus_of(step: Step) -> OpenCorpus:
     """The corpus that the partition's benchmark is answered from."""
     return open_corpus(step.lake, benchmarks()[step.benchmark].corpus)
-
-
-def graph_of(step: Step) -> OpenGraph:
-    """The graph that the partition's benchmark is answered from."""
-    return open_graph(step.lake, benchmarks()[step.benchmark].graph)
 
 
 def chunks_kept(parameters: dict[str, Any]) -> int:

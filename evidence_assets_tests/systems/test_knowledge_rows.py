@@ -13,7 +13,7 @@ from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import prepare
 from evidence_assets.systems.benchmark_rows import question_rows
 from evidence_assets.systems.graph_passages import fact_passages, lineage_of, passage_table
-from evidence_assets.systems.knowledge import base_of, edge_rows, facts_of_rows, node_id, node_rows, source_id
+from evidence_assets.systems.knowledge_rows import base_of, edge_rows, facts_of_rows, node_id, node_rows, source_id
 from evidence_assets.systems.node_search import NodePassages, NodeSearch, node_passages
 from evidence_assets_tests.systems.small_models import WordEncoder
 from evidence_assets_tests.systems.test_four_step_focus import BASE
