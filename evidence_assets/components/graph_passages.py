@@ -6,9 +6,10 @@ import dagster as dg
 
 from evidence_assets import profiles
 from evidence_assets.components.knowledge_base import unit_length
+from evidence_assets.components.knowledge_inputs import open_facts
 from evidence_assets.components.models_in_use import encoder, model_key
 from evidence_assets.components.table_asset import Made, Step, sound_check, table_asset
-from evidence_assets.systems import graph_passages, knowledge_rows
+from evidence_assets.systems import graph_passages
 
 
 class GraphPassages(dg.Component, dg.Model, dg.Resolvable):
@@ -25,9 +26,8 @@ class GraphPassages(dg.Component, dg.Model, dg.Resolvable):
 
         def make(step: Step) -> Made:
             model = encoder(step.profile.encoder)
-            nodes, edges = step.read("kg_nodes", f"{place}/nodes"), step.read("kg_edges", f"{place}/edges")
-            facts = knowledge_rows.facts_of_rows(nodes, edges)
-            passages = graph_passages.fact_passages(facts, nodes.sort("node_id")["node_id"].to_list())
+            graph = open_facts(step.lake, self.graph)
+            passages = graph_passages.fact_passages(graph.facts, graph.nodes["node_id"].to_list())
             table, reused = graph_passages.passage_table(passages, step.previous(), model, model_key(model))
             return Made(table, graph_passages.lineage_of(table), {"model": model_key(model)}, reused)
 

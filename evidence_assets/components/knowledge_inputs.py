@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from evidence_assets import profiles
 from evidence_assets.components.benchmark import benchmarks
+from evidence_assets.components.models_in_use import encoder
 from evidence_assets.components.table_asset import Step
 from evidence_assets.datasets.knowledge_base import KnowledgeBase
 from evidence_assets.lake.errors import StaleInput
@@ -99,7 +101,7 @@ class OpenFacts:
                 "graph, materialize it again"
             )
         if not ids:
-            return np.zeros((0, 0), np.float32)
+            return np.zeros((0, encoder(profiles.load().encoder).dimensions), np.float32)
         return matrix(rows["vector"])[[position[i] for i in ids]]
 
 
