@@ -151,4 +151,5 @@ def _grader(step: Step) -> Grader:
     model = reader_of_profile(step)
     if model is not None:
         return PromptedGrader(model)
-    return RerankerGrader(reranker(step.profile.reranker, step.profile.token_encoder))
+    tokens = encoder(step.profile.token_encoder)
+    return RerankerGrader(reranker(step.profile.reranker, step.profile.token_encoder), count_tokens=tokens.count_tokens)

@@ -11,6 +11,7 @@ import polars as pl
 from evidence_assets.components.benchmark import Family
 from evidence_assets.components.partitions import BY_BENCHMARK, benchmark_partitions
 from evidence_assets.components.table_asset import Made, Step, dep, table_asset
+from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.methods.ranking_metrics import Estimate
 from evidence_assets.systems import scoring
@@ -30,6 +31,8 @@ def scores_asset(
     def make(step: Step) -> Made:
         read = {table: step.read_benchmark(table, asset) for table, asset in inputs.items()}
         predicted = read["predictions"]
+        if read["questions"].height and not predicted.height:
+            raise StaleInput(f"{inputs['predictions']} has no rows for {step.benchmark}: materialize it first")
         rows = scoring.score_rows(
             step.benchmark,
             name,
