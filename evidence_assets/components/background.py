@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import dagster as dg
 
-from evidence_assets import profiles
 from evidence_assets.components.benchmark import of_family
 from evidence_assets.components.partitions import question_partitions
 from evidence_assets.components.solvers import generator
 from evidence_assets.components.table_asset import Made, Step, sound_check, table_asset
+from evidence_assets.components.variant import Variant
 from evidence_assets.lake.cache import CompletionCache
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.systems import background_knowledge
 from evidence_assets.systems.selection import asked
 
 
-class Background(dg.Component, dg.Model, dg.Resolvable):
+class Background(dg.Component, Variant):
     """Makes ``chains/graph/<name>``, what the model recalled, and ``triples/graph/<name>`` with origin ``background``."""
 
     name: str
     group: str = "graph_questions"
-    profiles: tuple[str, ...] = ()
-    """Profiles in which it is made; in all where none is named."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        if not of_family("graph") or (self.profiles and profiles.load().name not in self.profiles):
+        if not self.loaded or not of_family("graph"):
             return dg.Definitions()
         chains, partitions = f"chains/graph/{self.name}", question_partitions("graph")
 
@@ -51,13 +49,13 @@ class Background(dg.Component, dg.Model, dg.Resolvable):
         made = [
             table_asset(
                 chains, "chains", make_chains, description="Entities, relations and facts that a language model recalls.",
-                code_version=background_knowledge.VERSION, deps=["questions/graph"], pool="llm", group=self.group,
+                code_version=background_knowledge.VERSION, deps=["questions/graph"], pool="llm", group=self.group, tags=self.tags,
                 partitions=partitions,
             ),
             table_asset(
                 f"triples/graph/{self.name}", "triples", make_triples,
                 description="Recalled facts as triples: model knowledge, stated in no source.",
-                code_version=background_knowledge.VERSION, deps=[chains], group=self.group, partitions=partitions,
+                code_version=background_knowledge.VERSION, deps=[chains], group=self.group, tags=self.tags, partitions=partitions,
             ),
         ]  # fmt: skip
         return dg.Definitions(assets=made, asset_checks=[sound_check(asset) for asset in made])

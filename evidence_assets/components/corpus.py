@@ -39,10 +39,14 @@ class Corpus(dg.Component, dg.Model, dg.Resolvable):
     folder: str
     source: str = ""
     """Raw asset that puts the documents there; where none is named, ``raw/corpora/<name>`` looks at the folder."""
+    profiles: tuple[str, ...] = ()
+    """Profiles in which it is made; in all where none is named."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         base, group = f"corpus/{self.name}", f"corpus_{self.name}"
         profile = profiles.load()
+        if self.profiles and profile.name not in self.profiles:
+            return dg.Definitions()
         source = self.source or f"raw/corpora/{self.name}"
         raw = [] if self.source else [raw_asset(source, [self.folder])]
 

@@ -9,16 +9,16 @@ import dagster as dg
 import polars as pl
 from pydantic import Field
 
-from evidence_assets import profiles
 from evidence_assets.components.benchmark import of_family
 from evidence_assets.components.models_in_use import encoder
 from evidence_assets.components.partitions import question_partitions
-from evidence_assets.components.reasoner import failed_share
+from evidence_assets.components.reasoner import Published, failed_share
 from evidence_assets.components.scores import scores_asset
 from evidence_assets.components.selector import dependencies
 from evidence_assets.components.selector_methods import METHODS
 from evidence_assets.components.solvers import short_answers
 from evidence_assets.components.table_asset import Made, Step, dep, sound_check, table_asset
+from evidence_assets.components.variant import Variant
 from evidence_assets.methods.ranking_metrics import Estimate
 from evidence_assets.reasoning import short_answers as reasoning
 from evidence_assets.systems.background_knowledge import stored_background
@@ -27,7 +27,7 @@ from evidence_assets.systems.selection import asked, evidence_rows
 from evidence_assets.systems.short_answering import short_answer_rows
 
 
-class GraphAnswers(dg.Component, dg.Model, dg.Resolvable):
+class GraphAnswers(dg.Component, Variant):
     """Makes ``evidence``, ``predictions`` and ``scores`` of ``graph/<name>``.
 
     The profile's language model answers, or the extractive solver where it has none.
@@ -39,8 +39,7 @@ class GraphAnswers(dg.Component, dg.Model, dg.Resolvable):
     recall: str = ""
     """Background knowledge that is put beside the graph's triples; see ``Background``."""
     group: str = "graph_questions"
-    profiles: tuple[str, ...] = ()
-    """Profiles in which it is run; in all where none is named."""
+    published: Published | None = None
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         if self.method not in METHODS:
@@ -53,7 +52,7 @@ class GraphAnswers(dg.Component, dg.Model, dg.Resolvable):
                 f"variant {self.name}: {self.method} has no parameter {unknown[0]!r}; it has "
                 f"{', '.join(method.parameters)}"
             )
-        if not of_family("graph") or (self.profiles and profiles.load().name not in self.profiles):
+        if not self.loaded or not of_family("graph"):
             return dg.Definitions()
         place, partitions = f"graph/{self.name}", question_partitions("graph")
         questions, evidence = "questions/graph", f"evidence/{place}"
@@ -91,14 +90,14 @@ class GraphAnswers(dg.Component, dg.Model, dg.Resolvable):
             table_asset(
                 evidence, "evidence", make_evidence, description=f"Triples for questions on a graph by {self.name}.",
                 code_version=f"{method.version}:{sorted(parameters.items())}",
-                deps=[*dependencies("graph", method.reads), *background], group=self.group, partitions=partitions,
+                deps=[*dependencies("graph", method.reads), *background], group=self.group, tags=self.tags, partitions=partitions,
             ),
             table_asset(
                 f"predictions/{place}", "predictions", make_predictions, description=f"One answer a question: {about}.",
                 code_version=reasoning.VERSION, deps=[dep(questions), dep(evidence), *background[:1]], pool="llm",
-                group=self.group, partitions=partitions,
+                group=self.group, tags=self.tags, partitions=partitions,
             ),
-            scores_asset("graph", self.name, group=self.group, about=about, headline="accuracy", more=more),
+            scores_asset("graph", self.name, group=self.group, tags=self.tags, about=about, headline="accuracy", published=self.published, more=more),
         ]  # fmt: skip
         extra = {1: failed_share}
         return dg.Definitions(assets=made, asset_checks=[sound_check(a, extra.get(i)) for i, a in enumerate(made)])

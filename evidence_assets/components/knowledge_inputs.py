@@ -14,7 +14,7 @@ from evidence_assets.components.benchmark import benchmarks
 from evidence_assets.components.models_in_use import encoder
 from evidence_assets.components.table_asset import Step
 from evidence_assets.datasets.knowledge_base import KnowledgeBase
-from evidence_assets.lake.errors import StaleInput
+from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.lake.store import Lake
 from evidence_assets.methods.entity_linking import EntityLinker
 from evidence_assets.models.protocols import FloatArray
@@ -112,7 +112,10 @@ def open_facts(lake: Lake, name: str) -> OpenFacts:
 
 def facts_of(step: Step) -> OpenFacts:
     """The graph that the partition's benchmark is answered from."""
-    return open_facts(step.lake, benchmarks()[step.benchmark].graph)
+    graph = benchmarks()[step.benchmark].graph
+    if not graph:
+        raise BadInput(f"benchmark {step.benchmark} names no graph: declare the one that it is answered from")
+    return open_facts(step.lake, graph)
 
 
 def _passages_stamp(lake: Lake, name: str) -> Any:

@@ -8,16 +8,16 @@ from typing import Any, Literal
 import dagster as dg
 import yaml
 
-from evidence_assets import profiles
 from evidence_assets.components.benchmark import benchmarks, of_family
 from evidence_assets.components.knowledge_base import KnowledgeBase, declared_base
 from evidence_assets.components.knowledge_inputs import OpenBase, open_base
 from evidence_assets.components.models_in_use import encoder, model_key, reranker
 from evidence_assets.components.partitions import question_partitions
-from evidence_assets.components.reasoner import failed_share
+from evidence_assets.components.reasoner import Published, failed_share
 from evidence_assets.components.scores import scores_asset
 from evidence_assets.components.solvers import reader_of_profile
 from evidence_assets.components.table_asset import Made, Step, dep, sound_check, table_asset
+from evidence_assets.components.variant import Variant
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.reasoning.grading import Grader, PromptedGrader, RerankerGrader
 from evidence_assets.reasoning.question_forms import FormParser, forms_of
@@ -28,7 +28,7 @@ from evidence_assets.systems.node_search import NodeSearch
 from evidence_assets.systems.selection import Rows, asked, evidence_rows
 
 
-class NodeRanking(dg.Component, dg.Model, dg.Resolvable):
+class NodeRanking(dg.Component, Variant):
     """Makes ``evidence``, ``predictions`` and ``scores`` of ``search/<name>``.
 
     Triplets are read by the profile's language model; a profile without one reads them by the forms in which the base's
@@ -42,11 +42,10 @@ class NodeRanking(dg.Component, dg.Model, dg.Resolvable):
     rerank: bool = False
     """Whether the profile's language model, or its reranker where it has none, grades the best nodes."""
     group: str = "four_step_focus"
-    profiles: tuple[str, ...] = ()
-    """Profiles in which it is run; in all where none is named."""
+    published: Published | None = None
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        if not of_family("search") or (self.profiles and profiles.load().name not in self.profiles):
+        if not self.loaded or not of_family("search"):
             return dg.Definitions()
         place, partitions = f"search/{self.name}", question_partitions("search")
         questions, evidence = "questions/search", f"evidence/{place}"
@@ -80,15 +79,15 @@ class NodeRanking(dg.Component, dg.Model, dg.Resolvable):
         made = [
             table_asset(
                 evidence, "evidence", make_evidence, code_version=version, deps=[dep(questions), *sources],
-                description=f"Edges and passages behind the best nodes: {about}.", pool=self._pool, group=self.group,
+                description=f"Edges and passages behind the best nodes: {about}.", pool=self._pool, group=self.group, tags=self.tags,
                 partitions=partitions,
             ),
             table_asset(
                 f"predictions/{place}", "predictions", make_predictions, code_version=version,
                 deps=[dep(questions), dep(evidence), *sources], description=f"Ranked nodes for each question: {about}.",
-                pool=self._pool, group=self.group, partitions=partitions,
+                pool=self._pool, group=self.group, tags=self.tags, partitions=partitions,
             ),
-            scores_asset("search", self.name, group=self.group, about=about, headline="hit@1"),
+            scores_asset("search", self.name, group=self.group, tags=self.tags, about=about, headline="hit@1", published=self.published),
         ]  # fmt: skip
         extra = {1: failed_share}
         return dg.Definitions(assets=made, asset_checks=[sound_check(a, extra.get(i)) for i, a in enumerate(made)])

@@ -10,19 +10,31 @@ import polars as pl
 
 from evidence_assets.components.benchmark import Family
 from evidence_assets.components.partitions import BY_BENCHMARK, benchmark_partitions
+from evidence_assets.components.reasoner import Published
 from evidence_assets.components.table_asset import Made, Step, dep, table_asset
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.methods.ranking_metrics import Estimate
 from evidence_assets.systems import scoring
+from evidence_assets.systems.published_figures import PrintedAs
 
 More = Callable[[Step, Sequence[dict[str, Any]], pl.DataFrame], Mapping[str, Estimate]]
 
 
 def scores_asset(
-    family: Family, name: str, *, group: str, about: str, headline: str, more: More | None = None
+    family: Family,
+    name: str,
+    *,
+    group: str,
+    about: str,
+    headline: str,
+    tags: Mapping[str, str],
+    published: Published | None = None,
+    more: More | None = None,
 ) -> dg.AssetsDefinition:
     """``scores/<family>/<name>``; ``headline`` is the metric shown with its interval, ``more`` adds metrics."""
+    printed = None if published is None else PrintedAs(published.system, published.variant, published.language_model)
+    named = (published.system, published.variant, published.language_model) if published else ()
     place = f"{family}/{name}"
     inputs = {
         "questions": f"questions/{family}", "predictions": f"predictions/{place}", "evidence": f"evidence/{place}"
@@ -47,15 +59,17 @@ def scores_asset(
         shown = {row["metric"]: row["value"] for row in rows if row["value"] is not None}
         best = next(row for row in rows if row["metric"] == headline)
         interval = f"{best['value'] or 0:.1%} [{best['low'] or 0:.1%}, {best['high'] or 0:.1%}], n = {best['n']}"
-        return Made(rows, metadata={**shown, f"{headline}_95": interval})
+        compared = {f"published_{r['metric']}": r["published"] for r in rows if r["published"] is not None}
+        return Made(rows, metadata={**shown, **compared, f"{headline}_95": interval})
 
     return table_asset(
         f"scores/{place}",
         "scores",
         make,
         description=f"What the variant reaches: {about}.",
-        code_version=scoring.VERSION,
+        code_version=":".join([scoring.VERSION, *filter(None, named)]),
         deps=[dep(key, BY_BENCHMARK) for key in inputs.values()],
         group=group,
+        tags=tags,
         partitions=benchmark_partitions(family),
     )

@@ -11,6 +11,7 @@ from evidence_assets.components.benchmark import Family, of_family
 from evidence_assets.components.partitions import BY_BENCHMARK, EVERY, question_partitions
 from evidence_assets.components.selector_methods import METHODS
 from evidence_assets.components.table_asset import Made, Step, dep, sound_check, table_asset
+from evidence_assets.components.variant import Variant
 from evidence_assets.systems.selection import asked, evidence_rows
 
 
@@ -30,7 +31,7 @@ def dependencies(family: Family, reads: tuple[str, ...]) -> list[dg.AssetDep]:
     return found
 
 
-class Selector(dg.Component, dg.Model, dg.Resolvable):
+class Selector(dg.Component, Variant):
     """Makes ``evidence/<family>/<name>``."""
 
     name: str
@@ -49,6 +50,8 @@ class Selector(dg.Component, dg.Model, dg.Resolvable):
             raise ValueError(
                 f"selector {self.name}: {self.method} has no parameter {unknown[0]!r}; it has {', '.join(method.parameters)}"
             )
+        if not self.loaded:
+            return dg.Definitions()
 
         def make(step: Step) -> Made:
             questions = asked(step.read("questions", f"questions/{self.family}", step.partition))
@@ -64,6 +67,7 @@ class Selector(dg.Component, dg.Model, dg.Resolvable):
             make,
             description=self.description or f"Evidence for {self.family} questions by {self.method}.",
             group=self.group,
+            tags=self.tags,
             code_version=f"{method.version}:{sorted(self.parameters.items())}",
             deps=dependencies(self.family, method.reads),
             partitions=question_partitions(self.family),

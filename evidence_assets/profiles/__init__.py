@@ -83,6 +83,7 @@ class Profile(_Strict):
     chunking: Chunking
     index: IndexSettings = Field(default_factory=lambda: IndexSettings(kind="auto"))
     retrieval: Retrieval
+    presets: tuple[str, ...] = Field((), description="Presets whose variants are loaded besides the default ones.")
     sample: Literal["full", "small"] = Field("full", description="Size of the sample world; small is for quick tests.")
 
 

@@ -23,10 +23,10 @@ def retrieval_metrics(
 ) -> dict[str, Estimate]:
     """Means over questions, with Wilson intervals where each question is a hit or none.
 
-    ``hits@1``, ``hits@10``: a gold answer, or another form of it, is an end of one of the first k triples.
+    ``hit@1``, ``hit@10``: a gold answer, or another form of it, is an end of one of the first k triples.
     ``triple_f1``: F1 of the triples against those of the gold paths, where a benchmark has such.
     ``coverage``: share of the question's words with content that stand in the triples.
-    ``bert_score`` (with an encoder): each token of the question with its nearest one in any of the triples, averaged.
+    ``bertscore`` (with an encoder): each token of the question with its nearest one in any of the triples, averaged.
     """
     rows: dict[str, list[dict[str, Any]]] = {}
     for row in evidence.sort("question_id", "rank").iter_rows(named=True):
@@ -37,7 +37,7 @@ def retrieval_metrics(
     vectors = {}
     if encoder is not None and texts:
         vectors = dict(zip(texts, (t.vectors for t in encoder.tokens(list(texts))), strict=True))
-    found: dict[str, list[float]] = {name: [] for name in ("hits@1", "hits@10", "triple_f1", "coverage", "bert_score")}
+    found: dict[str, list[float]] = {name: [] for name in ("hit@1", "hit@10", "triple_f1", "coverage", "bertscore")}
     for question in asked:
         own = rows.get(question["question_id"], [])
         triples = [triple for row in own if (triple := triple_of(row))]
@@ -46,7 +46,7 @@ def retrieval_metrics(
         if accepted:
             hit = [bool({normalise_answer(t[0]), normalise_answer(t[2])} & accepted) for t in triples]
             for k in (1, 10):
-                found[f"hits@{k}"].append(float(any(hit[:k])))
+                found[f"hit@{k}"].append(float(any(hit[:k])))
         gold = {fact for g in question["gold_evidence"] or [] if g["kind"] == "path" for fact in g["text"].split("; ")}
         if gold:
             right = len({" ".join(t) for t in triples} & gold)
@@ -55,9 +55,9 @@ def retrieval_metrics(
         found["coverage"].append(coverage(words, {word for row in own for word in _content(row["text"])}))
         if vectors:
             facts = [vectors[row["text"]] for row in own]
-            found["bert_score"].append(float(best_fact_score(vectors[question["text"]], facts)) if facts else 0.0)
+            found["bertscore"].append(float(best_fact_score(vectors[question["text"]], facts)) if facts else 0.0)
     return {
-        name: accuracy([value > 0 for value in values]) if name.startswith("hits@") else mean(values)
+        name: accuracy([value > 0 for value in values]) if name.startswith("hit@") else mean(values)
         for name, values in found.items()
         if values
     }

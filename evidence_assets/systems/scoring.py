@@ -9,7 +9,17 @@ from typing import Any
 import polars as pl
 
 from evidence_assets.lake.ids import content_id
-from evidence_assets.methods.ranking_metrics import Estimate, accuracy, exact_match, gains_of, hit_at_k, reciprocal_rank
+from evidence_assets.methods.ranking_metrics import (
+    Estimate,
+    accuracy,
+    exact_match,
+    gains_of,
+    hit_at_k,
+    ndcg_at_k,
+    per_class_scores,
+    reciprocal_rank,
+)
+from evidence_assets.systems.published_figures import PrintedAs, beside
 from evidence_assets.systems.short_answering import is_sourced, triple_of
 
 VERSION = "2"
@@ -78,6 +88,24 @@ def mean(values: list[float]) -> Estimate:
     return Estimate(average, max(0.0, average - 1.96 * spread), min(1.0, average + 1.96 * spread), n)
 
 
+def class_metrics(questions: list[dict[str, Any]], answered: dict[str, dict[str, Any]]) -> dict[str, Estimate]:
+    """Precision, recall and F1 of each label of the claims among ``questions``; the first two with Wilson intervals."""
+    claims = [q for q in questions if q["task"] == "verification" and len(q["gold"]) == 1]
+    gold = [q["gold"][0] for q in claims]
+    said = []
+    for question in claims:
+        prediction = answered.get(question["question_id"])
+        usable = prediction is not None and prediction["status"] != "failed"
+        said.append(prediction["answer"] if prediction is not None and usable else None)
+    metrics = {}
+    for score in per_class_scores(gold, said, sorted(set(gold))):
+        label = score.label
+        metrics[f"precision:{label}"] = accuracy([g == label for g, s in zip(gold, said, strict=True) if s == label])
+        metrics[f"recall:{label}"] = accuracy([s == label for g, s in zip(gold, said, strict=True) if g == label])
+        metrics[f"f1:{label}"] = Estimate(score.f1, math.nan, math.nan, score.support)
+    return metrics
+
+
 def score_rows(
     benchmark: str,
     selector: str,
@@ -87,9 +115,13 @@ def score_rows(
     predictions: pl.DataFrame,
     evidence: pl.DataFrame,
     citations: pl.DataFrame,
+    printed_as: PrintedAs | None = None,
     more: Mapping[str, Estimate] | None = None,
 ) -> list[dict[str, Any]]:
-    """Every metric of one variant on one benchmark; ``more`` are metrics that only its family has."""
+    """Every metric of one variant on one benchmark, beside the figure printed for it where ``printed_as`` finds one.
+
+    ``more`` are metrics that only the variant's family has.
+    """
     asked = questions.sort("question_id").to_dicts()
     answered = {row["question_id"]: row for row in predictions.to_dicts()}
     metrics: dict[str, Estimate] = {}
@@ -102,17 +134,19 @@ def score_rows(
     ranking = [(q, answered.get(q["question_id"])) for q in asked if q["task"] == "skb_search"]
     if ranking:
         gains = [(gains_of(list(p["ranked_answers"]) if p else [], set(q["gold"])), len(q["gold"])) for q, p in ranking]
-        metrics["hit@1"] = accuracy([hit_at_k(g, 1) > 0 for g, _ in gains])
-        metrics["hit@5"] = accuracy([hit_at_k(g, 5) > 0 for g, _ in gains])
+        for k in (1, 5, 10):
+            metrics[f"hit@{k}"] = accuracy([hit_at_k(g, k) > 0 for g, _ in gains])
+        metrics["ndcg@10"] = mean([ndcg_at_k(g, 10, ideal_gains=[1.0] * n) if n else 0.0 for g, n in gains])
         metrics["recall@20"] = mean([float(g[:20].sum()) / n if n else 0.0 for g, n in gains])
         metrics["mrr"] = mean([reciprocal_rank(g) for g, _ in gains])
+    metrics |= class_metrics(asked, answered)
     recall = evidence_recall(asked, evidence)
     if recall:
         metrics["evidence_recall"] = mean(recall)
     metrics |= more or {}
     if citations.height:
         metrics["citations_verified_share"] = accuracy([v == "verified" for v in citations["verdict"].to_list()])
-    return [
+    rows = [
         {
             "score_id": content_id("score", "benchmark", benchmark, selector, reasoner, model_id, metric),
             "scope_kind": "benchmark",
@@ -130,3 +164,4 @@ def score_rows(
         }
         for metric, e in metrics.items()
     ]
+    return beside(rows, printed_as)

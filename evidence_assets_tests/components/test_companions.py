@@ -22,6 +22,7 @@ from evidence_assets.systems.knowledge_rows import base_of
 from evidence_assets_tests.components.small_worlds import SmallWorld, failures, small_world, wrong
 from evidence_assets_tests.graph_rows import write_sample_graph
 
+PRESETS = "presets: [fourstepfocus_main, kaping_cases]"
 FROM_PROFILE = solvers.generator
 BASE = ("knowledge/sample_skb/nodes", "knowledge/sample_skb/edges", "knowledge/sample_skb/passages")
 
@@ -109,7 +110,7 @@ def test_scores_of_both_families(made: SmallWorld) -> None:
     assert focus["hit@1"] == focus["evidence_recall"] == 1.0
     assert vector["hit@1"] < 1.0
     for name in ("a2q", "kg_graph"):
-        assert {"accuracy", "hits@1", "hits@10", "coverage", "bert_score", "triple_f1"} <= found[
+        assert {"accuracy", "hit@1", "hit@10", "coverage", "bertscore", "triple_f1"} <= found[
             f"scores/graph/{name}"
         ].keys()
 
@@ -244,7 +245,7 @@ def answered_by_a_model(world: SmallWorld) -> None:
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SmallWorld, Path]]:
     """A world answered by a scripted model, and the recording of what it said."""
     folder = tmp_path_factory.mktemp("recording")
-    lines = ["name: paper", "generator: {backend: replay, name: scripted, folder: '" + str(folder) + "'}"]
+    lines = ["name: small", PRESETS, "generator: {backend: replay, name: scripted, folder: '" + str(folder) + "'}"]
     with pytest.MonkeyPatch.context() as patch, small_world(tmp_path_factory.mktemp("recorded"), lines, patch) as world:
         prepared(world)
         generator = Recorder(world)
@@ -311,7 +312,7 @@ def test_a_replay_of_the_recording_gives_the_same_answers(
 ) -> None:
     first, folder = recorded
     before = {name: first.rows("predictions", f"predictions/{name}") for name in _ANSWERED}
-    lines = ["name: paper", "generator: {backend: replay, name: scripted, folder: '" + str(folder) + "'}"]
+    lines = ["name: small", PRESETS, "generator: {backend: replay, name: scripted, folder: '" + str(folder) + "'}"]
     root = tmp_path / "replayed"
     shutil.copytree(first.lake.root, root / "data_lake")
     for made in ("cache", "chains", "triples", "evidence", "predictions", "lineage_edges"):
@@ -365,7 +366,7 @@ def test_empty_and_missing_inputs_are_named(tmp_path: Path, monkeypatch: pytest.
 def test_background_knowledge_without_a_language_model_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with small_world(tmp_path, ["name: paper"], monkeypatch) as world:
+    with small_world(tmp_path, ["name: small", PRESETS], monkeypatch) as world:
         world.make("raw/sample")
         world.make("questions/graph", partition="sample_kgqa|0")
         refused = world.make("chains/graph/background", partition="sample_kgqa|0", fails=True)

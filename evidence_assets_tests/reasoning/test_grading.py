@@ -65,7 +65,7 @@ def test_a_reranker_that_reads_little_gets_passages_and_the_best_one_counts() ->
     class Short(SharedWords):
         def score(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
             assert all(count([text])[0] <= 12 for _, text in pairs)
-            assert all(text.startswith("aspirin (drug)\n") for _, text in pairs)
+            assert all(text.startswith("aspirin (drug)") for _, text in pairs)
             return super().score(pairs)
 
     long = NodeCard("aspirin", "drug", "It is sold. " * 20 + "It eases fever and pain.", CARD.relations)
