@@ -21,8 +21,8 @@ from evidence_assets.components.table_asset import Made, Step, dep, sound_check,
 from evidence_assets.components.variant import Variant
 from evidence_assets.methods.ranking_metrics import Estimate
 from evidence_assets.reasoning import short_answers as reasoning
+from evidence_assets.systems import retrieval_scores
 from evidence_assets.systems.background_knowledge import stored_background
-from evidence_assets.systems.retrieval_scores import retrieval_metrics
 from evidence_assets.systems.selection import asked, evidence_rows
 from evidence_assets.systems.short_answering import short_answer_rows
 
@@ -83,7 +83,7 @@ class GraphAnswers(dg.Component, Variant):
             return Made(rows.rows, rows.lineage, rows.metadata, rows.reused)
 
         def more(step: Step, rows: Sequence[dict[str, Any]], found: pl.DataFrame) -> Mapping[str, Estimate]:
-            return retrieval_metrics(rows, found, encoder(step.profile.token_encoder))
+            return retrieval_scores.retrieval_metrics(rows, found, encoder(step.profile.token_encoder))
 
         about = f"triples by {self.name}, answered in a few words"
         made = [
@@ -97,7 +97,10 @@ class GraphAnswers(dg.Component, Variant):
                 code_version=reasoning.VERSION, deps=[dep(questions), dep(evidence), *background[:1]], pool="llm",
                 group=self.group, tags=self.tags, partitions=partitions,
             ),
-            scores_asset("graph", self.name, group=self.group, tags=self.tags, about=about, headline="accuracy", published=self.published, more=more),
+            scores_asset(
+                "graph", self.name, group=self.group, tags=self.tags, about=about, headline="accuracy",
+                published=self.published, more=more, more_version=retrieval_scores.VERSION,
+            ),
         ]  # fmt: skip
         extra = {1: failed_share}
         return dg.Definitions(assets=made, asset_checks=[sound_check(a, extra.get(i)) for i, a in enumerate(made)])

@@ -87,7 +87,10 @@ class NodeRanking(dg.Component, Variant):
                 deps=[dep(questions), dep(evidence), *sources], description=f"Ranked nodes for each question: {about}.",
                 pool=self._pool, group=self.group, tags=self.tags, partitions=partitions,
             ),
-            scores_asset("search", self.name, group=self.group, tags=self.tags, about=about, headline="hit@1", published=self.published),
+            scores_asset(
+                "search", self.name, group=self.group, tags=self.tags, about=about, headline="hit@1",
+                published=self.published,
+            ),
         ]  # fmt: skip
         extra = {1: failed_share}
         return dg.Definitions(assets=made, asset_checks=[sound_check(a, extra.get(i)) for i, a in enumerate(made)])

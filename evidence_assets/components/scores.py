@@ -31,6 +31,7 @@ def scores_asset(
     tags: Mapping[str, str],
     published: Published | None = None,
     more: More | None = None,
+    more_version: str = "",
 ) -> dg.AssetsDefinition:
     """``scores/<family>/<name>``; ``headline`` is the metric shown with its interval, ``more`` adds metrics."""
     printed = None if published is None else PrintedAs(published.system, published.variant, published.language_model)
@@ -54,6 +55,7 @@ def scores_asset(
             predicted,
             read["evidence"],
             pl.DataFrame(schema=dict.fromkeys(TABLES["citations"].names, pl.String)),
+            printed,
             more(step, read["questions"].sort("question_id").to_dicts(), read["evidence"]) if more else None,
         )
         shown = {row["metric"]: row["value"] for row in rows if row["value"] is not None}
@@ -67,7 +69,7 @@ def scores_asset(
         "scores",
         make,
         description=f"What the variant reaches: {about}.",
-        code_version=":".join([scoring.VERSION, *filter(None, named)]),
+        code_version=":".join([scoring.VERSION, *filter(None, (more_version, *named))]),
         deps=[dep(key, BY_BENCHMARK) for key in inputs.values()],
         group=group,
         tags=tags,

@@ -17,6 +17,8 @@ from evidence_assets.models.protocols import Encoder
 from evidence_assets.systems.scoring import mean
 from evidence_assets.systems.short_answering import is_sourced, triple_of
 
+VERSION = "1"
+
 
 def retrieval_metrics(
     questions: Iterable[dict[str, Any]], evidence: pl.DataFrame, encoder: Encoder | None = None

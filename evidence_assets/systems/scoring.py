@@ -22,7 +22,7 @@ from evidence_assets.methods.ranking_metrics import (
 from evidence_assets.systems.published_figures import PrintedAs, beside
 from evidence_assets.systems.short_answering import is_sourced, triple_of
 
-VERSION = "2"
+VERSION = "3"
 
 
 def correct(question: dict[str, Any], prediction: dict[str, Any] | None) -> bool:
