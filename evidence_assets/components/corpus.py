@@ -1,4 +1,4 @@
-"""A corpus: documents cut into chunks, embedded, indexed."""
+"""A corpus: documents cut into chunks, embedded, indexed, and kept token by token."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from evidence_assets.components.raw_files import raw_asset
 from evidence_assets.components.table_asset import OWNER, Made, Step, dep, sound_check, table_asset
 from evidence_assets.datasets.corpora import read_documents
 from evidence_assets.defs.resources import LakeResource
-from evidence_assets.lake import vector_index
+from evidence_assets.lake import token_store, vector_index
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, edge
 from evidence_assets.lake.store import Lake
@@ -30,7 +30,7 @@ def embeddings_in_order(lake: Lake, name: str) -> pl.DataFrame:
 
 
 class Corpus(dg.Component, dg.Model, dg.Resolvable):
-    """Makes ``corpus/<name>/chunks``, ``embeddings`` and ``index`` of a folder of documents.
+    """Makes ``corpus/<name>/chunks``, ``embeddings``, ``index`` and ``token_store`` of a folder of documents.
 
     The folder lies below the lake's ``raw`` and holds Parquet shards, JSON lines, or text and Markdown files.
     """
@@ -120,7 +120,40 @@ class Corpus(dg.Component, dg.Model, dg.Resolvable):
                 },
             )
 
+        @dg.asset(
+            key=[*base.split("/"), "token_store"],
+            description=f"Contextual token vectors of the chunks of {self.name}, with BM25 statistics, in the index's order.",
+            group_name=group,
+            owners=[OWNER],
+            kinds={"numpy", "pytorch"},
+            code_version=token_store.VERSION,
+            deps=[dep(f"{base}/chunks", EVERY)],
+            pool="gpu",
+        )
+        def tokens(lake: LakeResource) -> dg.MaterializeResult[Any]:
+            opened = lake.open()
+            cut = opened.read("chunks", f"{base}/chunks").sort("chunk_id")
+            model = encoder(profile.token_encoder)
+            meta, reused = token_store.build(
+                opened.index_folder(f"{base}/token_store"),
+                cut["chunk_id"].to_list(),
+                cut["text"].to_list(),
+                model,
+                model_key(model),
+            )
+            return dg.MaterializeResult(
+                data_version=dg.DataVersion(meta.built_from),
+                metadata={
+                    "chunks": meta.chunks,
+                    "tokens": meta.tokens,
+                    "dimensions": meta.dimensions,
+                    "chunks_reused": reused,
+                    "chunks_encoded": meta.chunks - reused,
+                    "model": meta.model_id,
+                },
+            )
+
         return dg.Definitions(
-            assets=[*raw, chunks, embeddings, index],
+            assets=[*raw, chunks, embeddings, index, tokens],
             asset_checks=[sound_check(chunks), sound_check(embeddings, rows.vectors_wrong)],
         )

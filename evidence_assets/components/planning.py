@@ -1,7 +1,7 @@
 """What a preset will cost, before anything runs: rows, model calls, tokens, time and disk, as estimates.
 
-Counts come from the lake where it has the questions, else from what a benchmark declares of itself; rates from
-``rates.yaml``, each with its source. Corpora, indexes and graphs are not counted: they are made once, whatever is asked.
+Counts come from the lake where it has the questions (and evidence of the selector), else from what a benchmark declares
+of itself and the profile's settings; rates from ``rates.yaml``, each with its source. Corpora, indexes and graphs are not counted: they are made once, whatever is asked.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def plan(name: str, lake: Lake | None = None) -> PresetPlan:
                     f"{benchmark.name}: nobody knows how many questions it has; materialize questions/{benchmark.family}"
                 )
                 continue
-            estimates.append(estimate(member, benchmark, count))
+            estimates.append(estimate(member, benchmark, count, lake))
     return PresetPlan(preset, estimates, list(dict.fromkeys(notes)))
 
 
@@ -154,23 +154,36 @@ def picks(selector: Declaration | None, family: Family) -> dict[str, int]:
     return found
 
 
-def estimate(reasoner: Declaration, benchmark: Benchmark, count: Count) -> Estimate:
+def rows_found(selector: Declaration | None, benchmark: Benchmark, lake: Lake | None) -> float | None:
+    """Rows of evidence a selection of this selector has in the lake on average; None where it has none there."""
+    if selector is None or lake is None:
+        return None
+    found = lake.read("evidence", f"evidence/{selector.place}", columns=["benchmark", "question_id", "option"])
+    own = found.filter(found["benchmark"] == benchmark.name)
+    selections = own.select("question_id", "option").n_unique()
+    return own.height / selections if selections else None
+
+
+def estimate(reasoner: Declaration, benchmark: Benchmark, count: Count, lake: Lake | None = None) -> Estimate:
     """The cost of one reasoner and its selector on one benchmark."""
     profile = profiles.load()
     family = benchmark.family
     named = f"{family}/{reasoner.attributes.get('selector')}"
     selector = next((s for s in variants("Selector") if s.place == named), None)
-    each = picks(selector, family)
+    each: dict[str, float] = dict(picks(selector, family))
+    seen = rows_found(selector, benchmark, lake)
+    if seen is not None:
+        each = {kind: n * seen / sum(each.values()) for kind, n in each.items()}
     chains = round(count.questions * max(count.options, 1))
     per_chain = sum(each.values())
     # The evidence of a claim is picked once for all of its labels.
     selections = count.questions if benchmark.task == "verification" else chains
-    evidence = selections * per_chain
+    evidence = round(selections * per_chain)
     made = Estimate(str(reasoner.attributes["name"]), benchmark.name, count)
     citations = round(chains * _value("citations_per_chain"))
     made.rows = {
         "evidence": evidence, "chains": chains, "predictions": count.questions, "citations": citations,
-        "lineage_edges": 2 * evidence + chains * (1 + per_chain) + count.questions + chains + 2 * citations,
+        "lineage_edges": 2 * evidence + chains + round(chains * per_chain) + count.questions + chains + 2 * citations,
     }  # fmt: skip
     texts = {kind: _characters(kind) for kind in each}
     stored = sum(number * texts[kind] for kind, number in each.items()) * selections * _value("text_share")
@@ -200,10 +213,12 @@ def _characters(kind: str) -> int:
     return CHARACTERS[kind] or round(profiles.load().chunking.max_tokens * _value("characters_per_token"))
 
 
-def _prompt_characters(benchmark: Benchmark, count: Count, each: dict[str, int]) -> float:
+def _prompt_characters(benchmark: Benchmark, count: Count, each: dict[str, float]) -> float:
     """Characters of all prompts, by writing one of each kind with texts of the expected length."""
     items = tuple(
-        EvidenceItem(f"{kind}{i}", kind, "", "", "x" * _characters(kind)) for kind, n in each.items() for i in range(n)
+        EvidenceItem(f"{kind}{i}", kind, "", "", "x" * _characters(kind))
+        for kind, n in each.items()
+        for i in range(round(n))
     )
     question, option = "x" * CHARACTERS["question"], "x" * CHARACTERS["option"]
     explain = explain_request(ExplainOption(question, "A", option, items, benchmark.task))

@@ -12,6 +12,8 @@ from evidence_assets.components.solvers import solver_named
 from evidence_assets.components.table_asset import Made, Step, dep, sound_check, table_asset
 from evidence_assets.components.variant import Variant
 from evidence_assets.systems import answering, scoring
+from evidence_assets.systems.counterfactuals import VERSION as COUNTERFACTUALS
+from evidence_assets.systems.counterfactuals import counterfactual_rows
 from evidence_assets.systems.published_figures import PrintedAs
 from evidence_assets.systems.selection import Rows, asked
 
@@ -52,6 +54,9 @@ class Reasoner(dg.Component, Variant):
     selector: str
     solver: str = "generator"
     group: str = "baselines"
+    counterfactual: bool = False
+    """Also ask whether each answer stands without the evidence it cites, and with that alone; costs some answers more
+    a question."""
     published: Published | None = None
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
@@ -65,6 +70,7 @@ class Reasoner(dg.Component, Variant):
         place = f"{self.family}/{self.name}"
         questions, evidence = f"questions/{self.family}", f"evidence/{self.family}/{self.selector}"
         chains, predictions, citations = f"chains/{place}", f"predictions/{place}", f"citations/{place}"
+        counterfactuals = f"counterfactuals/{place}"
         partitions = question_partitions(self.family)
         # The extractive reasoner weighs words by how rare they are in the corpus.
         corpora = [
@@ -103,6 +109,19 @@ class Reasoner(dg.Component, Variant):
                 )
             )
 
+        def make_counterfactuals(step: Step) -> Made:
+            return _made(
+                counterfactual_rows(
+                    solver_named(self.solver, self.family, step),
+                    asked(step.read("questions", questions, step.partition)),
+                    step.read("evidence", evidence, step.partition),
+                    step.read("chains", chains, step.partition),
+                    step.read("predictions", predictions, step.partition),
+                    step.previous(),
+                    step.previous_lineage(),
+                )
+            )
+
         def make_scores(step: Step) -> Made:
             def all_shards(table: str, asset: str) -> pl.DataFrame:
                 return step.read_benchmark(table, asset)
@@ -118,6 +137,7 @@ class Reasoner(dg.Component, Variant):
                 all_shards("evidence", evidence),
                 all_shards("citations", citations),
                 self._printed_as,
+                all_shards("counterfactuals", counterfactuals) if self.counterfactual else None,
             )
             shown = {row["metric"]: row["value"] for row in rows if row["value"] is not None}
             accuracy = next(row for row in rows if row["metric"] == "accuracy")
@@ -128,6 +148,7 @@ class Reasoner(dg.Component, Variant):
             return Made(rows, metadata={**shown, **compared, "accuracy_95": interval})
 
         about = f"{self.family} questions, evidence by {self.selector}, reasoned by {self.solver}"
+        again = [counterfactuals] if self.counterfactual else []
         made = [
             table_asset(
                 chains, "chains", make_chains, description=f"One reasoning chain an option: {about}.",
@@ -144,9 +165,17 @@ class Reasoner(dg.Component, Variant):
             table_asset(
                 f"scores/{place}", "scores", make_scores, description=f"What the variant reaches: {about}.",
                 code_version=self._scores_version,
-                deps=[dep(k, BY_BENCHMARK) for k in (questions, evidence, predictions, citations)],
+                deps=[dep(k, BY_BENCHMARK) for k in (questions, evidence, predictions, citations, *again)],
                 group=self.group, tags=self.tags, partitions=benchmark_partitions(self.family),
             ),
+        ]  # fmt: skip
+        made += [
+            table_asset(
+                key, "counterfactuals", make_counterfactuals, description=f"Answers without the evidence they cite: {about}.",
+                code_version=COUNTERFACTUALS, deps=[questions, evidence, chains, predictions, *corpora],
+                pool=self._pool, group=self.group, tags=self.tags, partitions=partitions,
+            )
+            for key in again
         ]  # fmt: skip
         extra = {1: failed_share}
         return dg.Definitions(assets=made, asset_checks=[sound_check(a, extra.get(i)) for i, a in enumerate(made)])

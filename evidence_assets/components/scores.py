@@ -55,8 +55,8 @@ def scores_asset(
             predicted,
             read["evidence"],
             pl.DataFrame(schema=dict.fromkeys(TABLES["citations"].names, pl.String)),
-            printed,
-            more(step, read["questions"].sort("question_id").to_dicts(), read["evidence"]) if more else None,
+            printed_as=printed,
+            more=more(step, read["questions"].sort("question_id").to_dicts(), read["evidence"]) if more else None,
         )
         shown = {row["metric"]: row["value"] for row in rows if row["value"] is not None}
         best = next(row for row in rows if row["metric"] == headline)

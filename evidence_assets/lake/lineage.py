@@ -23,6 +23,8 @@ _SHOWN = {
     "chains": ("hypothesis", "status", "selector", "reasoner"),
     "evidence": ("kind", "locator", "text", "rank", "score"),
     "citations": ("verdict", "quoted"),
+    "counterfactuals": ("answer", "without_cited", "only_cited", "necessary", "sufficient"),
+    "subgraphs": ("graph", "note"),
     "questions": ("benchmark", "source_id", "text"),
     "triples": ("head", "relation", "tail", "origin", "source"),
     "prompts": ("relation_id", "text", "weight"),

@@ -8,6 +8,7 @@ from typing import Any
 
 from evidence_assets.datasets.records import Question, Table
 from evidence_assets.lake.ids import content_id, shard_of
+from evidence_assets.reasoning.negation import asks_for_exception
 from evidence_assets.systems.knowledge_rows import node_id
 
 
@@ -32,11 +33,18 @@ def question_rows(
             "gold_evidence": [asdict(g) for g in q.gold_evidence],
             "table_id": q.table_id,
             "topic_entities": list(q.topic_entities),
-            "negated": q.negated,
+            "negated": _negated(q),
         }
         for q in questions
         if q.split == split and shard_of(q.question_id, shards) == shard
     ]
+
+
+def _negated(question: Question) -> bool:
+    """What the benchmark says; where it says nothing, what the words of a question with options say."""
+    if question.negated is not None:
+        return question.negated
+    return question.task in ("mcqa", "table_qa") and bool(question.options) and asks_for_exception(question.text)
 
 
 def table_rows(tables: Iterable[Table]) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -19,6 +20,9 @@ from evidence_assets.methods.ranking_metrics import (
     per_class_scores,
     reciprocal_rank,
 )
+from evidence_assets.methods.surface_forms import name_key
+from evidence_assets.reasoning.paths import walked_edges
+from evidence_assets.systems.knowledge import edge_id, node_id
 from evidence_assets.systems.published_figures import PrintedAs, beside
 from evidence_assets.systems.short_answering import is_sourced, triple_of
 
@@ -53,11 +57,29 @@ def _same(gold: dict[str, str], row: dict[str, Any]) -> bool:
     return bool(gold["text"].strip()) and " ".join(gold["text"].split()) in " ".join(row["text"].split())
 
 
+def _gold_edges(gold: dict[str, str]) -> set[str] | None:
+    """Ids that the edges of a gold path have in every graph that names their ends so; None for what is no path."""
+    if gold["kind"] not in ("path", "triple"):
+        return None
+    try:
+        triples = [(head, relation, tail) for head, relation, tail in json.loads(gold["locator"])]
+    except (ValueError, TypeError):
+        return None
+    return {edge_id(node_id(name_key(h)), relation, node_id(name_key(t))) for h, relation, t in triples}
+
+
+def _edges_of(row: dict[str, Any]) -> set[str]:
+    """The graph's edges that an evidence row speaks of."""
+    if row["kind"] == "path":
+        return {edge for edge, _ in walked_edges(row["locator"])}
+    return {row["source_id"]} if row["source_kind"] == "edge" else set()
+
+
 def evidence_recall(questions: Iterable[dict[str, Any]], evidence: pl.DataFrame) -> list[float]:
     """Share of each question's gold evidence that was picked for any of its options; unmarked questions left out.
 
-    Of pieces that say the same (one group), one is enough. A path is found when each of its facts was picked. What a
-    language model recalled is no evidence and finds nothing.
+    Of pieces that say the same (one group), one is enough. A gold path is there if all of its edges are, in whatever
+    rows, by their ids or in words. What a language model recalled is no evidence and finds nothing.
     """
     rows: dict[str, list[dict[str, Any]]] = {}
     for row in filter(is_sourced, evidence.iter_rows(named=True)):
@@ -69,11 +91,13 @@ def evidence_recall(questions: Iterable[dict[str, Any]], evidence: pl.DataFrame)
             own = rows.get(question["question_id"], [])
             triples = {" ".join(triple) for row in own if (triple := triple_of(row))}
             groups: dict[str, bool] = {}
+            edges = {edge for row in own for edge in _edges_of(row)}
             for i, piece in enumerate(gold):
-                name = piece["group"] or str(i)
-                groups[name] = groups.get(name, False) or any(_same(piece, row) for row in own)
-                if piece["kind"] == "path":
-                    groups[name] = groups[name] or _path_found(piece, triples)
+                name, wanted = piece["group"] or str(i), _gold_edges(piece)
+                found = wanted <= edges if wanted else any(_same(piece, row) for row in own)
+                if wanted and not found:
+                    found = _path_found(piece, triples)
+                groups[name] = groups.get(name, False) or found
             shares.append(sum(groups.values()) / len(groups))
     return shares
 
@@ -116,11 +140,14 @@ def score_rows(
     evidence: pl.DataFrame,
     citations: pl.DataFrame,
     printed_as: PrintedAs | None = None,
+    counterfactuals: pl.DataFrame | None = None,
     more: Mapping[str, Estimate] | None = None,
 ) -> list[dict[str, Any]]:
     """Every metric of one variant on one benchmark, beside the figure printed for it where ``printed_as`` finds one.
 
-    ``more`` are metrics that only the variant's family has.
+    With ``counterfactuals``, the shares of answers that change without the evidence they cite (necessity), and that
+    this evidence alone gives (sufficiency), of those that cite any. ``more`` are metrics that only the variant's family
+    has.
     """
     asked = questions.sort("question_id").to_dicts()
     answered = {row["question_id"]: row for row in predictions.to_dicts()}
@@ -146,6 +173,9 @@ def score_rows(
     metrics |= more or {}
     if citations.height:
         metrics["citations_verified_share"] = accuracy([v == "verified" for v in citations["verdict"].to_list()])
+    if counterfactuals is not None:
+        for metric, column in (("evidence_necessity", "necessary"), ("evidence_sufficiency", "sufficient")):
+            metrics[metric] = accuracy(counterfactuals[column].drop_nulls().to_list())
     rows = [
         {
             "score_id": content_id("score", "benchmark", benchmark, selector, reasoner, model_id, metric),

@@ -20,7 +20,6 @@ from evidence_assets.reasoning.question_forms import FormParser, forms_of
 from evidence_assets.systems.four_step_focus import schema_of
 from evidence_assets.systems.knowledge_rows import base_of
 from evidence_assets_tests.components.small_worlds import SmallWorld, failures, small_world, wrong
-from evidence_assets_tests.graph_rows import write_sample_graph
 
 PRESETS = "presets: [fourstepfocus_main, kaping_cases]"
 FROM_PROFILE = solvers.generator
@@ -36,14 +35,14 @@ def scores(family: str, *names: str) -> list[str]:
 
 
 def prepared(world: SmallWorld) -> None:
-    """Questions of both halves, for the small sample has few; and the graph, which another asset would make."""
+    """Questions of both halves, for the small sample has few; and the graph that they are asked of."""
     world.make("raw/sample")
     for name in ("sample_skb", "sample_kgqa"):
         file = world.lake.raw / "sample" / "benchmarks" / f"{name}.jsonl"
         file.write_text(file.read_text().replace('"split": "dev"', '"split": "test"'))
     world.make("questions/search", partition="sample_skb|0")
     world.make("questions/graph", partition="sample_kgqa|0")
-    write_sample_graph(world.lake)
+    world.make("knowledge/sample/triples", "knowledge/sample/nodes", "knowledge/sample/edges")
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +120,7 @@ def test_every_answer_rests_on_rows_that_exist(made: SmallWorld) -> None:
             assert dangling(connection, path) == [], path
         for asset, sources in (
             ("predictions/search/fourstepfocus", {"question", "evidence", "edge", "node", "passage"}),
-            ("predictions/graph/kg_graph", {"question", "evidence", "edge"}),
+            ("predictions/graph/kg_graph", {"question", "evidence", "edge", "triple"}),
         ):
             rows = made.rows("predictions", asset).filter(pl.col("status") == "answered")
             root = trace(connection, rows["prediction_id"][0])

@@ -17,7 +17,7 @@ from evidence_assets.components.planning import count_of, estimate, plan, rates
 from evidence_assets.datasets.published import figures
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
-from evidence_assets_tests.lake_rows import question
+from evidence_assets_tests.lake_rows import evidence, question
 
 
 @pytest.fixture
@@ -82,6 +82,18 @@ def test_the_lake_knows_better_than_the_declaration(tmp_path: Path) -> None:
     assert found is not None
     assert (found.questions, found.options, found.known_from) == (3, 2.0, "lake")
     assert count_of(benchmark.declared()["sample_mcqa"], None) is None
+
+
+def test_evidence_in_the_lake_says_how_much_a_selector_picks(tmp_path: Path, variant: Declaration) -> None:
+    lake = Lake.create(tmp_path / "data_lake")
+    piqa = benchmark.declared()["piqa"]
+    rows = [evidence(1, rank, "t", benchmark="piqa") for rank in (1, 2, 3)]
+    rows.append(evidence(2, 1, "t", benchmark="piqa"))
+    lake.write("evidence/mcqa/z", "piqa|0", {"evidence": rows})
+    count = count_of(piqa, None)
+    assert count is not None
+    assert estimate(variant, piqa, count).rows["evidence"] == 3676 * 7
+    assert estimate(variant, piqa, count, lake).rows["evidence"] == 3676 * 2
 
 
 @pytest.mark.parametrize("model", ["qwen2.5-14b", "qwen2.5-72b", "llama-3.3-70b"])
