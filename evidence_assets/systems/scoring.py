@@ -95,7 +95,7 @@ def evidence_recall(questions: Iterable[dict[str, Any]], evidence: pl.DataFrame)
             for i, piece in enumerate(gold):
                 name, wanted = piece["group"] or str(i), _gold_edges(piece)
                 found = wanted <= edges if wanted else any(_same(piece, row) for row in own)
-                if wanted and not found:
+                if piece["kind"] == "path" and not found:
                     found = _path_found(piece, triples)
                 groups[name] = groups.get(name, False) or found
             shares.append(sum(groups.values()) / len(groups))

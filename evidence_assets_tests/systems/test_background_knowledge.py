@@ -25,6 +25,7 @@ from evidence_assets.systems.background_knowledge import (
     triple_rows,
 )
 from evidence_assets.systems.graph_facts import GraphFacts
+from evidence_assets.systems.knowledge import triple_id
 from evidence_assets.systems.selection import Asked
 from evidence_assets_tests.systems.small_models import Kept, Scripted, WordEncoder
 
@@ -96,6 +97,9 @@ def test_a_recalled_triple_is_a_row_with_its_model_and_prompt_and_never_that_of_
     assert {row["origin"] for row in made.rows} == {"background"}
     assert {row["model_id"] for row in made.rows} == {"scripted"}
     assert all(rows["prompt_hash"][0] in row["source"] for row in made.rows)
+    assert not {row["triple_id"] for row in made.rows} & {
+        triple_id(row["head"], row["relation"], row["tail"]) for row in made.rows
+    }
     model = system().retrieve([QUESTION])[0].picks[0]
     assert model.parents[0].id in {row["triple_id"] for row in made.rows}
     assert {(e["parent_kind"], e["parent_id"], e["parent_version"]) for e in made.lineage} == {
