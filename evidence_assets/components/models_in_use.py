@@ -8,7 +8,8 @@ from functools import lru_cache
 import numpy as np
 
 from evidence_assets.models.encoders import load_encoder
-from evidence_assets.models.protocols import Encoder, FloatArray, TokenVectors
+from evidence_assets.models.protocols import Encoder, FloatArray, Reranker, TokenVectors
+from evidence_assets.models.rerankers import MAXSIM, load_reranker
 from evidence_assets.profiles import ModelSettings
 
 REMEMBERED = 50_000
@@ -53,3 +54,10 @@ def encoder(settings: ModelSettings) -> Encoder:
 def model_key(model: Encoder) -> str:
     """Name and revision, as tables keep them."""
     return f"{model.model_id}@{model.revision}"
+
+
+@lru_cache
+def reranker(settings: ModelSettings, tokens: ModelSettings) -> Reranker:
+    """The reranker that these settings name; ``tokens`` is the encoder whose token vectors ``maxsim`` compares."""
+    own = encoder(tokens) if settings.name == MAXSIM else None
+    return load_reranker(settings.name, encoder=own, revision=settings.revision, device=settings.device)

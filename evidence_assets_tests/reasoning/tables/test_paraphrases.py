@@ -37,7 +37,9 @@ def test_claims(view: TableView, claim: str, wanted: str) -> None:
 
 def test_wording_that_nothing_was_set_on() -> None:
     """Most is read rightly, and what is not is mostly left open."""
-    found = [(_ask(view, text, options), LETTERS[options.index(wanted)]) for view, text, options, wanted in UNSEEN_QUESTIONS]
+    found = [
+        (_ask(view, text, options), LETTERS[options.index(wanted)]) for view, text, options, wanted in UNSEEN_QUESTIONS
+    ]
     found += [(verify_claim(view, claim), wanted) for view, claim, wanted in UNSEEN_CLAIMS]
     right = sum(answer.answer == wanted for answer, wanted in found)
     wrong = sum(answer.answer != wanted and answer.status != "insufficient" for answer, wanted in found)
