@@ -150,16 +150,21 @@ def prepare(graph: Graph, merged: MergedGraph, queries: list[Query], encoder: Se
     return prepared
 
 
-def measure(prepared: Prepared, settings: AttentionSettings) -> np.ndarray:
-    """One row per question: spread, AUC, recall at 10."""
+def measure(prepared: Prepared, settings: AttentionSettings | None) -> np.ndarray:
+    """One row per question: spread, AUC, recall at 10; without settings, nodes are scored by their number of edges."""
+    if settings is None:
+        scores = [
+            np.bincount(np.concatenate([graph.heads, graph.tails]), minlength=len(graph.features))
+            for graph in prepared.graphs
+        ]
+    else:
+        scores = [scored.scores for scored in train_batch(prepared.graphs, prepared.vectors, settings)]
     rows = []
-    for scored, gold, others in zip(
-        train_batch(prepared.graphs, prepared.vectors, settings), prepared.gold, prepared.others, strict=True
-    ):
-        right, rest = scored.scores[gold], scored.scores[others]
+    for score, gold, others in zip(scores, prepared.gold, prepared.others, strict=True):
+        right, rest = score[gold], score[others]
         above = (right[:, None] > rest).mean() + 0.5 * (right[:, None] == rest).mean()
         rank = (right[:, None] < np.concatenate([right, rest])[None]).sum(1)
-        rows.append((scored.spread, above, (rank < 10).mean()))
+        rows.append((np.nan if settings is None else score.std(), above, (rank < 10).mean()))
     return np.array(rows)
 
 
@@ -193,6 +198,7 @@ def report(name: str, prepared: Prepared, contrastive: AttentionSettings) -> Non
         "gcn": AttentionSettings(variant="gcn"),
         "cosine": AttentionSettings(variant="cosine"),
         "contrastive": contrastive,
+        "degree": None,
     }
     found = {}
     for variant, settings in variants.items():

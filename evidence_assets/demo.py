@@ -11,7 +11,6 @@ import os
 import resource
 import time
 import uuid
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -110,9 +109,12 @@ def run_all(*, verbose: bool = False, console: Console | None = None) -> Report:
     with dg.DagsterInstance.get() as instance:
         planned = list(batches(graph))
         done = 0
-        for batch in planned:
+
+        def total() -> int:
             # counted anew each time: partitions of relations appear when the seed files are looked at
-            total = sum(len(b) * len(_partitions(graph, b, instance)) for b in planned)
+            return sum(len(b) * len(_partitions(graph, b, instance)) for b in planned)
+
+        for batch in planned:
             for partition in _partitions(graph, batch, instance):
                 run_id = str(uuid.uuid4())
 
@@ -121,7 +123,7 @@ def run_all(*, verbose: bool = False, console: Console | None = None) -> Report:
                     event = entry.dagster_event
                     if event is not None and event.is_step_materialization:
                         done += 1
-                        _tell(shown, event, done, total, time.monotonic() - started)
+                        _tell(shown, event, done, total(), time.monotonic() - started)
                     elif verbose and event is None:
                         shown.print(f"      {entry.user_message}", markup=False, style="dim")
 
@@ -146,7 +148,6 @@ def _partitions(graph: Any, batch: list[dg.AssetKey], instance: dg.DagsterInstan
 
 
 def _quiet() -> None:
-    warnings.filterwarnings("ignore", category=dg.BetaWarning)
     for name in ("dagster", "sentence_transformers", "transformers", "httpx"):
         logging.getLogger(name).setLevel(logging.ERROR)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -31,6 +32,17 @@ pytestmark = [
 ]
 
 
+def _assets_loaded(address: str) -> bool:
+    """Whether the server knows the assets yet: it answers before it has loaded them."""
+    request = urllib.request.Request(
+        f"{address}/graphql",
+        json.dumps({"query": "{ assetNodes { id } }"}).encode(),
+        {"Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=10) as reply:
+        return bool(json.load(reply)["data"]["assetNodes"])
+
+
 @pytest.fixture
 def server(world: World) -> Iterator[str]:
     """``dagster dev`` over an empty world, and its address."""
@@ -47,12 +59,13 @@ def server(world: World) -> Iterator[str]:
         deadline = time.monotonic() + 120
         while True:
             try:
-                urllib.request.urlopen(f"{address}/server_info", timeout=2).read()
-                break
+                if _assets_loaded(address):
+                    break
             except OSError:
-                assert process.poll() is None, (world.root / "ui.log").read_text()
-                assert time.monotonic() < deadline, (world.root / "ui.log").read_text()
-                time.sleep(0.5)
+                pass
+            assert process.poll() is None, (world.root / "ui.log").read_text()
+            assert time.monotonic() < deadline, (world.root / "ui.log").read_text()
+            time.sleep(0.5)
         yield address
     finally:
         os.killpg(process.pid, signal.SIGTERM)

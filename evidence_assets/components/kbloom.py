@@ -11,9 +11,10 @@ from pydantic import Field
 from evidence_assets import profiles
 from evidence_assets.components.models_in_use import MASKED_LM, encoder, masked_lm, model_key
 from evidence_assets.components.partitions import EVERY
+from evidence_assets.components.presets import is_loaded
 from evidence_assets.components.relations import FOLDER, RELATIONS, SEEDS
 from evidence_assets.components.table_asset import Made, Step, dep, sound_check, table_asset
-from evidence_assets.report.plots import bars
+from evidence_assets.report.harvest_plot import bars
 from evidence_assets.systems import harvest_rows, harvest_scores
 from evidence_assets.systems.kbloom import KBloomSettings, check_seeds, harvest, mine
 
@@ -36,8 +37,10 @@ class KBloom(dg.Component, dg.Model, dg.Resolvable):
     """Whether the baseline is run beside it."""
     truth: Literal["sample", ""] = ""
     """``sample`` scores it against the facts that the sample corpus states."""
-    profiles: list[str] = Field(default_factory=list)
-    """Profiles in which it is made; in all where none is named."""
+    presets: list[str] = Field(default_factory=list)
+    """Presets that bring it in; always there where none is named."""
+    always: bool = False
+    """Whether it is there whatever is opted in."""
 
     def _settings(self) -> list[KBloomSettings]:
         harvesting = profiles.load().harvesting
@@ -45,9 +48,9 @@ class KBloom(dg.Component, dg.Model, dg.Resolvable):
         return [own, replace(own, variant="bertnet")] if self.baseline else [own]
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        profile = profiles.load()
-        if self.profiles and profile.name not in self.profiles:
+        if not is_loaded(self.presets, self.always):
             return dg.Definitions()
+        profile = profiles.load()
         base, settings = f"knowledge/{self.name}", self._settings()
         harvested = f"{base}/harvest"
 
@@ -74,7 +77,11 @@ class KBloom(dg.Component, dg.Model, dg.Resolvable):
             return Made(
                 made.triples,
                 made.lineage,
-                {"prompts": sum(p.kept for p in prompts), "candidates": len(made.candidates), "model": model_key(model)},
+                {
+                    "prompts": sum(p.kept for p in prompts),
+                    "candidates": len(made.candidates),
+                    "model": model_key(model),
+                },
                 reused=0,
                 beside={"prompts": made.prompts, "candidate_tuples": made.candidates},
             )
@@ -91,7 +98,9 @@ class KBloom(dg.Component, dg.Model, dg.Resolvable):
         for collection in self.collections:
             assets.append(self._merged(base, collection))
         if self.truth:
-            assets.append(self._scores(base, {s.variant: self.name if s is settings[0] else s.variant for s in settings}))
+            assets.append(
+                self._scores(base, {s.variant: self.name if s is settings[0] else s.variant for s in settings})
+            )
         return dg.Definitions(assets=assets, asset_checks=[sound_check(asset) for asset in assets])
 
     def _merged(self, base: str, collection: str) -> dg.AssetsDefinition:

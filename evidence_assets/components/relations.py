@@ -157,9 +157,7 @@ def requests(instance: dg.DagsterInstance, lake: Lake) -> dg.SensorResult | dg.S
     )
 
 
-def _request(
-    instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None, change: str
-) -> list[dg.RunRequest]:
+def _request(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None, change: str) -> list[dg.RunRequest]:
     """One request for a change, unless it is under way or failed so often that only a person can help.
 
     The run key names the content and the event that it replaces: one change is asked for once however many ticks see

@@ -19,7 +19,8 @@ cosine
     No training: the cosine of the node's own vector and the query.
 contrastive
     The attention layer under another objective, see `graph_objectives`: the published loss has no term that tells one
-    node from another, so that nothing stops it from pulling every node onto the query.
+    node from another, so that nothing stops it from pulling every node onto the query. Measured on
+    ConceptNet and UMLS subgraphs it does: after 50 steps the scores of a question spread by about 1e-4.
 
 Only scoring belongs here. Which nodes are looked at is decided in `graph`, what is done with the scores in `paths`.
 """
@@ -83,6 +84,10 @@ class AttentionSettings:
             raise ValueError(f"variant is gat, gcn, cosine or contrastive, not {self.variant!r}")
         if min(self.layers, self.heads, self.top) < 1 or self.steps < 0 or self.temperature <= 0:
             raise ValueError("layers, heads and top must be at least 1, steps at least 0, the temperature above 0")
+
+
+CONTRASTIVE = AttentionSettings(variant="contrastive", steps=2, temperature=0.1)
+"""The contrastive variant with the steps and temperature chosen in `bench/measure_node_scores.py`."""
 
 
 @dataclass(frozen=True)
@@ -224,7 +229,7 @@ def _check(graph: FeatureGraph, query: FloatArray, settings: AttentionSettings) 
         raise ValueError(
             f"question {graph.question_id}: the query has shape {np.shape(query)}, the node vectors {width} columns"
         )
-    if not np.isfinite(query).all() or not np.any(query):
+    if len(graph.features) and (not np.isfinite(query).all() or not np.any(query)):
         raise ValueError(f"question {graph.question_id}: the query vector must be finite and not zero")
     if width % settings.heads:
         raise ValueError(f"{width} columns cannot be shared by {settings.heads} heads: choose a divisor of {width}")

@@ -16,10 +16,11 @@ import numpy as np
 
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray
-from evidence_assets.reasoning.statements import EXCEPTION, Statement, asked_kind, statements, stems
+from evidence_assets.reasoning.negation import asks_for_exception
+from evidence_assets.reasoning.statements import Statement, asked_kind, statements, stems
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, ExplainOption, Failure, Step
 
-VERSION = "2"
+VERSION = "3"
 """Changes whenever a chain or a choice may."""
 
 TASKS = ("mcqa", "kgqa")
@@ -44,6 +45,10 @@ FLOOR = 0.30
 """Support under which an option counts as not supported."""
 MARGIN = 0.05
 """Supports nearer than this are not told apart."""
+
+
+WEIGHT_STEP = 0.05
+"""Weights of words are rounded to multiples of it."""
 
 
 def idf_of(texts: Iterable[str]) -> dict[str, float]:
@@ -124,10 +129,20 @@ class ExtractiveSolver:
     ) -> None:
         self.encoder, self.on_progress = encoder, on_progress
         heaviest = max((idf or {}).values(), default=1.0)
-        self._weights = {word: (value / heaviest) ** 2 for word, value in (idf or {}).items()}
+        # In steps, so that a few documents more or less change the weight of hardly any word, and so hardly any chain.
+        self._weights = {
+            word: round((value / heaviest) ** 2 / WEIGHT_STEP) * WEIGHT_STEP for word, value in (idf or {}).items()
+        }
         self.model_id = "extractive" if encoder is None else f"extractive+{encoder.model_id}"
-        parts = [VERSION, "" if encoder is None else encoder.revision, content_id(self._weights)[:12] if idf else ""]
-        self.version = "-".join(part for part in parts if part)
+        self.version = "-".join(part for part in (VERSION, "" if encoder is None else encoder.revision) if part)
+
+    def task_version(self, task: ExplainOption) -> str:
+        """The version, and the weights of the words that this task holds."""
+        if not self._weights:
+            return self.version
+        texts = [task.question, task.option, *(item.text for item in task.evidence)]
+        words = sorted({word for text in texts for word in stems(text)})
+        return content_id(self.version, [(word, self._weight(word)) for word in words])
 
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
         """One chain an option: the statements that link it to the question, quoted and cited."""
@@ -257,7 +272,7 @@ class ExtractiveSolver:
         missing = [label for label in task.labels if label not in support]
         if missing:
             return Failure(f"no chain for {', '.join(missing)}")
-        odd = task.negated or bool(EXCEPTION.search(task.question))
+        odd = task.negated or asks_for_exception(task.question)
         supported = tuple(label for label in task.labels if support[label] >= FLOOR)
         value = {label: (1 - support[label] if odd else support[label]) for label in task.labels}
         ranked = sorted(task.labels, key=lambda label: -value[label])

@@ -169,9 +169,7 @@ def harvest_rows(
             finders = triple.found_by or kept
             made.lineage += [edge("candidate", candidate_id, DERIVED, "prompt", ids[n], ids[n]) for n in finders]
             made.lineage.append(
-                edge(
-                    "triple", triple_id, DERIVED, "candidate", candidate_id, candidate_id, triple.rank, triple.score
-                )
+                edge("triple", triple_id, DERIVED, "candidate", candidate_id, candidate_id, triple.rank, triple.score)
             )
             if triple_id not in generated:
                 generated.add(triple_id)

@@ -58,9 +58,7 @@ class Control:
         return self.held * self.harvested / self.untold if self.untold else 0.0
 
 
-def control(
-    relation: Relation, ranked: Sequence[Fact], stated: Iterable[Fact], held_out: Iterable[Fact]
-) -> Control:
+def control(relation: Relation, ranked: Sequence[Fact], stated: Iterable[Fact], held_out: Iterable[Fact]) -> Control:
     """Count the held-out facts among the harvested ones, and what chance would put there."""
     directions = {relation.id: Direction(symmetric=relation.symmetric)}
 
@@ -70,6 +68,8 @@ def control(
     told, held = {form(fact) for fact in stated}, {form(fact) for fact in held_out}
     every = told | held
     heads, tails = {fact[0] for fact in every}, {fact[2] for fact in every}
+    if relation.symmetric:
+        heads = tails = heads | tails
     untold = {form((head, relation.id, tail)) for head in heads for tail in tails if head != tail} - told
     found = {form(fact) for fact in ranked}
     return Control(len(found & held), len(held), len(found & untold), len(untold))

@@ -12,8 +12,8 @@ import dagster as dg
 import polars as pl
 import yaml
 from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
-from dagster._core.definitions.sensor_definition import SensorExecutionData
 from dagster._core.definitions.job_base import InMemoryJob
+from dagster._core.definitions.sensor_definition import SensorExecutionData
 from dagster._core.execution.api import execute_run
 from dagster._core.loader import LoadingContextForTest
 from dagster._grpc.impl import get_external_sensor_execution
@@ -58,7 +58,9 @@ class ByRelation:
         self._best = triples.filter(pl.col("rank") == 1).sort("relation_id").to_dicts()
         self.version = "|".join(row["triple_id"] for row in self._best)
 
-    def select(self, questions: Sequence[Asked], progress: Callable[[int, int], None] | None = None) -> list[list[Pick]]:
+    def select(
+        self, questions: Sequence[Asked], progress: Callable[[int, int], None] | None = None
+    ) -> list[list[Pick]]:
         found = []
         for question in questions:
             row = self._best[int(question.question_id[:8], 16) % len(self._best)]

@@ -18,17 +18,13 @@ import pytest
 from evidence_assets.components import kbloom, relations
 from evidence_assets.lake import connect
 from evidence_assets.lake.lineage import distinct_rows, trace
-from evidence_assets_tests.conftest import REPOSITORY
+from evidence_assets_tests.conftest import REPOSITORY, SMALL_PROFILE
 from evidence_assets_tests.defs.house import COLLECTION, RELATIONS, House, write_seed
 
-PROFILE = """
-extends: embedded
-name: small
-sample: small
-harvesting: {training_steps: 300, n: 12, prompts: 2, sample_relations: []}
-"""
+PROFILE = SMALL_PROFILE.replace("n: 20,", "n: 12, sample_relations: [],")
 QUESTIONS = "sample_mcqa|0"
 SEEDS, HARVEST = "knowledge/seeds", "knowledge/kbloom/harvest"
+GRAPH = [("knowledge/sample/edges", None), ("knowledge/sample/nodes", None)]
 MERGED = [(COLLECTION, None), ("knowledge/kbloom/commonsense", None), ("scores/knowledge/kbloom", None)]
 
 
@@ -54,9 +50,10 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         house.make("corpus/sample/chunks", partition="0")
         house.make("models/masked_lm", "raw/seeds")
         house.make("questions/mcqa", partition=QUESTIONS)
+        house.make("knowledge/sample/triples")
         asked = house.settle()
         assert asked == [[(SEEDS, name) for name in sorted(RELATIONS)], [(HARVEST, name) for name in sorted(RELATIONS)]]
-        house.make(*(name for name, _ in MERGED))
+        house.make(*(name for name, _ in [*MERGED, *GRAPH]), "knowledge/sample/csr")
         names = ["evidence", "chains", "predictions", "citations"]
         house.make(*(f"{name}/mcqa/by_relation" for name in names), partition=QUESTIONS)
         house.make("scores/mcqa/by_relation", partition="sample_mcqa")
@@ -90,8 +87,8 @@ def test_one_edit_asks_for_one_relation_then_for_what_stands_on_it_each_once(cop
     assert asked == [
         [(HARVEST, "leads_to")],
         MERGED,
-        [(f"evidence/{by_relation}", QUESTIONS)],
-        [(f"chains/{by_relation}", QUESTIONS)],
+        [(f"evidence/{by_relation}", QUESTIONS), *GRAPH],
+        [(f"chains/{by_relation}", QUESTIONS), ("knowledge/sample/csr", None)],
         [(f"citations/{by_relation}", QUESTIONS), (f"predictions/{by_relation}", QUESTIONS)],
         [(f"scores/{by_relation}", "sample_mcqa")],
     ]
@@ -139,7 +136,9 @@ def test_a_deleted_file_takes_its_partition_and_its_triples_along_and_may_come_b
     assert house.settle() == [[("raw/seeds", None)], MERGED]
     assert house.partitions() == set(RELATIONS) - {"leads_to"}
     for table in ("relation_seeds", "prompts", "candidate_tuples", "triples"):
-        assert "leads_to" not in set(house.lake.read(table).get_column("relation" if table == "triples" else "relation_id"))
+        assert "leads_to" not in set(
+            house.lake.read(table).get_column("relation" if table == "triples" else "relation_id")
+        )
     house.seed("leads_to")
     asked = house.settle()
     assert asked == [[(SEEDS, "leads_to"), ("raw/seeds", None)], [(HARVEST, "leads_to")], MERGED]
@@ -335,7 +334,7 @@ def test_the_sample_is_put_in_place_once_and_a_lake_holds_so_many_relations(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     profile = house.root / "with_sample.yaml"
-    profile.write_text(PROFILE.replace("sample_relations: []", "sample_relations: [may_treat, may_cause]"))
+    profile.write_text(SMALL_PROFILE.replace("n: 20,", "n: 20, sample_relations: [may_treat, may_cause],"))
     monkeypatch.setenv("EVIDENCE_PROFILE", str(profile))
     rendered = house.lake.raw / "sample/seeds"
     (rendered / "may_cause.yaml").write_text(house.seed("may_cause", [["hiv", "aids"]]).read_text())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dagster as dg
 import pytest
 from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
-
 from dagster._core.loader import LoadingContextForTest
 
 from evidence_assets.definitions import defs
@@ -26,7 +25,9 @@ def stale(instance: dg.DagsterInstance, loaded: dg.Definitions) -> dict[str, str
     resolver = CachingStaleStatusResolver(instance, graph, LoadingContextForTest(instance))
     for key in graph.materializable_asset_keys:
         definition = graph.get(key).partitions_def
-        for partition in [None] if definition is None else definition.get_partition_keys():
+        for partition in (
+            [None] if definition is None else definition.get_partition_keys(dynamic_partitions_store=instance)
+        ):
             status = resolver.get_status(key, partition)
             if status != StaleStatus.FRESH:
                 found[key.to_user_string() + (f"[{partition}]" if partition else "")] = status.value

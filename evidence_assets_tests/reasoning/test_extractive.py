@@ -178,8 +178,12 @@ def test_statement_longer_than_the_encoder_reads_is_judged_by_its_words() -> Non
 
 
 def test_version_names_all_that_decides() -> None:
-    plain, weighted = ExtractiveSolver(), ExtractiveSolver(idf={"a": 1.0})
-    assert plain.version != weighted.version != ExtractiveSolver(idf={"a": 1.0, "b": 2.0}).version
+    task = ExplainOption(QUESTION, "A", "gout", ())
+    plain, weighted = ExtractiveSolver(), ExtractiveSolver(idf={"gout": 1.0, "rare": 2.0})
+    assert plain.task_version(task) == plain.version != weighted.task_version(task)
+    assert weighted.task_version(task) != ExtractiveSolver(idf={"gout": 2.0, "rare": 2.0}).task_version(task)
+    other = ExtractiveSolver(idf={"gout": 1.0, "rare": 2.0, "unrelated": 1.5})
+    assert other.task_version(task) == weighted.task_version(task), "a word that the task lacks changes nothing"
     assert plain.name == "extractive" and plain.model_id == "extractive"
 
 
@@ -194,4 +198,4 @@ def test_output_changes_only_with_the_version() -> None:
     solver = ExtractiveSolver(idf=idf_of(CORPUS))
     chains, choice = answer(solver, evidence=rows(*CORPUS))
     found = [choice, *((chain.hypothesis, chain.support, chain.steps) for chain in chains)]
-    assert (VERSION, content_id(repr(found))[:12]) == ("2", "efa76844e61f"), "state a new VERSION with a new result"
+    assert (VERSION, content_id(repr(found))[:12]) == ("3", "2db18df05d55"), "state a new VERSION with a new result"

@@ -90,6 +90,8 @@ def test_the_hash_changes_with_everything_that_decides_a_harvest() -> None:
 
 def test_a_collection_takes_its_own_relations_and_one_origin() -> None:
     seeds = pl.DataFrame({"relation_id": ["a", "b"], "collection": ["x", "y"]})
-    triples = pl.DataFrame({"relation_id": ["a", "a", "b", "gone"], "origin": ["kbloom", "bertnet", "kbloom", "kbloom"]})
+    triples = pl.DataFrame(
+        {"relation_id": ["a", "a", "b", "gone"], "origin": ["kbloom", "bertnet", "kbloom", "kbloom"]}
+    )
     assert in_collection(triples, seeds, "x", "kbloom").rows() == [("a", "kbloom")]
     assert in_collection(triples, seeds, "z", "kbloom").height == 0

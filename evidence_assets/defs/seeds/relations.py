@@ -35,13 +35,17 @@ def seed_folder(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.Mat
             "state": files.state,
             "relations": len(files.relations),
             "retired": ", ".join(gone) or "none",
-            "files": dg.MetadataValue.md("\n".join(["| file | collection | pairs | hash |", "|---|---|---|---|", *rows])),
+            "files": dg.MetadataValue.md(
+                "\n".join(["| file | collection | pairs | hash |", "|---|---|---|---|", *rows])
+            ),
         },
     )
 
 
 @dg.asset_check(
-    asset=FOLDER, name="seed_files", description="Every seed file can be read; what cannot is named by file, line and field."
+    asset=FOLDER,
+    name="seed_files",
+    description="Every seed file can be read; what cannot is named by file, line and field.",
 )
 def seed_files_check(lake: LakeResource) -> dg.AssetCheckResult:
     files = look(lake.open())
