@@ -71,7 +71,7 @@ def _line(node: Any) -> Any:
     line = Text()
     line.append(f"{node.relation} " if node.relation else "", style="dim")
     line.append(node.kind, style="bold")
-    line.append(f" {node.id[:12]} ")
+    line.append(f" {node.id if ':' in node.id else node.id[:12]} ")  # a source's own id is no hash to be shortened
     line.append(content if len(content) <= 220 else content[:219] + "…")
     return line
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.encoders import load_encoder
-from evidence_assets.models.protocols import Encoder, FloatArray, Tokenizer, TokenVectors
+from evidence_assets.models.protocols import Encoder, FloatArray, Reranker, Tokenizer, TokenVectors
+from evidence_assets.models.rerankers import MAXSIM, load_reranker
 from evidence_assets.profiles import ModelSettings
 
 REMEMBERED = 50_000
@@ -59,3 +60,10 @@ def encoder(settings: ModelSettings) -> RememberingEncoder:
 def model_key(model: Encoder) -> str:
     """Name and revision, as tables keep them."""
     return f"{model.model_id}@{model.revision}"
+
+
+@lru_cache
+def reranker(settings: ModelSettings, tokens: ModelSettings) -> Reranker:
+    """The reranker that these settings name; ``tokens`` is the encoder whose token vectors ``maxsim`` compares."""
+    own = encoder(tokens) if settings.name == MAXSIM else None
+    return load_reranker(settings.name, encoder=own, revision=settings.revision, device=settings.device)

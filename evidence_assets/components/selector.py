@@ -32,6 +32,8 @@ def dependencies(family: Family, reads: tuple[str, ...]) -> list[dg.AssetDep]:
             found += [dep(f"knowledge/{name}/{part}") for part in ("nodes", "edges", "csr", "node_vectors")]
     if "subgraphs" in reads:
         found.append(dep(f"subgraphs/{family}"))
+    if "graph_passages" in reads:
+        found += [dep(f"knowledge/{name}/passages") for name in sorted({b.graph for b in of_family(family) if b.graph})]
     if "tables" in reads:
         found.append(dep("tables", BY_BENCHMARK))
     return found

@@ -32,6 +32,7 @@ _SHOWN = {
     "candidate_tuples": ("relation_id", "head", "tail"),
     "kg_edges": ("relation", "sources"),
     "kg_nodes": ("name", "type"),
+    "kg_passages": ("owner_kind", "owner_id", "char_start", "char_end"),
     "chunks": ("doc_id", "title", "ordinal", "text"),
     "tables": ("benchmark", "caption"),
     "scores": ("metric", "value", "scope_id"),

@@ -9,10 +9,16 @@ from typing import Any
 from evidence_assets.datasets.records import Question, Table
 from evidence_assets.lake.ids import content_id, shard_of
 from evidence_assets.reasoning.negation import asks_for_exception
+from evidence_assets.systems.knowledge_rows import node_id
 
 
-def question_rows(questions: Iterable[Question], split: str, shard: int, shards: int) -> list[dict[str, Any]]:
-    """The split's questions that a stable hash of their id puts into one shard."""
+def question_rows(
+    questions: Iterable[Question], split: str, shard: int, shards: int, graph: str = ""
+) -> list[dict[str, Any]]:
+    """The split's questions that a stable hash of their id puts into one shard.
+
+    Gold nodes are named as the lake names the nodes of ``graph``; see ``knowledge_rows``.
+    """
     return [
         {
             "question_id": q.question_id,
@@ -22,7 +28,7 @@ def question_rows(questions: Iterable[Question], split: str, shard: int, shards:
             "task": q.task,
             "text": q.text,
             "options": list(q.options),
-            "gold": list(q.gold),
+            "gold": [node_id(graph, g) for g in q.gold] if q.task == "skb_search" and graph else list(q.gold),
             "gold_aliases": [list(aliases) for aliases in q.aliases],
             "gold_evidence": [asdict(g) for g in q.gold_evidence],
             "table_id": q.table_id,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import polars as pl
@@ -24,6 +24,7 @@ from evidence_assets.methods.surface_forms import name_key
 from evidence_assets.reasoning.paths import walked_edges
 from evidence_assets.systems.knowledge import edge_id, node_id
 from evidence_assets.systems.published_figures import PrintedAs, beside
+from evidence_assets.systems.short_answering import is_sourced, triple_of
 
 VERSION = "3"
 
@@ -42,6 +43,11 @@ def correct(question: dict[str, Any], prediction: dict[str, Any] | None) -> bool
         return prediction["answer"] in gold
     accepted = gold + [alias for aliases in question["gold_aliases"] or [] for alias in aliases]
     return exact_match(prediction["answer"], accepted)
+
+
+def _path_found(gold: dict[str, str], triples: set[str]) -> bool:
+    """Whether every fact of a gold path is among the triples that were picked, each written as head relation tail."""
+    return all(fact in triples for fact in gold["text"].split("; "))
 
 
 def _same(gold: dict[str, str], row: dict[str, Any]) -> bool:
@@ -73,34 +79,37 @@ def evidence_recall(questions: Iterable[dict[str, Any]], evidence: pl.DataFrame)
     """Share of each question's gold evidence that was picked for any of its options; unmarked questions left out.
 
     Of pieces that say the same (one group), one is enough. A gold path is there if all of its edges are, in whatever
-    rows.
+    rows, by their ids or in words. What a language model recalled is no evidence and finds nothing.
     """
     rows: dict[str, list[dict[str, Any]]] = {}
-    for row in evidence.iter_rows(named=True):
+    for row in filter(is_sourced, evidence.iter_rows(named=True)):
         rows.setdefault(row["question_id"], []).append(row)
     shares = []
     for question in questions:
         gold = question["gold_evidence"] or []
         if gold:
             own = rows.get(question["question_id"], [])
+            triples = {" ".join(triple) for row in own if (triple := triple_of(row))}
             groups: dict[str, bool] = {}
             edges = {edge for row in own for edge in _edges_of(row)}
             for i, piece in enumerate(gold):
                 name, wanted = piece["group"] or str(i), gold_edges(piece)
                 found = wanted <= edges if wanted else any(_same(piece, row) for row in own)
+                if piece["kind"] == "path" and not found:
+                    found = _path_found(piece, triples)
                 groups[name] = groups.get(name, False) or found
             shares.append(sum(groups.values()) / len(groups))
     return shares
 
 
 def mean(values: list[float]) -> Estimate:
-    """Mean with its normal 95 % interval."""
+    """Mean of values in [0, 1] with its normal 95 % interval, cut to that range."""
     n = len(values)
     if not n:
         return Estimate(math.nan, math.nan, math.nan, 0)
     average = sum(values) / n
     spread = math.sqrt(sum((v - average) ** 2 for v in values) / (n - 1) / n) if n > 1 else 0.0
-    return Estimate(average, average - 1.96 * spread, average + 1.96 * spread, n)
+    return Estimate(average, max(0.0, average - 1.96 * spread), min(1.0, average + 1.96 * spread), n)
 
 
 def class_metrics(questions: list[dict[str, Any]], answered: dict[str, dict[str, Any]]) -> dict[str, Estimate]:
@@ -132,11 +141,13 @@ def score_rows(
     citations: pl.DataFrame,
     printed_as: PrintedAs | None = None,
     counterfactuals: pl.DataFrame | None = None,
+    more: Mapping[str, Estimate] | None = None,
 ) -> list[dict[str, Any]]:
     """Every metric of one variant on one benchmark, beside the figure printed for it where ``printed_as`` finds one.
 
     With ``counterfactuals``, the shares of answers that change without the evidence they cite (necessity), and that
-    this evidence alone gives (sufficiency), of those that cite any.
+    this evidence alone gives (sufficiency), of those that cite any. ``more`` are metrics that only the variant's family
+    has.
     """
     asked = questions.sort("question_id").to_dicts()
     answered = {row["question_id"]: row for row in predictions.to_dicts()}
@@ -150,9 +161,8 @@ def score_rows(
     ranking = [(q, answered.get(q["question_id"])) for q in asked if q["task"] == "skb_search"]
     if ranking:
         gains = [(gains_of(list(p["ranked_answers"]) if p else [], set(q["gold"])), len(q["gold"])) for q, p in ranking]
-        metrics["hit@1"] = mean([hit_at_k(g, 1) for g, _ in gains])
-        metrics["hit@5"] = mean([hit_at_k(g, 5) for g, _ in gains])
-        metrics["hit@10"] = mean([hit_at_k(g, 10) for g, _ in gains])
+        for k in (1, 5, 10):
+            metrics[f"hit@{k}"] = accuracy([hit_at_k(g, k) > 0 for g, _ in gains])
         metrics["ndcg@10"] = mean([ndcg_at_k(g, 10, ideal_gains=[1.0] * n) if n else 0.0 for g, n in gains])
         metrics["recall@20"] = mean([float(g[:20].sum()) / n if n else 0.0 for g, n in gains])
         metrics["mrr"] = mean([reciprocal_rank(g) for g, _ in gains])
@@ -160,6 +170,7 @@ def score_rows(
     recall = evidence_recall(asked, evidence)
     if recall:
         metrics["evidence_recall"] = mean(recall)
+    metrics |= more or {}
     if citations.height:
         metrics["citations_verified_share"] = accuracy([v == "verified" for v in citations["verdict"].to_list()])
     if counterfactuals is not None:
