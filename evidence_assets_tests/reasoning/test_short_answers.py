@@ -108,3 +108,9 @@ def test_no_answer_and_no_reply() -> None:
     failed, generator = prompted(lambda _: " ")
     assert isinstance(failed, Failure) and "the reply is empty" in failed.reason
     assert len(generator.requests) == 2, "one repair attempt"
+
+
+def test_a_name_that_the_question_holds_is_not_its_answer() -> None:
+    answer = solved("What besides a spider is a web made by?", *FACTS)
+    assert answer.answer == "larva"
+    assert "spider" not in answer.supported
