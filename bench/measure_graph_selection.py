@@ -34,7 +34,7 @@ from evidence_assets.systems.benchmark_rows import question_rows
 from evidence_assets.systems.graph_selection import GraphPaths
 from evidence_assets.systems.knowledge import GraphSource, OpenGraph, encoded
 from evidence_assets.systems.question_concepts import concepts_of, numbers
-from evidence_assets.systems.scoring import _gold_edges, correct, evidence_recall
+from evidence_assets.systems.scoring import correct, evidence_recall, gold_edges
 from evidence_assets.systems.selection import asked, evidence_rows
 
 SCORERS = ("none", "cosine", "gat", "gcn", "contrastive")
@@ -92,9 +92,7 @@ def main() -> None:
         seconds = time.process_time() - start
         values = []
         for selection, question, concepts in zip(selections, gold_rows, named, strict=True):
-            edges = {
-                edge_number[e] for g in question["gold_evidence"] for e in _gold_edges(g) or () if e in edge_number
-            }
+            edges = {edge_number[e] for g in question["gold_evidence"] for e in gold_edges(g) or () if e in edge_number}
             ends = {int(n) for e in edges for n in (graph.graph.heads[e], graph.graph.tails[e])}
             part = selection.subgraph
             ranked = ~np.isin(part.nodes, numbers(concepts.concepts))

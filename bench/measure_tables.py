@@ -21,7 +21,8 @@ from bench.minilm import MiniLm
 from evidence_assets.datasets import scitab, tabmcq
 from evidence_assets.datasets.records import CLAIM_LABELS, Question, Table
 from evidence_assets.methods.columns import column_pieces
-from evidence_assets.methods.spherical_kmeans import jensen_shannon, softmax, unit_rows
+from evidence_assets.methods.divergence import jensen_shannon, softmax
+from evidence_assets.methods.spherical_kmeans import unit_rows
 from evidence_assets.methods.table_text import token_set
 from evidence_assets.reasoning.tables import TableAnswer, TableFinder, TableView
 from evidence_assets.reasoning.tables.solver import place_of

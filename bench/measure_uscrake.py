@@ -123,12 +123,13 @@ def main() -> None:
         error = (accuracy * (1 - accuracy) / len(right)) ** 0.5
         recall = float(np.mean(scoring.evidence_recall(rows.to_dicts(), evidence)))
         options = sum(len(q.options) for q in questions)
+        notes = dict(getattr(selector, "notes", {}))
         pool = pool_recall(selector, rows, lake) if isinstance(selector, Uscrake) else float("nan")
         print(
             f"{name:22}{recall:8.3f}{accuracy:10.3f}{error:8.3f}{evidence.height / options:7.1f}{pool:7.3f}{seconds:8.1f}",
             flush=True,
         )
-        if notes := getattr(selector, "notes", None):
+        if notes:
             print("   ", notes, flush=True)
     assert set(evidence.columns) == set(TABLES["evidence"].names)
 

@@ -1,6 +1,6 @@
 """A corpus: documents cut into chunks, embedded, indexed, and kept token by token."""
 
-from typing import Any
+from typing import Any, Literal
 
 import dagster as dg
 import polars as pl
@@ -13,9 +13,11 @@ from evidence_assets.components.table_asset import OWNER, Made, Step, dep, sound
 from evidence_assets.datasets.corpora import read_documents
 from evidence_assets.defs.resources import LakeResource
 from evidence_assets.lake import token_store, vector_index
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, edge
 from evidence_assets.lake.store import Lake
+from evidence_assets.models.protocols import Tokenizer
 from evidence_assets.systems import corpus as rows
 
 
@@ -41,6 +43,8 @@ class Corpus(dg.Component, dg.Model, dg.Resolvable):
     """Raw asset that puts the documents there; where none is named, ``raw/corpora/<name>`` looks at the folder."""
     profiles: tuple[str, ...] = ()
     """Profiles in which it is made; in all where none is named."""
+    tokens: Literal["stored", "on_demand"] = "stored"
+    """Whether the token store keeps vectors, or BM25 statistics alone: rankings then encode the chunks of their pools."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         base, group = f"corpus/{self.name}", f"corpus_{self.name}"
@@ -134,13 +138,14 @@ class Corpus(dg.Component, dg.Model, dg.Resolvable):
             opened = lake.open()
             cut = opened.read("chunks", f"{base}/chunks").sort("chunk_id")
             model = encoder(profile.token_encoder)
-            meta, reused = token_store.build(
-                opened.index_folder(f"{base}/token_store"),
-                cut["chunk_id"].to_list(),
-                cut["text"].to_list(),
-                model,
-                model_key(model),
-            )
+            place = opened.index_folder(f"{base}/token_store")
+            ids, texts, reused = cut["chunk_id"].to_list(), cut["text"].to_list(), 0
+            if self.tokens == "stored":
+                meta, reused = token_store.build(place, ids, texts, model, model_key(model))
+            elif isinstance(model, Tokenizer):
+                meta = token_store.build_statistics(place, ids, texts, model, model_key(model), model.dimensions)
+            else:
+                raise BadInput(f"{model_key(model)} cannot tell tokens apart without encoding them: use tokens: stored")
             return dg.MaterializeResult(
                 data_version=dg.DataVersion(meta.built_from),
                 metadata={
@@ -148,7 +153,7 @@ class Corpus(dg.Component, dg.Model, dg.Resolvable):
                     "tokens": meta.tokens,
                     "dimensions": meta.dimensions,
                     "chunks_reused": reused,
-                    "chunks_encoded": meta.chunks - reused,
+                    "chunks_encoded": meta.chunks - reused if meta.vectors else 0,
                     "model": meta.model_id,
                 },
             )

@@ -26,21 +26,31 @@ Fields of a question (``source_id``, ``task`` and ``text`` are required, an unkn
 ``answerable``, ``hops``, ``operation``, ``shape``
     Descriptions for whoever reads the file; allowed and not kept.
 
+Tables may also be files of their own (CSV, TSV or Parquet) with claims or questions in JSON lines beside them
+(:func:`read_about_files`). A claim line: ``{"table": "prices.csv", "claim": "…", "label": "SUPPORTS"}``. A question
+line: ``{"table": "prices.csv", "question": "…", "options": ["…", "…"], "answer": "B"}``. ``label`` and ``answer`` may
+be left out; ``id`` and ``caption`` may be given. Tables are named relative to the folder of the claims file.
+
 Fields of a table: ``table_id``, ``caption``, ``header`` (a list, may be empty), ``rows`` (a list of lists; cells are
 strings, numbers or null).
 """
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from evidence_assets.datasets.checks import Located, SeenIds, question, unique_questions
-from evidence_assets.datasets.reading import Row
+from evidence_assets.datasets.reading import Row, delimited
 from evidence_assets.datasets.reading_json import jsonl
 from evidence_assets.datasets.records import CLAIM_LABELS, GoldEvidence, Question, Table, option_labels
+from evidence_assets.datasets.table_fields import cell_row, cell_rows, claim_label
 from evidence_assets.lake.errors import BadInput
 
 QUESTION_FIELDS = (
@@ -180,19 +190,62 @@ def read_tables(file: Path, benchmark: str) -> Iterator[Table]:
         row.only(TABLE_FIELDS)
         table_id = row.label("table_id")
         seen.add(table_id, row)
-        rows = []
-        for place, cells in enumerate(row.list("rows")):
-            if not isinstance(cells, list):
-                raise row.bad("is not a list of cells", f"rows[{place}]")
-            rows.append(tuple(_cell(row, cell, f"rows[{place}][{column}]") for column, cell in enumerate(cells)))
-        header = tuple(_cell(row, name, f"header[{column}]") for column, name in enumerate(row.list("header")))
-        yield Table(benchmark, table_id, row.text_or_none("caption") or "", header, tuple(rows))
+        yield Table(
+            benchmark, table_id, row.text_or_none("caption") or "", cell_row(row, "header"), cell_rows(row, "rows")
+        )
     seen.finish()
 
 
-def _cell(row: Row, value: Any, field: str) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise row.bad(f"{value!r} is not a cell: expected a text, a number or null", field)
-    return value if isinstance(value, str) else str(value)
+def read_about_files(path: Path, benchmark: str = "own_tables", split: str = "all") -> Iterator[tuple[Question, Table]]:
+    """Claims and questions about table files beside them, in file order, each with its table."""
+    known: dict[str, Table] = {}
+    for row in jsonl(path):
+        name = row.text("table")
+        if name not in known:
+            if not (path.parent / name).is_file():
+                raise row.bad(f"{name!r} is not a file beside the claims", "table")
+            known[name] = read_table_file(path.parent / name, benchmark, row.text_or_none("caption") or "")
+        source_id = row.label("id") if row.values.get("id") is not None else str(row.line)
+        if "claim" in row.values:
+            gold = () if row.values.get("label") is None else (claim_label(row),)
+            made = Question(benchmark, source_id, split, "verification", row.text("claim"), CLAIM_LABELS, gold, name)
+        else:
+            made = _about_file(row, benchmark, source_id, split, name)
+        yield made, known[name]
+
+
+def _about_file(row: Row, benchmark: str, source_id: str, split: str, table: str) -> Question:
+    text, options = row.text("question"), row.texts("options")
+    if len(options) < 2:
+        raise row.bad("should list at least two answers", "options")
+    labels = option_labels("table_qa", options)
+    answer = row.values.get("answer")
+    if answer is not None and answer not in labels:
+        raise row.bad(f"{answer!r} is none of {', '.join(labels)}; give the letter of the right option", "answer")
+    gold = () if answer is None else (str(answer),)
+    return Question(benchmark, source_id, split, "table_qa", text, options, gold, table)
+
+
+def read_table_file(path: Path, benchmark: str = "own_tables", caption: str = "") -> Table:
+    """One table file (CSV, TSV or Parquet); every value becomes text, missing ones an empty cell."""
+    if path.suffix.lower() == ".parquet":
+        try:
+            data = pq.read_table(path)
+        except (OSError, pa.ArrowException) as error:
+            raise BadInput(f"cannot be read as Parquet ({error})", file=path) from error
+        columns = [["" if value is None else str(value) for value in column.to_pylist()] for column in data.columns]
+        return Table(benchmark, path.name, caption, tuple(data.column_names), tuple(zip(*columns, strict=True)))
+    rows = [tuple(fields) for _, fields in delimited(path, _delimiter(path), quoted=True)]
+    return Table(benchmark, path.name, caption, rows[0] if rows else (), tuple(rows[1:]))
+
+
+def _delimiter(path: Path) -> str:
+    if path.suffix.lower() == ".tsv":
+        return "\t"
+    with path.open("rb") as stream:
+        sample = stream.read(8192).decode("utf-8-sig", errors="replace")
+    try:
+        return csv.Sniffer().sniff(sample, delimiters=",;\t|").delimiter
+    except csv.Error:
+        # One column, or nothing at all: a comma splits neither.
+        return ","

@@ -24,6 +24,8 @@ from typing import IO, Any, cast
 from evidence_assets.lake.errors import BadInput
 
 BLOCK = 1 << 20
+# A cell may be a whole document; the csv module's own limit would refuse it at 128 kB.
+csv.field_size_limit(1 << 24)
 GZIP_MAGIC = b"\x1f\x8b"
 SIGNATURES: tuple[tuple[re.Pattern[bytes], str], ...] = tuple(
     (re.compile(pattern), name)
@@ -209,15 +211,18 @@ def shown(value: Any) -> str:
 
 
 def delimited(
-    path: Path, delimiter: str = "\t", *, columns: int | None = None, quoted: bool = False
+    path: Path, delimiter: str = "\t", *, columns: int | None = None, quoted: bool = False, blank: bool = False
 ) -> Iterator[tuple[int, list[str]]]:
     """Rows of a delimited file with the line that each begins on.
 
     ``columns`` is how many fields a row must have. With ``quoted`` a field may stand in double quotes and hold
-    delimiters and line ends; a quote that is never closed is named by the line it opens on. Blank lines hold no row.
+    delimiters and line ends; a quote that is never closed is named by the line it opens on. Blank lines hold no row, or with ``blank``
+    one without fields, where rows are referred to by their number.
     """
     rows = _quoted_rows(path, delimiter) if quoted else _plain_rows(path, delimiter)
     for number, fields in rows:
+        if not fields and not blank:
+            continue
         if columns is not None and len(fields) != columns:
             raise BadInput(f"{len(fields)} fields, expected {columns}", file=path, line=number)
         yield number, fields
@@ -225,8 +230,7 @@ def delimited(
 
 def _plain_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     for number, line in text_lines(path, "delimited text"):
-        if line:
-            yield number, line.split(delimiter)
+        yield number, line.split(delimiter) if line else []
 
 
 def _quoted_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -247,8 +251,7 @@ def _quoted_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
                 file=path,
                 line=start,
             ) from error
-        if fields:
-            yield start, fields
+        yield start, fields
 
 
 def headed_rows(

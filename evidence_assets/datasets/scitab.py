@@ -6,13 +6,12 @@ Fields: ``claim``, ``label`` (supports, refutes, not enough info), ``table_id``,
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+from evidence_assets.datasets.reading_json import json_rows
 from evidence_assets.datasets.records import CLAIM_LABELS, Question, Table
-from evidence_assets.datasets.table_files import cells_of, claim_label, required_text
+from evidence_assets.datasets.table_fields import cell_row, cell_rows, claim_label
 from evidence_assets.lake.errors import BadInput
 
 BENCHMARK = "scitab"
@@ -20,47 +19,13 @@ BENCHMARK = "scitab"
 
 def read(path: Path, split: str = "all") -> Iterator[tuple[Question, Table]]:
     """Claims in file order, each with its table; claims about one table share its ``table_id``."""
-    for line, record in _array(path):
-        claim = required_text(record, "claim", file=path, line=line)
-        table_id = required_text(record, "table_id", file=path, line=line)
-        label = claim_label(record.get("label"), file=path, line=line)
-        header = cells_of([record.get("table_column_names")], file=path, line=line, field="table_column_names")[0]
-        rows = cells_of(record.get("table_content_values"), file=path, line=line, field="table_content_values")
-        table = Table(BENCHMARK, table_id, str(record.get("table_caption") or ""), header, rows)
-        source_id = str(record.get("id") or line)
+    some = False
+    for row in json_rows(path):
+        some = True
+        claim, table_id, label = row.text("claim"), row.text("table_id"), claim_label(row)
+        header, rows = cell_row(row, "table_column_names"), cell_rows(row, "table_content_values")
+        table = Table(BENCHMARK, table_id, row.text_or_none("table_caption") or "", header, rows)
+        source_id = str(row.values.get("id") or row.line)
         yield Question(BENCHMARK, source_id, split, "verification", claim, CLAIM_LABELS, (label,), table_id), table
-
-
-def _array(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Objects of a JSON array one at a time, each with the line that it starts on."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"cannot be read as UTF-8 text ({error})", file=path) from error
-    decoder = json.JSONDecoder()
-    position, line, counted = _skip(text, 0), 1, 0
-    if text[position : position + 1] != "[":
-        raise BadInput("should be a JSON array of claims", file=path, line=1)
-    position = _skip(text, position + 1)
-    while text[position : position + 1] != "]":
-        line, counted = line + text.count("\n", counted, position), position
-        try:
-            record, position = decoder.raw_decode(text, position)
-        except json.JSONDecodeError as error:
-            raise BadInput(f"is not JSON ({error.msg})", file=path, line=error.lineno) from error
-        if not isinstance(record, dict):
-            raise BadInput(f"should be a JSON object, is {type(record).__name__}", file=path, line=line)
-        yield line, record
-        position = _skip(text, position)
-        if text[position : position + 1] == ",":
-            position = _skip(text, position + 1)
-        elif text[position : position + 1] != "]":
-            raise BadInput(
-                "the array breaks off here; is the file complete?", file=path, line=text.count("\n", 0, position) + 1
-            )
-
-
-def _skip(text: str, position: int) -> int:
-    while position < len(text) and text[position].isspace():
-        position += 1
-    return position
+    if not some:
+        raise BadInput("holds no claim; it should be a JSON array of claims", file=path, line=1)

@@ -6,13 +6,13 @@ tables as ``#``-separated files in a folder (``all_csv`` in the official release
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from evidence_assets.datasets.reading import delimited
+from evidence_assets.datasets.reading_json import json_items
 from evidence_assets.datasets.records import CLAIM_LABELS, Question, Table
-from evidence_assets.datasets.table_files import delimited_rows
 from evidence_assets.lake.errors import BadInput
 
 BENCHMARK = "tabfact"
@@ -20,17 +20,11 @@ BENCHMARK = "tabfact"
 
 def read(path: Path, tables: Path, split: str = "all") -> Iterator[tuple[Question, Table]]:
     """Statements in file order, each with its table; a table is read once for all of its statements."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise BadInput(f"cannot be opened ({error.strerror})", file=path) from error
-    except UnicodeDecodeError as error:
-        raise BadInput("is not UTF-8 text; save it as UTF-8", file=path) from error
-    except json.JSONDecodeError as error:
-        raise BadInput(f"is not JSON ({error.msg})", file=path, line=error.lineno) from error
-    if not isinstance(content, dict):
-        raise BadInput("should be a JSON object from table files to statements", file=path)
-    for table_id, entry in content.items():
+    some = False
+    for line, table_id, entry in json_items(path):
+        some = True
+        if not table_id:
+            raise BadInput("should be a JSON object from table files to statements", file=path, line=line)
         statements, labels, caption = _entry(entry, path, table_id)
         table = _table(tables / table_id, table_id, caption)
         for number, (statement, label) in enumerate(zip(statements, labels, strict=True)):
@@ -42,6 +36,8 @@ def read(path: Path, tables: Path, split: str = "all") -> Iterator[tuple[Questio
                 Question(BENCHMARK, source_id, split, "verification", statement, CLAIM_LABELS, (gold,), table_id),
                 table,
             )
+    if not some:
+        raise BadInput("holds no statement; it should be a JSON object from table files to statements", file=path)
 
 
 def _entry(entry: Any, path: Path, table_id: str) -> tuple[list[str], list[int], str]:
@@ -54,5 +50,5 @@ def _entry(entry: Any, path: Path, table_id: str) -> tuple[list[str], list[int],
 def _table(path: Path, table_id: str, caption: str) -> Table:
     if not path.is_file():
         raise BadInput("is named by the statements but is not there", file=path)
-    rows = [row for _, row in delimited_rows(path, "#", quoted=False)]
+    rows = [tuple(row) for _, row in delimited(path, "#", blank=True)]
     return Table(BENCHMARK, table_id, caption, rows[0] if rows else (), tuple(rows[1:]))

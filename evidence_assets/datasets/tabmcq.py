@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from evidence_assets.datasets.reading import delimited
 from evidence_assets.datasets.records import GoldEvidence, Question, Table
-from evidence_assets.datasets.table_files import delimited_rows
 from evidence_assets.lake.errors import BadInput
 
 BENCHMARK = "tabmcq"
@@ -32,7 +32,7 @@ def read_tables(folder: Path) -> Iterator[Table]:
 
 def read_table(path: Path) -> Table:
     """One table; the first row is its header, stray spaces around cells are dropped."""
-    rows = [tuple(cell.strip() for cell in row) for _, row in delimited_rows(path, "\t", quoted=False)]
+    rows = [tuple(cell.strip() for cell in row) for _, row in delimited(path, "\t", blank=True)]
     return Table(BENCHMARK, _table_id(path), "", rows[0] if rows else (), tuple(rows[1:]))
 
 
@@ -41,7 +41,7 @@ def read_questions(folder: Path, split: str = "all") -> Iterator[Question]:
     path = folder / "MCQs.tsv"
     known: dict[str, Table] = {}
     fields: tuple[str, ...] = ()
-    for line, row in delimited_rows(path, "\t"):
+    for line, row in delimited(path, "\t", quoted=True):
         if not fields:
             fields = tuple(name.strip() for name in row)
             missing = [name for name in (_QUESTION, _ALIGNMENT, _CORRECT, _TABLE, _ROW, _COLUMN) if name not in fields]

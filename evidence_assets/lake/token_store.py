@@ -12,6 +12,9 @@ A store is plain ``.npy`` files that open memory-mapped, so that a ranking reads
 ``frequencies.npy`` V        chunks that hold each surface form
 =================== ======== =====================================================================
 
+Of a corpus whose vectors would not fit, the store keeps the BM25 statistics alone, and a ranking encodes the chunks of
+its pools when it needs them (:meth:`TokenStore.encode`); both ways give the same numbers.
+
 A chunk without any token keeps one of zeros, so that every chunk has a row; it is far from everything. The store knows
 what it was built from and is refused when the corpus or the encoder has changed since.
 """
@@ -19,6 +22,7 @@ what it was built from and is refused when the corpus or the encoder has changed
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -34,7 +38,7 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import replacing_folder
 from evidence_assets.methods.bm25 import CorpusStatistics
 from evidence_assets.methods.transport import TokenPool
-from evidence_assets.models.protocols import Encoder, TokenVectors
+from evidence_assets.models.protocols import Encoder, Tokenizer, TokenVectors
 
 VERSION = "1"
 TEXTS_AT_ONCE = 512
@@ -52,6 +56,8 @@ class StoreMeta:
     chunks: int
     tokens: int
     dimensions: int
+    vectors: bool = True
+    """Whether it holds vectors, or BM25 statistics alone."""
 
 
 def source_version(chunk_ids: Sequence[str], model_id: str) -> str:
@@ -86,7 +92,7 @@ def _before(folder: Path, model_id: str) -> _Before | None:
     if not path.exists():
         return None
     stated = json.loads(path.read_text())
-    if stated.get("version") != VERSION or stated["model_id"] != model_id:
+    if stated.get("version") != VERSION or stated["model_id"] != model_id or not stated["vectors"]:
         return None
     texts = json.loads((folder / "texts.json").read_text())
     return _Before(
@@ -107,12 +113,18 @@ def _at_least_one(tokens: TokenVectors, dimensions: int) -> TokenVectors:
 
 
 def build(
-    folder: Path, chunk_ids: Sequence[str], texts: Sequence[str], encoder: Encoder, model_id: str
+    folder: Path,
+    chunk_ids: Sequence[str],
+    texts: Sequence[str],
+    encoder: Encoder,
+    model_id: str,
+    statistics: CorpusStatistics | None = None,
 ) -> tuple[StoreMeta, int]:
     """Write the store of ``texts``, in their order, into ``folder`` in place of what is there.
 
     Vectors of texts that the store held before are taken over where the encoder is the same; the second number
-    returned says how many.
+    returned says how many. ``statistics`` are those that the tokens are weighted by, where the texts are but a part of
+    the corpus.
 
     Raises
     ------
@@ -162,7 +174,7 @@ def build(
         vectors.flush()
         del vectors
         pieces, piece_ids = _numbered(names)
-        frequencies, weights = _bm25(pieces, piece_ids, offsets)
+        frequencies, weights = _bm25(pieces, piece_ids, offsets, statistics)
         arrays: dict[str, npt.NDArray[Any]] = {
             "offsets": offsets, "spans": spans, "words": words, "pieces": piece_ids, "weights": weights,
             "frequencies": frequencies,
@@ -182,13 +194,35 @@ def _numbered(names: Sequence[str]) -> tuple[list[str], npt.NDArray[np.int32]]:
     return pieces, np.fromiter((place[name] for name in names), np.int32, len(names))
 
 
-def _bm25(pieces: list[str], piece_ids: Ints, offsets: Ints) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+def _bm25(
+    pieces: list[str], piece_ids: Ints, offsets: Ints, statistics: CorpusStatistics | None
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """Chunks that hold each piece, and the weight of each token within its own chunk."""
     texts = [[pieces[p] for p in piece_ids[a:b].tolist()] for a, b in pairwise(offsets.tolist())]
-    statistics = CorpusStatistics.from_texts(texts)
-    frequencies = np.array([statistics.document_frequencies[p] for p in pieces], dtype=np.int64)
-    weights = [statistics.token_weights(text) for text in texts]
+    known = CorpusStatistics.from_texts(texts) if statistics is None else statistics
+    frequencies = np.array([known.document_frequencies.get(p, 0) for p in pieces], dtype=np.int64)
+    weights = [known.token_weights(text) for text in texts]
     return frequencies, np.concatenate(weights) if weights else np.zeros(0)
+
+
+def build_statistics(
+    folder: Path, chunk_ids: Sequence[str], texts: Sequence[str], tokenizer: Tokenizer, model_id: str, dimensions: int
+) -> StoreMeta:
+    """Write a store of statistics alone, which costs no run of the network and little memory."""
+    counts: Counter[str] = Counter()
+    total = 0
+    for start in range(0, len(texts), TEXTS_AT_ONCE):
+        for pieces in tokenizer.pieces(texts[start : start + TEXTS_AT_ONCE]):
+            own = pieces or ("",)
+            counts.update(set(own))
+            total += len(own)
+    names = sorted(counts)
+    meta = StoreMeta(source_version(chunk_ids, model_id), model_id, len(texts), total, dimensions, vectors=False)
+    with replacing_folder(folder) as temporary:
+        np.save(temporary / "frequencies.npy", np.array([counts[name] for name in names], dtype=np.int64))
+        (temporary / "texts.json").write_text(json.dumps({"pieces": names, "hashes": []}, ensure_ascii=False))
+        (temporary / "meta.json").write_text(json.dumps({"version": VERSION, **asdict(meta)}, indent=1) + "\n")
+    return meta
 
 
 class TokenStore:
@@ -205,14 +239,15 @@ class TokenStore:
                 "materialize it again"
             )
         self.meta = StoreMeta(**stated)
-        self.vectors: npt.NDArray[np.float16] = np.load(folder / "vectors.npy", mmap_mode="r")
-        self.offsets: npt.NDArray[np.int64] = np.load(folder / "offsets.npy")
-        self.spans: Ints = np.load(folder / "spans.npy", mmap_mode="r")
-        self.words: Ints = np.load(folder / "words.npy", mmap_mode="r")
-        self.pieces: Ints = np.load(folder / "pieces.npy", mmap_mode="r")
-        self.weights: npt.NDArray[np.float64] = np.load(folder / "weights.npy", mmap_mode="r")
         self._frequencies: npt.NDArray[np.int64] = np.load(folder / "frequencies.npy")
         self.vocabulary: list[str] = json.loads((folder / "texts.json").read_text())["pieces"]
+        if self.meta.vectors:
+            self.vectors: npt.NDArray[np.float16] = np.load(folder / "vectors.npy", mmap_mode="r")
+            self.offsets: npt.NDArray[np.int64] = np.load(folder / "offsets.npy")
+            self.spans: Ints = np.load(folder / "spans.npy", mmap_mode="r")
+            self.words: Ints = np.load(folder / "words.npy", mmap_mode="r")
+            self.pieces: Ints = np.load(folder / "pieces.npy", mmap_mode="r")
+            self.weights: npt.NDArray[np.float64] = np.load(folder / "weights.npy", mmap_mode="r")
 
     def __len__(self) -> int:
         return self.meta.chunks
@@ -228,6 +263,13 @@ class TokenStore:
     def piece_number(self) -> dict[str, int]:
         """Position of each surface form in the vocabulary."""
         return {piece: i for i, piece in enumerate(self.vocabulary)}
+
+    def encode(self, folder: Path, chunk_ids: Sequence[str], texts: Sequence[str], encoder: Encoder) -> TokenStore:
+        """A store in ``folder`` of some chunks alone, weighted by the statistics of the whole corpus."""
+        build(folder, chunk_ids, texts, encoder, self.meta.model_id, self.statistics)
+        made = TokenStore(folder, expected=source_version(chunk_ids, self.meta.model_id))
+        made.statistics = self.statistics
+        return made
 
     def rows_of(self, chunk: int) -> slice:
         """The token rows of one chunk."""

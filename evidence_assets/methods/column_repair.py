@@ -11,12 +11,14 @@ from dataclasses import dataclass
 
 from evidence_assets.methods.cells import parse_cell, parse_values
 from evidence_assets.methods.columns import Kept, Rule, Selection
-from evidence_assets.methods.table_text import content_stems, plain_text
+from evidence_assets.methods.table_text import alternatives, content_stems, plain_text, without_unit, word_set
 
-VERSION = "1"
+VERSION = "2"
 
 # A column is one of the options' if it matches them nearly as well as the best one does.
 _OPTION_SHARE = 0.9
+# And it is if it holds so many of them word for word, and half as many as any other column.
+_SEVERAL = 2
 # A name names rows if it stands in no more than these, or in a quarter of all.
 _MOST_ROWS_NAMED = 3
 
@@ -28,9 +30,11 @@ class TableWords:
     Attributes
     ----------
     headers
-        Content words of each header.
+        Content words of each header, without the unit behind it.
     cells
         Content words of each column's cells by row; a row that is too short has an empty set there.
+    parts
+        The words of each column's distinct cells, and of each alternative where a cell lists several.
     numbers
         All numbers of each column's cells.
     constant
@@ -39,6 +43,7 @@ class TableWords:
 
     headers: tuple[frozenset[str], ...]
     cells: tuple[tuple[frozenset[str], ...], ...]
+    parts: tuple[frozenset[frozenset[str]], ...]
     numbers: tuple[frozenset[float], ...]
     constant: tuple[bool, ...]
 
@@ -46,8 +51,11 @@ class TableWords:
     def of(cls, header: Sequence[str], columns: Sequence[Sequence[str]]) -> TableWords:
         parsed = [[parse_cell(text) for text in column] for column in columns]
         return cls(
-            tuple(frozenset(content_stems(name)) for name in header),
+            tuple(frozenset(content_stems(without_unit(name))) for name in header),
             tuple(tuple(frozenset(content_stems(cell.plain)) for cell in column) for column in parsed),
+            tuple(
+                frozenset(word_set(part) for cell in column for part in alternatives(cell.plain)) for column in parsed
+            ),
             tuple(frozenset(value.value for cell in column for value in cell.values) for column in parsed),
             tuple(len(column) > 1 and len({cell.plain for cell in column}) == 1 for column in parsed),
         )
@@ -69,17 +77,46 @@ def named_cells(words: TableWords, text: str) -> dict[frozenset[str], dict[int, 
 
 def option_columns(words: TableWords, options: Sequence[str]) -> dict[int, float]:
     """Columns whose cells say what the options say, with the mean Dice overlap of the options' best cells."""
-    wanted = [frozenset(content_stems(option)) for option in options]
-    wanted = [option for option in wanted if option]
+    wanted = [words_ for option in options if (words_ := word_set(option))]
     if not wanted:
         return {}
-    scores = {}
-    for j, column in enumerate(words.cells):
-        cells = {cell for cell in column if cell}
-        best = [max((2 * len(o & c) / (len(o) + len(c)) for c in cells), default=0.0) for o in wanted]
-        scores[j] = sum(best) / len(wanted)
+    overlaps = [_overlaps(words, option) for option in wanted]
+    scores = {j: sum(best[j] for best in overlaps) / len(wanted) for j in range(len(words.cells))}
+    held = {j: sum(best[j] == 1.0 for best in overlaps) for j in scores}
     top = max(scores.values(), default=0.0)
-    return {j: score for j, score in scores.items() if score > 0 and score >= _OPTION_SHARE * top}
+    several = max(_SEVERAL, max(held.values(), default=0) / 2)
+    return {
+        j: score for j, score in scores.items() if score > 0 and (score >= _OPTION_SHARE * top or held[j] >= several)
+    }
+
+
+def _telling(words: TableWords, places: dict[int, set[int]]) -> dict[int, set[int]]:
+    """Of the columns that hold a name those where it names rows: what many rows hold names none of them."""
+    return {j: rows for j, rows in places.items() if len(rows) <= most_named(len(words.cells[j]))}
+
+
+def most_named(rows: int) -> int:
+    """How many of so many rows a name may stand in and still name them."""
+    return max(_MOST_ROWS_NAMED, rows // 4)
+
+
+def _overlaps(words: TableWords, wanted: frozenset[str]) -> list[float]:
+    """For each column the Dice overlap of an option with its best cell."""
+    return [
+        max((2 * len(wanted & cell) / (len(wanted) + len(cell)) for cell in column if cell), default=0.0)
+        for column in words.parts
+    ]
+
+
+def _best_columns(words: TableWords, options: Sequence[str]) -> list[dict[int, float]]:
+    """For each option the columns that hold the cell nearest to it."""
+    found = []
+    for wanted in filter(None, map(word_set, options)):
+        scores = _overlaps(words, wanted)
+        top = max(scores, default=0.0)
+        if top > 0:
+            found.append({j: score for j, score in enumerate(scores) if score == top})
+    return found
 
 
 def _nearest_column(words: TableWords, said: frozenset[str], without: Collection[int]) -> list[dict[int, float]]:
@@ -108,9 +145,12 @@ def restore_columns(
     # Twin columns (energy in, energy out) hold the same options: only the reasoner can tell them apart, so all stay.
     options_in = option_columns(words, options)
     wishes: list[tuple[Rule, dict[int, float]]] = [("option", {j: score}) for j, score in options_in.items()]
+    # An option that says most of what a cell elsewhere says may be the one whose column the others do not share.
+    wishes += [("option", holders) for holders in _best_columns(words, options)]
     said = frozenset(content_stems(text))
     wishes += [("header", {j: 1.0}) for j, head in enumerate(words.headers) if head and head <= said]
-    names = [dict.fromkeys(places, 1.0) for places in named_cells(words, text).values()]
+    named = [_telling(words, places) for places in named_cells(words, text).values()]
+    names = [dict.fromkeys(places, 1.0) for places in named if places]
     # With options, some other column must say which row is meant: the one nearest to the question if none is named.
     if options and all(holders.keys() <= options_in.keys() for holders in names):
         names += _nearest_column(words, said, options_in.keys())
@@ -135,7 +175,7 @@ def restore_rows(selection: Selection, words: TableWords, text: str) -> Selectio
     """Put back every row that holds a name which the text says whole; what many rows hold names none of them."""
     kept = list(selection.kept)
     present = set(selection.indices)
-    most = max(_MOST_ROWS_NAMED, selection.width // 4)
+    most = most_named(selection.width)
     groups = (set().union(*places.values()) for places in named_cells(words, text).values())
     named = {i for rows in groups if len(rows) <= most for i in rows}
     kept += [Kept(i, "entity", 1.0) for i in sorted(named - present)]

@@ -26,7 +26,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evidence_assets.methods.spherical_kmeans import Floats, cluster_batch, jensen_shannon, softmax, unit_rows
+from evidence_assets.methods.divergence import jensen_shannon, softmax
+from evidence_assets.methods.spherical_kmeans import Floats, cluster_batch, unit_rows
 from evidence_assets.methods.table_text import token_set
 
 VERSION = "1"

@@ -20,6 +20,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from evidence_assets.methods.divergence import jensen_shannon
+
 Floats = NDArray[np.float64]
 Geometry = Literal["cosine", "jsd"]
 
@@ -55,39 +57,6 @@ def unit_rows(vectors: Floats) -> Floats:
     """L2-normalise along the last axis; a zero vector stays zero."""
     norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
     result: Floats = np.divide(vectors, norms, out=np.zeros_like(vectors, dtype=np.float64), where=norms > 0)
-    return result
-
-
-def softmax(vectors: Floats, temperature: float = 1.0) -> Floats:
-    """Distribution over the dimensions: ``softmax(v / temperature)`` along the last axis."""
-    if temperature <= 0:
-        raise ValueError(f"temperature must be above 0, not {temperature}")
-    scaled = vectors / temperature
-    scaled = scaled - scaled.max(axis=-1, keepdims=True)
-    exponentials = np.exp(scaled)
-    result: Floats = exponentials / exponentials.sum(axis=-1, keepdims=True)
-    return result
-
-
-def _negative_entropy(distributions: Floats) -> Floats:
-    logs = np.log(distributions, out=np.zeros_like(distributions), where=distributions > 0)
-    result: Floats = np.einsum("...d,...d->...", distributions, logs)
-    return result
-
-
-def jensen_shannon(p: Floats, q: Floats) -> Floats:
-    """Jensen–Shannon divergence in nats along the last axis, broadcasting the others.
-
-    ``JSD(p, q) = H((p + q) / 2) - (H(p) + H(q)) / 2``, between 0 and ``log 2``; its square root is a metric.
-
-    Examples
-    --------
-    >>> round(float(jensen_shannon(np.array([1.0, 0.0]), np.array([0.0, 1.0]))), 6)
-    0.693147
-    """
-    mixture = 0.5 * (p + q)
-    value = 0.5 * (_negative_entropy(p) + _negative_entropy(q)) - _negative_entropy(mixture)
-    result: Floats = np.maximum(value, 0.0)
     return result
 
 

@@ -114,3 +114,45 @@ def stem(word: str) -> str:
 def content_stems(text: str) -> list[str]:
     """Stems of the tokens that carry content, in order."""
     return [stem(token) for token in tokens(text) if token not in STOP_WORDS]
+
+
+@lru_cache(maxsize=1 << 16)
+def word_set(text: str) -> frozenset[str]:
+    """Content words of a text; of a text without any all its words."""
+    found = content_stems(text)
+    return frozenset(found or (stem(token) for token in tokens(text)))
+
+
+_ALTERNATIVE = re.compile(r"\s*;\s*")
+
+
+def alternatives(text: str) -> list[str]:
+    """A cell's text, and each of its parts where semicolons list alternatives.
+
+    Examples
+    --------
+    >>> alternatives("planets; stars"), alternatives("moon")
+    (['planets; stars', 'planets', 'stars'], ['moon'])
+    """
+    parts = [part for part in _ALTERNATIVE.split(text) if part]
+    return [text, *parts] if len(parts) > 1 else [text]
+
+
+_BRACKETS_AT_END = re.compile(r"\s*[(\[]([^()\[\]]*)[)\]]\s*$")
+
+
+def without_unit(header: str) -> str:
+    """A header as it is spoken: without the unit or remark that follows in brackets.
+
+    Examples
+    --------
+    >>> without_unit("Melting point (°C)"), unit_in("Melting point (°C)"), without_unit("(all)"), unit_in("Year")
+    ('Melting point', '°C', '(all)', '')
+    """
+    return _BRACKETS_AT_END.sub("", header) or header
+
+
+def unit_in(header: str) -> str:
+    """What stands in brackets at the end of a header."""
+    match = _BRACKETS_AT_END.search(header)
+    return match[1].strip() if match and match.start() > 0 else ""

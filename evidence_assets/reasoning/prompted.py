@@ -1,7 +1,7 @@
 """The solver that puts the typed tasks to a language model and reads its replies.
 
 Belongs here: asking through the cache, one repair attempt, and what a usable reply means. The wording is in
-``prompts``, the strict reading in ``parsing`` and ``answers``.
+``prompts``, the strict reading in ``parsing`` and ``answers``; tasks on tables have their own in ``table_prompts``.
 """
 
 from __future__ import annotations
@@ -13,14 +13,17 @@ from typing import Protocol, TypeVar, runtime_checkable
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Completion, Generator, Request
-from evidence_assets.reasoning import answers, parsing, prompts
+from evidence_assets.reasoning import answers, parsing, prompts, table_prompts, table_tasks
 from evidence_assets.reasoning.citations import check
+from evidence_assets.reasoning.table_prompts import is_table_task
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
 
+NOT_ENOUGH = "NOT ENOUGH INFORMATION"
 BATCH = 512
 """Requests handed at once to a generator that gives its completions only together."""
 
 T = TypeVar("T")
+Task = TypeVar("Task")
 Progress = Callable[[int, int], None]
 
 
@@ -172,7 +175,7 @@ class PromptedSolver:
     def __init__(self, generator: Generator, cache: Cache, on_progress: Progress | None = None) -> None:
         self.generator, self.cache, self.on_progress = generator, cache, on_progress
         self.model_id = generator.model_id
-        versions = [prompts.VERSION, parsing.VERSION, answers.VERSION]
+        versions = [prompts.VERSION, parsing.VERSION, answers.VERSION, table_prompts.VERSION, table_tasks.VERSION]
         self.version = f"{generator.revision}-{content_id(generator.parameters, versions)[:12]}"
 
     def task_version(self, task: ExplainOption) -> str:
@@ -181,23 +184,47 @@ class PromptedSolver:
 
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
         """One chain an option."""
-        requests = [prompts.explain_request(task) for task in tasks]
 
-        def read(number: int, completion: Completion) -> Chain:
-            request, task = requests[number], tasks[number]
-            steps = parsing.parse_steps(completion, task)
-            return Chain(task.hypothesis, steps, None, content_id(request.system, request.user))
+        def build(task: ExplainOption) -> Request:
+            return table_prompts.explain_request(task) if is_table_task(task) else prompts.explain_request(task)
 
-        return ask(self.generator, self.cache, requests, read, self.on_progress)
+        def read(task: ExplainOption, request: Request, completion: Completion) -> Chain:
+            parse = table_prompts.parse_steps if is_table_task(task) else parsing.parse_steps
+            return Chain(task.hypothesis, parse(completion, task), None, content_id(request.system, request.user))
+
+        return self._put(tasks, build, read)
 
     def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
         """One label a question."""
-        requests = [prompts.choose_request(task) for task in tasks]
 
-        def read(number: int, completion: Completion) -> Choice:
-            return _judged(tasks[number], parsing.parse_choice(completion, tasks[number]))
+        def build(task: ChooseAnswer) -> Request:
+            return table_prompts.choose_request(task) if is_table_task(task) else prompts.choose_request(task)
 
-        return ask(self.generator, self.cache, requests, read, self.on_progress)
+        def read(task: ChooseAnswer, request: Request, completion: Completion) -> Choice:
+            parse = table_prompts.parse_choice if is_table_task(task) else parsing.parse_choice
+            return _judged(task, parse(completion, task))
+
+        return self._put(tasks, build, read)
+
+    def _put(
+        self, tasks: Sequence[Task], build: Callable[[Task], Request], read: Callable[[Task, Request, Completion], T]
+    ) -> list[T | Failure]:
+        """Ask one request a task; a task that cannot be put into words fails with the reason."""
+        requests: dict[int, Request] = {}
+        results: dict[int, T | Failure] = {}
+        for number, task in enumerate(tasks):
+            try:
+                requests[number] = build(task)
+            except ValueError as error:
+                results[number] = Failure(str(error))
+        asked = list(requests)
+
+        def read_one(place: int, completion: Completion) -> T:
+            return read(tasks[asked[place]], requests[asked[place]], completion)
+
+        replies = ask(self.generator, self.cache, list(requests.values()), read_one, self.on_progress)
+        results |= dict(zip(asked, replies, strict=True))
+        return [results[number] for number in range(len(tasks))]
 
 
 def _judged(task: ChooseAnswer, answer: str | None) -> Choice:
@@ -207,6 +234,9 @@ def _judged(task: ChooseAnswer, answer: str | None) -> Choice:
         verdicts = [citation.verdict for citation in check(chain, _evidence_of(task, chain))]
         shares[chain.hypothesis] = verdicts.count("verified") / len(verdicts) if verdicts else 0.0
     supported = tuple(label for label in task.labels if shares.get(label, 0) > 0)
+    if answer == NOT_ENOUGH and task.task == "verification":
+        # That nothing settles a claim is an answer, for which no cell need speak.
+        return Choice(answer, (answer,), "insufficient", round(shares.get(answer, 0.0), 6))
     unfounded = bool(task.chains) and any(task.evidence.values()) and not supported
     if answer is None or unfounded:
         return Choice(None, supported, "insufficient", 0.0)

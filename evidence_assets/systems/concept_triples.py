@@ -14,17 +14,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 from evidence_assets.datasets.graphs.relations import Vocabulary
 from evidence_assets.lake.ids import content_id
 from evidence_assets.methods import entity_linking, keyphrases
 from evidence_assets.methods.entity_linking import EntityLinker, Link
-from evidence_assets.methods.graph import Graph
 from evidence_assets.methods.keyphrases import extract_concepts
 from evidence_assets.methods.surface_forms import STOP_WORDS, word_key, words_with_offsets
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.systems.graph_facts import GraphFacts
+from evidence_assets.systems.knowledge import OpenGraph
 
 VERSION = "1"
 CONCEPTS = 5
@@ -35,27 +34,10 @@ BOTH_ENDS = 100.0
 Ints = npt.NDArray[np.integer[Any]]
 
 
-def facts_of_tables(nodes: pl.DataFrame, edges: pl.DataFrame, vocabulary: Vocabulary) -> GraphFacts:
-    """Rows of ``kg_nodes`` and ``kg_edges`` as facts, each worded by the template of its relation."""
-    nodes, edges = nodes.sort("node_id"), edges.sort("edge_id")
-    position = nodes.select("node_id").with_row_index("at")
-    relations = sorted(edges["relation"].unique().to_list())
-    code = pl.DataFrame({"relation": relations, "code": range(len(relations))}, schema_overrides={"code": pl.Int64})
-    placed = (
-        edges.select("edge_id", "head_id", "relation", "tail_id")
-        .join(position.rename({"node_id": "head_id", "at": "head"}), on="head_id", how="left", maintain_order="left")
-        .join(position.rename({"node_id": "tail_id", "at": "tail"}), on="tail_id", how="left", maintain_order="left")
-        .join(code.cast({"relation": pl.String}), on="relation", how="left", maintain_order="left")
-    )
-    lost = placed.filter(pl.col("head").is_null() | pl.col("tail").is_null())
-    if lost.height:
-        raise ValueError(f"edge {lost['edge_id'][0]} ends at a node that the graph lacks: materialize its nodes again")
-    heads, codes, tails = (placed[name].cast(pl.Int64).to_numpy() for name in ("head", "code", "tail"))
-    names = nodes["name"].to_list()
-    ids = placed["edge_id"].to_list()
-    version = content_id(nodes["node_id"].to_list(), names, nodes["aliases"].to_list(), ids)
+def facts_of(known: OpenGraph, vocabulary: Vocabulary) -> GraphFacts:
+    """A graph of the lake as facts, each worded by the template of its relation."""
     return GraphFacts(
-        Graph.from_edges(len(names), heads, codes, tails), names, relations, ids, ids, version,
+        known.graph, known.names, known.relations, known.edge_ids, known.edge_ids, known.version,
         lambda head, relation, tail: f"{head} {vocabulary.template(relation)} {tail}",
     )  # fmt: skip
 

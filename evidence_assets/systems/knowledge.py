@@ -266,7 +266,7 @@ def open_name_vectors(folder: Path, nodes: pl.DataFrame, model_id: str, built_fr
     return NameVectors(surfaces, owners, np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OpenGraph:
     """A knowledge graph in the order in which its arrays count nodes and edges.
 

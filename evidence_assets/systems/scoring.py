@@ -57,7 +57,7 @@ def _same(gold: dict[str, str], row: dict[str, Any]) -> bool:
     return bool(gold["text"].strip()) and " ".join(gold["text"].split()) in " ".join(row["text"].split())
 
 
-def _gold_edges(gold: dict[str, str]) -> set[str] | None:
+def gold_edges(gold: dict[str, str]) -> set[str] | None:
     """Ids that the edges of a gold path have in every graph that names their ends so; None for what is no path."""
     if gold["kind"] not in ("path", "triple"):
         return None
@@ -93,7 +93,7 @@ def evidence_recall(questions: Iterable[dict[str, Any]], evidence: pl.DataFrame)
             groups: dict[str, bool] = {}
             edges = {edge for row in own for edge in _edges_of(row)}
             for i, piece in enumerate(gold):
-                name, wanted = piece["group"] or str(i), _gold_edges(piece)
+                name, wanted = piece["group"] or str(i), gold_edges(piece)
                 found = wanted <= edges if wanted else any(_same(piece, row) for row in own)
                 if piece["kind"] == "path" and not found:
                     found = _path_found(piece, triples)

@@ -16,10 +16,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -28,13 +31,12 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.token_store import TokenStore
 from evidence_assets.lake.vector_index import VectorIndex
 from evidence_assets.methods.bm25 import BM25Index
-from evidence_assets.methods.maxsim import maxsim_texts
-from evidence_assets.methods.transport import TokenPool
-from evidence_assets.models.protocols import Encoder, Reranker
+from evidence_assets.models.protocols import Encoder
 from evidence_assets.systems import chunk_ranking as ranking
 from evidence_assets.systems.baselines import query_of
 from evidence_assets.systems.chunk_ranking import Query, Sentence, TitleLinks
 from evidence_assets.systems.concept_triples import Candidates, ConceptTriples
+from evidence_assets.systems.evidence_judges import Item, Judge
 from evidence_assets.systems.selection import Asked, Parent, Pick, Progress
 
 VERSION = "1"
@@ -103,69 +105,21 @@ class Passages:
     index: VectorIndex
     store: TokenStore
 
+    @contextmanager
+    def at(self, positions: Ints, encoder: Encoder) -> Iterator[Passages]:
+        """Some of the chunks, in their order, with tokens: encoded now, where the store holds none."""
+        chosen = positions.tolist()
+        ids, texts = [self.ids[i] for i in chosen], [self.texts[i] for i in chosen]
+        titles, documents = [self.titles[i] for i in chosen], [self.documents[i] for i in chosen]
+        sentences = [self.sentences[i] for i in chosen]
+        with TemporaryDirectory() as folder:
+            store = self.store.encode(Path(folder) / "tokens", ids, texts, encoder)
+            yield Passages(self.version, ids, texts, titles, documents, sentences, self.index, store)
+
     @cached_property
     def lexical(self) -> BM25Index:
         """Inverted index over the tokens' surface forms, made when a hybrid pool first asks for it."""
         return BM25Index([self.store.pieces_of(i) for i in range(len(self.ids))], form="plus_one")
-
-
-@dataclass(frozen=True, eq=False)
-class Item:
-    """One piece of evidence before it is ranked; ``vectors`` are its tokens where the store has them."""
-
-    pick: Pick
-    vectors: npt.NDArray[np.floating[Any]] | None = None
-
-
-class Judge(Protocol):
-    """Scores evidence of any kind against its query on one scale; larger is better."""
-
-    @property
-    def version(self) -> str: ...
-    def score(self, asked: Sequence[tuple[Query, Sequence[Item]]]) -> list[Array]: ...
-
-
-class LateInteraction:
-    """Mean over the query's words of the best cosine with a token of the evidence.
-
-    Text is judged by the token vectors that the store has of it, as it stands in its chunk; a triple's sentence is
-    encoded, each distinct one once a call. Tokens of the query without a letter or digit do not count.
-    """
-
-    def __init__(self, encoder: Encoder) -> None:
-        self._encoder = encoder
-        self.version = content_id("late_interaction", encoder.model_id, encoder.revision)
-
-    def score(self, asked: Sequence[tuple[Query, Sequence[Item]]]) -> list[Array]:
-        texts = list(dict.fromkeys(i.pick.text for _, items in asked for i in items if i.vectors is None))
-        encoded = dict(zip(texts, self._encoder.tokens(texts) if texts else [], strict=True))
-        made = []
-        for query, items in asked:
-            vectors = [encoded[i.pick.text].vectors if i.vectors is None else i.vectors for i in items]
-            vectors = [v if len(v) else np.zeros((1, self._encoder.dimensions), np.float32) for v in vectors]
-            if not items or not len(query):
-                made.append(np.zeros(len(items)))
-                continue
-            offsets = np.concatenate([[0], np.cumsum([len(v) for v in vectors])])
-            joined = np.concatenate([np.asarray(v, dtype=np.float32) for v in vectors])
-            pool = TokenPool(joined, offsets, np.ones(len(joined)), check=False)
-            telling = [float(any(c.isalnum() for c in query.text[a:b])) for a, b in query.tokens.offsets.tolist()]
-            made.append(maxsim_texts(query.tokens.vectors, pool, telling))
-        return made
-
-
-class PairJudge:
-    """A cross-encoder that reads query and evidence together."""
-
-    def __init__(self, reranker: Reranker) -> None:
-        self._reranker = reranker
-        self.version = content_id("pair_judge", reranker.model_id, reranker.revision)
-
-    def score(self, asked: Sequence[tuple[Query, Sequence[Item]]]) -> list[Array]:
-        pairs = [(query.text, item.pick.text) for query, items in asked for item in items]
-        scores = np.asarray(self._reranker.score(pairs), dtype=np.float64) if pairs else np.zeros(0)
-        ends = np.cumsum([len(items) for _, items in asked])[:-1]
-        return [np.asarray(part) for part in np.split(scores, ends)] if asked else []
 
 
 @dataclass(frozen=True)
@@ -203,6 +157,8 @@ class Uscrake:
     ) -> None:
         self.name, self._settings = name, settings
         self._passages = passages if settings.parts != "graph" else None
+        if self._passages and settings.coarse == "hybrid" and not self._passages.store.meta.vectors:
+            raise ValueError("a hybrid pool needs the tokens of the whole corpus, and its store keeps statistics alone")
         self._encoder, self._tokens, self._judge = encoder, token_encoder, judge
         self._graph = graph if settings.parts != "chunks" and settings.triples else None
         self._counts: Counter[str] = Counter()
@@ -232,25 +188,27 @@ class Uscrake:
     def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
         """Evidence of each question, best first within each option."""
         made: list[list[Pick]] = []
+
+        def report(done: int) -> None:
+            if progress:
+                progress(len(made) + done, len(questions))
+
         for start in range(0, len(questions), BLOCK):
-            block = questions[start : start + BLOCK]
-            made += self._select(block, lambda done, start=start: progress and progress(start + done, len(questions)))
+            made += self._select(questions[start : start + BLOCK], report)
         return made
 
-    def _select(self, questions: Sequence[Asked], progress: Any) -> list[list[Pick]]:
+    def _select(self, questions: Sequence[Asked], progress: Callable[[int], None]) -> list[list[Pick]]:
         options = self._options(questions)
         self._counts["options"] += len(options)
         texts: list[list[Item]] = [[] for _ in options]
         if self._passages is not None:
             pools = self._pools(self._passages, options)
-            members: dict[str, list[int]] = {}
-            for i, option in enumerate(options):
-                members.setdefault(option.question.question_id, []).append(i)
-            for done, group in enumerate(members.values(), 1):
-                found = self._text_items(self._passages, [options[i] for i in group], [pools[i] for i in group])
-                for i, items in zip(group, found, strict=True):
-                    texts[i] = items
-                progress(done)
+            if self._passages.store.meta.vectors:
+                texts = self._texts(self._passages, options, pools, progress)
+            else:
+                union = np.unique(np.concatenate(pools)) if pools else np.zeros(0, np.int64)
+                with self._passages.at(union, self._tokens) as passages:
+                    texts = self._texts(passages, options, [np.searchsorted(union, p) for p in pools], progress)
         triples = self._triple_items(options)
         asked = [(o.query, [*t, *g]) for o, t, g in zip(options, texts, triples, strict=True)]
         made: dict[str, list[Pick]] = {question.question_id: [] for question in questions}
@@ -266,6 +224,22 @@ class Uscrake:
         return [_Option(q, label, option, Query(text, tokens[text])) for q, label, option, text in found]
 
     # Text -----------------------------------------------------------------------------------------------------
+
+    def _texts(
+        self, passages: Passages, options: Sequence[_Option], pools: Sequence[Ints], progress: Callable[[int], None]
+    ) -> list[list[Item]]:
+        """Text evidence of every option, question by question."""
+        made: list[list[Item]] = [[] for _ in options]
+        members: dict[str, list[int]] = {}
+        for i, option in enumerate(options):
+            members.setdefault(option.question.question_id, []).append(i)
+        for done, group in enumerate(members.values(), 1):
+            found = self._text_items(passages, [options[i] for i in group], [pools[i] for i in group])
+            for i, items in zip(group, found, strict=True):
+                # Copied, because the files that they lie in may be gone when they are judged.
+                made[i] = [Item(item.pick, np.array(item.vectors)) for item in items]
+            progress(done)
+        return made
 
     def _pools(self, passages: Passages, options: Sequence[_Option]) -> list[Ints]:
         """The coarse pool of each option: positions of chunks, ascending."""

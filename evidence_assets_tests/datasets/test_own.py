@@ -209,4 +209,4 @@ def test_the_samples_own_files_are_read(tmp_path: Path) -> None:
             for evidence in made.gold_evidence:
                 if evidence.kind == "cell":
                     row, _, column = evidence.locator.removeprefix("r").partition("c")
-                    assert tables_read[evidence.source].rows[int(row)][int(column)] == evidence.text
+                    assert tables_read[evidence.source].rows[int(row) - 1][int(column)] == evidence.text

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from evidence_assets.datasets import own_tables, pubhealthtab, scitab, tabfact, tabmcq
+from evidence_assets.datasets import own, pubhealthtab, scitab, tabfact, tabmcq
 from evidence_assets.lake.errors import BadInput
 
 MCQ_HEADER = (
@@ -80,7 +80,7 @@ def test_tabmcq_faults_are_named(tmp_path: Path, line: str, field: str | None) -
 def test_tabmcq_missing_column_or_files(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="QUESTION-ALIGNMENT"):
         list(tabmcq.read_questions(_tabmcq(tmp_path / "a", header="QUESTION\tX\n")))
-    with pytest.raises(BadInput, match="cannot be opened"):
+    with pytest.raises(BadInput, match="there is no such file"):
         list(tabmcq.read_questions(tmp_path / "none"))
     with pytest.raises(BadInput, match="holds no table"):
         list(tabmcq.read_tables(tmp_path / "none"))
@@ -113,7 +113,7 @@ def test_scitab(tmp_path: Path) -> None:
         ("[\n" + json.dumps(_scitab_record()) + ",\n" + json.dumps(_scitab_record(label="maybe")) + "]", 3, "label"),
         ("[" + json.dumps(_scitab_record(table_content_values="x")) + "]", 1, "table_content_values"),
         ("[" + json.dumps(_scitab_record(claim=" ")) + "]", 1, "claim"),
-        ("[\n" + json.dumps(_scitab_record()) + "\n", 3, None),
+        ("[\n" + json.dumps(_scitab_record()) + "\n", 2, None),
         ('[\n{"claim": ', 2, None),
     ],
 )
@@ -183,7 +183,7 @@ def test_own_tables(tmp_path: Path) -> None:
         {"table": "a.csv", "claim": "Unlabelled."},
     ]
     (tmp_path / "claims.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    (one, first), (two, second), (three, again) = own_tables.read(tmp_path / "claims.jsonl")
+    (one, first), (two, second), (three, again) = own.read_about_files(tmp_path / "claims.jsonl")
     assert (one.task, one.gold) == ("verification", ("SUPPORTS",))
     assert (first.header, first.rows) == (("name", "price"), (("Tea", "3,50"), ("Coffee", "4")))
     assert (two.source_id, two.gold, two.options) == ("q7", ("B",), ("x", "y"))
@@ -209,25 +209,25 @@ def test_own_tables_faults_are_named(tmp_path: Path, line: str, field: str | Non
     (tmp_path / "a.csv").write_text("a,b\n1,2\n")
     (tmp_path / "claims.jsonl").write_text('{"table": "a.csv", "claim": "fine"}\n' + line + "\n")
     with pytest.raises(BadInput) as caught:
-        list(own_tables.read(tmp_path / "claims.jsonl"))
+        list(own.read_about_files(tmp_path / "claims.jsonl"))
     assert (caught.value.line, caught.value.field) == (2, field)
 
 
 def test_odd_files(tmp_path: Path) -> None:
     (tmp_path / "empty.csv").write_text("")
-    assert own_tables.read_table(tmp_path / "empty.csv").header == ()
+    assert own.read_table_file(tmp_path / "empty.csv").header == ()
     (tmp_path / "one.csv").write_text("only\nx\n")
-    assert own_tables.read_table(tmp_path / "one.csv").rows == (("x",),)
+    assert own.read_table_file(tmp_path / "one.csv").rows == (("x",),)
     (tmp_path / "big.csv").write_text("a,b\n" + "x" * 200_000 + ",1\n")
-    assert len(own_tables.read_table(tmp_path / "big.csv").rows[0][0]) == 200_000
+    assert len(own.read_table_file(tmp_path / "big.csv").rows[0][0]) == 200_000
     (tmp_path / "latin.csv").write_bytes("a\nM\xfcller\n".encode("latin-1"))
     with pytest.raises(BadInput, match="UTF-8"):
-        own_tables.read_table(tmp_path / "latin.csv")
+        own.read_table_file(tmp_path / "latin.csv")
     (tmp_path / "no.parquet").write_text("not parquet")
     with pytest.raises(BadInput, match="Parquet"):
-        own_tables.read_table(tmp_path / "no.parquet")
+        own.read_table_file(tmp_path / "no.parquet")
     pq.write_table(pa.table({}), tmp_path / "none.parquet")
-    assert own_tables.read_table(tmp_path / "none.parquet").header == ()
+    assert own.read_table_file(tmp_path / "none.parquet").header == ()
 
 
 @pytest.mark.dev_data

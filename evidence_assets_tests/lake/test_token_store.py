@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 
 from evidence_assets.lake.errors import BadInput, StaleInput
-from evidence_assets.lake.token_store import TokenStore, build, source_version
+from evidence_assets.lake.token_store import TokenStore, build, build_statistics, source_version
 from evidence_assets.methods.bm25 import CorpusStatistics
 from evidence_assets.models.protocols import TokenVectors
 from evidence_assets_tests.systems.token_models import PieceEncoder
@@ -131,3 +131,22 @@ def test_what_cannot_be_stored_is_refused_and_the_old_store_stays(tmp_path: Path
     with pytest.raises(BadInput, match="counts 3 tokens in chunk x but gives 2"):
         build(tmp_path / "store", ["x"], ["unseen words"], Miscounting(), "pieces@1")
     assert contents(tmp_path / "store") == before
+
+
+def test_statistics_alone_are_those_of_the_whole_store_and_encode_some_chunks_as_it_would(tmp_path: Path) -> None:
+    encoder = PieceEncoder()
+    whole = made(tmp_path / "whole", encoder)
+    encoder.asked.clear()
+    build_statistics(tmp_path / "lean", IDS, TEXTS, encoder, "pieces@1", encoder.dimensions)
+    lean = TokenStore(tmp_path / "lean", expected=source_version(IDS, "pieces@1"))
+    assert not encoder.asked and not lean.meta.vectors
+    assert lean.statistics == whole.statistics and lean.meta.tokens == whole.meta.tokens
+    some = lean.encode(tmp_path / "some", [IDS[4], IDS[0]], [TEXTS[4], TEXTS[0]], encoder)
+    assert encoder.asked == [TEXTS[4], TEXTS[0]] and some.statistics == whole.statistics
+    for here, there in ((0, 4), (1, 0)):
+        a, b = some.rows_of(here), whole.rows_of(there)
+        np.testing.assert_array_equal(some.vectors[a], whole.vectors[b])
+        np.testing.assert_array_equal(some.weights[a], whole.weights[b])
+        assert some.pieces_of(here) == whole.pieces_of(there)
+    build(tmp_path / "lean", IDS, TEXTS, encoder, "pieces@1")  # takes nothing over from statistics
+    assert contents(tmp_path / "lean") == contents(tmp_path / "whole")

@@ -9,12 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
 
+from evidence_assets.methods.divergence import jensen_shannon, softmax
 from evidence_assets.methods.spherical_kmeans import (
     _draw,
     cluster_batch,
-    jensen_shannon,
     jsd_kmeans,
-    softmax,
     spherical_kmeans,
     unit_rows,
 )

@@ -38,6 +38,9 @@ class PieceEncoder:
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return [len(self._cut(text)) for text in texts]
 
+    def pieces(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
+        return [tuple(piece for piece, *_ in self._cut(text)) for text in texts]
+
     def tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         self.asked += texts
         made = []

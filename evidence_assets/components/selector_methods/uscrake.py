@@ -9,17 +9,18 @@ from evidence_assets import profiles
 from evidence_assets.components.benchmark import benchmarks
 from evidence_assets.components.inputs import open_corpus
 from evidence_assets.components.models_in_use import encoder, model_key
-from evidence_assets.components.selector_methods.method import Method, chunks_kept
+from evidence_assets.components.selector_methods.method import Method, chunks_kept, graph_of
 from evidence_assets.components.table_asset import Step
 from evidence_assets.datasets.graphs import relations
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets.lake.token_store import TokenStore, source_version
-from evidence_assets.methods.entity_linking import EntityLinker
 from evidence_assets.models.rerankers import MAXSIM, CrossEncoderReranker
 from evidence_assets.profiles import ModelSettings
-from evidence_assets.systems import chunk_ranking, uscrake
-from evidence_assets.systems.concept_triples import ConceptTriples, facts_of_tables
+from evidence_assets.systems import chunk_ranking, concept_triples, uscrake
+from evidence_assets.systems.concept_triples import ConceptTriples, facts_of
+from evidence_assets.systems.evidence_judges import Judge, LateInteraction, PairJudge
+from evidence_assets.systems.knowledge import OpenGraph
 from evidence_assets.systems.selection import Selector
 
 PUBLISHED: dict[str, Any] = {"cost": "jsd", "grain": "chunk"}
@@ -44,32 +45,15 @@ def _open_passages(root: str, name: str, version: str, token_model: str) -> uscr
     return uscrake.Passages(version, ids, texts, titles, documents, spans, corpus.index, store)
 
 
-def _graph(lake: Lake, name: str, cap: int) -> ConceptTriples:
-    files = [lake.path("kg_nodes", f"knowledge/{name}/nodes"), lake.path("kg_edges", f"knowledge/{name}/edges")]
-    stamp = tuple((path.stat().st_mtime_ns, path.stat().st_size) for path in files if path.exists())
-    return _open_graph(str(lake.root), name, stamp, cap, profiles.load().encoder)
-
-
 @lru_cache(maxsize=2)
-def _open_graph(
-    root: str, name: str, stamp: tuple[tuple[int, int], ...], cap: int, settings: ModelSettings
-) -> ConceptTriples:
-    lake = Lake(root)
-    nodes = lake.read("kg_nodes", f"knowledge/{name}/nodes").sort("node_id")
-    edges = lake.read("kg_edges", f"knowledge/{name}/edges")
-    if not nodes.height:
-        raise BadInput(f"the graph {name} has no nodes: materialize knowledge/{name}/nodes and knowledge/{name}/edges")
-    model = encoder(settings)
-    linker = EntityLinker.from_nodes(
-        zip(nodes["name"].to_list(), nodes["aliases"].to_list(), strict=True), encode=model.sentences
-    )
-    return ConceptTriples(facts_of_tables(nodes, edges, relations.load()), linker, model, cap=cap)
+def _triples(graph: OpenGraph, cap: int, settings: ModelSettings) -> ConceptTriples:
+    return ConceptTriples(facts_of(graph, relations.load()), graph.linker, encoder(settings), cap=cap)
 
 
-def _judge(settings: ModelSettings, token_encoder: ModelSettings) -> uscrake.Judge:
+def _judge(settings: ModelSettings, token_encoder: ModelSettings) -> Judge:
     if settings.name == MAXSIM:
-        return uscrake.LateInteraction(encoder(token_encoder))
-    return uscrake.PairJudge(_reranker(settings))
+        return LateInteraction(encoder(token_encoder))
+    return PairJudge(_reranker(settings))
 
 
 @lru_cache(maxsize=1)
@@ -97,7 +81,7 @@ def _uscrake(name: str, step: Step, parameters: dict[str, Any]) -> Selector:
     declared = benchmarks()[step.benchmark]
     passages = _passages(step.lake, declared.corpus) if declared.corpus else None
     used = declared.graph and settings.parts != "chunks" and settings.triples
-    graph = _graph(step.lake, declared.graph, TRIPLES_JUDGED * settings.triples) if used else None
+    graph = _triples(graph_of(step), TRIPLES_JUDGED * settings.triples, profile.encoder) if used else None
     judge = _judge(profile.reranker, profile.token_encoder)
     models = encoder(profile.encoder), encoder(profile.token_encoder)
     return uscrake.Uscrake(name, settings, passages, *models, judge, graph)
@@ -108,6 +92,6 @@ METHODS: dict[str, Method] = {
         _uscrake,
         ("corpus", "token_store", "graph"),
         ("R", "k", "s", "published", "cost", "coarse", "parts", "grain", "sentences", "temperature", "links"),
-        f"{uscrake.VERSION}.{chunk_ranking.VERSION}",
+        f"{uscrake.VERSION}.{chunk_ranking.VERSION}.{concept_triples.VERSION}",
     )
 }

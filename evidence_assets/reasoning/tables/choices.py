@@ -9,6 +9,9 @@ A cell speaks for an option as far as
 * and, among cells alike in all this, as far as option and row are worded as the question has them (``verbatim``).
 
 The weights were set on the first half of the TabMCQ subset; each term lies in [0, 1].
+
+Where the question calls for an operation (`questions`), its outcome goes before: an option that is the outcome has more
+support than any cell can give, and the cells are weighed only among options that are not.
 """
 
 from __future__ import annotations
@@ -20,19 +23,22 @@ from functools import lru_cache
 
 from rapidfuzz import fuzz
 
-from evidence_assets.methods.table_text import tokens
-from evidence_assets.reasoning.tables.view import Place, Status, TableAnswer, TableChain, TableStep, TableView, word_set
+from evidence_assets.methods.table_text import alternatives, tokens, word_set
+from evidence_assets.reasoning.tables.questions import option_share, work_out
+from evidence_assets.reasoning.tables.view import Place, Status, TableAnswer, TableChain, TableStep, TableView
+from evidence_assets.reasoning.tables.workings import Outcome
 
-VERSION = "1"
+VERSION = "2"
 
 MATCH, COVER, ROW, KEY, HEADER, GAP, VERBATIM = 1.0, 0.3, 1.0, 0.3, 0.25, 0.4, 0.05
 _LARGEST = MATCH + COVER + ROW + KEY + HEADER + GAP + 2 * VERBATIM
 # Options whose best cells differ by less than this are equally supported.
 _TIE = 0.01
 TIED_SUPPORT = _TIE / _LARGEST
+# An option that an operation leads to has at least this support, one that only cells speak for at most the next.
+_WORKED, _BESIDE = 0.5, 0.3
 _SIMILAR_SPELLING = 80.0
 _GAP = re.compile(r"_{2,}|\.{4,}|…")
-_ALTERNATIVE = re.compile(r"\s*;\s*")
 
 
 @dataclass(frozen=True)
@@ -56,8 +62,7 @@ class Reading:
 @lru_cache(maxsize=65536)
 def _alternatives(text: str) -> tuple[frozenset[str], ...]:
     """Words of a cell, and of each of its parts where a semicolon lists alternatives."""
-    parts = [part for part in _ALTERNATIVE.split(text) if part]
-    sets = [word_set(part) for part in ([text, *parts] if len(parts) > 1 else [text])]
+    sets = [word_set(part) for part in alternatives(text)]
     return tuple(dict.fromkeys(words for words in sets if words))
 
 
@@ -159,7 +164,7 @@ def _containment(text: str, words: frozenset[str]) -> float:
 @lru_cache(maxsize=65536)
 def _verbatim(option: str, cell: str) -> bool:
     wanted = tokens(option)
-    return any(tokens(part) == wanted for part in (cell, *_ALTERNATIVE.split(cell)))
+    return any(tokens(part) == wanted for part in alternatives(cell))
 
 
 def _spelled_alike(question: str, texts: Sequence[str]) -> float:
@@ -211,6 +216,11 @@ def answer_choice(
         if held is None or reading.score > held.score:
             best[reading.option] = reading
     chains = tuple(_chain(view, labels[o], options[o], best.get(o)) for o in range(len(options)))
+    outcome = None if negated else work_out(view, question)
+    if outcome is not None:
+        chains = tuple(
+            _worked_chain(view, outcome, option, chain) for option, chain in zip(options, chains, strict=True)
+        )
     support = [chain.support for chain in chains]
     top = max(support, default=0.0)
     if top <= 0:
@@ -222,6 +232,26 @@ def answer_choice(
     supported = tuple(labels[o] for o in close)
     status: Status = "ambiguous" if len(close) > 1 else "answered"
     return TableAnswer(labels[first], supported, status, top / len(close), chains, view.table_id)
+
+
+def _worked_chain(view: TableView, outcome: Outcome, option: str, chain: TableChain) -> TableChain:
+    """The chain of an option where an operation decides: its outcome, and how the option stands to it."""
+    share, place = option_share(view, outcome, option)
+    quoted = tuple(view.cell(cited).plain for cited in outcome.cells)
+    worked = TableStep(outcome.operation, outcome.text, outcome.cells, quoted)
+    if share <= 0:
+        differs = TableStep("differs", f"That is not “{option}”.")
+        return TableChain(chain.hypothesis, (worked, differs, *chain.steps), _BESIDE * chain.support)
+    if outcome.operation == "look_up" and place is not None:
+        names = tuple((place[0], j) for j in view.name_columns if view.cell((place[0], j)).plain)
+        quoted_names = tuple(view.cell(name).plain for name in names)
+        find = TableStep("find_row", f"Row {place[0]} is that of “{' '.join(quoted_names)}”.", names, quoted_names)
+        steps = (find, TableStep("look_up", f"{outcome.text} It says “{option}”.", outcome.cells, quoted))
+        return TableChain(chain.hypothesis, steps, _WORKED + (1 - _WORKED) * share)
+    said = f"That is “{option}”." if share == 1.0 else f"That comes near to “{option}” ({share:.2f})."
+    cells = () if place is None else (place,)
+    agrees = TableStep("agrees", said, cells, tuple(view.cell(cited).plain for cited in cells))
+    return TableChain(chain.hypothesis, (worked, agrees), _WORKED + (1 - _WORKED) * share)
 
 
 def _chain(view: TableView, label: str, option: str, reading: Reading | None) -> TableChain:

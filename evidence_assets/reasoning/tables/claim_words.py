@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from evidence_assets.methods.cells import CellValue, parse_values
-from evidence_assets.methods.table_text import STOP_WORDS, plain_text, stem, tokens
-from evidence_assets.reasoning.tables.view import Place, TableView, word_set
+from evidence_assets.methods.table_text import STOP_WORDS, plain_text, stem, tokens, word_set
+from evidence_assets.reasoning.tables.view import Place, TableView
 
 VERSION = "1"
 

@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from evidence_assets.methods.cells import CellValue
+from evidence_assets.methods.table_text import unit_in
+from evidence_assets.reasoning.tables.checks import check
 from evidence_assets.reasoning.tables.claim_words import Claim, Cue, lower_is_better, read_claim
+from evidence_assets.reasoning.tables.mentions import is_dated
 from evidence_assets.reasoning.tables.operations import (
     Entry,
     Finding,
@@ -24,8 +27,9 @@ from evidence_assets.reasoning.tables.operations import (
     trend,
 )  # fmt: skip
 from evidence_assets.reasoning.tables.view import Status, TableAnswer, TableChain, TableStep, TableView
+from evidence_assets.reasoning.tables.workings import Outcome
 
-VERSION = "1"
+VERSION = "2"
 
 SUPPORTS, REFUTES, NOT_ENOUGH = "SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION"
 # Below this share of the claim's words among the names of rows and columns the table is about something else.
@@ -39,7 +43,11 @@ _HOLDS_FOR_ALL = 0.95
 def verify_claim(view: TableView, text: str) -> TableAnswer:
     """Label a claim by what the table's cells say, with a chain of cited steps for each label."""
     claim = read_claim(view, text)
-    findings = _number_findings(view, claim)
+    outcome = check(view, text)
+    if outcome is not None and outcome.holds is not None:
+        return _checked(view, claim, outcome)
+    # Among facts of several kinds a number says nothing unless the thing that has it is named.
+    findings = _number_findings(view, claim) if claim.rows or _commensurable(view) else []
     for cue in claim.cues:
         finding = _cue_finding(view, claim, cue)
         if finding is not None and (judged := _judged(finding, claim, cue)) not in findings:
@@ -60,6 +68,23 @@ def verify_claim(view: TableView, text: str) -> TableAnswer:
     status: Status = "answered" if decided else "insufficient"
     confidence = share if decided else 1.0 - share
     return TableAnswer(label, (label,), status, confidence, chains, view.table_id)
+
+
+def _checked(view: TableView, claim: Claim, outcome: Outcome) -> TableAnswer:
+    """The answer that one executed operation gives: it bears the claim out, or it does not."""
+    label, other = (SUPPORTS, REFUTES) if outcome.holds else (REFUTES, SUPPORTS)
+    named = _named_step(view, claim)
+    quoted = tuple(view.cell(place).plain for place in outcome.cells)
+    worked = TableStep(outcome.operation, outcome.text, outcome.cells, quoted)
+    absent = TableStep("absent", "No cell speaks for this label.", ())
+    settled = TableStep("settled", "The cells named settle the claim.", ())
+    chains = {
+        label: TableChain(label, (*named, worked), 1.0),
+        other: TableChain(other, (*named, absent), 0.0),
+        NOT_ENOUGH: TableChain(NOT_ENOUGH, (*named, settled), 0.0),
+    }
+    ordered = (chains[SUPPORTS], chains[REFUTES], chains[NOT_ENOUGH])
+    return TableAnswer(label, (label,), "answered", 1.0, ordered, view.table_id)
 
 
 def _number_findings(view: TableView, claim: Claim) -> list[Finding]:
@@ -105,7 +130,12 @@ def _contradiction(view: TableView, claim: Claim, value: CellValue, near: Sequen
 
 
 def _cue_finding(view: TableView, claim: Claim, cue: Cue) -> Finding | None:
-    """Carry out the comparison that a word of the claim calls for."""
+    """Carry out the comparison that a word of the claim calls for.
+
+    Where the claim names no attribute, all columns are compared, if they can be put side by side.
+    """
+    if not claim.columns and not _commensurable(view):
+        return None
     for axis, subjects, rivals, others in _sides(view, claim, cue):
         attributes = claim.columns if axis == "row" else claim.rows
         every = list(view.shape.value_columns if axis == "row" else view.body)
@@ -133,6 +163,19 @@ def _cue_finding(view: TableView, claim: Claim, cue: Cue) -> Finding | None:
         if finding is not None:
             return finding
     return None
+
+
+def _commensurable(view: TableView) -> bool:
+    """Whether "better" can mean all columns at once: results beside each other, not facts of several kinds."""
+    values = [j for j in view.columns if j not in view.name_columns]
+    units = {unit_in(view.shape.labels[j]) for j in values} - {""}
+    return len(units) < 2 and not any(_holds_text(view, j) or is_dated(view, j) for j in values)
+
+
+def _holds_text(view: TableView, column: int) -> bool:
+    """Whether less than half of a column's filled cells hold a number."""
+    filled = [view.cell((i, column)) for i in view.body if view.cell((i, column)).plain]
+    return sum(bool(cell.values) for cell in filled) < 0.5 * len(filled)
 
 
 def _sides(view: TableView, claim: Claim, cue: Cue) -> list[tuple[str, list[int], list[int], list[int]]]:

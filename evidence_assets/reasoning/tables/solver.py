@@ -9,7 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from evidence_assets.reasoning.tables import choices, claim_words, claims, operations, view
+from evidence_assets.reasoning.tables import (
+    checks,
+    choices,
+    claim_words,
+    claims,
+    degrees,
+    mentions,
+    operations,
+    questions,
+    view,
+    workings,
+)
 from evidence_assets.reasoning.tables.view import Place, TableChain, TableView
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Step
 
@@ -46,7 +57,12 @@ class TableSolver:
 
     name = "extractive"
     model_id = "extractive"
-    version = "-".join(("1", view.VERSION, choices.VERSION, claims.VERSION, claim_words.VERSION, operations.VERSION))
+    version = "-".join(
+        (
+            "1", view.VERSION, choices.VERSION, claims.VERSION, claim_words.VERSION, operations.VERSION,
+            mentions.VERSION, degrees.VERSION, workings.VERSION, questions.VERSION, checks.VERSION,
+        )
+    )  # fmt: skip
 
     def task_version(self, task: ExplainOption) -> str:
         """The version: nothing else bears on a task."""

@@ -10,12 +10,12 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Literal
 
 from evidence_assets.methods.cells import Cell
 from evidence_assets.methods.table_shape import TableShape, detect_shape
-from evidence_assets.methods.table_text import content_stems, stem, tokens
+from evidence_assets.methods.table_text import word_set
 
 VERSION = "1"
 
@@ -95,6 +95,13 @@ class TableView:
         return tuple(j for j in range(self.shape.width) if any(row[j].plain for row in self.shape.grid))
 
     @cached_property
+    def name_columns(self) -> tuple[int, ...]:
+        """Columns that name the rows: the first of the row headers where it tells every row apart, else all of them."""
+        found = self.shape.row_header_columns
+        first = [self.cell((i, found[0])).plain for i in self.body] if found else []
+        return found[:1] if first and all(first) and len(set(first)) == len(first) else found
+
+    @cached_property
     def row_frequency(self) -> Counter[str]:
         """In how many rows each word stands."""
         counts: Counter[str] = Counter()
@@ -105,10 +112,3 @@ class TableView:
     def weight(self, word: str) -> float:
         """Inverse row frequency: a word of every row weighs next to nothing, a word of one row most."""
         return math.log(1.0 + len(self.body) / (0.5 + self.row_frequency[word]))
-
-
-@lru_cache(maxsize=1 << 16)
-def word_set(text: str) -> frozenset[str]:
-    """Content words of a text; of a text without any all its words."""
-    found = content_stems(text)
-    return frozenset(found or (stem(token) for token in tokens(text)))

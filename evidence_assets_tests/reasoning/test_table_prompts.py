@@ -1,0 +1,131 @@
+"""Tables put to a language model: which tasks, in which words, and what its replies become."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from evidence_assets.models.protocols import Completion, Request
+from evidence_assets.reasoning.prompted import PromptedSolver
+from evidence_assets.reasoning.table_prompts import is_table_task
+from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Step
+from evidence_assets_tests.reasoning.test_prompted import CHOOSE, EXPLAIN, DictCache, Scripted
+
+LABELS = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION")
+CELLS = {(0, 0): "Lake", (0, 1): "Depth", (1, 0): "Como", (1, 1): "425", (2, 0): "Garda", (2, 1): "346"}
+EVIDENCE = tuple(EvidenceItem(f"e{r}{c}", "cell", "lakes", f"r{r}c{c}", text) for (r, c), text in CELLS.items())
+CLAIM = ExplainOption("Como is deeper than Garda.", "SUPPORTS", "SUPPORTS", EVIDENCE, "verification")
+OPTION = ExplainOption("Which is deeper?", "B", "Garda", EVIDENCE, "table_qa")
+CASE = Chain("SUPPORTS", (Step('[r1c1] "425" is more than [r2c1] "346".', ("e11", "e21"), ("425", "346")),))
+VERIFY = ChooseAnswer(CLAIM.question, LABELS, LABELS, (CASE,), dict.fromkeys(LABELS, EVIDENCE), "verification")
+CHOICE = ChooseAnswer(
+    OPTION.question, ("A", "B"), ("Como", "Garda"), (), dict.fromkeys("AB", EVIDENCE), "table_qa", negated=True
+)
+
+
+def _solver(reply: str) -> tuple[PromptedSolver, Scripted]:
+    generator = Scripted(lambda _: reply)
+    return PromptedSolver(generator, DictCache()), generator
+
+
+def test_the_task_and_its_evidence_decide_the_words() -> None:
+    assert is_table_task(CLAIM) and is_table_task(OPTION) and is_table_task(VERIFY) and is_table_task(CHOICE)
+    assert not is_table_task(EXPLAIN) and not is_table_task(CHOOSE)
+    assert not is_table_task(dataclasses.replace(CLAIM, evidence=EXPLAIN.evidence))
+    assert not is_table_task(dataclasses.replace(CLAIM, evidence=()))
+
+
+def test_an_explanation_cites_the_evidence_at_its_places() -> None:
+    solver, generator = _solver('1. [r1c1] "425" tops [r2c1] "346".\n2. So it holds.')
+    chain, option = solver.explain([CLAIM, OPTION])
+    assert isinstance(chain, Chain) and chain.hypothesis == "SUPPORTS" and chain.prompt_hash
+    assert chain.steps[0].cited == ("e11", "e21") and chain.steps[0].quoted == ("425", "346")
+    assert chain.steps[1].cited == ()
+    claim_request, option_request = generator.asked
+    assert "[r1c1] 425" in claim_request.user and "proves the claim true" in claim_request.user
+    assert "Option B:" in option_request.user and claim_request.max_tokens == 1024 and not claim_request.json_schema
+    assert isinstance(option, Chain) and option.hypothesis == "B"
+
+
+def test_each_label_gets_its_own_explanation() -> None:
+    solver, generator = _solver('1. [r1c1] "425".')
+    solver.explain([dataclasses.replace(CLAIM, hypothesis=label, option=label) for label in LABELS])
+    assert len({request.user for request in generator.asked}) == 3
+
+
+def test_an_empty_cell_is_cited_as_absent_evidence() -> None:
+    solver, _ = _solver('1. [r2c1] "346" is missing.')
+    partial = dataclasses.replace(
+        CLAIM, evidence=(*EVIDENCE[:4], EvidenceItem("e20", "cell", "lakes", "r2c0", "Garda"))
+    )
+    (chain,) = solver.explain([partial])
+    assert isinstance(chain, Chain) and chain.steps[0].cited == ("r2c1",)
+
+
+def test_verification_returns_exactly_one_label() -> None:
+    solver, generator = _solver("SUPPORTS")
+    assert solver.choose([VERIFY]) == [Choice("SUPPORTS", ("SUPPORTS",), "answered", 1.0)]
+    request = generator.asked[0]
+    assert request.choices == LABELS and request.max_tokens == 32
+    assert "Case for SUPPORTS" in request.user and "[r2c1] 346" in request.user
+    assert request.user.endswith("exactly one of these and nothing else: SUPPORTS, REFUTES, NOT ENOUGH INFORMATION")
+
+
+def test_not_enough_information_is_an_answer_without_cells() -> None:
+    solver, _ = _solver("not enough information")
+    (choice,) = solver.choose([VERIFY])
+    assert choice == Choice(LABELS[2], (LABELS[2],), "insufficient", 0.0)
+
+
+@pytest.mark.parametrize("reply", ["The claim is SUPPORTS", "SUPPORTS or REFUTES", "", "A"])
+def test_anything_else_than_one_label_fails_after_one_repair(reply: str) -> None:
+    solver, generator = _solver(reply)
+    (failed,) = solver.choose([VERIFY])
+    assert isinstance(failed, Failure) and "is not exactly one of" in failed.reason
+    assert len(generator.asked) == 2
+
+
+def test_options_are_named_by_letter_and_a_negated_question_says_so() -> None:
+    solver, generator = _solver("b")
+    (choice,) = solver.choose([CHOICE])
+    assert isinstance(choice, Choice) and choice.answer == "B"
+    assert "does NOT fit" in generator.asked[0].user and generator.asked[0].choices == ("A", "B")
+
+
+@pytest.mark.parametrize("reply", ["", "1. See [r9c9]."])
+def test_unusable_explanations_fail_with_a_reason(reply: str) -> None:
+    solver, _ = _solver(reply)
+    (failed,) = solver.explain([CLAIM])
+    assert isinstance(failed, Failure) and "unusable" in failed.reason
+
+
+def test_an_explanation_cut_off_is_not_used() -> None:
+    class CutOff(Scripted):
+        def generate(self, requests: object) -> list[Completion]:
+            return [Completion("1. [r1c1]", 5, 1024, 0.1, "length") for _ in list(requests)]  # type: ignore[call-overload]
+
+    (failed,) = PromptedSolver(CutOff(lambda _: ""), DictCache()).explain([CLAIM])
+    assert isinstance(failed, Failure) and "cut off" in failed.reason
+
+
+def test_what_cannot_be_put_into_words_fails_beside_the_others() -> None:
+    mixed = dataclasses.replace(CLAIM, evidence=(*EVIDENCE, EvidenceItem("x", "cell", "other", "r1c1", "1")))
+    nolabel = dataclasses.replace(CLAIM, hypothesis="MAYBE")
+    solver, generator = _solver('1. [r1c1] "425".')
+    first, second, third = solver.explain([mixed, CLAIM, nolabel])
+    assert isinstance(first, Failure) and "cells of 2 tables" in first.reason
+    assert isinstance(second, Chain)
+    assert isinstance(third, Failure) and "no such label" in third.reason
+    assert len(generator.asked) == 1
+
+
+def test_text_questions_keep_their_own_words() -> None:
+    seen: list[Request] = []
+
+    def reply(request: Request) -> str:
+        seen.append(request)
+        return '{"steps": []}'
+
+    PromptedSolver(Scripted(reply), DictCache()).explain([EXPLAIN])
+    assert seen[0].json_schema and "numbered evidence" in seen[0].system
