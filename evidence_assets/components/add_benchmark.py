@@ -29,7 +29,7 @@ from evidence_assets.components.benchmark import (
 )
 from evidence_assets.components.corpus import Corpus
 from evidence_assets.components.declarations import declarations, variants
-from evidence_assets.datasets import own, own_tables
+from evidence_assets.datasets import own
 from evidence_assets.datasets.corpora import corpus_files, read_documents
 from evidence_assets.datasets.graphs import tab_separated
 from evidence_assets.datasets.reading_json import jsonl
@@ -196,7 +196,7 @@ def _own_files(place: Path, name: str) -> Iterable[Table]:
     files = sorted(p for p in place.iterdir() if p.suffix.lower() in TABLE_FILES) if place.is_dir() else [place]
     if not files:
         raise BadInput(f"holds no table; put {', '.join(TABLE_FILES)} files there", file=place)
-    return (own_tables.read_table(file, name) for file in files)
+    return (own.read_table_file(file, name) for file in files)
 
 
 def _table_line(table: Table) -> str:

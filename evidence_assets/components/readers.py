@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from evidence_assets.components.benchmark import Benchmark
-from evidence_assets.datasets import own, own_tables, pubhealthtab, registry, scitab, tabfact, tabmcq
+from evidence_assets.datasets import own, pubhealthtab, registry, scitab, tabfact, tabmcq
 from evidence_assets.datasets.records import Question, Table
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
@@ -17,7 +17,7 @@ PAIRED: dict[str, Callable[[list[Path], str], Pairs]] = {
     "scitab": lambda files, split: scitab.read(files[0], split),
     "pubhealthtab": lambda files, split: pubhealthtab.read(files[0], split),
     "tabfact": lambda files, split: tabfact.read(_second(files, "tabfact"), files[1], split),
-    "own_tables": lambda files, split: own_tables.read(files[0], split=split),
+    "own_tables": lambda files, split: own.read_about_files(files[0], split=split),
 }
 """Readers that give each claim or question with its table."""
 
