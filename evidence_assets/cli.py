@@ -1,4 +1,4 @@
-"""The door people enter by: ``evidence demo | query | trace | impact | diff | doctor | gc``.
+"""The door people enter by: ``evidence demo | query | scoreboard | compare | trace | impact | diff | card | …``.
 
 A query or a trace starts in under a second: Dagster and torch are loaded only by the commands that run assets.
 """
@@ -9,15 +9,17 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.tree import Tree
+
+from evidence_assets.console import JsonOption, LakeOption, out
+from evidence_assets.console import cell as _cell
+from evidence_assets.console import sentences as _sentences
+from evidence_assets.experiments import commands as experiments
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -26,25 +28,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="Evidence-based reasoning as data assets: make answers, then ask what they rest on.",
 )
-out = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
-LakeOption = Annotated[
-    Path | None, typer.Option("--lake", help="Folder of the lake; EVIDENCE_LAKE or the nearest data_lake otherwise.")
-]
-
-
-@contextmanager
-def _sentences() -> Iterator[None]:
-    """Ends with the error's sentence and exit status 1, not with a stack of calls, where the user can mend it."""
-    import duckdb
-
-    from evidence_assets.lake.errors import BadInput, LakeVersionError, ModelUnavailable, StaleInput
-    from evidence_assets.lake.lineage import UnknownId
-
-    try:
-        yield
-    except (BadInput, LakeVersionError, ModelUnavailable, StaleInput, UnknownId, duckdb.Error) as error:
-        Console(stderr=True, highlight=False).print(f"evidence: {error}", markup=False, style="red")
-        raise typer.Exit(1) from error
+app.add_typer(experiments)
 
 
 @app.command()
@@ -78,14 +62,6 @@ def query(
         out.print(f"{len(rows):,} rows")
 
 
-def _cell(value: Any) -> Any:
-    from rich.text import Text
-
-    if isinstance(value, float):
-        value = f"{value:.4g}"
-    return Text("" if value is None else str(value))
-
-
 def _line(node: Any) -> Any:
     from rich.text import Text
 
@@ -95,7 +71,7 @@ def _line(node: Any) -> Any:
     line = Text()
     line.append(f"{node.relation} " if node.relation else "", style="dim")
     line.append(node.kind, style="bold")
-    line.append(f" {node.id[:12]} ")
+    line.append(f" {node.id if ':' in node.id else node.id[:12]} ")  # a source's own id is no hash to be shortened
     line.append(content if len(content) <= 220 else content[:219] + "…")
     return line
 
@@ -117,7 +93,6 @@ def _tree(root: Any, most: int) -> Tree:
 
 
 IdArgument = Annotated[str, typer.Argument(help="Id of a row, or its beginning, such as a prediction_id.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Everything, as JSON.")]
 MostOption = Annotated[int, typer.Option(help="Rows shown below each row.")]
 
 
@@ -206,18 +181,39 @@ def scoreboard(lake: LakeOption = None) -> None:
             rows = connection.execute(
                 """
                 SELECT scope_id, regexp_extract(asset, '[^/]+$') AS variant, reasoner, metric, value, low, high, n,
-                       published
+                       published, published_source
                 FROM scores WHERE metric IN ('accuracy', 'hit@1', 'precision@50') ORDER BY scope_id, metric, value DESC
                 """
             ).fetchall()
-    shown = Table("benchmark", "variant", "reasoner", "metric", "value", "95 %", "n", "published", title="Scoreboard")
-    for scope, variant, reasoner, metric, value, low, high, n, published in rows:
+    headers = (
+        "benchmark",
+        "variant",
+        "reasoner",
+        "metric",
+        "value",
+        "95 %",
+        "n",
+        "published",
+        "difference",
+        "printed in",
+    )
+    shown = Table(*headers, title="Scoreboard")
+    for scope, variant, reasoner, metric, value, low, high, n, published, source in rows:
         interval = "" if low is None else f"{low:.3f} – {high:.3f}"
         shown.add_row(
             scope, variant, reasoner, metric, "" if value is None else f"{value:.3f}", interval, str(n),
-            "" if published is None else f"{published:.3f}",
+            "" if published is None else f"{published:.3f}", _difference(value, low, high, published), _cell(source),
         )  # fmt: skip
     out.print(shown)
+    if any(row[8] is not None for row in rows):
+        out.print("difference: value − published; * where the interval leaves the published figure out", style="dim")
+
+
+def _difference(value: float | None, low: float | None, high: float | None, published: float | None) -> str:
+    if value is None or published is None:
+        return ""
+    outside = low is not None and high is not None and not low <= published <= high
+    return f"{value - published:+.3f}" + ("*" if outside else "")
 
 
 def _examples(count: int = 3) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import dagster as dg
+
+# Partition mappings between dimensions are marked beta in 1.13; users should not be told at every start.
+warnings.filterwarnings("ignore", category=dg.BetaWarning)
 
 
 @dg.definitions

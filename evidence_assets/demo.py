@@ -11,7 +11,6 @@ import os
 import resource
 import time
 import uuid
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -137,7 +136,6 @@ def _partitions(graph: Any, batch: list[dg.AssetKey]) -> list[str | None]:
 
 
 def _quiet() -> None:
-    warnings.filterwarnings("ignore", category=dg.BetaWarning)
     for name in ("dagster", "sentence_transformers", "transformers", "httpx"):
         logging.getLogger(name).setLevel(logging.ERROR)
 

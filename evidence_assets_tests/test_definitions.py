@@ -65,12 +65,13 @@ def test_every_table_asset_has_its_blocking_check(loaded: dg.Definitions) -> Non
     assert with_table == checks
 
 
-@pytest.mark.parametrize("profile", ["embedded", "paper"])
-def test_no_edge_fans_in_more_than_64_partitions(profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("profile", "presets"), [("embedded", ""), ("paper", ""), ("paper", "all")])
+def test_no_edge_fans_in_more_than_64_partitions(profile: str, presets: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from evidence_assets import profiles
     from evidence_assets.components import benchmark, partitions
 
     monkeypatch.setenv("EVIDENCE_PROFILE", profile)
+    monkeypatch.setenv("EVIDENCE_PRESETS", presets)
     caches = (
         profiles._load,
         benchmark.benchmarks,

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Literal
 
 import dagster as dg
-import yaml
 from pydantic import Field, ValidationError
 
 from evidence_assets import profiles
+from evidence_assets.components.declarations import DEFS, declarations
 from evidence_assets.components.raw_files import raw_asset
 from evidence_assets.lake.errors import BadInput
 
@@ -26,7 +26,16 @@ FAMILY_OF_TASK: dict[str, Family] = {
     "kgqa": "graph",
     "skb_search": "search",
 }
-BENCHMARKS = Path(__file__).resolve().parent.parent / "defs" / "benchmarks"
+BENCHMARKS = DEFS / "benchmarks"
+
+
+class Expected(dg.Model, dg.Resolvable):
+    """How large a benchmark is, for planning before its files are there."""
+
+    questions: int = Field(0, ge=0)
+    """Questions of its split."""
+    options: int = Field(0, ge=0)
+    """Options of a question; 0 where it has none."""
 
 
 class Benchmark(dg.Component, dg.Model, dg.Resolvable):
@@ -39,7 +48,7 @@ class Benchmark(dg.Component, dg.Model, dg.Resolvable):
     path: str = ""
     """Its file or folder below the lake's ``raw``; ``benchmarks/<name>`` where none is named."""
     tables: str = ""
-    """For the reader ``own``: file of its tables below ``raw``."""
+    """For the readers ``own`` and ``tabfact``: file or folder of its tables below ``raw``."""
     split: str = "test"
     source: str = ""
     """Raw asset that puts the files there; where none is named, ``raw/benchmarks/<name>`` looks at them."""
@@ -47,6 +56,7 @@ class Benchmark(dg.Component, dg.Model, dg.Resolvable):
     """Corpus that it is answered from."""
     graph: str = ""
     """Graph that it is answered from."""
+    expected: Expected = Expected()
     profiles: tuple[str, ...] = ()
     """Profiles in which it is run; in all where none is named."""
 
@@ -66,38 +76,43 @@ class Benchmark(dg.Component, dg.Model, dg.Resolvable):
             questions = self.path or f"benchmarks/{self.name}/questions.jsonl"
             tables = self.tables or (f"benchmarks/{self.name}/tables.jsonl" if self.family == "table" else "")
             return [questions, *([tables] if tables else [])]
-        return [self.path or self.reader]
+        return [self.path or self.reader, *([self.tables] if self.tables else [])]
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        return dg.Definitions(assets=[] if self.source else [raw_asset(self.raw, self.files)])
+        if self.source or not self.runs_in(profiles.load().name):
+            return dg.Definitions()
+        return dg.Definitions(assets=[raw_asset(self.raw, self.files)])
+
+    def runs_in(self, profile: str) -> bool:
+        """Whether it is a benchmark of the profile of this name."""
+        return not self.profiles or profile in self.profiles
+
+
+def declared(folder: Path = BENCHMARKS) -> dict[str, Benchmark]:
+    """Every benchmark declared in YAML below ``folder`` by name, whatever profile it is for."""
+    found: dict[str, Benchmark] = {}
+    for document in declarations(folder):
+        if document.type != f"{Benchmark.__module__}.{Benchmark.__name__}":
+            continue
+        try:
+            made = Benchmark.model_validate(document.attributes)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise BadInput(first["msg"], file=document.file, field=".".join(str(p) for p in first["loc"])) from error
+        if made.name in found:
+            raise BadInput(f"benchmark {made.name!r} is declared twice", file=document.file, field="name")
+        found[made.name] = made
+    return found
 
 
 @lru_cache
 def benchmarks(folder: Path = BENCHMARKS) -> dict[str, Benchmark]:
-    """Every benchmark declared in YAML below ``folder`` that the profile in use runs, by name.
+    """The declared benchmarks that the profile in use runs, by name.
 
     Read here, before Dagster instantiates the components, because the partitions of every asset depend on them.
     """
-    found: dict[str, Benchmark] = {}
     profile = profiles.load().name
-    for path in sorted(folder.rglob("*.yaml")):
-        try:
-            documents = [document for document in yaml.safe_load_all(path.read_text(encoding="utf-8")) if document]
-        except yaml.YAMLError as error:
-            raise BadInput(f"not readable as YAML: {error}", file=path) from error
-        for document in documents:
-            if document.get("type") != f"{Benchmark.__module__}.{Benchmark.__name__}":
-                continue
-            try:
-                made = Benchmark.model_validate(document.get("attributes", {}))
-            except ValidationError as error:
-                first = error.errors()[0]
-                raise BadInput(first["msg"], file=path, field=".".join(str(p) for p in first["loc"])) from error
-            if made.name in found:
-                raise BadInput(f"benchmark {made.name!r} is declared twice", file=path, field="name")
-            if not made.profiles or profile in made.profiles:
-                found[made.name] = made
-    return found
+    return {name: b for name, b in declared(folder).items() if b.runs_in(profile)}
 
 
 def of_family(family: Family) -> list[Benchmark]:

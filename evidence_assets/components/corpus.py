@@ -1,6 +1,6 @@
-"""A corpus: documents cut into chunks, embedded, indexed."""
+"""A corpus: documents cut into chunks, embedded, indexed, and kept token by token."""
 
-from typing import Any
+from typing import Any, Literal
 
 import dagster as dg
 import polars as pl
@@ -12,10 +12,12 @@ from evidence_assets.components.raw_files import raw_asset
 from evidence_assets.components.table_asset import OWNER, Made, Step, dep, sound_check, table_asset
 from evidence_assets.datasets.corpora import read_documents
 from evidence_assets.defs.resources import LakeResource
-from evidence_assets.lake import vector_index
+from evidence_assets.lake import token_store, vector_index
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, edge
 from evidence_assets.lake.store import Lake
+from evidence_assets.models.protocols import Tokenizer
 from evidence_assets.systems import corpus as rows
 
 
@@ -30,7 +32,7 @@ def embeddings_in_order(lake: Lake, name: str) -> pl.DataFrame:
 
 
 class Corpus(dg.Component, dg.Model, dg.Resolvable):
-    """Makes ``corpus/<name>/chunks``, ``embeddings`` and ``index`` of a folder of documents.
+    """Makes ``corpus/<name>/chunks``, ``embeddings``, ``index`` and ``token_store`` of a folder of documents.
 
     The folder lies below the lake's ``raw`` and holds Parquet shards, JSON lines, or text and Markdown files.
     """
@@ -39,10 +41,16 @@ class Corpus(dg.Component, dg.Model, dg.Resolvable):
     folder: str
     source: str = ""
     """Raw asset that puts the documents there; where none is named, ``raw/corpora/<name>`` looks at the folder."""
+    profiles: tuple[str, ...] = ()
+    """Profiles in which it is made; in all where none is named."""
+    tokens: Literal["stored", "on_demand"] = "stored"
+    """Whether the token store keeps vectors, or BM25 statistics alone: rankings then encode the chunks of their pools."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         base, group = f"corpus/{self.name}", f"corpus_{self.name}"
         profile = profiles.load()
+        if self.profiles and profile.name not in self.profiles:
+            return dg.Definitions()
         source = self.source or f"raw/corpora/{self.name}"
         raw = [] if self.source else [raw_asset(source, [self.folder])]
 
@@ -116,7 +124,41 @@ class Corpus(dg.Component, dg.Model, dg.Resolvable):
                 },
             )
 
+        @dg.asset(
+            key=[*base.split("/"), "token_store"],
+            description=f"Contextual token vectors of the chunks of {self.name}, with BM25 statistics, in the index's order.",
+            group_name=group,
+            owners=[OWNER],
+            kinds={"numpy", "pytorch"},
+            code_version=token_store.VERSION,
+            deps=[dep(f"{base}/chunks", EVERY)],
+            pool="gpu",
+        )
+        def tokens(lake: LakeResource) -> dg.MaterializeResult[Any]:
+            opened = lake.open()
+            cut = opened.read("chunks", f"{base}/chunks").sort("chunk_id")
+            model = encoder(profile.token_encoder)
+            place = opened.index_folder(f"{base}/token_store")
+            ids, texts, reused = cut["chunk_id"].to_list(), cut["text"].to_list(), 0
+            if self.tokens == "stored":
+                meta, reused = token_store.build(place, ids, texts, model, model_key(model))
+            elif isinstance(model, Tokenizer):
+                meta = token_store.build_statistics(place, ids, texts, model, model_key(model), model.dimensions)
+            else:
+                raise BadInput(f"{model_key(model)} cannot tell tokens apart without encoding them: use tokens: stored")
+            return dg.MaterializeResult(
+                data_version=dg.DataVersion(meta.built_from),
+                metadata={
+                    "chunks": meta.chunks,
+                    "tokens": meta.tokens,
+                    "dimensions": meta.dimensions,
+                    "chunks_reused": reused,
+                    "chunks_encoded": meta.chunks - reused if meta.vectors else 0,
+                    "model": meta.model_id,
+                },
+            )
+
         return dg.Definitions(
-            assets=[*raw, chunks, embeddings, index],
+            assets=[*raw, chunks, embeddings, index, tokens],
             asset_checks=[sound_check(chunks), sound_check(embeddings, rows.vectors_wrong)],
         )

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from evidence_assets import profiles
 from evidence_assets.components.corpus import embeddings_in_order, vectors_version
+from evidence_assets.components.graph import tables_version
+from evidence_assets.components.models_in_use import encoder, model_key
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import Lake
 from evidence_assets.lake.vector_index import VectorIndex
+from evidence_assets.systems import knowledge
 from evidence_assets.systems.corpus import matrix
+from evidence_assets.systems.knowledge import OpenGraph, encoded
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,4 +48,36 @@ def _open_corpus(root: str, name: str, stamp: tuple[tuple[str, int, int], ...]) 
     index = VectorIndex(lake.index_folder(f"corpus/{name}/index"), expected=version)
     return OpenCorpus(
         name, content_id(chunks["chunk_id"].to_list(), version), chunks, matrix(embeddings["vector"]), index
+    )
+
+
+def open_graph(lake: Lake, name: str) -> OpenGraph:
+    """Rows, compressed rows and vectors of a graph; refused where the arrays are older than the rows."""
+    base = f"knowledge/{name}"
+    files = lake.files("kg_nodes", f"{base}/nodes") + lake.files("kg_edges", f"{base}/edges")
+    files += [lake.index_folder(f"{base}/{part}") / "meta.json" for part in ("csr", "node_vectors")]
+    stamp = tuple((str(p), p.stat().st_mtime_ns, p.stat().st_size) for p in files if p.exists())
+    return _open_graph(str(lake.root), name, model_key(encoder(profiles.load().encoder)), stamp)
+
+
+@lru_cache(maxsize=4)
+def _open_graph(root: str, name: str, model_id: str, stamp: tuple[tuple[str, int, int], ...]) -> OpenGraph:
+    lake, base = Lake(root), f"knowledge/{name}"
+    version = tables_version(lake, name, "nodes", "edges")
+    graph, relations = knowledge.open_csr(lake.index_folder(f"{base}/csr"), version)
+    nodes = lake.read("kg_nodes", f"{base}/nodes", columns=["node_id", "name", "aliases"])
+    edges = lake.read("kg_edges", f"{base}/edges", columns=["edge_id"])
+    forms = knowledge.open_name_vectors(
+        lake.index_folder(f"{base}/node_vectors"), nodes, model_id, tables_version(lake, name, "nodes")
+    )
+    return OpenGraph(
+        name,
+        content_id(version, model_id),
+        graph,
+        nodes["node_id"].to_list(),
+        nodes["name"].to_list(),
+        edges["edge_id"].to_list(),
+        relations,
+        forms,
+        partial(encoded, encoder(profiles.load().encoder)),
     )

@@ -1,26 +1,77 @@
-"""Which reader reads a declared benchmark, and from where."""
+"""Which reader reads a declared benchmark, and from where. Questions and tables carry the benchmark's declared name."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
 
 from evidence_assets.components.benchmark import Benchmark
-from evidence_assets.datasets import own, registry
+from evidence_assets.datasets import own, pubhealthtab, registry, scitab, tabfact, tabmcq
 from evidence_assets.datasets.records import Question, Table
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 
+Pairs = Iterator[tuple[Question, Table]]
+PAIRED: dict[str, Callable[[list[Path], str], Pairs]] = {
+    "scitab": lambda files, split: scitab.read(files[0], split),
+    "pubhealthtab": lambda files, split: pubhealthtab.read(files[0], split),
+    "tabfact": lambda files, split: tabfact.read(_second(files, "tabfact"), files[1], split),
+    "own_tables": lambda files, split: own.read_about_files(files[0], split=split),
+}
+"""Readers that give each claim or question with its table."""
+
+
+def _second(files: list[Path], reader: str) -> Path:
+    if len(files) < 2:
+        raise BadInput(f"reader {reader!r} needs the folder of the tables, too: declare `tables`")
+    return files[0]
+
 
 def questions_of(lake: Lake, benchmark: Benchmark) -> Iterator[Question]:
-    """The benchmark's questions; those of its split are kept by the caller."""
-    path = lake.raw / benchmark.files[0]
+    """The benchmark's questions under its declared name; those of its split are kept by the caller."""
+    for question in _questions(_files(lake, benchmark), benchmark):
+        yield replace(question, benchmark=benchmark.name)
+
+
+def _files(lake: Lake, benchmark: Benchmark) -> list[Path]:
+    return [lake.raw / name for name in benchmark.files]
+
+
+def _questions(files: list[Path], benchmark: Benchmark) -> Iterator[Question]:
     if benchmark.reader == "own":
-        return own.read_questions(path, benchmark.name)
-    return registry.read_questions(benchmark.reader, path, benchmark.split)
+        return own.read_questions(files[0], benchmark.name)
+    if benchmark.reader in PAIRED:
+        return (question for question, _ in PAIRED[benchmark.reader](files, benchmark.split))
+    if benchmark.reader == "tabmcq":
+        return tabmcq.read_questions(files[0], benchmark.split)
+    return registry.read_questions(benchmark.reader, files[0], benchmark.split)
 
 
 def tables_of(lake: Lake, benchmark: Benchmark) -> Iterator[Table]:
-    """The benchmark's tables."""
-    if benchmark.reader != "own":
-        raise BadInput(f"benchmark {benchmark.name}: reader {benchmark.reader!r} has no tables")
-    return own.read_tables(lake.raw / benchmark.files[1], benchmark.name)
+    """The benchmark's tables under its declared name, each once."""
+    for table in _tables(_files(lake, benchmark), benchmark):
+        yield replace(table, benchmark=benchmark.name)
+
+
+def _tables(files: list[Path], benchmark: Benchmark) -> Iterator[Table]:
+    if benchmark.reader == "own":
+        return own.read_tables(files[1], benchmark.name)
+    if benchmark.reader in PAIRED:
+        return _each_once(PAIRED[benchmark.reader](files, benchmark.split), files[0])
+    if benchmark.reader == "tabmcq":
+        return tabmcq.read_tables(files[0])
+    raise BadInput(f"benchmark {benchmark.name}: reader {benchmark.reader!r} has no tables")
+
+
+def _each_once(pairs: Pairs, file: Path) -> Iterator[Table]:
+    known: dict[str, Table] = {}
+    for question, table in pairs:
+        before = known.setdefault(table.table_id, table)
+        if before is table:
+            yield table
+        elif before != table:
+            raise BadInput(
+                f"question {question.source_id}: table {table.table_id!r} is another than the one of that name before",
+                file=file,
+            )

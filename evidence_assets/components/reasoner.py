@@ -6,10 +6,15 @@ import dagster as dg
 import polars as pl
 
 from evidence_assets.components.benchmark import Family, of_family
+from evidence_assets.components.declarations import selector_left_out
 from evidence_assets.components.partitions import BY_BENCHMARK, benchmark_partitions, question_partitions
 from evidence_assets.components.solvers import solver_named
 from evidence_assets.components.table_asset import Made, Step, dep, sound_check, table_asset
+from evidence_assets.components.variant import Variant
 from evidence_assets.systems import answering, scoring
+from evidence_assets.systems.counterfactuals import VERSION as COUNTERFACTUALS
+from evidence_assets.systems.counterfactuals import counterfactual_rows
+from evidence_assets.systems.published_figures import PrintedAs
 from evidence_assets.systems.selection import Rows, asked
 
 FAILED_SHARE_LIMIT = 0.05
@@ -28,7 +33,16 @@ def failed_share(rows: pl.DataFrame) -> list[str]:
     return []
 
 
-class Reasoner(dg.Component, dg.Model, dg.Resolvable):
+class Published(dg.Model, dg.Resolvable):
+    """Under which name the figures that a variant is compared with are printed; see ``datasets.published``."""
+
+    system: str
+    variant: str = ""
+    language_model: str = ""
+    """The printed model; by default the one that the model in use is a form of."""
+
+
+class Reasoner(dg.Component, Variant):
     """Makes ``chains``, ``predictions``, ``citations`` and ``scores`` of ``<family>/<name>``.
 
     ``solver`` names who reasons: ``generator``, the language model of the profile (the extractive reasoner where it has
@@ -40,11 +54,23 @@ class Reasoner(dg.Component, dg.Model, dg.Resolvable):
     selector: str
     solver: str = "generator"
     group: str = "baselines"
+    counterfactual: bool = False
+    """Also ask whether each answer stands without the evidence it cites, and with that alone; costs some answers more
+    a question."""
+    published: Published | None = None
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+        if not self.loaded:
+            return dg.Definitions()
+        if selector_left_out(self.family, self.selector):
+            raise ValueError(
+                f"reasoner {self.name} is loaded, its selector {self.selector} is not: give the selector the same "
+                f"presets, {', '.join(self.presets)}"
+            )
         place = f"{self.family}/{self.name}"
         questions, evidence = f"questions/{self.family}", f"evidence/{self.family}/{self.selector}"
         chains, predictions, citations = f"chains/{place}", f"predictions/{place}", f"citations/{place}"
+        counterfactuals = f"counterfactuals/{place}"
         partitions = question_partitions(self.family)
         # The extractive reasoner weighs words by how rare they are in the corpus.
         corpora = [
@@ -83,6 +109,19 @@ class Reasoner(dg.Component, dg.Model, dg.Resolvable):
                 )
             )
 
+        def make_counterfactuals(step: Step) -> Made:
+            return _made(
+                counterfactual_rows(
+                    solver_named(self.solver, self.family, step),
+                    asked(step.read("questions", questions, step.partition)),
+                    step.read("evidence", evidence, step.partition),
+                    step.read("chains", chains, step.partition),
+                    step.read("predictions", predictions, step.partition),
+                    step.previous(),
+                    step.previous_lineage(),
+                )
+            )
+
         def make_scores(step: Step) -> Made:
             def all_shards(table: str, asset: str) -> pl.DataFrame:
                 return step.read_benchmark(table, asset)
@@ -97,34 +136,46 @@ class Reasoner(dg.Component, dg.Model, dg.Resolvable):
                 predicted,
                 all_shards("evidence", evidence),
                 all_shards("citations", citations),
+                self._printed_as,
+                all_shards("counterfactuals", counterfactuals) if self.counterfactual else None,
             )
             shown = {row["metric"]: row["value"] for row in rows if row["value"] is not None}
             accuracy = next(row for row in rows if row["metric"] == "accuracy")
             interval = (
                 f"{accuracy['value'] or 0:.1%} [{accuracy['low']:.1%}, {accuracy['high']:.1%}], n = {accuracy['n']}"
             )
-            return Made(rows, metadata={**shown, "accuracy_95": interval})
+            compared = {f"published_{r['metric']}": r["published"] for r in rows if r["published"] is not None}
+            return Made(rows, metadata={**shown, **compared, "accuracy_95": interval})
 
         about = f"{self.family} questions, evidence by {self.selector}, reasoned by {self.solver}"
+        again = [counterfactuals] if self.counterfactual else []
         made = [
             table_asset(
                 chains, "chains", make_chains, description=f"One reasoning chain an option: {about}.",
-                code_version="1", deps=[questions, evidence, *corpora], kinds=("parquet",), pool=self._pool, group=self.group, partitions=partitions,
+                code_version="1", deps=[questions, evidence, *corpora], kinds=("parquet",), pool=self._pool, group=self.group, tags=self.tags, partitions=partitions,
             ),
             table_asset(
                 predictions, "predictions", make_predictions, description=f"One answer a question: {about}.",
-                code_version="1", deps=[questions, evidence, chains], pool=self._pool, group=self.group, partitions=partitions,
+                code_version="1", deps=[questions, evidence, chains], pool=self._pool, group=self.group, tags=self.tags, partitions=partitions,
             ),
             table_asset(
                 citations, "citations", make_citations, description=f"Every citation, checked: {about}.",
-                code_version="1", deps=[chains, evidence], group=self.group, partitions=partitions,
+                code_version="1", deps=[chains, evidence], group=self.group, tags=self.tags, partitions=partitions,
             ),
             table_asset(
                 f"scores/{place}", "scores", make_scores, description=f"What the variant reaches: {about}.",
-                code_version=scoring.VERSION,
-                deps=[dep(k, BY_BENCHMARK) for k in (questions, evidence, predictions, citations)],
-                group=self.group, partitions=benchmark_partitions(self.family),
+                code_version=self._scores_version,
+                deps=[dep(k, BY_BENCHMARK) for k in (questions, evidence, predictions, citations, *again)],
+                group=self.group, tags=self.tags, partitions=benchmark_partitions(self.family),
             ),
+        ]  # fmt: skip
+        made += [
+            table_asset(
+                key, "counterfactuals", make_counterfactuals, description=f"Answers without the evidence they cite: {about}.",
+                code_version=COUNTERFACTUALS, deps=[questions, evidence, chains, predictions, *corpora],
+                pool=self._pool, group=self.group, tags=self.tags, partitions=partitions,
+            )
+            for key in again
         ]  # fmt: skip
         extra = {1: failed_share}
         return dg.Definitions(assets=made, asset_checks=[sound_check(a, extra.get(i)) for i, a in enumerate(made)])
@@ -132,3 +183,14 @@ class Reasoner(dg.Component, dg.Model, dg.Resolvable):
     @property
     def _pool(self) -> str | None:
         return None if self.solver == "extractive" else "llm"
+
+    @property
+    def _scores_version(self) -> str:
+        printed = self._printed_as
+        named = (printed.system, printed.variant, printed.model) if printed else ()
+        return ":".join([scoring.VERSION, *(part for part in named if part)])
+
+    @property
+    def _printed_as(self) -> PrintedAs | None:
+        printed = self.published
+        return None if printed is None else PrintedAs(printed.system, printed.variant, printed.language_model)

@@ -7,11 +7,14 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from evidence_assets.components.benchmark import Family, of_family
+from evidence_assets.components.benchmark import Family, benchmarks, of_family
 from evidence_assets.components.partitions import BY_BENCHMARK, EVERY, question_partitions
+from evidence_assets.components.path_check import paths_wrong
 from evidence_assets.components.selector_methods import METHODS
+from evidence_assets.components.selector_methods.method import lacking
 from evidence_assets.components.table_asset import Made, Step, dep, sound_check, table_asset
-from evidence_assets.systems.selection import asked, evidence_rows
+from evidence_assets.components.variant import Variant
+from evidence_assets.systems.selection import NoEvidence, asked, evidence_rows
 
 
 def dependencies(family: Family, reads: tuple[str, ...]) -> list[dg.AssetDep]:
@@ -20,12 +23,23 @@ def dependencies(family: Family, reads: tuple[str, ...]) -> list[dg.AssetDep]:
     if "corpus" in reads:
         for name in sorted({b.corpus for b in of_family(family) if b.corpus}):
             found += [dep(f"corpus/{name}/chunks", EVERY), dep(f"corpus/{name}/index")]
+    if "token_store" in reads:
+        found += [
+            dep(f"corpus/{name}/token_store") for name in sorted({b.corpus for b in of_family(family) if b.corpus})
+        ]
+    if "graph" in reads:
+        for name in sorted({b.graph for b in of_family(family) if b.graph}):
+            found += [dep(f"knowledge/{name}/{part}") for part in ("nodes", "edges", "csr", "node_vectors")]
+    if "subgraphs" in reads:
+        found.append(dep(f"subgraphs/{family}"))
+    if "graph_passages" in reads:
+        found += [dep(f"knowledge/{name}/passages") for name in sorted({b.graph for b in of_family(family) if b.graph})]
     if "tables" in reads:
         found.append(dep("tables", BY_BENCHMARK))
     return found
 
 
-class Selector(dg.Component, dg.Model, dg.Resolvable):
+class Selector(dg.Component, Variant):
     """Makes ``evidence/<family>/<name>``."""
 
     name: str
@@ -44,14 +58,18 @@ class Selector(dg.Component, dg.Model, dg.Resolvable):
             raise ValueError(
                 f"selector {self.name}: {self.method} has no parameter {unknown[0]!r}; it has {', '.join(method.parameters)}"
             )
+        if not self.loaded:
+            return dg.Definitions()
 
         def make(step: Step) -> Made:
             questions = asked(step.read("questions", f"questions/{self.family}", step.partition))
-            selector = method.make(self.name, step, dict(self.parameters))
+            lack = lacking(method.reads, benchmarks()[step.benchmark])
+            selector = NoEvidence(self.name, lack) if lack else method.make(self.name, step, dict(self.parameters))
             rows = evidence_rows(
                 selector, questions, step.previous(), step.previous_lineage(), step.progress("questions")
             )
-            return Made(rows.rows, rows.lineage, rows.metadata, rows.reused)
+            notes: dict[str, Any] = getattr(selector, "notes", {})  # what some selectors have to say besides
+            return Made(rows.rows, rows.lineage, {**rows.metadata, **notes}, rows.reused)
 
         asset = table_asset(
             f"evidence/{self.family}/{self.name}",
@@ -59,8 +77,9 @@ class Selector(dg.Component, dg.Model, dg.Resolvable):
             make,
             description=self.description or f"Evidence for {self.family} questions by {self.method}.",
             group=self.group,
+            tags=self.tags,
             code_version=f"{method.version}:{sorted(self.parameters.items())}",
             deps=dependencies(self.family, method.reads),
             partitions=question_partitions(self.family),
         )
-        return dg.Definitions(assets=[asset], asset_checks=[sound_check(asset)])
+        return dg.Definitions(assets=[asset], asset_checks=[sound_check(asset, against=paths_wrong)])

@@ -14,7 +14,8 @@ from evidence_assets.models.generators import load_generator
 from evidence_assets.models.protocols import Generator
 from evidence_assets.profiles import GeneratorSettings
 from evidence_assets.reasoning.extractive import ExtractiveSolver, idf_of
-from evidence_assets.reasoning.prompted import PromptedSolver
+from evidence_assets.reasoning.prompted import PromptedSolver, Remembered
+from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers, PromptedShortAnswers, ShortAnswerSolver
 from evidence_assets.reasoning.tables.solver import TableSolver
 from evidence_assets.reasoning.tasks import Solver
 
@@ -57,3 +58,19 @@ def solver_named(name: str, family: Family, step: Step) -> Solver:
     if name == "generator":
         return PromptedSolver(generator(settings), CompletionCache(step.lake.cache), step.progress("tasks"))
     raise BadInput(f"there is no solver {name!r}; known: {', '.join(SOLVERS)}")
+
+
+def reader_of_profile(step: Step) -> Generator | None:
+    """The profile's language model, its completions kept; None where the profile has none."""
+    settings = step.profile.generator
+    if settings.backend == "extractive":
+        return None
+    return Remembered(generator(settings), CompletionCache(step.lake.cache), step.progress("requests"))
+
+
+def short_answers(step: Step) -> ShortAnswerSolver:
+    """Who answers in a few words: the profile's language model, else the extractive solver."""
+    settings = step.profile.generator
+    if settings.backend == "extractive":
+        return ExtractiveShortAnswers(encoder(step.profile.encoder))
+    return PromptedShortAnswers(generator(settings), CompletionCache(step.lake.cache), step.progress("questions"))

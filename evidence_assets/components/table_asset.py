@@ -29,7 +29,7 @@ class Made:
     """What a step made: rows of its table, their lineage, and the numbers that matter."""
 
     rows: Rows
-    lineage: list[dict[str, Any]] | None = None
+    lineage: Rows | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
     reused: int | None = None
     """Rows taken over unchanged; where it is stated, the rest were computed."""
@@ -187,11 +187,13 @@ def dep(key: str, mapping: dg.PartitionMapping | None = None) -> dg.AssetDep:
 def sound_check(
     asset: dg.AssetsDefinition,
     extra: Callable[[pl.DataFrame], list[str]] | None = None,
+    against: Callable[[pl.DataFrame, Lake], list[str]] | None = None,
 ) -> dg.AssetChecksDefinition:
     """The blocking check that every table asset has: what lies in the lake is what its schema and lineage promise.
 
     It reads the file anew: declared columns and types, unique keys, sorted rows, and no lineage parent that is absent
-    or of another version. ``extra`` adds what a table must fulfil besides; it returns what is wrong.
+    or of another version. ``extra`` adds what a table must fulfil besides, ``against`` what only the rest of the lake can
+    tell; they return what is wrong.
     """
     key = asset.key
     table = str(asset.metadata_by_key[key]["table"])
@@ -227,6 +229,8 @@ def sound_check(
                 wrong.append(f"… and {len(lost) - 5} more")
         if extra is not None:
             wrong += extra(rows)
+        if against is not None:
+            wrong += against(rows, opened)
         return dg.AssetCheckResult(
             passed=not wrong,
             metadata={"rows": rows.height, "wrong": dg.MetadataValue.md("\n".join(wrong) or "nothing")},

@@ -162,11 +162,11 @@ def _locator(row: Row) -> str:
     return "{}:{}".format(*numbers) if first == "char_start" else f"r{numbers[0] + 1}c{numbers[1]}"
 
 
-def _flag(row: Row, field: str) -> bool:
+def _flag(row: Row, field: str) -> bool | None:
     value = row.values.get(field)
     if value is not None and not isinstance(value, bool):
         raise row.bad(f"{value!r} is neither true nor false", field)
-    return bool(value)
+    return value
 
 
 def _aliases(row: Row, gold: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:

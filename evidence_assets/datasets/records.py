@@ -48,7 +48,8 @@ class Question:
     table_id: str | None = None
     topic_entities: tuple[str, ...] = ()
     gold_evidence: tuple[GoldEvidence, ...] = ()
-    negated: bool = False
+    negated: bool | None = None
+    """Whether it asks for the option that does not hold; None where the benchmark does not say."""
     aliases: tuple[tuple[str, ...], ...] = field(default=())
     """For kgqa: other accepted forms of each gold answer."""
 

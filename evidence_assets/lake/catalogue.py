@@ -15,6 +15,8 @@ from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
 
 LAKE_VARIABLE = "EVIDENCE_LAKE"
+ROOT_VARIABLE = "lake_root"
+"""DuckDB variable of every connection: the folder whose files its views read."""
 
 
 def find_lake() -> Path:
@@ -42,6 +44,7 @@ def connect(root: Path | str | None = None) -> duckdb.DuckDBPyConnection:
     lake = Lake(find_lake() if root is None else root)
     connection = duckdb.connect()
     connection.execute("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false")
+    connection.execute(f"SET VARIABLE {ROOT_VARIABLE} = {_quoted(str(lake.root.resolve()))}")
     for schema in TABLES.values():
         folder = lake.root / schema.name
         has_owner = "asset" in schema.names

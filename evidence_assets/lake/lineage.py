@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 
 from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.places import OF_A_QUESTION, Places, chosen, files_as_source, rows_of_a_question
 from evidence_assets.lake.schemas import KINDS, TABLES, TableSchema
 
 Connection = duckdb.DuckDBPyConnection
@@ -22,6 +23,8 @@ _SHOWN = {
     "chains": ("hypothesis", "status", "selector", "reasoner"),
     "evidence": ("kind", "locator", "text", "rank", "score"),
     "citations": ("verdict", "quoted"),
+    "counterfactuals": ("answer", "without_cited", "only_cited", "necessary", "sufficient"),
+    "subgraphs": ("graph", "note"),
     "questions": ("benchmark", "source_id", "text"),
     "triples": ("head", "relation", "tail", "origin", "source"),
     "prompts": ("relation_id", "text", "weight"),
@@ -29,6 +32,7 @@ _SHOWN = {
     "candidate_tuples": ("relation_id", "head", "tail"),
     "kg_edges": ("relation", "sources"),
     "kg_nodes": ("name", "type"),
+    "kg_passages": ("owner_kind", "owner_id", "char_start", "char_end"),
     "chunks": ("doc_id", "title", "ordinal", "text"),
     "tables": ("benchmark", "caption"),
     "scores": ("metric", "value", "scope_id"),
@@ -107,49 +111,94 @@ def find(connection: Connection, identifier: str) -> tuple[str, str]:
     return str(kind), str(id_)
 
 
-def _contents(connection: Connection, kind: str, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+def _contents(
+    connection: Connection, kind: str, ids: Sequence[str], source: str = "", where: str = ""
+) -> dict[str, dict[str, Any]]:
+    """What a reader wants to see of rows; of the whole table, or of ``source`` where it is known where they lie."""
     schema: TableSchema | None = KINDS.get(kind)
     if schema is None or schema.name not in _SHOWN:
         return {}
     columns = ", ".join(f'"{c}"' for c in (schema.row_id, *_SHOWN[schema.name]))
-    rows = connection.execute(
-        f'SELECT {columns} FROM "{schema.name}" WHERE "{schema.row_id}" IN (SELECT unnest($ids))', {"ids": sorted(ids)}
-    ).fetchall()
+    sql = f'SELECT {columns} FROM {source or schema.name} WHERE {where} "{schema.row_id}" IN ($ids)'
+    rows = chosen(connection, sql, sorted(ids))
     return {str(row[0]): dict(zip(_SHOWN[schema.name], row[1:], strict=True)) for row in rows}
 
 
-def _follow(connection: Connection, identifier: str, *, upwards: bool, limit: int) -> Node:
-    kind, id_ = find(connection, identifier)
+def _contents_near(
+    connection: Connection, kind: str, ids: Sequence[str], near: Places | None, questions: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """Contents from the partition that the rows should lie in, and from the whole table what is not there."""
+    found: dict[str, dict[str, Any]] = {}
+    if near is not None and kind in (*OF_A_QUESTION, "question"):
+        files = near.rows(KINDS[kind].name)
+        listed = ", ".join("'" + q.replace("'", "''") + "'" for q in questions)
+        where = f"question_id IN ({listed}) AND" if questions and "question_id" in KINDS[kind].names else ""
+        if files:
+            found = _contents(connection, kind, ids, files_as_source(files), where)
+    missing = [identifier for identifier in ids if identifier not in found]
+    return found | (_contents(connection, kind, missing) if missing else {})
+
+
+Edge = tuple[Any, ...]
+
+
+def _edges(connection: Connection, kind: str, ids: Sequence[str], *, upwards: bool, source: str = "") -> list[Edge]:
     mine, other = ("child", "parent") if upwards else ("parent", "child")
+    return chosen(
+        connection,
+        f"SELECT DISTINCT {mine}_kind, {mine}_id, relation, {other}_kind, {other}_id, parent_version, rank "
+        f"FROM {source or 'lineage_edges'} WHERE {mine}_kind = $kind AND {mine}_id IN ($ids) ORDER BY ALL",
+        sorted(ids),
+        kind=kind,
+    )
+
+
+def _edges_near(connection: Connection, kind: str, ids: Sequence[str], near: Places | None) -> list[Edge]:
+    """Edges towards the sources, from the files that they should lie in; else, where a row has none, from all."""
+    if near is None:
+        return _edges(connection, kind, ids, upwards=True)
+    files = near.lineage(kind)
+    rows = _edges(connection, kind, ids, upwards=True, source=files_as_source(files)) if files else []
+    missing = sorted(set(ids) - {row[1] for row in rows}) if kind in OF_A_QUESTION else []
+    return rows + (_edges(connection, kind, missing, upwards=True) if missing else [])
+
+
+def _follow(connection: Connection, identifier: str, *, upwards: bool, limit: int) -> Node:
+    placed = rows_of_a_question(connection, identifier) if upwards else None
+    kind, id_ = placed[:2] if placed else find(connection, identifier)
+    near = placed[2] if placed else None
     root = Node(kind, id_)
     known = {(kind, id_): root}
     frontier = [root]
     while frontier and len(known) < limit:
         here = {(node.kind, node.id): node for node in frontier}
-        rows = connection.execute(
-            f"SELECT DISTINCT {mine}_kind, {mine}_id, relation, {other}_kind, {other}_id, parent_version, rank "
-            f"FROM lineage_edges WHERE {mine}_id IN (SELECT unnest($ids)) ORDER BY ALL",
-            {"ids": sorted({node.id for node in frontier})},
-        ).fetchall()
+        rows: list[Edge] = []
+        for node_kind, ids in _by_kind(here).items():
+            if upwards:
+                rows += _edges_near(connection, node_kind, ids, near)
+            else:
+                rows += _edges(connection, node_kind, ids, upwards=False)
         frontier = []
         for from_kind, from_id, relation, to_kind, to_id, version, _rank in sorted(
             rows, key=lambda row: (row[3], row[6] is None, row[6] or 0, row[4])
         ):
-            parent = here.get((from_kind, from_id))
-            if parent is None:
-                continue
             node = known.get((to_kind, to_id))
             if node is None:
                 node = known[(to_kind, to_id)] = Node(to_kind, to_id)
                 frontier.append(node)
-            parent.next.append(Node(to_kind, to_id, relation, version, node.content, node.next))
-    by_kind: dict[str, list[str]] = {}
-    for node_kind, node_id in known:
-        by_kind.setdefault(node_kind, []).append(node_id)
+            here[(from_kind, from_id)].next.append(Node(to_kind, to_id, relation, version, node.content, node.next))
+    by_kind = _by_kind(known)
     for node_kind, ids in by_kind.items():
-        for node_id, content in _contents(connection, node_kind, ids).items():
+        for node_id, content in _contents_near(connection, node_kind, ids, near, by_kind.get("question", [])).items():
             known[(node_kind, node_id)].content.update(content)
     return root
+
+
+def _by_kind(rows: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for kind, identifier in rows:
+        found.setdefault(kind, []).append(identifier)
+    return found
 
 
 def trace(connection: Connection, identifier: str, limit: int = 10_000) -> Node:

@@ -84,6 +84,17 @@ SPAN = pa.struct([pa.field("start", INT), pa.field("end", INT)])
 STEP = pa.struct([pa.field("text", TEXT), pa.field("cited", TEXTS), pa.field("quoted", TEXTS)])
 GOLD = pa.struct([pa.field(name, TEXT) for name in ("kind", "source", "locator", "text", "group")])
 CELL = pa.struct([pa.field("row", INT), pa.field("column", INT), pa.field("text", TEXT)])
+LINK = pa.struct(
+    [
+        pa.field("option", TEXT),
+        pa.field("phrase", TEXT),
+        pa.field("rule", TEXT),
+        pa.field("score", REAL),
+        pa.field("node_ids", TEXTS),
+    ]
+)
+PLACED_NODE = pa.struct([pa.field("node_id", TEXT), pa.field("hop", INT)])
+DROPPED_NODE = pa.struct([pa.field("hub_id", TEXT), pa.field("node_id", TEXT)])
 NULL = True
 
 _ALL = [
@@ -178,11 +189,13 @@ _ALL = [
         "triples",
         "Facts harvested from a model or imported from a graph.",
         [
-            ("triple_id", TEXT, "Content hash of head, relation and tail."),
+            ("triple_id", TEXT, "Content hash of head, relation and tail; of a background triple with its model."),
             ("head", TEXT, "Head."),
             ("relation", TEXT, "Relation."),
             ("tail", TEXT, "Tail."),
-            ("origin", TEXT, "kbloom, bertnet or import."),
+            ("head_type", TEXT, "Kind of entity of the head, where the source gives one.", NULL),
+            ("tail_type", TEXT, "Kind of entity of the tail, where the source gives one.", NULL),
+            ("origin", TEXT, "kbloom, bertnet, import, or background: stated by a language model, in no source."),
             ("semantic", REAL, "Transport distance to the seeds; smaller is nearer.", NULL),
             ("fluency", REAL, "Fluency of the filled prompt.", NULL),
             ("score", REAL, "Final score; larger is better.", NULL),
@@ -202,7 +215,7 @@ _ALL = [
         "kg_nodes",
         "Nodes of a knowledge graph.",
         [
-            ("node_id", TEXT, "Content hash of the normalised name (or the source's own id, with its graph)."),
+            ("node_id", TEXT, "Content hash of the normalised name, or graph:id where the source has ids of its own."),
             ("name", TEXT, "Name as most sources write it."),
             ("aliases", TEXTS, "Other forms of the name."),
             ("type", TEXT, "Type, where a source gives one.", NULL),
@@ -229,6 +242,25 @@ _ALL = [
         kind="edge",
     ),
     _table(
+        "kg_passages",
+        "Texts that stand for the nodes or edges of a graph, each with its vector.",
+        [
+            ("passage_id", TEXT, "Content hash of owner, place and text."),
+            ("owner_kind", TEXT, "node or edge."),
+            ("owner_id", TEXT, "The node or edge."),
+            ("ordinal", INT, "Number of the passage among its owner's, from 0."),
+            ("char_start", INT, "Where it begins in the node's document; -1 where it is no part of it."),
+            ("char_end", INT, "Where it ends."),
+            ("text", TEXT, "What was encoded: a name, a passage under its node's name, or facts in words."),
+            ("vector", pa.list_(pa.float32()), "Its pooled embedding, L2-normalised."),
+            ("model_id", TEXT, "The encoder and its revision."),
+            ("input_hash", TEXT, "Hash of text and encoder; a vector with the same hash is reused."),
+        ],
+        key="owner_kind owner_id ordinal",
+        row_id="passage_id",
+        kind="passage",
+    ),
+    _table(
         "questions",
         "Questions and claims of the benchmarks.",
         [
@@ -249,6 +281,28 @@ _ALL = [
         key="question_id",
         row_id="question_id",
         kind="question",
+    ),
+    _table(
+        "subgraphs",
+        "What each question names in a graph, and the part of the graph around it.",
+        [
+            ("subgraph_id", TEXT, "Hash of question and graph."),
+            ("question_id", TEXT, "The question."),
+            ("benchmark", TEXT, "Its benchmark."),
+            ("graph", TEXT, "The graph."),
+            ("concepts", pa.list_(LINK), "Phrases of the question, the nodes that they name, and by which rule."),
+            ("targets", pa.list_(LINK), "The same for each option; options are reached for, never expanded from."),
+            ("nodes", pa.list_(PLACED_NODE), "Nodes around the concepts, with their distance to the nearest."),
+            ("edges", TEXTS, "Every edge among these nodes."),
+            ("dropped", pa.list_(DROPPED_NODE), "Nodes left out at a hub, or (without a hub) for want of room."),
+            ("note", TEXT, "Why nothing is there.", NULL),
+            ("content_hash", TEXT, "Hash of all of the above."),
+            ("input_hash", TEXT, "Hash of question, graph, linking rules and limits."),
+        ],
+        key="question_id",
+        row_id="subgraph_id",
+        version="content_hash",
+        kind="subgraph",
     ),
     _table(
         "tables",
@@ -355,6 +409,32 @@ _ALL = [
         row_id="citation_id",
         version="verdict",
         kind="citation",
+    ),
+    _table(
+        "counterfactuals",
+        "Would an answer stand without the evidence that it rests on, and does that evidence alone give it?",
+        [
+            ("counterfactual_id", TEXT, "Hash of the prediction and of what was asked of it."),
+            ("prediction_id", TEXT, "The prediction."),
+            ("question_id", TEXT, "The question."),
+            ("benchmark", TEXT, "Its benchmark."),
+            ("selector", TEXT, "The selector."),
+            ("reasoner", TEXT, "The reasoner."),
+            ("model_id", TEXT, "The model and revision."),
+            ("answer", TEXT, "The answer with all evidence."),
+            ("cited", TEXTS, "Content hashes of the evidence that it rests on."),
+            ("without_cited", TEXT, "Answer, or the status instead of one, without that evidence.", NULL),
+            ("only_cited", TEXT, "The same with that evidence alone.", NULL),
+            ("necessary", FLAG, "Whether it changes without that evidence; empty where nothing is cited.", NULL),
+            ("sufficient", FLAG, "Whether that evidence alone gives it; empty where nothing is cited.", NULL),
+            ("needed", TEXTS, "Of the evidence that it rests on, what alone changes it by being left out."),
+            ("content_hash", TEXT, "Hash of what was found."),
+            ("input_hash", TEXT, "Hash of the prediction, its evidence, and the solver."),
+        ],
+        key="question_id",
+        row_id="counterfactual_id",
+        version="content_hash",
+        kind="counterfactual",
     ),
     _table(
         "scores",

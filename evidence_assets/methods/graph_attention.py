@@ -229,7 +229,7 @@ def _check(graph: FeatureGraph, query: FloatArray, settings: AttentionSettings) 
         raise ValueError(
             f"question {graph.question_id}: the query has shape {np.shape(query)}, the node vectors {width} columns"
         )
-    if not np.isfinite(query).all() or not np.any(query):
+    if len(graph.features) and (not np.isfinite(query).all() or not np.any(query)):
         raise ValueError(f"question {graph.question_id}: the query vector must be finite and not zero")
     if width % settings.heads:
         raise ValueError(f"{width} columns cannot be shared by {settings.heads} heads: choose a divisor of {width}")

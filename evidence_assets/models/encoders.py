@@ -155,6 +155,13 @@ class TransformerEncoder:
         """Tokens of each text, special tokens left out."""
         return [len(encoding) - self._n_special for encoding in self._tokenize(texts)]
 
+    def pieces(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
+        """Surface forms of each text's tokens, special ones left out, without running the network."""
+        return [
+            tuple(t for t, special in zip(e.tokens, e.special_tokens_mask, strict=True) if not special)
+            for e in self._tokenize(texts)
+        ]
+
     def sentences(self, texts: Sequence[str]) -> FloatArray:
         """Pooled, L2-normalised vectors, n × d."""
         import torch

@@ -56,6 +56,15 @@ class Encoder(Protocol):
     def tokens(self, texts: Sequence[str]) -> list[TokenVectors]: ...
 
 
+@runtime_checkable
+class Tokenizer(Protocol):
+    """Says what the tokens of a text are without computing their vectors."""
+
+    def pieces(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
+        """The same surface forms as ``Encoder.tokens`` gives."""
+        ...
+
+
 @dataclass(frozen=True)
 class Request:
     """One thing to ask a generator. ``choices`` constrain the reply to one of them where the backend can."""

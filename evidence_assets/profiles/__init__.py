@@ -70,6 +70,17 @@ class Retrieval(_Strict):
     triples: int = Field(ge=0, description="s: triples kept per question and option.")
 
 
+class GraphPaths(_Strict):
+    """How far a graph selector looks around a question, and how long it trains its node scorer."""
+
+    hops: int = Field(ge=1, le=6, description="D_max: steps from the question's concepts.")
+    cap: int = Field(ge=1, description="Nodes that one node brings in at most.")
+    max_nodes: int = Field(ge=1, description="Nodes of a subgraph at most.")
+    steps: int = Field(ge=0, description="T: training steps of the node scorer.")
+    path_length: int = Field(ge=1, le=6, description="Edges of a path at most.")
+    passages: int = Field(ge=1, description="Paths kept per option.")
+
+
 class Profile(_Strict):
     """Everything that differs between a laptop and a GPU machine."""
 
@@ -83,6 +94,8 @@ class Profile(_Strict):
     chunking: Chunking
     index: IndexSettings = Field(default_factory=lambda: IndexSettings(kind="auto"))
     retrieval: Retrieval
+    ugat: GraphPaths
+    presets: tuple[str, ...] = Field((), description="Presets whose variants are loaded besides the default ones.")
     sample: Literal["full", "small"] = Field("full", description="Size of the sample world; small is for quick tests.")
 
 

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.models.protocols import Request
 
-VERSION = "1"
+VERSION = "2"
 MAX_ITEMS = 30
 MAX_WORDS = 12
 """An item of a list is a name; longer lines are prose."""
+MAX_CHARACTERS = 200
+"""Of a head, relation or tail; longer ones are prose."""
 _ABBREVIATED = 5
 """A short name may end in a full stop: Martin Luther King Jr."""
 NO_ANSWER = "N/A"
@@ -108,6 +110,8 @@ def parse_background_triples(reply: str) -> tuple[BackgroundTriple, ...]:
         parts = [part.strip() for part in line.split("|")]
         if len(parts) != 3 or not all(parts):
             raise UnusableReply(f"line {number} is not of the form subject | relation | object: {line[:60]!r}")
+        if max(map(len, parts)) > MAX_CHARACTERS:
+            raise UnusableReply(f"line {number} is no fact but a text: {line[:60]!r}")
         found.setdefault((parts[0], parts[1], parts[2]), BackgroundTriple(parts[0], parts[1], parts[2], number))
     return tuple(found.values())
 

@@ -16,7 +16,8 @@ import numpy as np
 
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray
-from evidence_assets.reasoning.statements import EXCEPTION, Statement, asked_kind, statements, stems
+from evidence_assets.reasoning.negation import asks_for_exception
+from evidence_assets.reasoning.statements import Statement, asked_kind, statements, stems
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, ExplainOption, Failure, Step
 
 VERSION = "3"
@@ -271,7 +272,7 @@ class ExtractiveSolver:
         missing = [label for label in task.labels if label not in support]
         if missing:
             return Failure(f"no chain for {', '.join(missing)}")
-        odd = task.negated or bool(EXCEPTION.search(task.question))
+        odd = task.negated or asks_for_exception(task.question)
         supported = tuple(label for label in task.labels if support[label] >= FLOOR)
         value = {label: (1 - support[label] if odd else support[label]) for label in task.labels}
         ranked = sorted(task.labels, key=lambda label: -value[label])

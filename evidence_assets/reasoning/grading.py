@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from evidence_assets.lake.ids import content_id
+from evidence_assets.methods.chunking import CountTokens, chunks
 from evidence_assets.models.protocols import Generator, Request, Reranker
 from evidence_assets.reasoning.tasks import Failure
 
-VERSION = "1"
+VERSION = "2"
 GRADES = tuple(f"{tenth / 10:.1f}" for tenth in range(11))
 
 
@@ -36,6 +37,13 @@ class NodeCard:
         if len(document) > limit:
             document = f"{document[:limit]} [{len(document) - limit} more characters left out]"
         return f"{self.name} ({self.node_type})\n{document}" + (f"\nRelations:{facts}" if facts else "")
+
+    def passages(self, limit: int, count_tokens: CountTokens, tokens: int) -> list[str]:
+        """The same text in passages of at most so many tokens, each under name and type."""
+        title = f"{self.name} ({self.node_type})"
+        body = self.text(limit)[len(title) + 1 :]
+        room = max(1, tokens - count_tokens([title])[0] - 1)
+        return [f"{title}\n{body[c.start : c.end]}" for c in chunks(body, count_tokens, room)] or [title]
 
 
 class Grader(Protocol):
@@ -101,14 +109,33 @@ class PromptedGrader:
 
 
 class RerankerGrader:
-    """Grades by a reranker: scores on its own scale, good for ordering."""
+    """Grades by a reranker: scores on its own scale, good for ordering.
 
-    def __init__(self, reranker: Reranker, document_limit: int = 4000) -> None:
-        self._reranker, self._limit = reranker, document_limit
-        self.version = content_id("reranker_grader", VERSION, reranker.model_id, reranker.revision, document_limit)
+    With ``count_tokens`` a card is read in passages of at most ``tokens`` and is worth its best one, so that no card is
+    too long for the reranker; without, it is read whole.
+    """
+
+    def __init__(
+        self,
+        reranker: Reranker,
+        document_limit: int = 4000,
+        count_tokens: CountTokens | None = None,
+        tokens: int = 128,
+    ) -> None:
+        self._reranker, self._limit, self._count, self._tokens = reranker, document_limit, count_tokens, tokens
+        self.version = content_id(
+            "reranker_grader", VERSION, reranker.model_id, reranker.revision, document_limit,
+            tokens if count_tokens else None,
+        )  # fmt: skip
 
     def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> list[float | Failure]:
         """One score a pair."""
-        if not pairs:
-            return []
-        return [float(s) for s in self._reranker.score([(q, card.text(self._limit)) for q, card in pairs])]
+        texts = [self._passages(card) for _, card in pairs]
+        asked = [(question, text) for (question, _), own in zip(pairs, texts, strict=True) for text in own]
+        scores = iter(self._reranker.score(asked).tolist() if asked else [])
+        return [max(next(scores) for _ in own) for own in texts]
+
+    def _passages(self, card: NodeCard) -> list[str]:
+        if self._count is None:
+            return [card.text(self._limit)]
+        return card.passages(self._limit, self._count, self._tokens)

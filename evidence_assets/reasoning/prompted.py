@@ -129,6 +129,30 @@ def _each(generator: Generator, requests: Sequence[Request]) -> Iterator[tuple[i
         yield from enumerate(generator.generate(requests[start : start + BATCH]), start=start)
 
 
+class Remembered:
+    """A generator whose completions are kept: what was replied once is not asked for again.
+
+    For tasks that repair and parse replies by themselves. Refusals and replies that were cut off are not kept.
+    """
+
+    def __init__(self, generator: Generator, cache: Cache, on_progress: Progress | None = None) -> None:
+        self._generator, self._cache, self._on_progress = generator, cache, on_progress
+        self.model_id, self.revision, self.parameters = generator.model_id, generator.revision, generator.parameters
+
+    def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        """One completion a request, in the order asked; the same request is asked once."""
+        keys = [completion_key(self._generator, request) for request in requests]
+        found = {key: known for key in dict.fromkeys(keys) if (known := self._cache.get(key)) is not None}
+        missing = {key: request for key, request in zip(keys, requests, strict=True) if key not in found}
+        names = list(missing)
+        for place, completion in _each(self._generator, list(missing.values())):
+            found[names[place]] = completion
+            if not completion.refused and completion.finish_reason != "length":
+                self._cache.put(names[place], completion)
+            _tell(self._on_progress, len(found), len(set(keys)))
+        return [found[key] for key in keys]
+
+
 class PromptedSolver:
     """Answers the typed tasks by asking a language model.
 

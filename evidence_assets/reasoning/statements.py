@@ -28,12 +28,6 @@ NEGATION = re.compile(
 )
 """Words by which a clause denies what it mentions."""
 
-EXCEPTION = re.compile(
-    r"\b(?:NOT|EXCEPT|LEAST)\b|\bexcept\b|\b(?:all|each) .*\bbut one\b|\bexception\b|\bleast likely\b|"
-    r"\b(?:is|are|was|were|does|do|did|would|can|could|should|has|have)(?:\s+not\b|n['’]t\b)"
-)
-"""How a question asks for the option that does not hold."""
-
 STOP = frozenset(
     """a about after all also although am among an and any are as at be because been before being between both but by
     can could did do does doing done during each either else ever every for from further get gets give given gives go

@@ -28,7 +28,7 @@ def evidence_items(evidence: pl.DataFrame) -> dict[tuple[str, str], tuple[Eviden
     return {key: tuple(items) for key, items in found.items()}
 
 
-def _for_option(
+def for_option(
     items: dict[tuple[str, str], tuple[EvidenceItem, ...]], question_id: str, label: str
 ) -> tuple[EvidenceItem, ...]:
     """Evidence of the option, then what was picked for the whole question."""
@@ -55,7 +55,7 @@ def chain_rows(
                 question.text,
                 label,
                 option,
-                _for_option(items, question.question_id, label),
+                for_option(items, question.question_id, label),
                 question.task,
                 question.negated,
             )
@@ -133,7 +133,7 @@ def prediction_rows(
             labels,
             question.options,
             tuple(_chain(row) for row in own if row["status"] != "failed"),
-            {label: _for_option(items, question.question_id, label) for label in labels},
+            {label: for_option(items, question.question_id, label) for label in labels},
             question.task,
             question.negated,
         )
@@ -195,7 +195,7 @@ def citation_rows(chains: pl.DataFrame, evidence: pl.DataFrame) -> Rows:
     made = Rows()
     seen: set[str] = set()
     for row in chains.iter_rows(named=True):
-        allowed = _for_option(items, row["question_id"], row["hypothesis"])
+        allowed = for_option(items, row["question_id"], row["hypothesis"])
         for citation in check(_chain(row), allowed):
             citation_id = content_id("citation", row["chain_id"], citation.step, citation.evidence_id, citation.quoted)
             if citation_id in seen:

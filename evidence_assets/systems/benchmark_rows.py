@@ -8,10 +8,17 @@ from typing import Any
 
 from evidence_assets.datasets.records import Question, Table
 from evidence_assets.lake.ids import content_id, shard_of
+from evidence_assets.reasoning.negation import asks_for_exception
+from evidence_assets.systems.knowledge_rows import node_id
 
 
-def question_rows(questions: Iterable[Question], split: str, shard: int, shards: int) -> list[dict[str, Any]]:
-    """The split's questions that a stable hash of their id puts into one shard."""
+def question_rows(
+    questions: Iterable[Question], split: str, shard: int, shards: int, graph: str = ""
+) -> list[dict[str, Any]]:
+    """The split's questions that a stable hash of their id puts into one shard.
+
+    Gold nodes are named as the lake names the nodes of ``graph``; see ``knowledge_rows``.
+    """
     return [
         {
             "question_id": q.question_id,
@@ -21,16 +28,23 @@ def question_rows(questions: Iterable[Question], split: str, shard: int, shards:
             "task": q.task,
             "text": q.text,
             "options": list(q.options),
-            "gold": list(q.gold),
+            "gold": [node_id(graph, g) for g in q.gold] if q.task == "skb_search" and graph else list(q.gold),
             "gold_aliases": [list(aliases) for aliases in q.aliases],
             "gold_evidence": [asdict(g) for g in q.gold_evidence],
             "table_id": q.table_id,
             "topic_entities": list(q.topic_entities),
-            "negated": q.negated,
+            "negated": _negated(q),
         }
         for q in questions
         if q.split == split and shard_of(q.question_id, shards) == shard
     ]
+
+
+def _negated(question: Question) -> bool:
+    """What the benchmark says; where it says nothing, what the words of a question with options say."""
+    if question.negated is not None:
+        return question.negated
+    return question.task in ("mcqa", "table_qa") and bool(question.options) and asks_for_exception(question.text)
 
 
 def table_rows(tables: Iterable[Table]) -> list[dict[str, Any]]:

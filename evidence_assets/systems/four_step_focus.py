@@ -25,9 +25,9 @@ from evidence_assets.reasoning.tasks import Failure
 from evidence_assets.reasoning.triplets import ANY_TYPE, Schema, Term, TripletQuery, TripletReader
 from evidence_assets.systems.graph_facts import Verbalise, plain_sentence
 from evidence_assets.systems.node_search import NodeSearch, nearest
-from evidence_assets.systems.selection import Asked, Parent, Pick
+from evidence_assets.systems.selection import Asked, Parent, Pick, Progress
 
-VERSION = "1"
+VERSION = "2"
 
 
 @dataclass(frozen=True)
@@ -137,6 +137,10 @@ class FourStepFocus:
             base.content_hash, search.method, encoder.model_id, encoder.revision, reader and reader.version,
             grader and grader.version, sorted(symmetric), [linker.fuzzy_threshold, linker.embedding_threshold],
         )  # fmt: skip
+
+    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
+        """Evidence of each question's best answers; none where the question failed."""
+        return [list(ranking.picks) for ranking in self.rank(questions)]
 
     def rank(self, questions: Sequence[Asked]) -> list[NodeRanking]:
         """One ranking a question, in order."""
@@ -281,17 +285,27 @@ class FourStepFocus:
                     limit=settings.edges_per_triplet,
                 ):
                     edge_id = base.edge_id(*edge)
-                    why = json.dumps({**about, "triplet": number + 1, "triple": base.triple(*edge)}, sort_keys=True,
-                                     ensure_ascii=False)  # fmt: skip
+                    asked = draft.query.triplets[number] if draft.query else None
+                    why = json.dumps(
+                        {
+                            **about,
+                            "triplet": [asked.head.text, asked.edge_type, asked.tail.text] if asked else [],
+                            "triple": base.triple(*edge),
+                        },
+                        sort_keys=True,
+                        ensure_ascii=False,
+                    )
                     pick = Pick("", "triple", (Parent("edge", edge_id, edge_id),), "",
                                 self._verbalise(*base.triple(*edge)), node.similarity, why)  # fmt: skip
                     picks.setdefault(("edge", edge_id, ""), pick)
             passage = self._search.best_passage(vector, place)
             if passage is not None:
-                start, end, score = passage
-                version = content_id("node", node.node_id, base.documents[place])
+                number, score = passage
+                kept = self._search.passages
+                start, end, passage_id = int(kept.starts[number]), int(kept.ends[number]), kept.ids[number]
+                parents = (Parent("node", node.node_id, node.node_id), Parent("passage", passage_id, passage_id))
+                why = json.dumps({**about, "notes": draft.notes}, sort_keys=True, ensure_ascii=False)
                 picks[("node", node.node_id, f"{start}:{end}")] = Pick(
-                    "", "chunk", (Parent("node", node.node_id, version),), f"{start}:{end}",
-                    base.documents[place][start:end], score, json.dumps(about, sort_keys=True),
-                )  # fmt: skip
+                    "", "chunk", parents, f"{start}:{end}", base.documents[place][start:end], score, why
+                )
         return replace(draft, picks=tuple(picks.values()))

@@ -94,6 +94,26 @@ class Selector(Protocol):
     def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]: ...
 
 
+@dataclass(frozen=True)
+class NoEvidence:
+    """Picks nothing: for a benchmark that lacks what a method reads, and for the closed book. ``reason`` says which."""
+
+    name: str
+    reason: str
+
+    @property
+    def version(self) -> str:
+        return content_id("no evidence", self.reason)
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """What the asset's metadata says of it."""
+        return {"no_evidence": self.reason}
+
+    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
+        return [[] for _ in questions]
+
+
 @dataclass
 class Rows:
     """Rows of a table with their lineage, and how many were taken over unchanged."""

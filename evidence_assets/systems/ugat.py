@@ -18,6 +18,7 @@ from evidence_assets.datasets.graphs.relations import Vocabulary
 from evidence_assets.methods.graph import FloatArray, Graph, Subgraph
 from evidence_assets.methods.graph_attention import AttentionSettings, FeatureGraph, NodeScores, train_batch
 from evidence_assets.methods.paths import Path, shortest_paths
+from evidence_assets.reasoning.paths import Fact, path_locator, path_text
 
 Filter = Literal["scores", "none"]
 
@@ -111,8 +112,7 @@ class PathPassage:
     source_id
         The first edge.
     locator
-        The stored edges with the direction they are walked in, `+` from head to tail and `-` back; steps are parted by
-        a space, edges that join the same two nodes by `|`.
+        The stored edges with the direction they are walked in, see `reasoning.paths.path_locator`.
     edge_ids, nodes
         Every edge that the passage says something from, without repeats, and the node numbers walked through.
     text
@@ -253,10 +253,7 @@ def _passages(
         said.add(text)
         walked = [edge for step in path.steps for edge, _ in step]
         ids = tuple(dict.fromkeys(knowledge.edge_ids[edge] for edge in walked))
-        locator = " ".join(
-            "|".join(f"{knowledge.edge_ids[edge]}{'+' if along else '-'}" for edge, along in step)
-            for step in path.steps
-        )
+        locator = path_locator((knowledge.edge_ids[edge], along) for step in path.steps for edge, along in step)
         found.append(
             PathPassage(
                 option=label,
@@ -285,11 +282,18 @@ def _contradicts(knowledge: Knowledge, step: Sequence[tuple[int, bool]]) -> bool
 
 def verbalise(knowledge: Knowledge, path: Path) -> str:
     """The edges of a path as sentences, in the order of the path, each sentence once."""
-    graph = knowledge.graph
-    sentences = []
-    for step in path.steps:
-        for edge, _ in step:
-            head, tail = knowledge.names[graph.heads[edge]], knowledge.names[graph.tails[edge]]
-            words = knowledge.vocabulary.template(knowledge.relations[graph.relations[edge]])
-            sentences.append(f"{head[:1].upper()}{head[1:]} {words} {tail}.")
-    return " ".join(dict.fromkeys(sentences))
+    graph, names = knowledge.graph, knowledge.names
+    return path_text(
+        (
+            Fact(
+                str(graph.heads[edge]),
+                knowledge.relations[graph.relations[edge]],
+                str(graph.tails[edge]),
+                names[graph.heads[edge]],
+                names[graph.tails[edge]],
+            )
+            for step in path.steps
+            for edge, _ in step
+        ),
+        knowledge.vocabulary.template,
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dagster as dg
 import pytest
 from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
-
 from dagster._core.loader import LoadingContextForTest
 
 from evidence_assets.definitions import defs

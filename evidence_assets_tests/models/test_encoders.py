@@ -15,7 +15,7 @@ import torch
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.models import encoders, weights
 from evidence_assets.models.encoders import EMBEDDED, TransformerEncoder, load_encoder
-from evidence_assets.models.protocols import Encoder
+from evidence_assets.models.protocols import Encoder, Tokenizer
 from evidence_assets_tests.models.tiny import make_encoder
 
 SAMPLE = [
@@ -69,6 +69,10 @@ class EncoderContract:
             for word in set(found.words.tolist()):
                 pieces = found.offsets[found.words == word]
                 assert " " not in text[pieces[0][0] : pieces[-1][1]].strip()
+
+    def test_pieces_are_the_tokens_without_their_vectors(self, encoder: TransformerEncoder) -> None:
+        assert encoder.pieces(SAMPLE) == [found.tokens for found in encoder.tokens(SAMPLE)]
+        assert isinstance(encoder, Tokenizer)
 
     def test_longer_text_is_refused_not_cut(self, encoder: Encoder) -> None:
         longest = " ".join(["a"] * encoder.max_tokens)

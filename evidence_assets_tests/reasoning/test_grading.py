@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import pytest
 
 from evidence_assets.models.protocols import Request
@@ -53,3 +56,20 @@ def test_prompted_grades_with_one_repair_attempt() -> None:
 def test_a_reranker_grades_by_its_own_scale() -> None:
     assert RerankerGrader(SharedWords()).grade([("aspirin fever", CARD), ("cats", CARD)]) == [2.0, 0.0]
     assert RerankerGrader(SharedWords()).grade([]) == []
+
+
+def test_a_reranker_that_reads_little_gets_passages_and_the_best_one_counts() -> None:
+    def count(texts: Sequence[str]) -> list[int]:
+        return [len(text.split()) for text in texts]
+
+    class Short(SharedWords):
+        def score(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+            assert all(count([text])[0] <= 12 for _, text in pairs)
+            assert all(text.startswith("aspirin (drug)") for _, text in pairs)
+            return super().score(pairs)
+
+    long = NodeCard("aspirin", "drug", "It is sold. " * 20 + "It eases fever and pain.", CARD.relations)
+    plain = NodeCard("aspirin", "drug", "", ())
+    grader = RerankerGrader(Short(), count_tokens=count, tokens=12)
+    assert grader.grade([("fever pain", long), ("aspirin", plain)]) == [2.0, 1.0]
+    assert grader.version != RerankerGrader(Short()).version

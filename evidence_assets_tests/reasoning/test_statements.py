@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence_assets.reasoning.statements import EXCEPTION, asked_kind, denies, sentence_spans, statements, stems
+from evidence_assets.reasoning.statements import asked_kind, denies, sentence_spans, statements, stems
 from evidence_assets.reasoning.tasks import EvidenceItem
 
 
@@ -53,16 +53,6 @@ def test_denials(text: str, negative: bool) -> None:
 
 def test_triples_and_paths_stay_whole() -> None:
     assert read("a may treat b; b is associated with c", "path")[0][0] == "a may treat b; b is associated with c"
-
-
-@pytest.mark.parametrize(
-    ("question", "odd"),
-    [("Which of these is NOT a fish?", True), ("All of these but one can fly. Which is the exception?", True),
-     ("Which isn't a metal?", True), ("All of the following are true except", True), ("Which is a fish?", False),
-     ("What notable knot is this?", False)],
-)  # fmt: skip
-def test_questions_for_the_exception(question: str, odd: bool) -> None:
-    assert bool(EXCEPTION.search(question)) is odd
 
 
 def test_stems_meet_and_stop_words_go() -> None:

@@ -60,3 +60,10 @@ class Scripted:
     def generate(self, requests: Sequence[Request]) -> list[Completion]:
         self.requests += requests
         return [Completion(self._reply(request), 1, 1, 0.0, "stop") for request in requests]
+
+
+class Kept(dict[str, Completion]):
+    """A completion cache in memory."""
+
+    def put(self, key: str, completion: Completion) -> None:
+        self[key] = completion

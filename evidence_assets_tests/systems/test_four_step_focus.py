@@ -83,7 +83,10 @@ def test_evidence_shows_edges_and_passages() -> None:
     assert triples == {("aspirin", "targets", "COX"), ("ibuprofen", "targets", "COX"), ("ibuprofen", "treats", "gout")}
     passages = [pick for pick in ranking.picks if pick.kind == "chunk"]
     assert [p.text for p in passages] == ["Ibuprofen is mild."]
-    assert passages[0].parents[0].kind == "node"
+    assert (passages[0].parents[0].kind, passages[0].parents[0].id) == ("node", "n1")
+    assert passages[0].parents[1].kind == "passage"
+    asked = [tuple(json.loads(p.why or "")["triplet"]) for p in ranking.picks if p.kind == "triple"]
+    assert ("?x0", "treats", "gout") in asked, "each edge says which triplet it satisfies"
     start, end = map(int, passages[0].locator.split(":"))
     assert BASE.documents[1][start:end] == passages[0].text
 
@@ -182,7 +185,7 @@ def test_a_constant_that_names_ten_thousand_nodes() -> None:
     )  # fmt: skip
     encoder = WordEncoder()
     passages = NodePassages(
-        np.arange(2 * n), np.zeros(2 * n, int), np.zeros(2 * n, int), np.eye(1, 64).repeat(2 * n, 0)
+        range(2 * n), np.arange(2 * n), np.zeros(2 * n, int), np.zeros(2 * n, int), np.eye(1, 64).repeat(2 * n, 0)
     )
     linker = EntityLinker(base.names)
     reader = PromptedTriplets(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -13,6 +13,7 @@ from evidence_assets.datasets.graphs.relations import load
 from evidence_assets.methods.graph import Graph
 from evidence_assets.methods.graph_attention import AttentionSettings
 from evidence_assets.methods.graph_merge import merge
+from evidence_assets.reasoning.paths import walked_edges
 from evidence_assets.systems.ugat import (
     Knowledge,
     LinkedQuestion,
@@ -73,7 +74,7 @@ def test_paths_lead_from_the_question_to_each_option() -> None:
     assert [KNOWLEDGE.names[node] for node in whole.nodes] == [
         "urethral obstruction", "hydronephrosis", "parenchymal thinning", "atrophy"
     ]  # fmt: skip
-    assert re.fullmatch(r"e\d+\+ e\d+\+ e\d+\+", whole.locator)
+    assert walked_edges(whole.locator) == [(edge, True) for edge in whole.edge_ids]
     assert whole.source_id == whole.edge_ids[0] and whole.kind == "path"
     assert found.passages["D"] == ()
     assert found.notes == ("option D is not within 3 steps of anything relevant",)
@@ -88,12 +89,9 @@ def test_ranks_follow_scores_and_every_passage_comes_from_stored_edges() -> None
         assert len({passage.text for passage in passages}) == len(passages) <= SETTINGS.passages
         for passage in passages:
             assert passage.option == label
-            for (start, end), step in zip(
-                zip(passage.nodes[:-1], passage.nodes[1:], strict=True), passage.locator.split(" "), strict=True
-            ):
-                for edge in step.split("|"):
-                    walked = (start, end) if edge.endswith("+") else (end, start)
-                    assert stored[edge[:-1]] == walked
+            walked = walked_edges(passage.locator)
+            steps = [stored[edge] if along else stored[edge][::-1] for edge, along in walked]
+            assert list(dict.fromkeys(steps)) == list(pairwise(passage.nodes))
 
 
 def test_attention_is_kept_for_edges_of_the_scored_subgraph() -> None:
@@ -111,7 +109,7 @@ def test_contradictions_and_unknown_relations_are_put_into_words() -> None:
     (passage,) = found.passages["A"]
     assert passage.contradictory
     assert passage.text == "Aspirin may contraindicate fever. Aspirin may treat fever. Fever resembles oddly aspirin."
-    assert passage.locator == "e0+|e1+|e2-".replace("e2", passage.edge_ids[2])
+    assert walked_edges(passage.locator) == [("e0", True), ("e1", True), (passage.edge_ids[2], False)]
     assert not relevant_paths(KNOWLEDGE, QUESTION, SETTINGS).passages["C"][0].contradictory
 
 

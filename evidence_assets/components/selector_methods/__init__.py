@@ -5,7 +5,14 @@ A method is a function that opens what it needs for one partition and returns a 
 
 from __future__ import annotations
 
-from evidence_assets.components.selector_methods import baselines, ucret
+from evidence_assets.components.selector_methods import a2q, baselines, knowledge_prompting, ucret, ugat, uscrake
 from evidence_assets.components.selector_methods.method import Method
 
-METHODS: dict[str, Method] = {**baselines.METHODS, **ucret.METHODS}
+METHODS: dict[str, Method] = {
+    **a2q.METHODS,
+    **baselines.METHODS,
+    **knowledge_prompting.METHODS,
+    **ucret.METHODS,
+    **ugat.METHODS,
+    **uscrake.METHODS,
+}

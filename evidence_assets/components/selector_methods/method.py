@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from evidence_assets import profiles
-from evidence_assets.components.benchmark import benchmarks
-from evidence_assets.components.inputs import OpenCorpus, open_corpus
+from evidence_assets.components.benchmark import Benchmark, benchmarks
+from evidence_assets.components.inputs import OpenCorpus, open_corpus, open_graph
 from evidence_assets.components.table_asset import Step
+from evidence_assets.systems.knowledge import OpenGraph
 from evidence_assets.systems.selection import Selector
 
-Source = Literal["corpus", "tables", "graph", "token_store"]
+Source = Literal["corpus", "tables", "graph", "graph_passages", "subgraphs", "token_store"]
 
 
 @dataclass(frozen=True)
@@ -25,9 +26,26 @@ class Method:
     version: str
 
 
+def lacking(reads: Sequence[Source], benchmark: Benchmark) -> str:
+    """Why a method that reads this has nothing to read for a benchmark; empty where it has.
+
+    One that reads a corpus and a graph works with either.
+    """
+    named = {"corpus": benchmark.corpus, "graph": benchmark.graph}
+    wanted = [source for source in named if source in reads]
+    if not wanted or any(named[source] for source in wanted):
+        return ""
+    return f"benchmark {benchmark.name} names no {' and no '.join(wanted)}"
+
+
 def corpus_of(step: Step) -> OpenCorpus:
     """The corpus that the partition's benchmark is answered from."""
     return open_corpus(step.lake, benchmarks()[step.benchmark].corpus)
+
+
+def graph_of(step: Step) -> OpenGraph:
+    """The graph that the partition's benchmark is answered from."""
+    return open_graph(step.lake, benchmarks()[step.benchmark].graph)
 
 
 def chunks_kept(parameters: dict[str, Any]) -> int:

@@ -17,7 +17,8 @@ def _declared(step: Step) -> Benchmark:
 
 def _make_questions(step: Step) -> Made:
     declared = _declared(step)
-    rows = question_rows(questions_of(step.lake, declared), declared.split, step.shard, step.profile.shards.questions)
+    shards = step.profile.shards.questions
+    rows = question_rows(questions_of(step.lake, declared), declared.split, step.shard, shards, declared.graph)
     return Made(rows, metadata={"answerable": sum(bool(row["gold"]) for row in rows)})
 
 

@@ -1,0 +1,89 @@
+"""What planning assumes, measured on a lake that is there: bytes a row, CPU seconds a selection and a chain.
+
+    EVIDENCE_LAKE=… EVIDENCE_PROFILE=… python bench/measure_rates.py
+
+The numbers stand in evidence_assets/components/rates.yaml; run this again on a machine of another kind and compare.
+"""
+
+from __future__ import annotations
+
+import time
+
+import pyarrow.parquet as pq
+
+from evidence_assets import profiles
+from evidence_assets.components.benchmark import benchmarks
+from evidence_assets.components.declarations import variants
+from evidence_assets.components.selector_methods import METHODS
+from evidence_assets.components.solvers import solver_named
+from evidence_assets.components.table_asset import Step
+from evidence_assets.lake.catalogue import find_lake
+from evidence_assets.lake.schemas import TABLES
+from evidence_assets.lake.store import Lake
+from evidence_assets.reasoning.tasks import ExplainOption
+from evidence_assets.systems.answering import evidence_items
+from evidence_assets.systems.selection import asked
+
+
+class Opened(Step):
+    """A step outside of a run."""
+
+    def __init__(self, lake: Lake, benchmark: str) -> None:
+        self.lake, self.partition, self.profile = lake, f"{benchmark}|0", profiles.load()
+
+    def progress(self, what: str):  # type: ignore[no-untyped-def]
+        return lambda done, total: None
+
+
+def main() -> None:
+    lake = Lake(find_lake())
+    print("bytes a row, footers left out")
+    for table in TABLES:
+        groups = [pq.ParquetFile(path).metadata for path in lake.files(table)]
+        rows = sum(g.num_rows for g in groups)
+        used = sum(
+            g.row_group(i).column(c).total_compressed_size
+            for g in groups
+            for i in range(g.num_row_groups)
+            for c in range(g.num_columns)
+        )
+        if rows:
+            print(f"  {table:18} {used / rows:8.0f}   ({rows:,} rows)")
+    for benchmark in benchmarks().values():
+        step = Opened(lake, benchmark.name)
+        questions = asked(lake.read("questions", f"questions/{benchmark.family}", step.partition))
+        hypotheses = sum(len(q.hypotheses) for q in questions)
+        if not questions:
+            continue
+        print(
+            f"{benchmark.name}: {len(questions)} questions, {hypotheses} options; CPU seconds, the first includes loading"
+        )
+        for declared in variants("Selector"):
+            family, method = declared.attributes["family"], METHODS[declared.attributes["method"]]
+            if family != benchmark.family or not declared.loaded:
+                continue
+            taken = []
+            for _ in range(2):
+                started = time.process_time()
+                selector = method.make(
+                    declared.attributes["name"], step, dict(declared.attributes.get("parameters") or {})
+                )
+                selector.select(questions)
+                taken.append((time.process_time() - started) / hypotheses)
+            print(f"  selection, an option  {declared.attributes['name']:20} {taken[0]:8.4f} {taken[1]:8.4f}")
+        items = evidence_items(lake.read("evidence", f"evidence/{benchmark.family}/bm25", step.partition))
+        tasks = [
+            ExplainOption(
+                q.text, label, text, items.get((q.question_id, label), items.get((q.question_id, ""), ())), q.task
+            )
+            for q in questions
+            for label, text in q.hypotheses
+        ]
+        solver = solver_named("extractive", benchmark.family, step)
+        started = time.process_time()
+        solver.explain(tasks)
+        print(f"  extractive, a chain   {(time.process_time() - started) / len(tasks):30.4f}")
+
+
+if __name__ == "__main__":
+    main()

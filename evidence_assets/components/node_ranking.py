@@ -1,0 +1,157 @@
+"""A variant that ranks the nodes of a knowledge base: 4StepFocus and the searches that it is compared with."""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import Any, Literal
+
+import dagster as dg
+import yaml
+
+from evidence_assets.components.benchmark import benchmarks, of_family
+from evidence_assets.components.knowledge_base import KnowledgeBase, declared_base
+from evidence_assets.components.knowledge_inputs import OpenBase, open_base
+from evidence_assets.components.models_in_use import encoder, model_key, reranker
+from evidence_assets.components.partitions import question_partitions
+from evidence_assets.components.reasoner import Published, failed_share
+from evidence_assets.components.scores import scores_asset
+from evidence_assets.components.solvers import reader_of_profile
+from evidence_assets.components.table_asset import Made, Step, dep, sound_check, table_asset
+from evidence_assets.components.variant import Variant
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.reasoning.grading import Grader, PromptedGrader, RerankerGrader
+from evidence_assets.reasoning.question_forms import FormParser, forms_of
+from evidence_assets.reasoning.triplets import PromptedTriplets, TripletReader
+from evidence_assets.systems import four_step_focus, node_answers, node_search
+from evidence_assets.systems.four_step_focus import FocusSettings, FourStepFocus, schema_of
+from evidence_assets.systems.node_search import NodeSearch
+from evidence_assets.systems.selection import Rows, asked, evidence_rows
+
+
+class NodeRanking(dg.Component, Variant):
+    """Makes ``evidence``, ``predictions`` and ``scores`` of ``search/<name>``.
+
+    Triplets are read by the profile's language model; a profile without one reads them by the forms in which the base's
+    questions are written, and the column ``reasoner`` then says ``form_parser``.
+    """
+
+    name: str
+    triplets: Literal["", "corrected", "printed"] = ""
+    """How triplets narrow the nodes (see ``methods.substitution``); none where empty, which is the baselines."""
+    search: Literal["vector", "multi_vector"] = "multi_vector"
+    rerank: bool = False
+    """Whether the profile's language model, or its reranker where it has none, grades the best nodes."""
+    group: str = "four_step_focus"
+    published: Published | None = None
+
+    def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+        if not self.loaded or not of_family("search"):
+            return dg.Definitions()
+        place, partitions = f"search/{self.name}", question_partitions("search")
+        questions, evidence = "questions/search", f"evidence/{place}"
+        about = f"nodes by {self.search.replace('_', '-')} search"
+        about += f" among those that fit triplets ({self.triplets})" if self.triplets else ""
+        about += ", reranked" if self.rerank else ""
+
+        def make_evidence(step: Step) -> Made:
+            rows = evidence_rows(
+                self.system(step),
+                asked(step.read("questions", questions, step.partition)),
+                step.previous(),
+                step.previous_lineage(),
+            )
+            return _made(rows)
+
+        def make_predictions(step: Step) -> Made:
+            rows = node_answers.ranking_rows(
+                self.system(step),
+                *self.reasoner(step),
+                asked(step.read("questions", questions, step.partition)),
+                step.read("evidence", evidence, step.partition),
+                step.previous(),
+                step.previous_lineage(),
+            )
+            return _made(rows)
+
+        version = f"{four_step_focus.VERSION}:{node_search.VERSION}:{self.triplets}:{self.search}:{self.rerank}"
+        graphs = sorted({b.graph for b in of_family("search") if b.graph})
+        sources = [dep(f"knowledge/{graph}/{part}") for graph in graphs for part in ("nodes", "edges", "passages")]
+        made = [
+            table_asset(
+                evidence, "evidence", make_evidence, code_version=version, deps=[dep(questions), *sources],
+                description=f"Edges and passages behind the best nodes: {about}.", pool=self._pool, group=self.group, tags=self.tags,
+                partitions=partitions,
+            ),
+            table_asset(
+                f"predictions/{place}", "predictions", make_predictions, code_version=version,
+                deps=[dep(questions), dep(evidence), *sources], description=f"Ranked nodes for each question: {about}.",
+                pool=self._pool, group=self.group, tags=self.tags, partitions=partitions,
+            ),
+            scores_asset(
+                "search", self.name, group=self.group, tags=self.tags, about=about, headline="hit@1",
+                published=self.published,
+            ),
+        ]  # fmt: skip
+        extra = {1: failed_share}
+        return dg.Definitions(assets=made, asset_checks=[sound_check(a, extra.get(i)) for i, a in enumerate(made)])
+
+    @property
+    def _pool(self) -> str | None:
+        return "llm" if self.triplets or self.rerank else None
+
+    def system(self, step: Step) -> FourStepFocus:
+        """The system for the partition's benchmark."""
+        declared = declared_base(benchmarks()[step.benchmark].graph)
+        opened = open_base(step.lake, declared.name, declared.answers)
+        printed = self.triplets == "printed"
+        return FourStepFocus(
+            self.name,
+            opened.base,
+            NodeSearch(opened.passages, self.search),
+            opened.linker,
+            encoder(step.profile.encoder),
+            _triplet_reader(step, declared, opened) if self.triplets else None,
+            _grader(step) if self.rerank else None,
+            four_step_focus.PRINTED if printed else FocusSettings(),
+            frozenset(declared.symmetric),
+        )
+
+    def reasoner(self, step: Step) -> tuple[str, str]:
+        """What the columns ``reasoner`` and ``model_id`` say: who read the question and who ranked."""
+        model = reader_of_profile(step)
+        key = model_key(encoder(step.profile.encoder))
+        if self.triplets and model is None:
+            return "form_parser", f"form_parser+{key}"
+        if model is not None and (self.triplets or self.rerank):
+            return "prompted", f"{model.model_id}+{key}"
+        return "reranker" if self.rerank else self.search, key
+
+
+def _made(rows: Rows) -> Made:
+    return Made(rows.rows, rows.lineage, rows.metadata, rows.reused)
+
+
+def _triplet_reader(step: Step, declared: KnowledgeBase, opened: OpenBase) -> TripletReader:
+    model = reader_of_profile(step)
+    if model is not None and len(opened.base):
+        return PromptedTriplets(model, schema_of(opened.base))
+    if not declared.forms:
+        raise BadInput(
+            f"the questions about {declared.name} are in no known forms, so reading triplets from them takes a language "
+            f"model: name one under `generator` in the profile {step.profile.name}, or leave this variant out"
+        )
+    return FormParser(forms_of(_lexicon()), opened.base.node_type_names)
+
+
+def _lexicon() -> dict[str, Any]:
+    """The relations of the sample world with their wordings."""
+    file = resources.files("evidence_assets.sample") / "lexicon" / "relations.yaml"
+    return dict(yaml.safe_load(file.read_text(encoding="utf-8")))
+
+
+def _grader(step: Step) -> Grader:
+    model = reader_of_profile(step)
+    if model is not None:
+        return PromptedGrader(model)
+    tokens = encoder(step.profile.token_encoder)
+    return RerankerGrader(reranker(step.profile.reranker, step.profile.token_encoder), count_tokens=tokens.count_tokens)

@@ -1,0 +1,74 @@
+"""The experiment matrix: presets named after the published tables, and which of them are opted in.
+
+A variant that names no preset is always there. One that names some is loaded where one of them is opted in: by the
+environment variable EVIDENCE_PRESETS (names with commas between, or ``all``) or by the profile's ``presets``. So the
+default graph stays small, and a published table is one setting and one backfill. Knows nothing of Dagster.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from evidence_assets import profiles
+from evidence_assets.lake.errors import BadInput
+
+VARIABLE = "EVIDENCE_PRESETS"
+ALL = "all"
+FILE = Path(__file__).with_name("presets.yaml")
+
+
+class Preset(BaseModel):
+    """A published table, or several read together, as variants and benchmarks."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    about: str
+    tables: tuple[str, ...]
+    """Document and number, as ``thesis 7.5``."""
+    benchmarks: tuple[str, ...] = ()
+    """Benchmarks of the table; none where it is not about questions."""
+
+
+@lru_cache
+def presets(file: Path = FILE) -> dict[str, Preset]:
+    """Every preset by its name."""
+    stated = yaml.safe_load(file.read_text(encoding="utf-8"))
+    try:
+        return {name: Preset(name=name, **fields) for name, fields in stated.items()}
+    except (TypeError, ValidationError) as error:
+        raise BadInput(f"a preset is not as it should be: {error}", file=file) from error
+
+
+def known(names: Iterable[str], stated_in: str) -> frozenset[str]:
+    """The names as a set; one that is no preset is refused with its nearest neighbour."""
+    found = frozenset(names)
+    for name in sorted(found - presets().keys()):
+        near = difflib.get_close_matches(name, presets(), n=1, cutoff=0.0)[0]
+        raise BadInput(
+            f"there is no preset {name!r}; did you mean {near!r}? `evidence presets` lists them", field=stated_in
+        )
+    return found
+
+
+def opted_in() -> frozenset[str]:
+    """The presets that the environment and the profile in use ask for."""
+    stated = {name.strip() for name in os.environ.get(VARIABLE, "").split(",")} - {""}
+    asked = {VARIABLE: stated, "presets": set(profiles.load().presets)}
+    found: frozenset[str] = frozenset()
+    for place, names in asked.items():
+        found |= frozenset(presets()) if ALL in names else known(names, place)
+    return found
+
+
+def is_loaded(named: Iterable[str], always: bool = False) -> bool:
+    """Whether a variant that names these presets is part of the graph."""
+    own = known(named, "presets")
+    return always or not own or bool(own & opted_in())

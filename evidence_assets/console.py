@@ -1,0 +1,42 @@
+"""What all commands share: where they print, options that several have, and errors as sentences."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+out = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+LakeOption = Annotated[
+    Path | None, typer.Option("--lake", help="Folder of the lake; EVIDENCE_LAKE or the nearest data_lake otherwise.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Everything, as JSON.")]
+
+
+@contextmanager
+def sentences() -> Iterator[None]:
+    """Ends with the error's sentence and exit status 1, not with a stack of calls, where the user can mend it."""
+    import duckdb
+
+    from evidence_assets.lake.errors import BadInput, LakeVersionError, ModelUnavailable, StaleInput
+    from evidence_assets.lake.lineage import UnknownId
+
+    try:
+        yield
+    except (BadInput, LakeVersionError, ModelUnavailable, StaleInput, UnknownId, duckdb.Error) as error:
+        Console(stderr=True, highlight=False).print(f"evidence: {error}", markup=False, style="red")
+        raise typer.Exit(1) from error
+
+
+def cell(value: Any) -> Any:
+    """A value as it stands in a table: text is never read as markup."""
+    from rich.text import Text
+
+    if isinstance(value, float):
+        value = f"{value:.4g}"
+    return Text("" if value is None else str(value))

@@ -1,0 +1,54 @@
+"""The report on all scores: pictures that are drawn anew when a score changes."""
+
+import base64
+from typing import Any
+
+import dagster as dg
+
+from evidence_assets.components.benchmark import of_family
+from evidence_assets.components.declarations import variants
+from evidence_assets.components.partitions import EVERY
+from evidence_assets.components.table_asset import OWNER, dep
+from evidence_assets.defs.resources import LakeResource
+from evidence_assets.lake.catalogue import connect
+from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.store import replacing_folder
+from evidence_assets.report import plots
+
+
+def score_assets() -> list[str]:
+    """Assets with the scores of every reasoner that is loaded and has a benchmark to answer."""
+    return sorted(f"scores/{r.place}" for r in variants("Reasoner") if r.loaded and of_family(r.attributes["family"]))
+
+
+@dg.definitions
+def defs() -> dg.Definitions:
+    @dg.asset(
+        key=["report", "scoreboard"],
+        description="Every variant's accuracy with its interval beside the printed figure, its evidence and its cost.",
+        group_name="scores",
+        owners=[OWNER],
+        kinds={"matplotlib", "png"},
+        code_version=plots.VERSION,
+        deps=[dep(key, EVERY) for key in score_assets()],
+    )
+    def scoreboard(lake: LakeResource) -> dg.MaterializeResult[Any]:
+        opened = lake.open()
+        with connect(opened.root) as connection:
+            images = plots.draw(connection)
+        folder = opened.root / "reports" / "scoreboard"
+        with replacing_folder(folder) as temporary:
+            for name, image in images.items():
+                (temporary / name).write_bytes(image)
+        shown = {
+            name.removesuffix(".png"): dg.MetadataValue.md(
+                f"![{name}](data:image/png;base64,{base64.b64encode(image).decode()})"
+            )
+            for name, image in images.items()
+        }
+        version = content_id({name: content_id(image.hex()) for name, image in images.items()})
+        return dg.MaterializeResult(
+            data_version=dg.DataVersion(version), metadata={"folder": dg.MetadataValue.path(str(folder)), **shown}
+        )
+
+    return dg.Definitions(assets=[scoreboard])

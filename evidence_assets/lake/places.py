@@ -1,0 +1,109 @@
+"""In which files a row and its lineage lie, so that following one answer opens a few files and not the whole lake.
+
+Rows that belong to a question (evidence, chains, predictions, citations) lie in the partition of their question, and an
+asset's lineage beside the rows that it explains: ``predictions/asset=A/b/0.parquet`` is explained by
+``lineage_edges/asset=A/b/0.parquet``. Lineage is sorted by the child's id, so that of a file only the row groups are read
+that can hold it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from evidence_assets.lake.catalogue import ROOT_VARIABLE
+from evidence_assets.lake.schemas import KINDS
+
+Connection = duckdb.DuckDBPyConnection
+
+OF_A_QUESTION = ("prediction", "chain", "evidence", "citation")
+"""Kinds of rows that lie in the partition of their question."""
+LONG_ENOUGH = 12
+"""Characters of an id from which on its beginning is taken for it where one row of a question begins so: 48 bit."""
+
+
+class Places:
+    """The files of one partition of questions.
+
+    Parameters
+    ----------
+    root
+        The lake's folder.
+    partition
+        The partition's file below each asset's folder, such as ``obqa/0.parquet``.
+    """
+
+    def __init__(self, root: Path, partition: str) -> None:
+        self.root, self.partition = root, partition
+
+    def rows(self, table: str) -> list[Path]:
+        """Files of a table in this partition, over all assets."""
+        return sorted((self.root / table).glob(f"asset=*/{self.partition}"))
+
+    def lineage(self, kind: str) -> list[Path]:
+        """Files with the lineage of rows of this kind: those of this partition, or all that explain no question's rows."""
+        if kind in OF_A_QUESTION:
+            return _explaining(self.root, self.rows(KINDS[kind].name))
+        names = {path.name for k in OF_A_QUESTION for path in _assets(self.root, KINDS[k].name)}
+        found = [p for p in _assets(self.root, "lineage_edges") if p.name not in names]
+        return sorted(path for folder in found for path in folder.rglob("[!.]*.parquet"))
+
+
+def _assets(root: Path, table: str) -> list[Path]:
+    return sorted((root / table).glob("asset=*"))
+
+
+def _explaining(root: Path, files: Iterable[Path]) -> list[Path]:
+    """The lineage files beside these files of a table."""
+    beside = (root / "lineage_edges" / Path(*path.relative_to(root).parts[1:]) for path in files)
+    return [path for path in beside if path.exists()]
+
+
+def root_of(connection: Connection) -> Path | None:
+    """The folder that the connection's views read; None for a connection that ``catalogue.connect`` did not make."""
+    value = connection.execute(f"SELECT getvariable('{ROOT_VARIABLE}')").fetchall()[0][0]
+    return None if value is None else Path(value)
+
+
+def files_as_source(files: Sequence[Path], *, filename: bool = False) -> str:
+    """These files as what stands behind FROM."""
+    listed = ", ".join("'" + str(path).replace("'", "''") + "'" for path in files)
+    return (
+        f"read_parquet([{listed}], union_by_name = true, hive_partitioning = false, filename = {str(filename).lower()})"
+    )
+
+
+def rows_of_a_question(connection: Connection, identifier: str) -> tuple[str, str, Places] | None:
+    """Kind, full id and partition of the row of a question whose id begins so, by the lineage of such rows.
+
+    None where the beginning is too short to be sure, or no such row is found.
+    """
+    root = root_of(connection)
+    if root is None or len(identifier) < LONG_ENOUGH:
+        return None
+    for kind in OF_A_QUESTION:
+        table = KINDS[kind].name
+        files = _explaining(root, (path for path in sorted((root / table).rglob("[!.]*.parquet"))))
+        if not files:
+            continue
+        found = connection.execute(
+            f"SELECT DISTINCT child_id, filename FROM {files_as_source(files, filename=True)} "
+            "WHERE child_id >= $low AND child_id < $high AND child_kind = $kind LIMIT 50",
+            {"low": identifier, "high": identifier + "\U0010ffff", "kind": kind},
+        ).fetchall()
+        if len({row[0] for row in found}) == 1:
+            asset = Path(found[0][1]).relative_to(root / "lineage_edges")
+            return kind, str(found[0][0]), Places(root, Path(*asset.parts[1:]).as_posix())
+        if found:
+            return None
+    return None
+
+
+def chosen(connection: Connection, sql: str, ids: Sequence[str], **parameters: Any) -> list[tuple[Any, ...]]:
+    """Rows of a query in which ``$ids`` stands for these ids as constants: only then row groups are left unread."""
+    names = {f"id{number}": identifier for number, identifier in enumerate(ids)}
+    listed = ", ".join(f"${name}" for name in names)
+    return connection.execute(sql.replace("$ids", listed), names | parameters).fetchall()

@@ -1,0 +1,51 @@
+"""Whether a question asks for the option that does *not* hold, told from its words.
+
+For benchmarks that do not mark such questions; English only. The sentence that asks is looked at, not the case described
+before it, where "does not smoke" is a finding and no exception. What must not be done ("which drug should not be
+given?") is no exception: a contraindication is a fact that evidence supports like any other.
+"""
+
+from __future__ import annotations
+
+import re
+
+from evidence_assets.reasoning.statements import sentence_spans
+
+VERSION = "1"
+
+_EXCEPTION = (
+    r"\b(?:NOT|EXCEPT|LEAST)\b",
+    r"(?i:\b(?:all|any|each|every\w*|both|following)\b[^?]*\b(?:except|but one)\b)",
+    r"(?i:\bthe exception\b)",
+    r"(?i:\bexcept(?:ing)?(?:\s+(?:for|one))?\W*$)",
+    r"(?i:(?<!\bat )\bleast\s+(?!common\s+(?:multiple|denominator))\w)",
+    r"(?i:^\W*(?:not\s+(?:true|correct|a|an|the|associated|seen|found)|false|incorrect|untrue|wrong)\b)",
+    r"(?i:\b(?:which|what)\b.*\b(?:is|are)\s+(?:false|incorrect|untrue|wrong|not\s+(?:true|correct))\b)",
+)
+"""Any of these in the sentence that asks."""
+_ASKED = re.compile(r"\b(?:which|what)\b(?P<said>.*)", re.IGNORECASE | re.DOTALL)
+_CLAUSE = re.compile(r"\b(?:who|that|if|unless|when|because|although|since|so)\b|[,;]", re.IGNORECASE)
+_DENIED = re.compile(
+    r"\b(?:is|are|was|were|do|does|did|has|have|would|will)(?:\s+(?:\w+ly\s+)?(?:not|never)\b|n['’]t\b)", re.IGNORECASE
+)
+
+
+def asks_for_exception(question: str) -> bool:
+    """Whether the question asks which option does not hold.
+
+    >>> asks_for_exception("Which of these is NOT a mammal?"), asks_for_exception("All are mammals except:")
+    (True, True)
+    >>> asks_for_exception("He does not smoke. What is the diagnosis?"), asks_for_exception("Why do cats not swim?")
+    (False, False)
+    """
+    sentences = [question[a:b] for a, b in sentence_spans(question)]
+    asking = [number for number, text in enumerate(sentences) if "?" in text] or [len(sentences) - 1]
+    asked = " ".join(sentences[asking[-1] :])
+    # "Each of these is a mammal except one. Which?" says it in the sentence before.
+    if len(asked.split()) < 3 and asking[-1]:
+        asked = " ".join(sentences[asking[-1] - 1 :])
+    if any(re.search(pattern, asked, re.DOTALL) for pattern in _EXCEPTION):
+        return True
+    match = _ASKED.search(asked)
+    # What a clause of its own denies ("a man who does not smoke") is not denied of the options.
+    return bool(match and _DENIED.search(_CLAUSE.split(match["said"], maxsplit=1)[0]))

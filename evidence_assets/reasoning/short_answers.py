@@ -1,0 +1,209 @@
+"""Short answers to questions from facts, in a few words or not at all.
+
+Belongs here: the task, the solver that puts it to a language model, and the one that works it out from the facts alone.
+Does not belong here: which facts are retrieved.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from evidence_assets.lake.ids import content_id
+from evidence_assets.methods import entity_linking
+from evidence_assets.methods.entity_linking import EntityLinker
+from evidence_assets.models.protocols import Completion, Encoder, FloatArray, Generator
+from evidence_assets.reasoning import background
+from evidence_assets.reasoning.prompted import Cache, Progress, ask
+from evidence_assets.reasoning.tasks import Failure
+
+VERSION = "1"
+FLOOR = 0.30
+"""Weight of a reading under which nothing is answered."""
+MARGIN = 0.01
+"""Weights nearer than this are not told apart."""
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One retrieved triple as a solver sees it. ``sourced`` is False for what a model stated of its own knowledge."""
+
+    evidence_id: str
+    head: str
+    relation: str
+    tail: str
+    sentence: str
+    sourced: bool = True
+
+    @property
+    def relation_words(self) -> str:
+        """The sentence without its ends."""
+        return " ".join(self.sentence.replace(self.head, "", 1).replace(self.tail, "", 1).split()) or self.relation
+
+
+@dataclass(frozen=True)
+class ShortTask:
+    """Answer a question in a few words; facts are in the order of their rank."""
+
+    question: str
+    facts: tuple[Fact, ...]
+
+
+@dataclass(frozen=True)
+class ShortAnswer:
+    """``supported`` are the answers that the sourced facts themselves carry, ``used`` the evidence relied on."""
+
+    answer: str | None
+    status: str
+    supported: tuple[str, ...] = ()
+    used: tuple[str, ...] = ()
+    confidence: float | None = None
+
+
+class ShortAnswerSolver(Protocol):
+    """Answers short tasks in order."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def model_id(self) -> str: ...
+    @property
+    def version(self) -> str: ...
+    def answer(self, tasks: Sequence[ShortTask]) -> list[ShortAnswer | Failure]: ...
+
+
+@dataclass(frozen=True)
+class _Path:
+    """One or two facts from a name that the question holds to one that it does not."""
+
+    answer: str
+    facts: tuple[Fact, ...]
+    shape: tuple[object, ...]
+
+    @property
+    def start(self) -> str:
+        return str(self.shape[0])
+
+    @property
+    def text(self) -> str:
+        return ". ".join(fact.sentence for fact in self.facts)
+
+    @property
+    def relations(self) -> str:
+        """What joins start and end, in words."""
+        return " and ".join(fact.relation_words for fact in self.facts)
+
+    def rest(self, question: str) -> str:
+        """The question with its start taken out: what it asks of it."""
+        return re.sub(re.escape(self.start), "it", question, flags=re.IGNORECASE)
+
+
+class ExtractiveShortAnswers:
+    """Names the end of the path of facts that is nearest in meaning to the question; no model generates anything.
+
+    A path begins at a name that stands in the question and runs over one fact, or over two that share a name, to a name
+    that does not. Paths of the same start, relations and directions give answers to the same reading of the question. A
+    path p weighs ½ cos(q, facts of p) + ½ cos(q without the start, relations of p), a reading as much as its best path.
+    The best reading answers if it reaches :data:`FLOOR`; the end of its best path is the answer, all its ends are
+    supported. Only sourced facts count.
+    """
+
+    name = "extractive"
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder, self.model_id = encoder, f"extractive+{encoder.model_id}"
+        self.version = content_id("short_answers", VERSION, entity_linking.VERSION, encoder.model_id, encoder.revision)
+
+    def answer(self, tasks: Sequence[ShortTask]) -> list[ShortAnswer | Failure]:
+        """One answer a task; ``insufficient`` where no path is near enough."""
+        paths = [_paths(task) for task in tasks]
+        texts = dict.fromkeys(
+            text
+            for task, own in zip(tasks, paths, strict=True)
+            for text in (task.question, *(t for p in own for t in (p.text, p.relations, p.rest(task.question))))
+        )
+        short = self._readable(list(texts))
+        vectors = dict(zip(short, self._encoder.sentences(short), strict=True)) if short else {}
+        return [self._best(task, own, vectors) for task, own in zip(tasks, paths, strict=True)]
+
+    def _readable(self, texts: list[str]) -> list[str]:
+        counts = self._encoder.count_tokens(texts) if texts else []
+        return [text for text, count in zip(texts, counts, strict=True) if count <= self._encoder.max_tokens]
+
+    def _best(self, task: ShortTask, paths: Sequence[_Path], vectors: dict[str, FloatArray]) -> ShortAnswer:
+        readings: dict[tuple[object, ...], list[tuple[float, _Path]]] = {}
+        for path in paths:
+            pairs = ((task.question, path.text), (path.rest(task.question), path.relations))
+            if all(text in vectors for pair in pairs for text in pair):
+                weight = sum(float(vectors[a] @ vectors[b]) for a, b in pairs) / 2
+                readings.setdefault(path.shape, []).append((round(weight, 6), path))
+        ranked = sorted(readings.values(), key=lambda own: -max(weight for weight, _ in own))
+        if not ranked or max(weight for weight, _ in ranked[0]) < FLOOR:
+            return ShortAnswer(None, "insufficient")
+        best = [path for _, path in sorted(ranked[0], key=lambda pair: -pair[0])]
+        weights = [max(weight for weight, _ in own) for own in ranked[:2]]
+        unclear = len(weights) > 1 and weights[0] - weights[1] < MARGIN
+        supported = tuple(dict.fromkeys(path.answer for path in best))
+        used = dict.fromkeys(fact.evidence_id for path in best for fact in path.facts)
+        confidence = round(weights[0] / sum(weights), 6)
+        return ShortAnswer(supported[0], "ambiguous" if unclear else "answered", supported, tuple(used), confidence)
+
+
+def _paths(task: ShortTask) -> list[_Path]:
+    """All paths of one and two facts that begin in the question and end outside of it."""
+    facts = [fact for fact in task.facts if fact.sourced]
+    names = sorted({name for fact in facts for name in (fact.head, fact.tail)})
+    spans = EntityLinker(names).find_spans(task.question)
+    asked = {names[node] for span in spans for node in span.link.nodes}
+
+    def steps(name: str) -> list[tuple[Fact, str, tuple[str, bool]]]:
+        out = [(f, f.tail, (f.relation, True)) for f in facts if f.head == name]
+        return out + [(f, f.head, (f.relation, False)) for f in facts if f.tail == name]
+
+    found = []
+    for start in sorted(asked):
+        for first, middle, one in steps(start):
+            if middle in asked:
+                continue
+            found.append(_Path(middle, (first,), (start, one)))
+            for second, end, two in steps(middle):
+                if second != first and end not in asked and end != middle:
+                    found.append(_Path(end, (first, second), (start, one, two)))
+    return found
+
+
+class PromptedShortAnswers:
+    """Asks a language model, with the facts where there are any.
+
+    ``supported`` are the sourced facts' names that the reply holds: what the model says beyond them no source carries.
+    """
+
+    name = "prompted"
+
+    def __init__(self, generator: Generator, cache: Cache, on_progress: Progress | None = None) -> None:
+        self._generator, self._cache, self._on_progress = generator, cache, on_progress
+        self.model_id = generator.model_id
+        self.version = content_id(
+            "prompted_short_answers", VERSION, background.VERSION, generator.model_id, generator.revision,
+            generator.parameters,
+        )  # fmt: skip
+
+    def answer(self, tasks: Sequence[ShortTask]) -> list[ShortAnswer | Failure]:
+        """One answer or failure a task."""
+        requests = [
+            background.answer_request(t.question, [(f.head, f.relation, f.tail) for f in t.facts]) for t in tasks
+        ]
+
+        def read(number: int, completion: Completion) -> ShortAnswer:
+            reply, task = background.parse_short_answer(completion.text), tasks[number]
+            used = tuple(fact.evidence_id for fact in task.facts)
+            if reply is None:
+                return ShortAnswer(None, "insufficient", (), used)
+            names = sorted({name for f in task.facts if f.sourced for name in (f.head, f.tail)})
+            spans = EntityLinker(names).find_spans(reply)
+            held = dict.fromkeys(names[node] for span in spans for node in span.link.nodes)
+            return ShortAnswer(reply, "answered", tuple(held), used)
+
+        return ask(self._generator, self._cache, requests, read, self._on_progress)

@@ -1,0 +1,165 @@
+"""A user's own benchmark: checked across all files before anything is written, then written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evidence_assets.components import declarations as declared
+from evidence_assets.components.add_benchmark import plan, write
+from evidence_assets.components.benchmark import declared as benchmarks
+from evidence_assets.components.readers import questions_of, tables_of
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.store import Lake
+from evidence_assets_tests.conftest import REPOSITORY
+
+CHOICE = {"source_id": "1", "text": "Which buzzes?", "options": ["Bee", "Cat"], "gold": "A"}
+CLAIM = {"source_id": "1", "task": "verification", "text": "A is 1.", "gold": "SUPPORTS", "table_id": "n.csv"}
+
+
+class Folder:
+    """Files of a user, a lake, and a folder for declarations."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.defs = root, root / "defs"
+        self.defs.mkdir()
+        self.lake = Lake.create(root / "data_lake")
+        self.put("docs/bees.txt", "Bees buzz.")
+        self.put("tables/n.csv", "name,value\nA,1\n")
+
+    def put(self, name: str, text: str) -> Path:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def questions(self, *rows: dict[str, Any]) -> Path:
+        return self.put("q.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+
+    def written(self) -> list[str]:
+        places = (self.lake.raw, self.defs)
+        return sorted(str(p.relative_to(self.root)) for place in places for p in place.rglob("*") if p.is_file())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+def test_questions_and_documents_become_files_and_a_declaration(folder: Folder) -> None:
+    made = plan("bees", folder.questions(CHOICE), corpus=str(folder.root / "docs"), folder=folder.defs)
+    write(made, folder.lake, folder=folder.defs)
+    assert folder.written() == [
+        "data_lake/raw/benchmarks/bees/corpus/bees.txt",
+        "data_lake/raw/benchmarks/bees/questions.jsonl",
+        "defs/bees/defs.yaml",
+    ]
+    benchmark = benchmarks(folder.defs)["bees"]
+    assert [q.gold for q in questions_of(folder.lake, benchmark)] == [("A",)]
+    (corpus,) = declared.variants("Corpus", folder.defs)
+    assert corpus.attributes == {"name": "bees", "folder": "benchmarks/bees/corpus"}
+
+
+def test_a_folder_of_tables_becomes_tables_named_by_their_files(folder: Folder) -> None:
+    made = plan("numbers", folder.questions(CLAIM), tables=folder.root / "tables", folder=folder.defs)
+    write(made, folder.lake, folder=folder.defs)
+    benchmark = benchmarks(folder.defs)["numbers"]
+    (table,) = tables_of(folder.lake, benchmark)
+    assert (table.table_id, table.header, table.rows) == ("n.csv", ("name", "value"), (("A", "1"),))
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([CHOICE, CHOICE | {"source_id": "2", "gold": "Z"}], r"q\.jsonl:2: gold: 'Z'"),
+        ([CHOICE, {k: v for k, v in CHOICE.items() if k != "text"}], r"q\.jsonl:2: text"),
+        ([CHOICE, CLAIM | {"source_id": "2"}], r"q\.jsonl:2: task: is verification, the questions before are mcqa"),
+        ([CHOICE | {"split": "a"}, CHOICE | {"split": "b", "source_id": "2"}], r"several splits, a \(1\), b \(1\)"),
+    ],
+)
+def test_what_is_wrong_is_named_and_nothing_is_written(rows: list[dict[str, Any]], said: str, folder: Folder) -> None:
+    with pytest.raises(BadInput, match=said):
+        plan("bees", folder.questions(*rows), corpus=str(folder.root / "docs"), folder=folder.defs)
+    assert folder.written() == []
+
+
+def test_a_table_that_is_not_there_is_named_with_its_line(folder: Folder) -> None:
+    file = folder.questions(CLAIM, CLAIM | {"source_id": "2", "table_id": "m.csv"})
+    with pytest.raises(BadInput, match=r"q\.jsonl:2: table_id: there is no table 'm.csv'"):
+        plan("numbers", file, tables=folder.root / "tables", folder=folder.defs)
+    with pytest.raises(BadInput, match="name a file or folder by --tables"):
+        plan("numbers", file, folder=folder.defs)
+
+
+def test_a_broken_graph_is_named_with_its_line(folder: Folder) -> None:
+    file = folder.questions({"source_id": "1", "task": "kgqa", "text": "Who?", "gold": ["X"]})
+    graph = folder.put("g.tsv", "a\tb\tc\na\t\tc\n")
+    with pytest.raises(BadInput, match=r"g\.tsv:2: relation"):
+        plan("who", file, graph=graph, folder=folder.defs)
+    with pytest.raises(BadInput, match="by --graph"):
+        plan("who", file, folder=folder.defs)
+
+
+@pytest.mark.parametrize("name", ["obqa", "sample"])
+def test_the_name_of_a_benchmark_or_corpus_is_refused(name: str, folder: Folder) -> None:
+    with pytest.raises(BadInput, match="already"):
+        plan(name, folder.questions(CHOICE), corpus=str(folder.root / "docs"))
+
+
+@pytest.mark.parametrize("name", ["Bees", "a-b", "../x", ""])
+def test_a_name_that_asset_keys_do_not_take_is_refused(name: str, folder: Folder) -> None:
+    with pytest.raises(BadInput, match="is no name for a benchmark"):
+        plan(name, folder.questions(CHOICE), corpus=str(folder.root / "docs"), folder=folder.defs)
+
+
+def test_a_declaration_that_does_not_load_is_undone_with_its_files(folder: Folder) -> None:
+    def fail() -> None:
+        raise BadInput("Dagster does not load it")
+
+    made = plan("bees", folder.questions(CHOICE), corpus=str(folder.root / "docs"), folder=folder.defs)
+    with pytest.raises(BadInput, match="does not load"):
+        write(made, folder.lake, fail, folder=folder.defs)
+    assert folder.written() == []
+
+
+def test_what_a_killed_process_copied_is_taken_over_and_other_files_are_not_touched(folder: Folder) -> None:
+    made = plan("bees", folder.questions(CHOICE), corpus=str(folder.root / "docs"), folder=folder.defs)
+    write(made, folder.lake, folder=folder.defs)
+    shutil.rmtree(folder.defs / "bees")
+    write(made, folder.lake, folder=folder.defs)
+    shutil.rmtree(folder.defs / "bees")
+    mine = folder.lake.raw / "benchmarks/bees/corpus/mine.txt"
+    mine.write_text("mine")
+    with pytest.raises(BadInput, match="holds other files"):
+        write(made, folder.lake, folder=folder.defs)
+    assert mine.read_text() == "mine"
+
+
+@pytest.mark.slow
+def test_the_command_shows_what_dagster_loads(folder: Folder) -> None:
+    shutil.copytree(REPOSITORY / "evidence_assets", folder.root / "evidence_assets")
+    shutil.copyfile(REPOSITORY / "pyproject.toml", folder.root / "pyproject.toml")
+    command = ["add", "benchmark", "bees", "--questions", str(folder.questions(CHOICE)), "--corpus", "docs"]
+    environment = {**os.environ, "EVIDENCE_LAKE": str(folder.root / "lake"), "PYTHONPATH": str(folder.root)}
+
+    def run() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "evidence_assets.cli", *command], env=environment, capture_output=True, text=True,
+            check=False, cwd=folder.root,
+        )  # fmt: skip
+
+    done = run()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 questions, 1 documents" in done.stdout
+    for key in ("raw/benchmarks/bees", "corpus/bees/chunks", "corpus/bees/index", "a partition bees of"):
+        assert key in done.stdout
+    again = run()
+    assert again.returncode == 1
+    assert "already" in again.stderr and "Traceback" not in again.stderr

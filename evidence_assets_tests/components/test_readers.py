@@ -1,0 +1,95 @@
+"""The declared official benchmarks: read under their declared names, tables and all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from evidence_assets.components.benchmark import Benchmark, declared
+from evidence_assets.components.readers import PAIRED, questions_of, tables_of
+from evidence_assets.datasets import registry
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.store import Lake
+from evidence_assets.systems.benchmark_rows import question_rows, table_rows
+
+
+def lake_with(root: Path, files: dict[str, str]) -> Lake:
+    lake = Lake.create(root / "data_lake")
+    for name, text in files.items():
+        path = lake.raw / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return lake
+
+
+def test_every_official_benchmark_names_a_reader_and_a_split_that_exist() -> None:
+    for name, benchmark in declared().items():
+        if benchmark.reader == "own":
+            continue
+        assert benchmark.profiles == ("paper",), name
+        assert benchmark.expected.questions > 0, name
+        assert bool(benchmark.expected.options) == (benchmark.family in ("mcqa", "table")), name
+        if benchmark.reader in (*PAIRED, "tabmcq"):
+            assert benchmark.family == "table", name
+            continue
+        info = registry.info(benchmark.reader)
+        assert (info.task, benchmark.split in info.splits) == (benchmark.task, True), name
+        if benchmark.split in info.counts:
+            assert benchmark.expected.questions == info.counts[benchmark.split], name
+
+
+CLAIM = {
+    "claim": "A is 1.", "label": "supports", "table_id": "t1", "id": "c1", "table_caption": "Numbers",
+    "table_column_names": ["name", "value"], "table_content_values": [["A", "1"], ["B", "2"]],
+}  # fmt: skip
+
+
+def test_claims_about_one_table_share_it_and_carry_the_declared_name(tmp_path: Path) -> None:
+    lake = lake_with(tmp_path, {"s.json": json.dumps([CLAIM, CLAIM | {"id": "c2", "label": "refutes"}])})
+    benchmark = Benchmark(name="mine", task="verification", reader="scitab", path="s.json")
+    asked, tables = list(questions_of(lake, benchmark)), list(tables_of(lake, benchmark))
+    assert [(q.benchmark, q.gold) for q in asked] == [("mine", ("SUPPORTS",)), ("mine", ("REFUTES",))]
+    assert [(t.benchmark, t.table_id) for t in tables] == [("mine", "t1")]
+
+
+def test_two_tables_of_one_name_are_refused(tmp_path: Path) -> None:
+    other = CLAIM | {"id": "c2", "table_content_values": [["A", "9"]]}
+    lake = lake_with(tmp_path, {"s.json": json.dumps([CLAIM, other])})
+    benchmark = Benchmark(name="mine", task="verification", reader="scitab", path="s.json")
+    with pytest.raises(BadInput, match="question c2: table 't1' is another"):
+        list(tables_of(lake, benchmark))
+
+
+def test_gold_cells_of_tabmcq_lead_to_the_cell_that_they_quote(tmp_path: Path) -> None:
+    columns = ["QUESTION", "CHOICE 1", "CHOICE 2", "CORRECT CHOICE", "RELEVANT TABLE", "RELEVANT ROW", "RELEVANT COL"]
+    row = ["What is A?", "one", "two", "1", "regular-1", "1", "1"]
+    mcqs = "\t".join([*columns, "QUESTION-ALIGNMENT"]) + "\n" + "\t".join([*row, "0"]) + "\n"
+    lake = lake_with(tmp_path, {"t/MCQs.tsv": mcqs, "t/Tables/regular/1.tsv": "NAME\tVALUE\nA\tone\nB\ttwo\n"})
+    benchmark = Benchmark(name="tabmcq", task="table_qa", reader="tabmcq", path="t", split="all")
+    (asked,), (table,) = questions_of(lake, benchmark), tables_of(lake, benchmark)
+    cell = next(g for g in asked.gold_evidence if g.kind == "cell")
+    assert (cell.locator, cell.text) == ("r1c1", "one"), "row 0 is the header, as in evidence"
+    assert table.rows[0][1] == "one"
+
+
+@pytest.mark.dev_data
+@pytest.mark.parametrize("name", ["medmcqa", "medqa", "mmlu_medical_genetics", "scitab", "tabmcq"])
+def test_official_files_become_rows_of_the_lake(name: str, dev_data: Path, tmp_path: Path) -> None:
+    lake = Lake.create(tmp_path / "data_lake")
+    lake.raw.symlink_to(dev_data)
+    benchmark = declared()[name]
+    rows = question_rows(questions_of(lake, benchmark), benchmark.split, 0, 1)
+    assert rows and {row["benchmark"] for row in rows} == {name}
+    assert len({row["question_id"] for row in rows}) == len(rows)
+    if benchmark.family == "table":
+        tables = {row["table_id"]: row for row in table_rows(tables_of(lake, benchmark))}
+        assert {row["table_id"] for row in rows} <= set(tables)
+        for row in rows:
+            for gold in row["gold_evidence"]:
+                if gold["kind"] == "cell" and gold["text"]:
+                    cells = {(c["row"], c["column"]): c["text"] for c in tables[row["table_id"]]["cells"]}
+                    at_row, at_column = (int(part) for part in gold["locator"][1:].split("c"))
+                    header = tables[row["table_id"]]["header"]
+                    assert (cells[at_row - 1, at_column] if at_row else header[at_column]) == gold["text"]

@@ -1,0 +1,97 @@
+"""Following a question's rows by the files that they lie in gives what looking everywhere gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from evidence_assets.lake import connect, lineage, store
+from evidence_assets.lake.lineage import DERIVED, USED, Node, UnknownId, edge, trace
+from evidence_assets.lake.places import rows_of_a_question
+from evidence_assets.lake.store import Lake
+from evidence_assets_tests.lake_rows import chain, chunk, evidence, prediction, question
+
+
+def long(name: str) -> str:
+    """An id as long as a content hash."""
+    return name.ljust(32, "0")
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """Three questions in two partitions, each with a prediction, a chain and two rows of evidence in shared chunks."""
+    lake = Lake.create(tmp_path / "data_lake")
+    lake.write("corpus/c/chunks", "0", {"chunks": [chunk(i, f"text {i}") for i in range(2)]})
+    for partition, numbers in (("quiz|0", (1, 2)), ("quiz|1", (3,))):
+        lake.write("questions/mcqa", partition, {"questions": [question(i) for i in numbers]})
+        picked = [evidence(i, rank, f"text {i}", evidence_id=long(f"e{i}{rank}")) for i in numbers for rank in (1, 2)]
+        used = [edge("evidence", e["evidence_id"], USED, "question", e["question_id"], "") for e in picked]
+        used += [edge("evidence", e["evidence_id"], DERIVED, "chunk", f"k{e['rank'] - 1}", "v", 1) for e in picked]
+        lake.write("evidence/mcqa/s", partition, {"evidence": picked, "lineage_edges": used})
+        chains = [chain(i, "A", "step", [], chain_id=long(f"c{i}")) for i in numbers]
+        used = [
+            edge("chain", long(f"c{i}"), USED, "evidence", long(f"e{i}{rank}"), "h", rank)
+            for i in numbers
+            for rank in (1, 2)
+        ]
+        lake.write("chains/mcqa/s", partition, {"chains": chains, "lineage_edges": used})
+        answers = [prediction(i, "A", prediction_id=long(f"p{i}")) for i in numbers]
+        used = [edge("prediction", long(f"p{i}"), USED, "chain", long(f"c{i}"), "h", 1) for i in numbers]
+        used += [edge("prediction", long(f"p{i}"), USED, "question", f"q{i}", "") for i in numbers]
+        lake.write("predictions/mcqa/s", partition, {"predictions": answers, "lineage_edges": used})
+    return lake
+
+
+def everywhere(lake: Lake, identifier: str, monkeypatch: pytest.MonkeyPatch) -> Node:
+    """The trace without knowing where rows lie."""
+    with monkeypatch.context() as patch, connect(lake.root) as connection:
+        patch.setattr(lineage, "rows_of_a_question", lambda *_: None)
+        return trace(connection, identifier)
+
+
+@pytest.mark.parametrize("name", ["p1", "p2", "p3", "c3", "e21"])
+def test_a_trace_by_files_is_the_trace_through_the_views(
+    name: str, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with connect(lake.root) as connection:
+        assert rows_of_a_question(connection, long(name)) is not None
+        found = trace(connection, long(name))
+    assert found.as_dict() == everywhere(lake, long(name), monkeypatch).as_dict()
+    assert found.next
+
+
+def test_lineage_in_an_unexpected_partition_is_found_all_the_same(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    for table in ("chains", "lineage_edges"):
+        source = lake.path(table, "chains/mcqa/s", "quiz|1")
+        target = lake.path(table, "chains/mcqa/s", "moved|0")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        source.rename(target)
+    with connect(lake.root) as connection:
+        found = trace(connection, long("p3"))
+    assert found.as_dict() == everywhere(lake, long("p3"), monkeypatch).as_dict()
+    assert set(lineage.distinct_rows(found)) == {"chain", "chunk", "evidence", "question"}
+
+
+def test_an_asset_of_lineage_alone_is_followed_too(lake: Lake) -> None:
+    lake.write("documents", "", {"lineage_edges": [edge("chunk", "k0", DERIVED, "question", "q2", "v")]})
+    with connect(lake.root) as connection:
+        found = lineage.distinct_rows(trace(connection, long("p1")))
+    assert found["question"] == ["q1", "q2"]
+
+
+def test_a_beginning_is_enough_where_it_is_long_or_alone(lake: Lake) -> None:
+    with connect(lake.root) as connection:
+        assert trace(connection, long("p1")[:12]).id == long("p1")
+        assert trace(connection, "p1").id == long("p1")
+        with pytest.raises(UnknownId, match="fits"):
+            trace(connection, "p")
+        with pytest.raises(UnknownId, match="no row"):
+            trace(connection, "p1000000000x")
+
+
+def test_lineage_lies_in_small_row_groups(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "LINEAGE_ROW_GROUP", 2)
+    lake.write("x", "", {"lineage_edges": [edge("chunk", f"k{i}", DERIVED, "question", "q1", "v") for i in range(5)]})
+    assert pq.ParquetFile(lake.path("lineage_edges", "x")).metadata.num_row_groups == 3

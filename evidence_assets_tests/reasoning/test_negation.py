@@ -1,0 +1,49 @@
+"""Questions that ask for the exception, and questions that only speak of what is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from evidence_assets.reasoning.negation import asks_for_exception
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which of these is NOT a fish?",
+        "All of these but one can fly. Which is the exception?",
+        "Each of the following is a symptom of flu except one. Which?",
+        "Which isn't a metal?",
+        "All of the following are true except",
+        "Which of the following does not cause anemia?",
+        "Which of these would never melt?",
+        "A boy has had a fever for two days. Which of these is least appropriate now?",
+        "Which of the following statements about insulin is incorrect?",
+        "Not true about the femoral nerve is:",
+        "False statement about collagen is?",
+    ],
+)
+def test_asks_for_the_exception(question: str) -> None:
+    assert asks_for_exception(question)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "",
+        "Which is a fish?",
+        "What notable knot is this?",
+        "He does not smoke and is not overweight. What is the diagnosis?",
+        "Why do cats not swim?",
+        "What happens if it does not rain?",
+        "What is the likely cause in a man who does not respond to steroids?",
+        "A patient who is not pregnant takes warfarin. Which drug interacts with it?",
+        "What do people use so that they do not get wet?",
+        "At least one of these is a metal. Which?",
+        "The least common multiple of 4 and 6 is what?",
+        "Which finding should stop a doctor from ordering penicillin?",
+        "Which drug should not be given to her?",
+    ],
+)
+def test_does_not(question: str) -> None:
+    assert not asks_for_exception(question)

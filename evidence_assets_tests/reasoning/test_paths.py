@@ -1,0 +1,48 @@
+"""A path as it is written down, held against the facts of a graph."""
+
+from __future__ import annotations
+
+import pytest
+
+from evidence_assets.reasoning.paths import Fact, path_locator, path_text, walked_edges, wrong_with
+
+FACTS = {
+    "e1": Fact("a", "may_treat", "f", "aspirin", "fever"),
+    "e2": Fact("m", "may_cause", "f", "malaria", "fever"),
+    "e3": Fact("a", "may_contraindicate", "f", "aspirin", "fever"),
+    "e4": Fact("q", "may_treat", "m", "quinine", "malaria"),
+}
+WALK = [("e1", True), ("e3", True), ("e2", False), ("e4", False)]
+TEXT = "Aspirin may treat fever. Aspirin may contraindicate fever. Malaria may cause fever. Quinine may treat malaria."
+
+
+def words(relation: str) -> str:
+    return relation.replace("_", " ")
+
+
+def wrong(walk: list[tuple[str, bool]], text: str = TEXT) -> list[str]:
+    return wrong_with(path_locator(walk), text, FACTS, words)
+
+
+def test_a_path_that_stands_in_the_graph() -> None:
+    assert walked_edges(path_locator(WALK)) == WALK
+    assert path_text((FACTS[edge] for edge, _ in WALK), words) == TEXT
+    assert wrong(WALK) == []
+
+
+def test_each_fault_is_named() -> None:
+    assert wrong([("e1", True), ("e9", True)]) == ["edge e9 is not in the graph"]
+    assert wrong([("e1", True), ("e4", True)], "Aspirin may treat fever. Quinine may treat malaria.") == [
+        "edge e4 does not begin where the one before it ends"
+    ]
+    turned = wrong([("e1", False), ("e3", True)], "Aspirin may treat fever. Aspirin may contraindicate fever.")
+    assert turned == []  # back and forth between the same two nodes
+    assert wrong([("e1", False), ("e2", False)], "Aspirin may treat fever. Malaria may cause fever.") != []
+    assert "its edges say" in wrong(WALK, TEXT.replace("may cause", "never causes"))[0]
+    assert "its edges say" in wrong(WALK, TEXT + " Aspirin is a metal.")[0]
+
+
+@pytest.mark.parametrize("locator", ["", "e1+", "[]", '["e1"]', '[["e1", 1]]', '[[1, "+"]]', "{}", "3"])
+def test_what_is_no_locator_is_said(locator: str) -> None:
+    (complaint,) = wrong_with(locator, TEXT, FACTS, words)
+    assert "no list of edges" in complaint

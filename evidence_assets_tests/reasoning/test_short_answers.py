@@ -1,0 +1,116 @@
+"""Short answers worked out from facts, and asked of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from evidence_assets.models.protocols import Request
+from evidence_assets.reasoning.short_answers import (
+    ExtractiveShortAnswers,
+    Fact,
+    PromptedShortAnswers,
+    ShortAnswer,
+    ShortTask,
+)
+from evidence_assets.reasoning.tasks import Failure
+from evidence_assets_tests.systems.small_models import Kept, Scripted, WordEncoder
+
+
+def fact(number: int, head: str, relation: str, tail: str, sourced: bool = True) -> Fact:
+    return Fact(f"e{number}", head, relation, tail, f"{head} {relation} {tail}", sourced)
+
+
+FACTS = (
+    fact(1, "web", "made by", "spider"),
+    fact(2, "spider", "skilled at", "spinning"),
+    fact(3, "web", "found at", "attic"),
+    fact(4, "web", "made by", "larva"),
+)
+
+
+def solved(question: str, *facts: Fact) -> ShortAnswer:
+    answer = ExtractiveShortAnswers(WordEncoder()).answer([ShortTask(question, facts)])[0]
+    assert isinstance(answer, ShortAnswer)
+    return answer
+
+
+def test_one_fact_gives_its_other_end_and_all_ends_of_the_same_relation_are_supported() -> None:
+    answer = solved("What is a web made by?", *FACTS)
+    assert answer.answer in ("spider", "larva")
+    assert set(answer.supported) == {"spider", "larva"}
+    assert set(answer.used) == {"e1", "e4"}
+    assert answer.status == "answered"
+    assert solved("Where is a web found at?", *FACTS).answer == "attic"
+
+
+def test_two_facts_are_joined_where_the_question_asks_for_both() -> None:
+    answer = solved("What is the one that a web is made by skilled at?", *FACTS)
+    assert answer.answer == "spinning"
+    assert set(answer.used) == {"e1", "e2"}
+
+
+@pytest.mark.parametrize(
+    ("question", "facts"),
+    [
+        ("What is a web made by?", ()),
+        ("", FACTS),
+        ("Who rules the sea?", FACTS),
+        ("web", ()),
+        ("Tell me a joke about oranges and a web, please, quickly, my dear old friend from the south!", FACTS[2:3]),
+    ],
+)
+def test_where_nothing_fits_nothing_is_answered(question: str, facts: tuple[Fact, ...]) -> None:
+    answer = solved(question, *facts)
+    assert (answer.answer, answer.status, answer.supported) == (None, "insufficient", ())
+
+
+def test_what_a_model_recalled_is_not_extracted() -> None:
+    assert solved("What is a web made by?", fact(1, "web", "made by", "spider", sourced=False)).answer is None
+
+
+def test_a_fact_too_long_for_the_encoder_is_passed_over() -> None:
+    long = fact(9, "web", "made by", "very " * 80 + "old spider")
+    assert solved("What is a web made by?", long, FACTS[0]).answer == "spider"
+
+
+def test_two_readings_that_weigh_the_same_are_ambiguous() -> None:
+    answer = solved("web seen", fact(1, "web", "seen", "attic"), fact(2, "attic", "seen", "web"))
+    assert answer.status == "ambiguous"
+    assert answer.answer == "attic"
+
+
+def test_a_name_that_is_a_pattern_is_only_a_name() -> None:
+    assert solved("What is C++ (old) made by?", fact(1, "C++ (old)", "made by", "people")).answer == "people"
+
+
+def prompted(reply: Callable[[Request], str], *facts: Fact) -> tuple[ShortAnswer | Failure, Scripted]:
+    generator = Scripted(reply)
+    task = ShortTask("What is a web made by?", facts)
+    return PromptedShortAnswers(generator, Kept()).answer([task])[0], generator
+
+
+def test_a_model_is_shown_the_facts_and_what_no_source_carries_is_not_supported() -> None:
+    answer, generator = prompted(lambda _: "A spider", FACTS[0], fact(5, "web", "made by", "man", sourced=False))
+    assert isinstance(answer, ShortAnswer)
+    assert "web | made by | spider" in generator.requests[0].user
+    assert "web | made by | man" in generator.requests[0].user
+    assert (answer.answer, answer.supported, answer.used) == ("A spider", ("spider",), ("e1", "e5"))
+    other, _ = prompted(lambda _: "A man", FACTS[0], fact(5, "web", "made by", "man", sourced=False))
+    assert isinstance(other, ShortAnswer)
+    assert (other.answer, other.supported) == ("A man", ())
+
+
+def test_no_answer_and_no_reply() -> None:
+    none, _ = prompted(lambda _: "N/A")
+    assert isinstance(none, ShortAnswer) and none.status == "insufficient"
+    failed, generator = prompted(lambda _: " ")
+    assert isinstance(failed, Failure) and "the reply is empty" in failed.reason
+    assert len(generator.requests) == 2, "one repair attempt"
+
+
+def test_a_name_that_the_question_holds_is_not_its_answer() -> None:
+    answer = solved("What besides a spider is a web made by?", *FACTS)
+    assert answer.answer == "larva"
+    assert "spider" not in answer.supported
