@@ -216,7 +216,7 @@ def answer_choice(
         if held is None or reading.score > held.score:
             best[reading.option] = reading
     chains = tuple(_chain(view, labels[o], options[o], best.get(o)) for o in range(len(options)))
-    outcome = None if negated else work_out(view, question)
+    outcome = work_out(view, question)
     if outcome is not None:
         chains = tuple(
             _worked_chain(view, outcome, option, chain) for option, chain in zip(options, chains, strict=True)
