@@ -180,9 +180,11 @@ def scoreboard(lake: LakeOption = None) -> None:
         with connect(lake) as connection:
             rows = connection.execute(
                 """
-                SELECT scope_id, regexp_extract(asset, '[^/]+$') AS variant, reasoner, metric, value, low, high, n,
-                       published, published_source
-                FROM scores WHERE metric IN ('accuracy', 'hit@1', 'precision@50') ORDER BY scope_id, metric, value DESC
+                SELECT scope_id, if(scope_kind = 'collection', selector, regexp_extract(asset, '[^/]+$')) AS variant,
+                       reasoner, metric, value, low, high, n, published,
+                       published_source
+                FROM scores WHERE metric IN ('accuracy', 'hit@1', 'precision@50') AND scope_kind <> 'relation'
+                ORDER BY scope_id, metric, value DESC
                 """
             ).fetchall()
     headers = (

@@ -65,7 +65,15 @@ def lake_assets() -> list[str]:
 
 
 def batches(graph: Any) -> Iterator[list[dg.AssetKey]]:
-    """Assets in an order in which they can be made: as many with equal partitions at once as need no other first."""
+    """Assets in an order in which they can be made: as many with equal partitions at once as need no other first.
+
+    Those whose partitions are found out on the way (one per seed file) come after all that do not need them.
+    """
+
+    def worth(group: list[dg.AssetKey]) -> tuple[bool, int]:
+        known = bool(group) and not isinstance(graph.get(group[0]).partitions_def, dg.DynamicPartitionsDefinition)
+        return known, len(group)
+
     left = [key for level in graph.toposorted_asset_keys_by_level for key in level if graph.get(key).is_executable]
     while left:
         groups: dict[Any, list[dg.AssetKey]] = {}
@@ -75,7 +83,7 @@ def batches(graph: Any) -> Iterator[list[dg.AssetKey]]:
             group = groups.setdefault(node.partitions_def, [])
             if waiting <= set(group):
                 group.append(key)
-        batch = max(groups.values(), key=len)
+        batch = max(groups.values(), key=worth)
         if not batch:
             raise dg.DagsterInvariantViolationError(f"assets wait for one another: {left}")
         yield batch
@@ -100,10 +108,14 @@ def run_all(*, verbose: bool = False, console: Console | None = None) -> Report:
     report = Report(assets=len(graph.materializable_asset_keys))
     with dg.DagsterInstance.get() as instance:
         planned = list(batches(graph))
-        total = sum(len(b) * len(_partitions(graph, b)) for b in planned)
         done = 0
+
+        def total() -> int:
+            # counted anew each time: partitions of relations appear when the seed files are looked at
+            return sum(len(b) * len(_partitions(graph, b, instance)) for b in planned)
+
         for batch in planned:
-            for partition in _partitions(graph, batch):
+            for partition in _partitions(graph, batch, instance):
                 run_id = str(uuid.uuid4())
 
                 def on_event(entry: Any) -> None:
@@ -111,7 +123,7 @@ def run_all(*, verbose: bool = False, console: Console | None = None) -> Report:
                     event = entry.dagster_event
                     if event is not None and event.is_step_materialization:
                         done += 1
-                        _tell(shown, event, done, total, time.monotonic() - started)
+                        _tell(shown, event, done, total(), time.monotonic() - started)
                     elif verbose and event is None:
                         shown.print(f"      {entry.user_message}", markup=False, style="dim")
 
@@ -130,9 +142,9 @@ def run_all(*, verbose: bool = False, console: Console | None = None) -> Report:
     return report
 
 
-def _partitions(graph: Any, batch: list[dg.AssetKey]) -> list[str | None]:
+def _partitions(graph: Any, batch: list[dg.AssetKey], instance: dg.DagsterInstance) -> list[str | None]:
     definition = graph.get(batch[0]).partitions_def
-    return [None] if definition is None else list(definition.get_partition_keys())
+    return [None] if definition is None else list(definition.get_partition_keys(dynamic_partitions_store=instance))
 
 
 def _quiet() -> None:

@@ -12,6 +12,12 @@ from pathlib import Path
 
 import pytest
 
+SMALL_PROFILE = """\
+extends: embedded
+name: small
+sample: small
+harvesting: {training_steps: 300, n: 20, prompts: 2}
+"""
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 
@@ -59,7 +65,7 @@ def new_world(root: Path) -> World:
     """An empty world below ``root``, with the repository's own Dagster settings."""
     (root / "dagster_home").mkdir(parents=True)
     (root / "dagster_home" / "dagster.yaml").write_bytes((REPOSITORY / "dagster.yaml").read_bytes())
-    (root / "small.yaml").write_text("extends: embedded\nname: small\nsample: small\n")
+    (root / "small.yaml").write_text(SMALL_PROFILE)
     return World(root)
 
 

@@ -6,6 +6,7 @@ import dagster as dg
 import polars as pl
 
 from evidence_assets import profiles
+from evidence_assets.components.automation import FOLLOW
 from evidence_assets.components.models_in_use import encoder, model_key
 from evidence_assets.components.partitions import EVERY, corpus_partitions
 from evidence_assets.components.raw_files import raw_asset
@@ -100,6 +101,7 @@ class Corpus(dg.Component, dg.Model, dg.Resolvable):
             kinds={"faiss"},
             code_version=vector_index.VERSION,
             deps=[dep(f"{base}/embeddings", EVERY)],
+            automation_condition=FOLLOW,
         )
         def index(lake: LakeResource) -> dg.MaterializeResult[Any]:
             opened = lake.open()
@@ -131,6 +133,7 @@ class Corpus(dg.Component, dg.Model, dg.Resolvable):
             code_version=token_store.VERSION,
             deps=[dep(f"{base}/chunks", EVERY)],
             pool="gpu",
+            automation_condition=FOLLOW,
         )
         def tokens(lake: LakeResource) -> dg.MaterializeResult[Any]:
             opened = lake.open()

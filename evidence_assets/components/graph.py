@@ -6,6 +6,7 @@ import dagster as dg
 import polars as pl
 
 from evidence_assets import profiles
+from evidence_assets.components.automation import FOLLOW
 from evidence_assets.components.models_in_use import encoder, model_key
 from evidence_assets.components.raw_files import raw_asset
 from evidence_assets.components.table_asset import OWNER, Made, Step, dep, sound_check, table_asset
@@ -111,6 +112,7 @@ class Graph(dg.Component, dg.Model, dg.Resolvable):
             kinds={"numpy"},
             code_version=knowledge.VERSION,
             deps=[dep(f"{base}/nodes"), dep(f"{base}/edges")],
+            automation_condition=FOLLOW,
         )
         def csr(lake: LakeResource) -> dg.MaterializeResult[Any]:
             opened = lake.open()
@@ -134,6 +136,7 @@ class Graph(dg.Component, dg.Model, dg.Resolvable):
             code_version=knowledge.VERSION,
             deps=[dep(f"{base}/nodes")],
             pool="gpu",
+            automation_condition=FOLLOW,
         )
         def node_vectors(lake: LakeResource) -> dg.MaterializeResult[Any]:
             opened = lake.open()

@@ -7,12 +7,25 @@ from functools import lru_cache
 
 import numpy as np
 
+<<<<<<< HEAD
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.encoders import load_encoder
 from evidence_assets.models.protocols import Encoder, FloatArray, Reranker, Tokenizer, TokenVectors
+=======
+from evidence_assets.lake.errors import ModelUnavailable
+from evidence_assets.lake.store import Lake
+from evidence_assets.models.encoders import load_encoder
+from evidence_assets.models.masked import HFMaskedLM, MaskedLM
+from evidence_assets.models.protocols import Encoder, FloatArray, Reranker, TokenVectors
+>>>>>>> harvest
 from evidence_assets.models.rerankers import MAXSIM, load_reranker
+from evidence_assets.models.weights import loading
 from evidence_assets.profiles import ModelSettings
 
+SAMPLE_MASKED_LM = "sample-masked-lm"
+"""The masked language model that a lake trains on the sample corpus."""
+MASKED_LM = "models/masked_lm"
+"""The asset that trains or names the masked language model in use."""
 REMEMBERED = 50_000
 """Sentence vectors kept in memory: the variants of a system read the same sentences again and again."""
 
@@ -57,9 +70,31 @@ def encoder(settings: ModelSettings) -> RememberingEncoder:
     return RememberingEncoder(loaded)
 
 
-def model_key(model: Encoder) -> str:
+def model_key(model: Encoder | MaskedLM) -> str:
     """Name and revision, as tables keep them."""
     return f"{model.model_id}@{model.revision}"
+
+
+def masked_lm(lake: Lake, settings: ModelSettings) -> HFMaskedLM:
+    """The masked language model that these settings name; ``sample-masked-lm`` is the one that this lake trained."""
+    if settings.name != SAMPLE_MASKED_LM:
+        return _masked_lm(settings, "", 0)
+    folder = lake.index_folder(MASKED_LM)
+    weights = folder / "model.safetensors"
+    if not weights.exists():
+        raise ModelUnavailable(f"the sample's masked language model is not trained yet: materialize {MASKED_LM}")
+    return _masked_lm(settings, str(folder), weights.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=2)
+def _masked_lm(settings: ModelSettings, folder: str, stamp: int) -> HFMaskedLM:
+    with loading(f"the masked language model {settings.name!r}"):
+        return HFMaskedLM.load(
+            folder or settings.name,
+            model_id=settings.name,
+            revision=None if folder else settings.revision,
+            device=settings.device,
+        )
 
 
 @lru_cache

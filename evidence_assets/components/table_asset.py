@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 
 from evidence_assets import profiles
+from evidence_assets.components.automation import FOLLOW
 from evidence_assets.defs.resources import LakeResource, asset_name
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.lineage import dangling
@@ -33,6 +34,10 @@ class Made:
     metadata: dict[str, Any] = field(default_factory=dict)
     reused: int | None = None
     """Rows taken over unchanged; where it is stated, the rest were computed."""
+    beside: Mapping[str, Rows] = field(default_factory=dict)
+    """Rows of other tables that the same step makes and that lie beside its own."""
+    version: str = ""
+    """Data version; the content hash of the rows where none is stated."""
 
 
 class Step:
@@ -131,14 +136,14 @@ def table_asset(
     partitions: dg.PartitionsDefinition | None = None,  # type: ignore[type-arg]
     kinds: Sequence[str] = ("parquet",),
     pool: str | None = None,
-    automation: dg.AutomationCondition | None = None,  # type: ignore[type-arg]
+    automation: dg.AutomationCondition | None = FOLLOW,  # type: ignore[type-arg]
     metadata: Mapping[str, Any] | None = None,
     tags: Mapping[str, str] | None = None,
 ) -> dg.AssetsDefinition:
     """An asset that makes rows of ``table`` by calling ``make`` once a partition.
 
     The data version is the content hash of the rows, so that making the same rows again leaves everything downstream
-    fresh.
+    fresh. Where the automation sensor runs, the asset is made again when what it reads has another data version.
     """
 
     @dg.asset(
@@ -160,7 +165,7 @@ def table_asset(
         started = time.monotonic()
         made = make(Step(context, lake.open(), table))
         rows = prepare(table, made.rows)
-        tables = {table: rows}
+        tables = {table: rows, **{name: prepare(name, beside) for name, beside in made.beside.items()}}
         if made.lineage is not None:
             tables["lineage_edges"] = prepare("lineage_edges", made.lineage)
         numbers: dict[str, Any] = {"preview": preview(rows), "seconds": round(time.monotonic() - started, 2)}
@@ -168,7 +173,7 @@ def table_asset(
             numbers |= {"rows_reused": made.reused, "rows_computed": rows.num_rows - made.reused}
         return dg.MaterializeResult(
             value=tables,
-            data_version=dg.DataVersion(version_of(rows)),
+            data_version=dg.DataVersion(made.version or version_of(rows)),
             metadata={**numbers, **made.metadata},
         )
 

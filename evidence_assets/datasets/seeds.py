@@ -20,7 +20,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
@@ -61,23 +61,30 @@ class Relation:
 
 @dataclass(frozen=True)
 class SeedFolder:
-    """The relations that could be read, by id, and what was wrong with the other files."""
+    """The relations that could be read, by id, the file of each, and what was wrong with the other files."""
 
     relations: tuple[Relation, ...]
     errors: tuple[BadInput, ...]
+    files: dict[str, Path] = field(default_factory=dict, compare=False)
 
 
-def read_seed_folder(folder: Path) -> SeedFolder:
-    """Read every ``*.yaml`` and ``*.yml`` file of a folder; a malformed one does not stop the others.
+def seed_files(folder: Path) -> list[Path]:
+    """Every ``*.yaml`` and ``*.yml`` file of a folder, by name."""
+    return sorted(path for path in (*folder.glob("*.yaml"), *folder.glob("*.yml")) if not path.name.startswith("."))
 
-    Of two files with one relation id the first by file name is kept and the other is an error.
+
+def read_seed_folder(*folders: Path) -> SeedFolder:
+    """Read every seed file of the folders; a malformed one does not stop the others.
+
+    Of two files with one relation id the first by folder and file name is kept and the other is an error.
     """
-    if not folder.is_dir():
-        raise BadInput("there is no such folder of seed files", file=folder)
+    for folder in folders:
+        if not folder.is_dir():
+            raise BadInput("there is no such folder of seed files", file=folder)
     relations: dict[str, Relation] = {}
     source: dict[str, Path] = {}
     errors: list[BadInput] = []
-    for path in sorted((*folder.glob("*.yaml"), *folder.glob("*.yml"))):
+    for path in (path for folder in folders for path in seed_files(folder)):
         try:
             relation, lines = _read(path)
         except BadInput as error:
@@ -94,7 +101,7 @@ def read_seed_folder(folder: Path) -> SeedFolder:
             )
             continue
         relations[relation.id], source[relation.id] = relation, path
-    return SeedFolder(tuple(relations[name] for name in sorted(relations)), tuple(errors))
+    return SeedFolder(tuple(relations[name] for name in sorted(relations)), tuple(errors), source)
 
 
 def read_seed_file(path: Path) -> Relation:

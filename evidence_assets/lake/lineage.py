@@ -30,6 +30,7 @@ _SHOWN = {
     "prompts": ("relation_id", "text", "weight"),
     "relation_seeds": ("relation_id", "head", "tail"),
     "candidate_tuples": ("relation_id", "head", "tail"),
+    "models": ("name", "task"),
     "kg_edges": ("relation", "sources"),
     "kg_nodes": ("name", "type"),
     "kg_passages": ("owner_kind", "owner_id", "char_start", "char_end"),

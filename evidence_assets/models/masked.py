@@ -139,10 +139,10 @@ class HFMaskedLM:
         *,
         model_id: str | None = None,
         revision: str | None = None,
-        device: str = "cpu",
+        device: str = "auto",
         batch_size: int = 512,
     ) -> HFMaskedLM:
-        """Load from a folder or a hub name; only safetensors weights are read.
+        """Load from a folder or a hub name; only safetensors weights are read. ``auto`` takes CUDA where there is one.
 
         ``model_id`` is the hub name by default, or the folder's own name without its path; the revision of a folder is
         the hash of its weights.
@@ -155,7 +155,10 @@ class HFMaskedLM:
         _require_mask(tokenizer, known_as)
         model = AutoModelForMaskedLM.from_pretrained(str(name), revision=revision, use_safetensors=True)
         weights = folder / "model.safetensors"
-        version = revision or (file_id(weights) if weights.is_file() else "")
+        commit = getattr(model.config, "_commit_hash", None)
+        version = file_id(weights) if weights.is_file() else str(commit or revision or "")
+        if device == "auto":
+            device = "cuda" if torch.cuda.is_available() else "cpu"
         return cls(model, tokenizer, model_id=known_as, revision=version, device=device, batch_size=batch_size)
 
     @property

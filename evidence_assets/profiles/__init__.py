@@ -70,6 +70,17 @@ class Retrieval(_Strict):
     triples: int = Field(ge=0, description="s: triples kept per question and option.")
 
 
+class Harvesting(_Strict):
+    """How triples are harvested from a masked language model."""
+
+    model: ModelSettings
+    training_steps: int = Field(4500, ge=1, description="For sample-masked-lm, which is trained on the sample corpus.")
+    n: int = Field(1000, ge=1, description="Pairs of each heap, and triples kept of a relation.")
+    prompts: int = Field(20, ge=1, description="Prompts kept of a relation.")
+    sample_relations: tuple[str, ...] = Field((), description="Seed files of the sample that are put into raw/seeds.")
+    seed_folders: tuple[str, ...] = Field((), description="Further folders of seed files, below raw or absolute.")
+
+
 class GraphPaths(_Strict):
     """How far a graph selector looks around a question, and how long it trains its node scorer."""
 
@@ -94,6 +105,7 @@ class Profile(_Strict):
     chunking: Chunking
     index: IndexSettings = Field(default_factory=lambda: IndexSettings(kind="auto"))
     retrieval: Retrieval
+    harvesting: Harvesting
     ugat: GraphPaths
     presets: tuple[str, ...] = Field((), description="Presets whose variants are loaded besides the default ones.")
     sample: Literal["full", "small"] = Field("full", description="Size of the sample world; small is for quick tests.")

@@ -95,6 +95,7 @@ def render(folder: Path, size: Size = "full") -> RenderReport:
     for name in ("biomedical", "commonsense"):
         _lines(report, f"graphs/{name}.tsv", ["\t".join(f.triple) for f in sorted(graph) if f.collection == name])
     _lines(report, "held_out.tsv", ["\t".join(triple) for triple in report.held_out])
+    _lines(report, "stated.tsv", ["\t".join(fact.triple) for fact in sorted(told)])
 
     tables = load_tables() if size == "full" else [t for t in load_tables() if t.table_id == "planets"]
     _jsonl(report, "tables/tables.jsonl", [_table_row(table) for table in tables])
@@ -150,7 +151,7 @@ def _seeds(report: RenderReport, world: World) -> None:
             "collection": entry["collection"],
             "prompt": entry["prompt"],
             "pairs": [[fact.head, fact.tail] for fact in seeds],
-            "template": entry["template"],
+            "template": entry["template"].replace("{head}", "<HEAD>").replace("{tail}", "<TAIL>"),
         }
         content |= {key: entry[key] for key in ("symmetric", "functional", "inverse") if key in entry}
         path = _path(report, f"seeds/{relation}.yaml")

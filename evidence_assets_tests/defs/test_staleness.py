@@ -25,7 +25,9 @@ def stale(instance: dg.DagsterInstance, loaded: dg.Definitions) -> dict[str, str
     resolver = CachingStaleStatusResolver(instance, graph, LoadingContextForTest(instance))
     for key in graph.materializable_asset_keys:
         definition = graph.get(key).partitions_def
-        for partition in [None] if definition is None else definition.get_partition_keys():
+        for partition in (
+            [None] if definition is None else definition.get_partition_keys(dynamic_partitions_store=instance)
+        ):
             status = resolver.get_status(key, partition)
             if status != StaleStatus.FRESH:
                 found[key.to_user_string() + (f"[{partition}]" if partition else "")] = status.value

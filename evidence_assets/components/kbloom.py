@@ -1,0 +1,148 @@
+"""K-Bloom as assets: triples harvested from a masked language model, by relation, merged by collection, scored."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal
+
+import dagster as dg
+from pydantic import Field
+
+from evidence_assets import profiles
+from evidence_assets.components.models_in_use import MASKED_LM, encoder, masked_lm, model_key
+from evidence_assets.components.partitions import EVERY
+from evidence_assets.components.presets import is_loaded
+from evidence_assets.components.relations import FOLDER, RELATIONS, SEEDS
+from evidence_assets.components.table_asset import Made, Step, dep, sound_check, table_asset
+from evidence_assets.report.harvest_plot import bars
+from evidence_assets.systems import harvest_rows, harvest_scores
+from evidence_assets.systems.kbloom import KBloomSettings, check_seeds, harvest, mine
+
+SEEDS_NAME, FOLDER_NAME = "/".join(SEEDS.path), "/".join(FOLDER.path)
+
+
+class KBloom(dg.Component, dg.Model, dg.Resolvable):
+    """Makes ``knowledge/<name>/harvest``, one partition a seed file, ``knowledge/<name>/<collection>`` and scores.
+
+    The harvest holds the triples of K-Bloom and, in the same rows' table under their own origin, those of the baseline
+    that searches with the same prompts; a collection holds K-Bloom's only.
+    """
+
+    name: str
+    collections: list[str]
+    """Collections of relations that are merged, each into an asset of its own."""
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """What differs from the defaults of ``systems.kbloom.KBloomSettings``."""
+    baseline: bool = True
+    """Whether the baseline is run beside it."""
+    truth: Literal["sample", ""] = ""
+    """``sample`` scores it against the facts that the sample corpus states."""
+    presets: list[str] = Field(default_factory=list)
+    """Presets that bring it in; always there where none is named."""
+    always: bool = False
+    """Whether it is there whatever is opted in."""
+
+    def _settings(self) -> list[KBloomSettings]:
+        harvesting = profiles.load().harvesting
+        own = KBloomSettings(**{"n": harvesting.n, "max_prompts": harvesting.prompts, **self.settings})
+        return [own, replace(own, variant="bertnet")] if self.baseline else [own]
+
+    def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+        if not is_loaded(self.presets, self.always):
+            return dg.Definitions()
+        profile = profiles.load()
+        base, settings = f"knowledge/{self.name}", self._settings()
+        harvested = f"{base}/harvest"
+
+        def make_harvest(step: Step) -> Made:
+            relation = harvest_rows.relation_of(step.read("relation_seeds", SEEDS_NAME, step.partition))
+            model, words = masked_lm(step.lake, profile.harvesting.model), encoder(profile.encoder)
+            if relation.collection not in self.collections:
+                known = ", ".join(self.collections)
+                step.context.log.warning(f"collection {relation.collection!r} is merged nowhere; known: {known}")
+            key = harvest_rows.harvest_hash(relation, model_key(model), model_key(words), settings)
+            before = step.lake.read("prompts", step.asset, step.partition)
+            if before.height and set(before["input_hash"]) == {key}:
+                triples = step.previous()
+                candidates = step.lake.read("candidate_tuples", step.asset, step.partition)
+                beside = {"prompts": before, "candidate_tuples": candidates}
+                return Made(triples, step.previous_lineage().to_arrow(), {}, triples.height, beside)
+            check_seeds(relation, model)
+            prompts = mine(relation, model, words, settings[0])
+            made = harvest_rows.harvest_rows(
+                relation,
+                [harvest(relation, model, words, one, prompts=prompts) for one in settings],
+                model=model_key(model), source=harvested, input_hash=key,
+            )  # fmt: skip
+            return Made(
+                made.triples,
+                made.lineage,
+                {
+                    "prompts": sum(p.kept for p in prompts),
+                    "candidates": len(made.candidates),
+                    "model": model_key(model),
+                },
+                reused=0,
+                beside={"prompts": made.prompts, "candidate_tuples": made.candidates},
+            )
+
+        assets = [
+            table_asset(
+                harvested, "triples", make_harvest, group=self.name, kinds=("parquet", "pytorch"), pool="gpu",
+                description="Triples of one relation, from its prompt and seed pairs, with the prompts and candidates "
+                "that led to them.",
+                code_version=f"{harvest_rows.VERSION}:{settings}",
+                deps=[SEEDS_NAME, MASKED_LM], partitions=RELATIONS,
+            )
+        ]  # fmt: skip
+        for collection in self.collections:
+            assets.append(self._merged(base, collection))
+        if self.truth:
+            assets.append(
+                self._scores(base, {s.variant: self.name if s is settings[0] else s.variant for s in settings})
+            )
+        return dg.Definitions(assets=assets, asset_checks=[sound_check(asset) for asset in assets])
+
+    def _merged(self, base: str, collection: str) -> dg.AssetsDefinition:
+        def make(step: Step) -> Made:
+            seeds = step.read("relation_seeds", SEEDS_NAME)
+            triples = step.read("triples", f"{base}/harvest")
+            rows = harvest_rows.in_collection(triples, seeds, collection, "kbloom")
+            return Made(rows, metadata={"relations": rows["relation_id"].n_unique()})
+
+        return table_asset(
+            f"{base}/{collection}", "triples", make, group=self.name, code_version=harvest_rows.VERSION,
+            description=f"Harvested triples of all relations of {collection}, best first in each.",
+            deps=[dep(f"{base}/harvest", EVERY), dep(SEEDS_NAME, EVERY), FOLDER_NAME],
+        )  # fmt: skip
+
+    def _scores(self, base: str, variants: dict[str, str]) -> dg.AssetsDefinition:
+        def make(step: Step) -> Made:
+            folder = step.lake.raw / "sample"
+            scored = harvest_scores.score_rows(
+                harvest_rows.relations_of(step.read("relation_seeds", SEEDS_NAME)),
+                step.read("triples", f"{base}/harvest"),
+                stated=harvest_scores.read_facts(folder / "stated.tsv"),
+                held_out=harvest_scores.read_facts(folder / "held_out.tsv"),
+                variants=variants,
+            )
+            shown = [row for row in scored if row["metric"] == "precision@50"]
+            by_variant = {v: [row for row in shown if row["selector"] == v] for v in variants.values()}
+            plot = bars(
+                "precision@50",
+                [row["scope_id"] for row in by_variant[self.name]],
+                {v: [(r["value"], r["low"], r["high"]) for r in rows] for v, rows in by_variant.items()},
+            )
+            totals = {
+                f"{row['selector']}_{row['metric']}_{row['scope_id']}": row["value"]
+                for row in scored
+                if row["scope_kind"] == "collection" and row["value"] is not None
+            }
+            return Made(scored, metadata={"plot": dg.MetadataValue.md(plot), **totals})
+
+        return table_asset(
+            f"scores/{base}", "scores", make, group=self.name, code_version=harvest_scores.VERSION,
+            description="What the harvest reaches against the facts that the sample corpus states, seeds left out, and "
+            "whether facts that it holds back are recovered above chance.",
+            deps=[dep(f"{base}/harvest", EVERY), dep(SEEDS_NAME, EVERY), FOLDER_NAME, "raw/sample"],
+        )  # fmt: skip
