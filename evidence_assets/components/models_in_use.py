@@ -7,17 +7,11 @@ from functools import lru_cache
 
 import numpy as np
 
-<<<<<<< HEAD
-from evidence_assets.lake.errors import BadInput
-from evidence_assets.models.encoders import load_encoder
-from evidence_assets.models.protocols import Encoder, FloatArray, Reranker, Tokenizer, TokenVectors
-=======
-from evidence_assets.lake.errors import ModelUnavailable
+from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.encoders import load_encoder
 from evidence_assets.models.masked import HFMaskedLM, MaskedLM
-from evidence_assets.models.protocols import Encoder, FloatArray, Reranker, TokenVectors
->>>>>>> harvest
+from evidence_assets.models.protocols import Encoder, FloatArray, Reranker, Tokenizer, TokenVectors
 from evidence_assets.models.rerankers import MAXSIM, load_reranker
 from evidence_assets.models.weights import loading
 from evidence_assets.profiles import ModelSettings
