@@ -58,6 +58,11 @@ class Reading:
         """Whether anything in the row ties the cell to the question."""
         return self.row > 0 or self.key > 0
 
+    @property
+    def support(self) -> float:
+        """The score in [0, 1], 0 where nothing ties the cell to the question."""
+        return max(0.0, min(1.0, self.score / _LARGEST)) if self.linked else 0.0
+
 
 @lru_cache(maxsize=65536)
 def _alternatives(text: str) -> tuple[frozenset[str], ...]:
@@ -143,6 +148,11 @@ def read_cells(view: TableView, question: str, options: Sequence[str]) -> list[R
                 if match > 0
             ]
     return readings
+
+
+def cell_support(view: TableView, question: str, options: Sequence[str]) -> float:
+    """How strongly the cells of a table speak for the option that they speak for most."""
+    return max((reading.support for reading in read_cells(view, question, options)), default=0.0)
 
 
 def _as_spelled_in(view: TableView, words: frozenset[str]) -> frozenset[str]:
@@ -267,5 +277,4 @@ def _chain(view: TableView, label: str, option: str, reading: Reading | None) ->
     relation = "says" if reading.match == 1.0 else "comes near to"
     read = f"There, under “{column}”, stands “{text}”: it {relation} “{option}”."
     steps.append(TableStep("look_up", read, (reading.place,), (text,)))
-    support = max(0.0, min(1.0, reading.score / _LARGEST)) if reading.linked else 0.0
-    return TableChain(label, tuple(steps), support)
+    return TableChain(label, tuple(steps), reading.support)
