@@ -2,7 +2,7 @@
 
     EVIDENCE_DEV_DATA=<folder> python -m bench.measure_tables
 
-Reads the TabMCQ and SCITAB subsets and encodes with MiniLM. Everything was set on the first half of each file; the
+Reads the TabMCQ and SCITAB subsets and the tables of the sample, and encodes with MiniLM. Everything was set on the first half of each file; the
 second half stands beside it and was never tuned on. Takes two to five minutes on two cores.
 """
 
@@ -14,11 +14,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from bench.minilm import MiniLm
-from evidence_assets.datasets import scitab, tabmcq
+from evidence_assets.datasets import own, scitab, tabmcq
 from evidence_assets.datasets.records import CLAIM_LABELS, Question, Table
 from evidence_assets.methods.columns import column_pieces
 from evidence_assets.methods.divergence import jensen_shannon, softmax
@@ -26,6 +27,7 @@ from evidence_assets.methods.spherical_kmeans import unit_rows
 from evidence_assets.methods.table_text import token_set
 from evidence_assets.reasoning.tables import TableAnswer, TableFinder, TableView
 from evidence_assets.reasoning.tables.solver import place_of
+from evidence_assets.sample.render import render
 from evidence_assets.systems.ucret import VARIANTS, TableEvidence, TableQuestion, answer, encode_unique, select_evidence
 
 # Without a language model there are no explanations to leave out: that variant keeps the same cells as ``ucret``.
@@ -199,6 +201,31 @@ def measure_scitab(path: Path, encoder: MiniLm) -> dict[str, list[Answered]]:
     return results
 
 
+def measure_sample(encoder: MiniLm) -> None:
+    """The sample's own questions and claims: ``dev`` is what was tuned on, ``test`` holds the same turns of phrase."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        render(folder)
+        tables = {table.table_id: table for table in own.read_tables(folder / "tables" / "tables.jsonl", "sample")}
+        for benchmark in ("sample_tables", "sample_claims"):
+            questions = list(own.read_questions(folder / "benchmarks" / f"{benchmark}.jsonl", benchmark))
+            print(f"\n{benchmark}: share of columns kept | right, answered, of all, in dev and test")
+            asked = [
+                TableQuestion(q.question_id, q.text, q.table_id or "", q.options if q.task == "table_qa" else ())
+                for q in questions
+            ]
+            for variant in ("ucret_published", "ucret", "keep_all"):
+                found = select_evidence(asked, tables, VARIANTS[variant], encoder)
+                rows = [Answered(q, e, answer(e, q.labels)) for q, e in zip(questions, found, strict=True)]
+                share = percent(sum(len(e.columns.kept) for e in found), sum(e.columns.width for e in found))
+                halves = []
+                for split in ("dev", "test"):
+                    part = [row for row in rows if row.question.split == split]
+                    answered = sum(row.answer.status != "insufficient" for row in part)
+                    halves.append(f"{sum(row.right for row in part):3d} {answered:3d} of {len(part)}")
+                print(f"  {variant:22s} {share} | " + " | ".join(halves))
+
+
 def temperature_table(name: str, pairs: Sequence[tuple[str, Table]], encoder: MiniLm) -> None:
     """What the temperature does to the divergences between texts and columns, and to the gate of 0.30."""
     texts, pieces = [], []
@@ -282,6 +309,7 @@ def main() -> None:
     folder, encoder = Path(name), MiniLm()
     questions = measure_tabmcq(folder / "tabmcq", encoder)
     claims = measure_scitab(folder / "scitab" / "sci_tab.json", encoder)
+    measure_sample(encoder)
     tables = {table.table_id: table for table in tabmcq.read_tables(folder / "tabmcq")}
     temperature_table("SCITAB", [(q.text, t) for q, t in scitab.read(folder / "scitab" / "sci_tab.json")], encoder)
     asked = [(item.question.text, tables[item.question.table_id or ""]) for item in questions["keep_all"]]

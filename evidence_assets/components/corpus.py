@@ -14,11 +14,9 @@ from evidence_assets.components.table_asset import OWNER, Made, Step, dep, sound
 from evidence_assets.datasets.corpora import read_documents
 from evidence_assets.defs.resources import LakeResource
 from evidence_assets.lake import token_store, vector_index
-from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, edge
 from evidence_assets.lake.store import Lake
-from evidence_assets.models.protocols import Tokenizer
 from evidence_assets.systems import corpus as rows
 
 
@@ -145,10 +143,8 @@ class Corpus(dg.Component, dg.Model, dg.Resolvable):
             ids, texts, reused = cut["chunk_id"].to_list(), cut["text"].to_list(), 0
             if self.tokens == "stored":
                 meta, reused = token_store.build(place, ids, texts, model, model_key(model))
-            elif isinstance(model, Tokenizer):
-                meta = token_store.build_statistics(place, ids, texts, model, model_key(model), model.dimensions)
             else:
-                raise BadInput(f"{model_key(model)} cannot tell tokens apart without encoding them: use tokens: stored")
+                meta = token_store.build_statistics(place, ids, texts, model, model_key(model), model.dimensions)
             return dg.MaterializeResult(
                 data_version=dg.DataVersion(meta.built_from),
                 metadata={

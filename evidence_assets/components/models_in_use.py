@@ -7,11 +7,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from evidence_assets.lake.errors import ModelUnavailable
+from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.encoders import load_encoder
 from evidence_assets.models.masked import HFMaskedLM, MaskedLM
-from evidence_assets.models.protocols import Encoder, FloatArray, Reranker, TokenVectors
+from evidence_assets.models.protocols import Encoder, FloatArray, Reranker, Tokenizer, TokenVectors
 from evidence_assets.models.rerankers import MAXSIM, load_reranker
 from evidence_assets.models.weights import loading
 from evidence_assets.profiles import ModelSettings
@@ -39,6 +39,11 @@ class RememberingEncoder:
     def tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         return self._inner.tokens(texts)
 
+    def pieces(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
+        if not isinstance(self._inner, Tokenizer):
+            raise BadInput(f"{self.model_id} cannot tell tokens apart without encoding them: use tokens: stored")
+        return self._inner.pieces(texts)
+
     def sentences(self, texts: Sequence[str]) -> FloatArray:
         new = [text for text in dict.fromkeys(texts) if text not in self._known]
         found = dict(zip(new, self._inner.sentences(new), strict=True)) if new else {}
@@ -53,7 +58,7 @@ class RememberingEncoder:
 
 
 @lru_cache
-def encoder(settings: ModelSettings) -> Encoder:
+def encoder(settings: ModelSettings) -> RememberingEncoder:
     """The encoder that these settings name."""
     loaded = load_encoder(settings.name, revision=settings.revision, device=settings.device, dtype=settings.dtype)
     return RememberingEncoder(loaded)

@@ -438,7 +438,7 @@ _ALL = [
     ),
     _table(
         "counterfactuals",
-        "Would an answer stand without the evidence that it rests on, and does that evidence alone give it?",
+        "Whether an answer stands without the evidence that it rests on, and whether that evidence alone gives it.",
         [
             ("counterfactual_id", TEXT, "Hash of the prediction and of what was asked of it."),
             ("prediction_id", TEXT, "The prediction."),

@@ -10,6 +10,8 @@ import pytest
 
 from evidence_assets.components import models_in_use
 from evidence_assets.components.models_in_use import RememberingEncoder
+from evidence_assets.lake.errors import BadInput
+from evidence_assets_tests.systems.token_models import PieceEncoder
 
 
 class Counting:
@@ -48,3 +50,10 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         encoder.sentences([text])
     assert len(encoder._known) == 3
     assert np.array_equal(encoder.sentences(["a", "g"]), Counting().sentences(["a", "g"]))
+
+
+def test_tokens_are_told_apart_by_an_encoder_that_can_and_refused_by_one_that_cannot() -> None:
+    texts = ["honeybees fly", ""]
+    assert RememberingEncoder(PieceEncoder()).pieces(texts) == [("honeyb", "##ees", "fly"), ()]
+    with pytest.raises(BadInput, match="use tokens: stored"):
+        RememberingEncoder(Counting()).pieces(texts)

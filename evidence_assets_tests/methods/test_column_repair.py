@@ -77,3 +77,35 @@ def test_empty_tables() -> None:
     assert restore_columns(Selection((), 0), empty, "900", ["meat"]) == Selection((), 0)
     headed = TableWords.of(["a"], [[]])
     assert restore_columns(Selection((), 1), headed, "nothing", []) == Selection((), 1)
+
+
+def test_a_header_is_named_without_its_unit() -> None:
+    words = TableWords.of(["Lake", "Greatest depth (m)"], [["Como", "Garda"], ["425", "346"]])
+    assert _rules(restore_columns(Selection((), 2), words, "the greatest depth of all")) == {1: "header"}
+
+
+def test_several_options_word_for_word_make_an_answer_column() -> None:
+    columns = [["iron ore", "tin ore", "zinc ore"], ["iron", "tin", "clay"], ["red", "grey", "blue"]]
+    words = TableWords.of(["Ore", "Metal", "Colour"], columns)
+    assert {0, 1} <= set(option_columns(words, ["iron", "tin", "zinc ore", "lead ore"]))
+    assert 2 not in option_columns(words, ["iron", "tin", "zinc ore", "lead ore"])
+
+
+def test_the_column_nearest_to_one_option_stays_for_it() -> None:
+    columns = [["Buffalo", "Fox", "Hen"], ["plants", "meat", "grain"], ["herd", "alone", "flock"]]
+    words = TableWords.of(["Animal", "Food", "Lives"], columns)
+    restored = restore_columns(Selection((), 3), words, "What is right?", ["plants", "meat", "grain", "herd"])
+    assert {1, 2} <= set(restored.indices)
+
+
+def test_an_option_may_be_one_of_listed_alternatives_or_a_small_word() -> None:
+    words = TableWords.of(["Body", "Says"], [["planets; stars", "the moon"], ["all", "none"]])
+    assert set(option_columns(words, ["stars", "planets"])) == {0}
+    assert set(option_columns(words, ["all", "none"])) == {1}
+
+
+def test_a_name_of_many_rows_tells_none_apart() -> None:
+    columns = [[f"lake {i}" for i in range(20)], ["north"] * 15 + ["south"] * 5]
+    words = TableWords.of(["Lake", "Side"], columns)
+    assert restore_columns(Selection((), 2), words, "north").indices == ()
+    assert restore_columns(Selection((), 2), words, "south").indices == (1,)

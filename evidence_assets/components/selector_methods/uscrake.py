@@ -8,14 +8,14 @@ from typing import Any
 from evidence_assets import profiles
 from evidence_assets.components.benchmark import benchmarks
 from evidence_assets.components.inputs import open_corpus
-from evidence_assets.components.models_in_use import encoder, model_key
+from evidence_assets.components.models_in_use import encoder, model_key, reranker
 from evidence_assets.components.selector_methods.method import Method, chunks_kept, graph_of
 from evidence_assets.components.table_asset import Step
 from evidence_assets.datasets.graphs import relations
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets.lake.token_store import TokenStore, source_version
-from evidence_assets.models.rerankers import MAXSIM, CrossEncoderReranker
+from evidence_assets.models.rerankers import MAXSIM
 from evidence_assets.profiles import ModelSettings
 from evidence_assets.systems import chunk_ranking, concept_triples, uscrake
 from evidence_assets.systems.concept_triples import ConceptTriples, facts_of
@@ -53,12 +53,7 @@ def _triples(graph: OpenGraph, cap: int, settings: ModelSettings) -> ConceptTrip
 def _judge(settings: ModelSettings, token_encoder: ModelSettings) -> Judge:
     if settings.name == MAXSIM:
         return LateInteraction(encoder(token_encoder))
-    return PairJudge(_reranker(settings))
-
-
-@lru_cache(maxsize=1)
-def _reranker(settings: ModelSettings) -> CrossEncoderReranker:
-    return CrossEncoderReranker(settings.name, revision=settings.revision, device=settings.device)
+    return PairJudge(reranker(settings, token_encoder))
 
 
 def _settings(name: str, parameters: dict[str, Any]) -> uscrake.Settings:

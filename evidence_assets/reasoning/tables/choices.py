@@ -58,6 +58,11 @@ class Reading:
         """Whether anything in the row ties the cell to the question."""
         return self.row > 0 or self.key > 0
 
+    @property
+    def support(self) -> float:
+        """The score in [0, 1], 0 where nothing ties the cell to the question."""
+        return max(0.0, min(1.0, self.score / _LARGEST)) if self.linked else 0.0
+
 
 @lru_cache(maxsize=65536)
 def _alternatives(text: str) -> tuple[frozenset[str], ...]:
@@ -145,6 +150,11 @@ def read_cells(view: TableView, question: str, options: Sequence[str]) -> list[R
     return readings
 
 
+def cell_support(view: TableView, question: str, options: Sequence[str]) -> float:
+    """How strongly the cells of a table speak for the option that they speak for most."""
+    return max((reading.support for reading in read_cells(view, question, options)), default=0.0)
+
+
 def _as_spelled_in(view: TableView, words: frozenset[str]) -> frozenset[str]:
     """The question's words, those that the table does not have joined by its words of like spelling."""
     vocabulary = view.row_frequency.keys()
@@ -216,7 +226,7 @@ def answer_choice(
         if held is None or reading.score > held.score:
             best[reading.option] = reading
     chains = tuple(_chain(view, labels[o], options[o], best.get(o)) for o in range(len(options)))
-    outcome = None if negated else work_out(view, question)
+    outcome = work_out(view, question)
     if outcome is not None:
         chains = tuple(
             _worked_chain(view, outcome, option, chain) for option, chain in zip(options, chains, strict=True)
@@ -267,5 +277,4 @@ def _chain(view: TableView, label: str, option: str, reading: Reading | None) ->
     relation = "says" if reading.match == 1.0 else "comes near to"
     read = f"There, under “{column}”, stands “{text}”: it {relation} “{option}”."
     steps.append(TableStep("look_up", read, (reading.place,), (text,)))
-    support = max(0.0, min(1.0, reading.score / _LARGEST)) if reading.linked else 0.0
-    return TableChain(label, tuple(steps), support)
+    return TableChain(label, tuple(steps), reading.support)

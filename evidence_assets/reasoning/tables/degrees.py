@@ -157,7 +157,7 @@ def degrees(text: str, masked: Callable[[int], bool] = lambda _: False) -> tuple
         elif word in _EXTREMES and not (word == "top" and following[0] in {"of", "to"}) and word != "bottom":
             found.append(Degree("superlative", _EXTREMES[word], start, end, rank))
     for match in _VERBS_ABOVE.finditer(text):
-        hints = frozenset({"weight", "mas"}) if match["weight"] else frozenset[str]()
+        hints = frozenset({"weight", "mass"}) if match["weight"] else frozenset[str]()
         if not masked(match.start()):
             found.append(Degree("comparative", 1, match.start(), match.end(), 1, hints, 0, True))
     for match in re.finditer(r"\b(before|after)\b", text, re.IGNORECASE):
@@ -173,7 +173,7 @@ def pointed_at(text: str) -> frozenset[str]:
     Examples
     --------
     >>> sorted(pointed_at("Is it as deep as it weighs?"))
-    ['depth', 'mas', 'weight']
+    ['depth', 'mass', 'weight']
     """
     found: set[str] = set()
     for word in _WORD.findall(text.lower()):

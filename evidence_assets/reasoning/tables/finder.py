@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evidence_assets.methods.table_text import word_set
-from evidence_assets.reasoning.tables.choices import answer_choice
+from evidence_assets.reasoning.tables.choices import answer_choice, cell_support
 from evidence_assets.reasoning.tables.view import TableAnswer, TableView
 
-VERSION = "1"
+VERSION = "2"
 
 # How many tables are read for one question, and what finding the right one weighs against reading it.
 _TABLES_READ = 6
@@ -76,14 +76,14 @@ class TableFinder:
 
     def answer(self, question: str, labels: Sequence[str], options: Sequence[str]) -> TableAnswer:
         """Answer a multiple-choice question from the table, among all, that speaks most clearly."""
-        best = TableAnswer(None, (), "insufficient", 0.0, ())
+        best: TableView | None = None
         best_score = -math.inf
         for number, found in self.rank(question, options)[:_TABLES_READ]:
-            answer = answer_choice(self.views[number], question, labels, options)
-            if answer.answer is None:
-                continue
-            chain = answer.chain(answer.answer)
-            score = (chain.support if chain else 0.0) + _FINDER_WEIGHT * found
-            if score > best_score:
-                best, best_score = answer, score
-        return best
+            # Any table can be counted or ranked; only its own words say that the question is about it.
+            support = cell_support(self.views[number], question, options)
+            score = support + _FINDER_WEIGHT * found
+            if support > 0 and score > best_score:
+                best, best_score = self.views[number], score
+        if best is None:
+            return TableAnswer(None, (), "insufficient", 0.0, ())
+        return answer_choice(best, question, labels, options)
