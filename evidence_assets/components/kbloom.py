@@ -11,9 +11,9 @@ from pydantic import Field
 from evidence_assets import profiles
 from evidence_assets.components.models_in_use import MASKED_LM, encoder, masked_lm, model_key
 from evidence_assets.components.partitions import EVERY
-from evidence_assets.components.presets import is_loaded
 from evidence_assets.components.relations import FOLDER, RELATIONS, SEEDS
 from evidence_assets.components.table_asset import Made, Step, dep, sound_check, table_asset
+from evidence_assets.components.variant import Variant
 from evidence_assets.report.harvest_plot import bars
 from evidence_assets.systems import harvest_rows, harvest_scores
 from evidence_assets.systems.kbloom import KBloomSettings, check_seeds, harvest, mine
@@ -21,7 +21,7 @@ from evidence_assets.systems.kbloom import KBloomSettings, check_seeds, harvest,
 SEEDS_NAME, FOLDER_NAME = "/".join(SEEDS.path), "/".join(FOLDER.path)
 
 
-class KBloom(dg.Component, dg.Model, dg.Resolvable):
+class KBloom(dg.Component, Variant):
     """Makes ``knowledge/<name>/harvest``, one partition a seed file, ``knowledge/<name>/<collection>`` and scores.
 
     The harvest holds the triples of K-Bloom and, in the same rows' table under their own origin, those of the baseline
@@ -37,10 +37,6 @@ class KBloom(dg.Component, dg.Model, dg.Resolvable):
     """Whether the baseline is run beside it."""
     truth: Literal["sample", ""] = ""
     """``sample`` scores it against the facts that the sample corpus states."""
-    presets: list[str] = Field(default_factory=list)
-    """Presets that bring it in; always there where none is named."""
-    always: bool = False
-    """Whether it is there whatever is opted in."""
 
     def _settings(self) -> list[KBloomSettings]:
         harvesting = profiles.load().harvesting
@@ -48,7 +44,7 @@ class KBloom(dg.Component, dg.Model, dg.Resolvable):
         return [own, replace(own, variant="bertnet")] if self.baseline else [own]
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        if not is_loaded(self.presets, self.always):
+        if not self.loaded:
             return dg.Definitions()
         profile = profiles.load()
         base, settings = f"knowledge/{self.name}", self._settings()
@@ -88,7 +84,7 @@ class KBloom(dg.Component, dg.Model, dg.Resolvable):
 
         assets = [
             table_asset(
-                harvested, "triples", make_harvest, group=self.name, kinds=("parquet", "pytorch"), pool="gpu",
+                harvested, "triples", make_harvest, group=self.name, tags=self.tags, kinds=("parquet", "pytorch"), pool="gpu",
                 description="Triples of one relation, from its prompt and seed pairs, with the prompts and candidates "
                 "that led to them.",
                 code_version=f"{harvest_rows.VERSION}:{settings}",
@@ -111,7 +107,7 @@ class KBloom(dg.Component, dg.Model, dg.Resolvable):
             return Made(rows, metadata={"relations": rows["relation_id"].n_unique()})
 
         return table_asset(
-            f"{base}/{collection}", "triples", make, group=self.name, code_version=harvest_rows.VERSION,
+            f"{base}/{collection}", "triples", make, group=self.name, tags=self.tags, code_version=harvest_rows.VERSION,
             description=f"Harvested triples of all relations of {collection}, best first in each.",
             deps=[dep(f"{base}/harvest", EVERY), dep(SEEDS_NAME, EVERY), FOLDER_NAME],
         )  # fmt: skip
@@ -141,7 +137,7 @@ class KBloom(dg.Component, dg.Model, dg.Resolvable):
             return Made(scored, metadata={"plot": dg.MetadataValue.md(plot), **totals})
 
         return table_asset(
-            f"scores/{base}", "scores", make, group=self.name, code_version=harvest_scores.VERSION,
+            f"scores/{base}", "scores", make, group=self.name, tags=self.tags, code_version=harvest_scores.VERSION,
             description="What the harvest reaches against the facts that the sample corpus states, seeds left out, and "
             "whether facts that it holds back are recovered above chance.",
             deps=[dep(f"{base}/harvest", EVERY), dep(SEEDS_NAME, EVERY), FOLDER_NAME, "raw/sample"],
