@@ -196,13 +196,15 @@ def add_benchmark(
 
 def _loads(name: str) -> list[str]:
     """What the asset graph holds of a benchmark: assets of its own, and how many have it as a partition."""
+    from dagster import DagsterInstance
+
     from evidence_assets.definitions import defs
 
-    graph = defs().resolve_asset_graph()
+    graph, relations = defs().resolve_asset_graph(), DagsterInstance.ephemeral()
     own, shared = [], 0
     for key in sorted(graph.materializable_asset_keys):
         partitions = graph.get(key).partitions_def
-        keys = partitions.get_partition_keys() if partitions is not None else []
+        keys = partitions.get_partition_keys(dynamic_partitions_store=relations) if partitions is not None else []
         shared += any(str(k).split("|")[0] == name for k in keys)
         if name in key.path[1:]:
             own.append("/".join(key.path))
