@@ -14,6 +14,7 @@ import yaml
 
 from evidence_assets.components.benchmark import Benchmark
 from evidence_assets.components.corpus import Corpus
+from evidence_assets.datasets.seeds import read_seed_file
 from evidence_assets.profiles import load
 from evidence_assets_tests.conftest import REPOSITORY, World
 
@@ -78,6 +79,10 @@ def test_the_yaml_examples_are_what_the_components_take(tmp_path: Path) -> None:
         if "type" in stated:
             component = {"Corpus": Corpus, "Benchmark": Benchmark}[stated["type"].rsplit(".", 1)[1]]
             component.model_validate(stated["attributes"])
+        elif "pairs" in stated:
+            path = tmp_path / f"{stated['id']}.yaml"
+            path.write_text(text)
+            assert read_seed_file(path).id == stated["id"]
         else:
             path = tmp_path / "profile.yaml"
             path.write_text(text)

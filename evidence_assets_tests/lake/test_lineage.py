@@ -27,7 +27,8 @@ from evidence_assets.lake.store import Lake, prepare
 def seed(i: int, version: str = "v1") -> dict[str, Any]:
     return {
         "relation_id": "r", "collection": "c", "prompt": "<HEAD> <TAIL>", "head": f"h{i}", "tail": "t",
-        "seed_id": f"seed{i}", "seed_hash": version,
+        "seed_id": f"seed{i}", "seed_hash": version, "position": i, "template": "<HEAD> <TAIL>", "head_kinds": [],
+        "tail_kinds": [], "symmetric": False, "functional": False,
     }  # fmt: skip
 
 
