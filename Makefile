@@ -31,7 +31,7 @@ demo: $(VENV)/.runtime $(DAGSTER_HOME)/dagster.yaml
 	$(BIN)/evidence demo
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest
+	env -u DAGSTER_HOME $(BIN)/python -m pytest
 
 ui: $(VENV)/.runtime $(DAGSTER_HOME)/dagster.yaml
 	$(BIN)/dagster dev --host 127.0.0.1 --port $(PORT)
