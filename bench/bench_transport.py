@@ -222,6 +222,9 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=400)
     parser.add_argument("--full", action="store_true", help="run the baseline on the whole pool (a minute or more)")
     options = parser.parse_args()
+    if not os.environ.get("EVIDENCE_DEV_DATA"):
+        print("not run: EVIDENCE_DEV_DATA names no folder with hotpotqa-100, whose sentences make the pool")
+        return
     data = Path(os.environ["EVIDENCE_DEV_DATA"]) / "hotpotqa-100"
     corpus = json.loads((data / "hotpotqa_train_corpus.json").read_text(encoding="utf-8"))
     asked = [q["question"] for q in json.loads((data / "hotpotqa_train.json").read_text(encoding="utf-8"))]

