@@ -56,6 +56,8 @@ class Benchmark(dg.Component, dg.Model, dg.Resolvable):
     """Corpus that it is answered from."""
     graph: str = ""
     """Graph that it is answered from."""
+    taxonomy: str = ""
+    """Knowledge base whose documents say what terms mean; each begins with the definition of its node."""
     expected: Expected = Expected()
     profiles: tuple[str, ...] = ()
     """Profiles in which it is run; in all where none is named."""

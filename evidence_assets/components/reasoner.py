@@ -7,11 +7,14 @@ import polars as pl
 
 from evidence_assets.components.benchmark import Family, of_family
 from evidence_assets.components.declarations import selector_left_out
+from evidence_assets.components.models_in_use import encoder
 from evidence_assets.components.partitions import BY_BENCHMARK, benchmark_partitions, question_partitions
 from evidence_assets.components.solvers import solver_named
 from evidence_assets.components.table_asset import Made, Step, dep, sound_check, table_asset
 from evidence_assets.components.variant import Variant
-from evidence_assets.systems import answering, scoring
+from evidence_assets.lake.errors import StaleInput
+from evidence_assets.methods.ranking_metrics import Estimate
+from evidence_assets.systems import answering, retrieval_scores, scoring
 from evidence_assets.systems.counterfactuals import VERSION as COUNTERFACTUALS
 from evidence_assets.systems.counterfactuals import counterfactual_rows
 from evidence_assets.systems.published_figures import PrintedAs
@@ -57,6 +60,8 @@ class Reasoner(dg.Component, Variant):
     counterfactual: bool = False
     """Also ask whether each answer stands without the evidence it cites, and with that alone; costs some answers more
     a question."""
+    retrieval: bool = False
+    """Also score the triples themselves: hits, coverage, BERTScore. For selectors that rank triples of a graph."""
     published: Published | None = None
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
@@ -127,6 +132,8 @@ class Reasoner(dg.Component, Variant):
                 return step.read_benchmark(table, asset)
 
             predicted = all_shards("predictions", predictions)
+            if all_shards("questions", questions).height and not predicted.height:
+                raise StaleInput(f"{predictions} has no rows for {step.benchmark}: materialize it first")
             rows = scoring.score_rows(
                 step.benchmark,
                 self.selector,
@@ -138,6 +145,7 @@ class Reasoner(dg.Component, Variant):
                 all_shards("citations", citations),
                 self._printed_as,
                 all_shards("counterfactuals", counterfactuals) if self.counterfactual else None,
+                self._retrieval_metrics(step, all_shards("questions", questions), all_shards("evidence", evidence)),
             )
             shown = {row["metric"]: row["value"] for row in rows if row["value"] is not None}
             accuracy = next(row for row in rows if row["metric"] == "accuracy")
@@ -180,6 +188,14 @@ class Reasoner(dg.Component, Variant):
         extra = {1: failed_share}
         return dg.Definitions(assets=made, asset_checks=[sound_check(a, extra.get(i)) for i, a in enumerate(made)])
 
+    def _retrieval_metrics(
+        self, step: Step, questions: pl.DataFrame, evidence: pl.DataFrame
+    ) -> dict[str, Estimate] | None:
+        if not self.retrieval:
+            return None
+        asked_rows = questions.sort("question_id").to_dicts()
+        return retrieval_scores.retrieval_metrics(asked_rows, evidence, encoder(step.profile.token_encoder))
+
     @property
     def _pool(self) -> str | None:
         return None if self.solver == "extractive" else "llm"
@@ -188,7 +204,8 @@ class Reasoner(dg.Component, Variant):
     def _scores_version(self) -> str:
         printed = self._printed_as
         named = (printed.system, printed.variant, printed.model) if printed else ()
-        return ":".join([scoring.VERSION, *(part for part in named if part)])
+        more = [f"retrieval{retrieval_scores.VERSION}"] if self.retrieval else []
+        return ":".join([scoring.VERSION, *more, *(part for part in named if part)])
 
     @property
     def _printed_as(self) -> PrintedAs | None:

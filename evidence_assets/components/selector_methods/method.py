@@ -13,7 +13,9 @@ from evidence_assets.components.table_asset import Step
 from evidence_assets.systems.knowledge import OpenGraph
 from evidence_assets.systems.selection import Selector
 
-Source = Literal["corpus", "tables", "graph", "graph_passages", "subgraphs", "token_store"]
+Source = Literal[
+    "corpus", "tables", "graph", "graph_passages", "subgraphs", "token_store", "taxonomy", "tuned_classifier"
+]
 
 
 @dataclass(frozen=True)
