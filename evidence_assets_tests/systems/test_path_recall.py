@@ -10,8 +10,8 @@ import pytest
 
 from evidence_assets.methods.surface_forms import name_key
 from evidence_assets.reasoning.paths import path_locator
+from evidence_assets.systems.gold_evidence import evidence_recall
 from evidence_assets.systems.knowledge import edge_id, node_id
-from evidence_assets.systems.scoring import evidence_recall
 
 PATH = [["metformin", "may_treat", "diabetes"], ["Excessive thirsts", "is_associated_with", "diabetes"]]
 TEXT = "metformin may_treat diabetes; excessive thirst is_associated_with diabetes"
