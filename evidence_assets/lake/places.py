@@ -23,6 +23,8 @@ OF_A_QUESTION = ("prediction", "chain", "evidence", "citation")
 """Kinds of rows that lie in the partition of their question."""
 LONG_ENOUGH = 12
 """Characters of an id from which on its beginning is taken for it where one row of a question begins so: 48 bit."""
+WHOLE = 32
+"""Characters of a whole id: equality asks the Bloom filters of the files, a range cannot."""
 
 
 class Places:
@@ -84,6 +86,11 @@ def rows_of_a_question(connection: Connection, identifier: str) -> tuple[str, st
     root = root_of(connection)
     if root is None or len(identifier) < LONG_ENOUGH:
         return None
+    if len(identifier) == WHOLE:
+        begins, asked = "child_id = $low", {"low": identifier}
+    else:
+        begins = "child_id >= $low AND child_id < $high"
+        asked = {"low": identifier, "high": identifier + "\U0010ffff"}
     for kind in OF_A_QUESTION:
         table = KINDS[kind].name
         files = _explaining(root, (path for path in sorted((root / table).rglob("[!.]*.parquet"))))
@@ -91,8 +98,8 @@ def rows_of_a_question(connection: Connection, identifier: str) -> tuple[str, st
             continue
         found = connection.execute(
             f"SELECT DISTINCT child_id, filename FROM {files_as_source(files, filename=True)} "
-            "WHERE child_id >= $low AND child_id < $high AND child_kind = $kind LIMIT 50",
-            {"low": identifier, "high": identifier + "\U0010ffff", "kind": kind},
+            f"WHERE {begins} AND child_kind = $kind LIMIT 50",
+            asked | {"kind": kind},
         ).fetchall()
         if len({row[0] for row in found}) == 1:
             asset = Path(found[0][1]).relative_to(root / "lineage_edges")

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence_assets.lake.store import prepare
@@ -51,6 +51,7 @@ def test_what_the_chosen_chain_cites_is_counted_by_hand() -> None:
     assert recall == [pytest.approx(1 / 3), 1.0, 0.0]
 
 
+@settings(deadline=None)
 @given(
     wanted=st.sets(st.integers(0, 5), min_size=1),
     picked=st.lists(st.integers(0, 9), max_size=8, unique=True),
@@ -68,6 +69,7 @@ def test_precision_and_recall_are_those_of_sets(wanted: set[int], picked: list[i
     assert precision == ([pytest.approx(len(wanted & set(chosen)) / len(chosen))] if chosen else [])
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=25))
 def test_the_curve_is_the_recall_of_what_stands_above_each_depth(picked: list[int]) -> None:
     asked = [question(1, gold_evidence=[gold(f"<{i}>") for i in (0, 1, 2)])]

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence_assets.lake.store import prepare
@@ -37,6 +37,7 @@ def test_a_document_stands_where_its_best_chunk_does() -> None:
     assert ranked_documents(frame(rows(1, [5, 0, 4, 1, 9])), DOCUMENT_OF) == {"q1": ["d2", "d0", "d4"]}
 
 
+@settings(deadline=None)
 @given(
     chunks=st.lists(st.integers(0, 23), max_size=20, unique=True),
     wanted=st.sets(st.integers(0, 11), min_size=1, max_size=5),
