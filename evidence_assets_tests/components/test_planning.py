@@ -205,3 +205,10 @@ def seed(relation: str, number: int) -> dict[str, object]:
         "seed_id": f"{relation}{number}", "seed_hash": "v", "position": number, "template": "<HEAD> <TAIL>",
         "head_kinds": [], "tail_kinds": [], "symmetric": False, "functional": False,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(presets()))
+def test_every_preset_is_planned_without_a_model_too(name: str, tmp_path: Path) -> None:
+    shown = CliRunner().invoke(app, ["plan", name, "--lake", str(tmp_path)])
+    assert shown.exit_code == 0, shown.output
+    assert ("model inputs" if presets()[name].relations else "evidence") in " ".join(shown.output.split())
