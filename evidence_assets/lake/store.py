@@ -38,8 +38,10 @@ from evidence_assets.lake.schemas import TABLES, TableSchema
 
 FORMAT = 1
 ROW_GROUP = 65_536
-LINEAGE_ROW_GROUP = 8_192
+LINEAGE_ROW_GROUP = 2_048
 """Lineage is asked for a few ids at a time: a smaller group is less to read for each."""
+FEW_VALUES = ("child_kind", "relation", "parent_kind", "rank")
+"""Columns of the lineage that a dictionary is worth for; the others are ids, each of which it would only repeat."""
 FALSE_POSITIVES = 0.01
 """Share of the row groups read in vain for an id that is not there."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
@@ -293,7 +295,12 @@ def _write_rows(table: str, rows: pa.Table, path: Path) -> None:
     group = LINEAGE_ROW_GROUP if table == "lineage_edges" else ROW_GROUP
     each = {"ndv": max(1, min(group, rows.num_rows)), "fpp": FALSE_POSITIVES}
     pq.write_table(
-        rows, path, compression="zstd", row_group_size=group, bloom_filter_options={TABLES[table].row_id: each}
+        rows,
+        path,
+        compression="zstd",
+        row_group_size=group,
+        use_dictionary=list(FEW_VALUES) if table == "lineage_edges" else True,
+        bloom_filter_options={TABLES[table].row_id: each},
     )
 
 
