@@ -99,5 +99,6 @@ def table(name: str, root: Path | str | None = None) -> pl.DataFrame:
     """
     if name not in TABLES:
         raise KeyError(f"there is no table {name!r}; the tables are {', '.join(TABLES)}")
-    with connect(root) as connection:
+    with connect(root, lazily=True) as connection:
+        need(connection, name)
         return pl.DataFrame(connection.sql(f'SELECT * FROM "{name}"').to_arrow_table())

@@ -55,7 +55,7 @@ def everywhere(lake: Lake, identifier: str, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_trace_by_files_is_the_trace_through_the_views(
     name: str, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with connect(lake.root) as connection:
+    with connect(lake.root, lazily=True) as connection:
         assert rows_of_a_question(connection, long(name)) is not None
         found = trace(connection, long(name))
     assert found.as_dict() == everywhere(lake, long(name), monkeypatch).as_dict()
