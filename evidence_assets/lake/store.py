@@ -38,8 +38,8 @@ from evidence_assets.lake.schemas import TABLES, TableSchema
 
 FORMAT = 1
 ROW_GROUP = 65_536
-LINEAGE_ROW_GROUP = 2_048
-"""Lineage is asked for a few ids at a time: a smaller group is less to read for each."""
+SMALL_GROUPS = {"lineage_edges": 2_048, **dict.fromkeys(("evidence", "chains", "predictions", "citations"), 8_192)}
+"""Rows of a group in tables that are asked for a few ids at a time: a smaller group is less to read for each."""
 FEW_VALUES = ("child_kind", "relation", "parent_kind", "rank")
 """Columns of the lineage that a dictionary is worth for; the others are ids, each of which it would only repeat."""
 FALSE_POSITIVES = 0.01
@@ -292,7 +292,7 @@ def _write_rows(table: str, rows: pa.Table, path: Path) -> None:
     Ids are hashes, so the ranges of row groups say little where rows are sorted by something else; the filter tells that a
     group does not hold an id without reading it.
     """
-    group = LINEAGE_ROW_GROUP if table == "lineage_edges" else ROW_GROUP
+    group = SMALL_GROUPS.get(table, ROW_GROUP)
     each = {"ndv": max(1, min(group, rows.num_rows)), "fpp": FALSE_POSITIVES}
     pq.write_table(
         rows,

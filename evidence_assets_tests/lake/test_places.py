@@ -92,7 +92,7 @@ def test_a_beginning_is_enough_where_it_is_long_or_alone(lake: Lake) -> None:
 
 
 def test_lineage_lies_in_small_row_groups(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "LINEAGE_ROW_GROUP", 2)
+    monkeypatch.setitem(store.SMALL_GROUPS, "lineage_edges", 2)
     lake.write("x", "", {"lineage_edges": [edge("chunk", f"k{i}", DERIVED, "question", "q1", "v") for i in range(5)]})
     assert pq.ParquetFile(lake.path("lineage_edges", "x")).metadata.num_row_groups == 3
 
