@@ -98,7 +98,7 @@ def harvest(variant: Declaration, relations: Count) -> Estimate:
     triples = relations.questions * searches * n
     candidates = round(triples * rate("harvest", "candidates_per_triple"))
     made.rows = {
-        "prompts": relations.questions * harvesting.prompts, "candidate_tuples": candidates,
+        "prompts": round(relations.questions * rate("harvest", "prompts_per_relation")), "candidate_tuples": candidates,
         "triples": triples + relations.questions * n,
         "lineage_edges": round(triples * rate("harvest", "edges_per_triple")),
     }  # fmt: skip
