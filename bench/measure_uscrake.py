@@ -29,7 +29,7 @@ from evidence_assets.components.selector_methods import METHODS
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake, prepare
 from evidence_assets.reasoning.extractive import ExtractiveSolver
-from evidence_assets.systems import answering, scoring
+from evidence_assets.systems import answering, gold_evidence, scoring
 from evidence_assets.systems.benchmark_rows import question_rows
 from evidence_assets.systems.selection import asked, evidence_rows
 from evidence_assets.systems.uscrake import Uscrake
@@ -121,7 +121,7 @@ def main() -> None:
         right = [scoring.correct(row, answers[row["question_id"]]) for row in rows.to_dicts()]
         accuracy = float(np.mean(right))
         error = (accuracy * (1 - accuracy) / len(right)) ** 0.5
-        recall = float(np.mean(scoring.evidence_recall(rows.to_dicts(), evidence)))
+        recall = float(np.mean(gold_evidence.evidence_recall(rows.to_dicts(), evidence)))
         options = sum(len(q.options) for q in questions)
         notes = dict(getattr(selector, "notes", {}))
         pool = pool_recall(selector, rows, lake) if isinstance(selector, Uscrake) else float("nan")

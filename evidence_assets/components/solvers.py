@@ -8,8 +8,8 @@ from evidence_assets.components.benchmark import Family, benchmarks
 from evidence_assets.components.inputs import OpenCorpus, open_corpus
 from evidence_assets.components.models_in_use import encoder
 from evidence_assets.components.table_asset import Step
-from evidence_assets.lake.cache import CompletionCache
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.models.completion_cache import CompletionCache
 from evidence_assets.models.generators import load_generator
 from evidence_assets.models.protocols import Generator
 from evidence_assets.profiles import GeneratorSettings
