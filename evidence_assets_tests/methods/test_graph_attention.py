@@ -234,6 +234,15 @@ def test_golden_scores() -> None:
 GOLDEN = [0.644738, 0.732927, 0.837926, 0.901460, 0.552005]
 
 
+@pytest.mark.parametrize("device", ["cpu", torch.device("cpu"), torch.device("cpu", 0)])
+def test_the_device_is_named_or_given_and_changes_nothing(device: str | torch.device) -> None:
+    problems = [problem(f"d{i}", 5 + i, 8) for i in range(3)]
+    graphs, queries = [graph for graph, _ in problems], [query for _, query in problems]
+    for there, here in zip(train_batch(graphs, queries, device=device), train_batch(graphs, queries), strict=True):
+        np.testing.assert_array_equal(there.scores, here.scores)
+        np.testing.assert_array_equal(there.attention, here.attention)
+
+
 @pytest.mark.cuda
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("variant", ["gat", "gcn", "contrastive"])
