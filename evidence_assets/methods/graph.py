@@ -298,7 +298,8 @@ class Graph:
     def edges_among(self, nodes: IntArray, inside: BoolArray) -> IntArray:
         """Ids of all edges that have both ends among `nodes`, ascending; `inside` marks these among all nodes."""
         places = _places(self.kept_offsets, nodes)
-        return np.sort(self.kept_edges[places[inside[self.kept_ends[places]]]]).astype(np.int64)
+        edges: IntArray = np.sort(self.kept_edges[places[inside[self.kept_ends[places]]]]).astype(np.int64)
+        return edges
 
     def _induced(self, nodes: IntArray, hop: IntArray, inside: BoolArray, dropped: list[IntArray]) -> Subgraph:
         edges = self.edges_among(nodes, inside)
@@ -320,7 +321,8 @@ def _places(offsets: IntArray, nodes: IntArray) -> IntArray:
     starts = offsets[nodes]
     counts = offsets[nodes + 1] - starts
     ends = np.cumsum(counts)
-    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - counts), counts)
+    places: IntArray = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - counts), counts)
+    return places
 
 
 def _rows(values: IntArray, offsets: IntArray, nodes: IntArray) -> IntArray:
@@ -348,15 +350,16 @@ def best_of_each(owner: IntArray, worth: FloatArray | IntArray, most: int) -> Bo
     """
     if not len(owner):
         return np.empty(0, dtype=np.bool_)
+    if worth.dtype.kind != "f":
+        worth = worth.astype(np.float64)
     starts = np.flatnonzero(np.concatenate([[True], owner[1:] != owner[:-1]]))
     counts = np.diff(np.append(starts, len(owner)))
     least = np.empty(len(starts), dtype=worth.dtype)
-    lowest = -np.inf if np.issubdtype(worth.dtype, np.floating) else np.iinfo(worth.dtype).min
     sizes = np.ceil(np.log2(counts)).astype(np.int64)
     for size in np.unique(sizes).tolist():
         members, columns = np.flatnonzero(sizes == size), np.arange(1 << size)
         matrix = worth.take(starts[members, None] + columns, mode="clip")
-        matrix[columns >= counts[members, None]] = lowest
+        matrix[columns >= counts[members, None]] = -np.inf
         matrix.partition(len(columns) - most, axis=1)
         least[members] = matrix[:, len(columns) - most]
     bar = np.repeat(least, counts)
@@ -367,4 +370,5 @@ def best_of_each(owner: IntArray, worth: FloatArray | IntArray, most: int) -> Bo
         nth = np.cumsum(equal)
         before = nth[starts] - equal[starts]
         equal &= nth - np.repeat(before, counts) <= np.repeat(room, counts)
-    return best | equal
+    best |= equal
+    return best
