@@ -14,6 +14,7 @@ from evidence_assets.datasets.graphs.relations import load
 from evidence_assets.defs.resources import LakeResource
 from evidence_assets.lake.ids import content_id, file_id
 from evidence_assets.lake.store import Lake
+from evidence_assets.methods.graph import FORMAT
 from evidence_assets.methods.graph_merge import contradictions
 from evidence_assets.systems import knowledge
 from evidence_assets.systems.knowledge import GraphSource
@@ -104,7 +105,7 @@ class Graph(dg.Component, FromRaw):
             group_name=group,
             owners=[OWNER],
             kinds={"numpy"},
-            code_version=knowledge.VERSION,
+            code_version=f"{knowledge.VERSION}:{FORMAT}",
             deps=[dep(f"{base}/nodes"), dep(f"{base}/edges")],
             automation_condition=FOLLOW,
         )
