@@ -140,10 +140,11 @@ def estimate(reasoner: Declaration, benchmark: Benchmark, count: Count, lake: La
     seen = rows_found(selector, benchmark, lake)
     if seen is not None:
         each = {kind: n * seen / sum(each.values()) for kind, n in each.items()}
-    chains = round(count.questions * max(count.options, 1))
+    options = round(count.questions * max(count.options, 1))
+    chains = options if reasoner.attributes.get("explain", True) else 0
     per_chain = sum(each.values())
     # The evidence of a claim is picked once for all of its labels.
-    selections = count.questions if benchmark.task == "verification" else chains
+    selections = count.questions if benchmark.task == "verification" else options
     evidence = round(selections * per_chain)
     made = Estimate(str(reasoner.attributes["name"]), benchmark.name, count)
     citations = round(chains * rate("citations_per_chain"))
@@ -165,7 +166,7 @@ def estimate(reasoner: Declaration, benchmark: Benchmark, count: Count, lake: La
     kind = "measured" if generator.backend == "extractive" else "published"
     for key in (selector.attributes.get("group"), selector.attributes.get("method")) if selector else ():
         if kind in rates()["seconds_per_selection"].get(key, {}):
-            made.selecting = chains * rate("seconds_per_selection", str(key), kind)
+            made.selecting = options * rate("seconds_per_selection", str(key), kind)
             break
     return made
 

@@ -57,6 +57,8 @@ class Reasoner(dg.Component, Variant):
     group: str = "baselines"
     bertscore: bool = False
     """Also match the tokens of each question with those of its evidence; all of it is encoded for that."""
+    explain: bool = True
+    """Whether a chain is written for every option before one is chosen; without, the evidence alone is weighed."""
     counterfactual: bool = False
     """Also ask whether each answer stands without the evidence it cites, and with that alone; costs some answers more
     a question."""
@@ -75,12 +77,13 @@ class Reasoner(dg.Component, Variant):
         chains, predictions, citations = f"chains/{place}", f"predictions/{place}", f"citations/{place}"
         counterfactuals = f"counterfactuals/{place}"
         partitions = question_partitions(self.family)
-        # The extractive reasoner weighs words by how rare they are in the corpus.
-        corpora = [
-            dep(f"corpus/{name}/index") for name in sorted({b.corpus for b in of_family(self.family) if b.corpus})
-        ]
+        # The extractive reasoner weighs words by how rare they are in the corpus; the one on tables does not.
+        named = {b.corpus for b in of_family(self.family) if b.corpus} if self.family != "table" else set()
+        corpora = [dep(f"corpus/{name}/index") for name in sorted(named)]
 
         def make_chains(step: Step) -> Made:
+            if not self.explain:
+                return Made([])
             return _made(
                 answering.chain_rows(
                     solver_named(self.solver, self.family, step),

@@ -25,10 +25,14 @@ from evidence_assets.datasets import (
     mmlu,
     obqa,
     piqa,
+    pubhealthtab,
     pubmedqa,
     riddlesense,
+    scitab,
     simplequestions,
     stark_questions,
+    tabfact,
+    tabmcq,
     webqsp,
 )
 from evidence_assets.datasets.checks import unique_questions
@@ -40,7 +44,7 @@ READERS: dict[str, tuple[DatasetInfo, Reader]] = {
     entry[0].name: entry
     for module in (
         medqa, medmcqa, mmlu, mirage, csqa, obqa, arc, riddlesense, piqa, pubmedqa, headqa, simplequestions, mintaka,
-        webqsp, stark_questions, hotpotqa, beir,
+        webqsp, stark_questions, hotpotqa, beir, scitab, tabmcq, tabfact, pubhealthtab,
     )
     for entry in module.READERS
 }  # fmt: skip

@@ -38,9 +38,7 @@ def test_every_official_benchmark_names_a_reader_and_a_split_that_exist() -> Non
         assert benchmark.profiles == ("paper",), name
         assert benchmark.expected.questions > 0, name
         assert bool(benchmark.expected.options) == (benchmark.family in ("mcqa", "table")), name
-        if benchmark.reader in (*PAIRED, "tabmcq"):
-            assert benchmark.family == "table", name
-            continue
+        assert (benchmark.reader in (*PAIRED, "tabmcq")) == (benchmark.family == "table"), name
         info = registry.info(benchmark.reader)
         assert info.task in OTHERWISE_ASKED.get(benchmark.task, (benchmark.task,)), name
         assert benchmark.split in info.splits and benchmark.split not in info.hidden, name
@@ -81,6 +79,42 @@ def test_gold_cells_of_tabmcq_lead_to_the_cell_that_they_quote(tmp_path: Path) -
     cell = next(g for g in asked.gold_evidence if g.kind == "cell")
     assert (cell.locator, cell.text) == ("r1c1", "one"), "row 0 is the header, as in evidence"
     assert table.rows[0][1] == "one"
+
+
+@pytest.mark.parametrize(
+    ("name", "files"),
+    [
+        ("scitab", {"dataset/sci_tab.json": json.dumps([CLAIM])}),
+        ("scitab", {"sci_tab.json": json.dumps([CLAIM])}),
+        (
+            "pubhealthtab",
+            {"test.jsonl": json.dumps({"claim": "c", "label": "SUPPORTS", "table": {"rows": [["1", "2"]]}}) + "\n"},
+        ),
+        (
+            "tabfact",
+            {
+                "test_examples.json": json.dumps({"1.csv": [["Kane has 8."], [1], "g"]}),
+                "all_csv/1.csv": "a#b\nKane#8\n",
+            },
+        ),
+    ],
+)
+def test_a_folder_is_searched_for_the_official_files(tmp_path: Path, name: str, files: dict[str, str]) -> None:
+    lake = lake_with(tmp_path, {f"{name}/{place}": text for place, text in files.items()})
+    benchmark = declared()[name]
+    assert [q.gold for q in questions_of(lake, benchmark)] == [("SUPPORTS",)]
+    assert len(list(tables_of(lake, benchmark))) == 1
+
+
+def test_a_folder_without_the_official_files_says_which_to_put_there(tmp_path: Path) -> None:
+    lake = lake_with(tmp_path, {"scitab/other.json": "[]", "tabfact/test_examples.json": "{}"})
+    with pytest.raises(BadInput, match=r"put dataset/sci_tab\.json into .*github\.com/XinyuanLu00/SciTab"):
+        list(questions_of(lake, declared()["scitab"]))
+    with pytest.raises(BadInput, match="holds no tables: put data/all_csv"):
+        list(questions_of(lake, declared()["tabfact"]))
+    alone = Benchmark(name="mine", task="verification", reader="tabfact", path="tabfact/test_examples.json")
+    with pytest.raises(BadInput, match="declare `tables`"):
+        list(questions_of(lake, alone))
 
 
 @pytest.mark.dev_data
