@@ -15,6 +15,7 @@ __all__ = [
     "DEFAULT_WEIGHTS",
     "LINK_WEIGHT",
     "PASSAGE_WEIGHT",
+    "REPEAT_WEIGHT",
     "TITLE_WEIGHT",
     "fuse",
     "lift",
@@ -33,6 +34,7 @@ DEFAULT_WEIGHTS: Mapping[str, float] = {"bm25": 0.25, "maxsim": 1.0, "cosine": 0
 TITLE_WEIGHT = 0.1  # of the share of a title's idf that the question names
 LINK_WEIGHT = 0.4  # of the best passage that mentions this one's title
 PASSAGE_WEIGHT = 0.8  # of its passage in a sentence's score
+REPEAT_WEIGHT = 0.0  # what every sentence of a passage but its best one loses
 
 
 def standardised(scores: ArrayLike) -> Array:
@@ -120,16 +122,29 @@ def spread(scores: ArrayLike, sources: ArrayLike, targets: ArrayLike, weight: fl
     return np.asarray(s + weight * best)
 
 
-def lift(scores: ArrayLike, parent_scores: ArrayLike, parents: ArrayLike, weight: float = PASSAGE_WEIGHT) -> Array:
+def lift(
+    scores: ArrayLike,
+    parent_scores: ArrayLike,
+    parents: ArrayLike,
+    weight: float = PASSAGE_WEIGHT,
+    repeat: float = REPEAT_WEIGHT,
+) -> Array:
     """Scores of parts (sentences) plus ``weight`` times the score of the whole (passage) that each belongs to.
 
-    Both are standardised first, so that the weight means the same for every query.
+    Both are standardised first, so that the weight means the same for every query. All parts of a whole but its best
+    lose ``repeat``: a question in two steps wants a sentence of each of two passages before a second one of the first.
 
     Examples
     --------
     >>> lift([1.0, -1.0], [-1.0, 1.0], [0, 1], weight=3.0).tolist()
     [-2.0, 2.0]
+    >>> lift([1.0, -1.0], [5.0], [0, 0], weight=1.0, repeat=0.5).tolist()
+    [1.0, -1.5]
     """
     whole = standardised(parent_scores)
     owner = np.asarray(parents, dtype=np.int64)
-    return np.asarray(standardised(scores) + weight * whole[owner])
+    own = standardised(scores)
+    order = np.lexsort((np.arange(len(own)), -own, owner))
+    further = np.zeros(len(own))
+    further[order[1:]] = owner[order[1:]] == owner[order[:-1]]
+    return np.asarray(own + weight * whole[owner] - repeat * further)

@@ -28,7 +28,7 @@ from evidence_assets.methods.transport.exact import solve
 from evidence_assets.models.protocols import TokenVectors
 
 VERSION = "1"
-FineCost = Literal["jsd", "jsd_unscaled", "cosine", "euclidean", "maxsim", "fusion"]
+FineCost = Literal["jsd", "jsd_unscaled", "cosine", "euclidean", "moverscore", "maxsim", "fusion"]
 COSTS: tuple[FineCost, ...] = get_args(FineCost)
 DEEP = 100
 """Candidates of one query that the fusion transports exactly; the cosine of mean vectors leads the way."""
@@ -97,22 +97,20 @@ def check_cost(cost: str) -> FineCost:
     Raises
     ------
     ValueError
-        Where there is none, and for ``moverscore``, which needs more than a token store holds.
+        Where there is none.
     """
-    if cost == "moverscore":
-        raise ValueError(
-            "moverscore is made of the last five layers and a token store holds the last one: choose one of "
-            + ", ".join(COSTS)
-        )
     if cost not in COSTS:
         raise ValueError(f"there is no cost {cost!r}; known: {', '.join(COSTS)}")
     return cost
 
 
-def query_measure(query: Query, cost: Variant, statistics: CorpusStatistics, temperature: float) -> TokenMeasure:
-    """The query as a measure under a transport cost: masses are its BM25 weights against the corpus."""
-    weights = statistics.token_weights(query.tokens.tokens, "printed")
-    return build_measure(query.tokens.vectors, weights, cost, temperature)
+def query_measure(query: Query, cost: Variant, store: TokenStore, temperature: float) -> TokenMeasure:
+    """The query as a measure under a transport cost; it is weighted as the store's texts are.
+
+    For ``moverscore`` the tokens' vectors are its points already (``token_views.PowerMeans``).
+    """
+    points: Variant = "euclidean" if cost == "moverscore" else cost
+    return build_measure(query.tokens.vectors, store.token_weights(query.tokens.tokens), points, temperature)
 
 
 def _transported(pool: TokenPool, cost: Variant, temperature: float) -> TokenPool:
@@ -141,7 +139,7 @@ def transported(query: Query, texts: Texts, store: TokenStore, chosen: Sequence[
     The same as ``transport.distance`` text by text, but costs to all tokens of the pool are one product.
     """
     found = np.full(len(texts.pool), -np.inf)
-    own = query_measure(query, "cosine", store.statistics, 1.0)
+    own = query_measure(query, "cosine", store, 1.0)
     costs = np.clip(1.0 - _unit(own.points) @ texts.unit.T, 0.0, 2.0)
     for text in chosen:
         rows = slice(int(texts.pool.offsets[text]), int(texts.pool.offsets[text + 1]))
@@ -171,7 +169,7 @@ def scores_of(
         return [maxsim_texts(q.tokens.vectors, texts.pool) for q in queries]
     if cost == "fusion":
         return [fused(q, texts, store) for q in queries]
-    measures = [query_measure(q, cost, store.statistics, temperature) for q in queries]
+    measures = [query_measure(q, cost, store, temperature) for q in queries]
     made = []
     for found in top_k(measures, _transported(texts.pool, cost, temperature), k, cost_of(cost)):
         scores = np.full(len(texts.pool), -np.inf)
@@ -313,7 +311,7 @@ def aligned_words(
         found = [(int(i), int(nearest[i]), None, 1 - float(similar[i, nearest[i]])) for i in order]
     else:
         variant: Variant = "cosine" if cost == "fusion" else cost
-        measure = query_measure(query, variant, store.statistics, temperature)
+        measure = query_measure(query, variant, store, temperature)
         other = _transported(pool, variant, temperature).measure(0)
         pairs = strongest_pairs(measure, other, cost_of(variant), limit=4 * PAIRS_SHOWN)
         found = [(p.source, p.target, p.mass, p.cost) for p in pairs]
