@@ -18,13 +18,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
 
 import numpy as np
-from measure_text_retrieval import Scorer, Task, hotpot, openbook, title_links, title_shares, words
+from measure_text_retrieval import Scorer, Task, hotpot, openbook, title_links, words
 from numpy.typing import NDArray
 
 from evidence_assets.methods.bm25 import CorpusStatistics
@@ -37,6 +38,15 @@ TITLES, LINKS = (0.0, 0.1, 0.2, 0.4), (0.0, 0.2, 0.4, 0.6, 0.8)
 PASSAGES, REPEATS = (0.4, 0.8, 1.2, 1.6), (0.0, 0.5, 1.0, 1.5)
 KS = (2, 5, 10)
 Setting = tuple[float, ...]
+
+
+def title_shares(titles: list[str], statistics: CorpusStatistics, query: str) -> Array:
+    """Share of the idf of each title's words that the query names."""
+    named, shares = set(words(query)), []
+    for title in titles:
+        idf = {w: statistics.idf(w, "plus_one") for w in set(words(re.sub(r"\s*\(.*?\)", "", title)))}
+        shares.append(sum(v for w, v in idf.items() if w in named) / sum(idf.values()) if idf else 0.0)
+    return np.array(shares)
 
 
 class Half:

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
-    "DEFAULT_WEIGHTS",
+    "CHUNK_WEIGHTS",
     "LINK_WEIGHT",
     "PASSAGE_WEIGHT",
     "REPEAT_WEIGHT",
-    "TITLE_WEIGHT",
+    "SENTENCE_WEIGHTS",
     "fuse",
     "lift",
     "reciprocal_ranks",
@@ -26,15 +26,15 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-# Chosen on the first 50 questions of HotpotQA-100 and the first half of the OpenBookQA development questions; what they
-# give on both halves is printed by bench/measure_text_retrieval.py. "transport" is minus the exact transport distance
-# with cosine cost and BM25 masses as printed (clipped at 0); "bm25" ranks with the plus-one idf; "cosine" is of the
-# pooled query with the mean of a candidate's contextual token vectors.
-DEFAULT_WEIGHTS: Mapping[str, float] = {"bm25": 0.25, "maxsim": 1.0, "cosine": 0.5, "transport": 1.0}
-TITLE_WEIGHT = 0.1  # of the share of a title's idf that the question names
-LINK_WEIGHT = 0.4  # of the best passage that mentions this one's title
-PASSAGE_WEIGHT = 0.8  # of its passage in a sentence's score
-REPEAT_WEIGHT = 0.0  # what every sentence of a passage but its best one loses
+# Chosen by bench/tune_text_retrieval.py, from the first 50 questions of HotpotQA-100 and the first half of the OpenBookQA
+# development questions alone; what they give on both halves is printed by bench/measure_text_retrieval.py. "transport" is
+# minus the exact transport distance with cosine cost and BM25 masses as printed (clipped at 0); "bm25" ranks with the
+# plus-one idf; "cosine" is of the pooled query with the mean of a candidate's contextual token vectors.
+CHUNK_WEIGHTS: Mapping[str, float] = {"maxsim": 1.0, "transport": 2.0}
+SENTENCE_WEIGHTS: Mapping[str, float] = {"bm25": 0.5, "maxsim": 2.0, "cosine": 0.25, "transport": 1.0}
+LINK_WEIGHT = 0.6  # of the best passage that mentions this one's title
+PASSAGE_WEIGHT = 1.6  # of its passage in a sentence's score
+REPEAT_WEIGHT = 1.5  # what every sentence of a passage but its best one loses
 
 
 def standardised(scores: ArrayLike) -> Array:
@@ -82,8 +82,8 @@ def fuse(scores: Mapping[str, ArrayLike], weights: Mapping[str, float]) -> Array
 
     .. math:: S(y) = \sum_m w_m \, \frac{s_m(y) - \mu_m}{\sigma_m} \Big/ \sum_m w_m
 
-    The system's default takes :data:`DEFAULT_WEIGHTS`, then :func:`spread` over title mentions where the corpus has
-    titles, and :func:`lift` for sentences.
+    The system's default takes :data:`CHUNK_WEIGHTS`, then :func:`spread` over title mentions where the corpus has
+    titles; for sentences :data:`SENTENCE_WEIGHTS` and :func:`lift`.
 
     Examples
     --------

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, get_args
@@ -19,15 +19,15 @@ import numpy as np
 import numpy.typing as npt
 
 from evidence_assets.lake.token_store import TokenStore
-from evidence_assets.methods.bm25 import K1, B, CorpusStatistics
-from evidence_assets.methods.fusion import DEFAULT_WEIGHTS, TITLE_WEIGHT, fuse, lift, spread, standardised
+from evidence_assets.methods.bm25 import K1, B
+from evidence_assets.methods.fusion import CHUNK_WEIGHTS, SENTENCE_WEIGHTS, fuse, lift, spread
 from evidence_assets.methods.maxsim import maxsim_texts
 from evidence_assets.methods.measures import Variant, build_measure, cost_of
 from evidence_assets.methods.transport import TokenMeasure, TokenPool, strongest_pairs, top_k
 from evidence_assets.methods.transport.exact import solve
 from evidence_assets.models.protocols import TokenVectors
 
-VERSION = "1"
+VERSION = "2"
 FineCost = Literal["jsd", "jsd_unscaled", "cosine", "euclidean", "moverscore", "maxsim", "fusion"]
 COSTS: tuple[FineCost, ...] = get_args(FineCost)
 DEEP = 100
@@ -147,28 +147,37 @@ def transported(query: Query, texts: Texts, store: TokenStore, chosen: Sequence[
     return found
 
 
-def fused(query: Query, texts: Texts, store: TokenStore) -> Array:
-    """The four scores of the default, joined; see ``methods.fusion``."""
+def fused(query: Query, texts: Texts, store: TokenStore, weights: Mapping[str, float]) -> Array:
+    """The scores of the default that have a weight, joined; see ``methods.fusion``."""
     lead = texts.means @ query.mean
-    scores = {
-        "bm25": lexical(query, texts, store),
-        "maxsim": maxsim_texts(query.tokens.vectors, texts.pool),
-        "cosine": lead,
-        "transport": transported(query, texts, store, np.argsort(-lead, kind="stable")[:DEEP].tolist()),
+    made: dict[str, Callable[[], Array]] = {
+        "bm25": lambda: lexical(query, texts, store),
+        "maxsim": lambda: maxsim_texts(query.tokens.vectors, texts.pool),
+        "cosine": lambda: lead,
+        "transport": lambda: transported(query, texts, store, np.argsort(-lead, kind="stable")[:DEEP].tolist()),
     }
-    return fuse(scores, DEFAULT_WEIGHTS)
+    return fuse({name: made[name]() for name in weights}, weights)
 
 
 def scores_of(
-    queries: Sequence[Query], texts: Texts, store: TokenStore, cost: FineCost, k: int, temperature: float = 1.0
+    queries: Sequence[Query],
+    texts: Texts,
+    store: TokenStore,
+    cost: FineCost,
+    k: int,
+    temperature: float = 1.0,
+    weights: Mapping[str, float] = CHUNK_WEIGHTS,
 ) -> list[Array]:
-    """Score of every text for each query; minus infinity for texts that are proved not to be among the best k."""
+    """Score of every text for each query; minus infinity for texts that are proved not to be among the best k.
+
+    ``weights`` are those of the scores that ``fusion`` joins.
+    """
     if not len(texts.pool):
         return [np.zeros(0) for _ in queries]
     if cost == "maxsim":
         return [maxsim_texts(q.tokens.vectors, texts.pool) for q in queries]
     if cost == "fusion":
-        return [fused(q, texts, store) for q in queries]
+        return [fused(q, texts, store, weights) for q in queries]
     measures = [query_measure(q, cost, store, temperature) for q in queries]
     made = []
     for found in top_k(measures, _transported(texts.pool, cost, temperature), k, cost_of(cost)):
@@ -193,11 +202,10 @@ def words_of(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class TitleLinks:
-    """Among the chunks of a pool: which mentions the title of which, and what words each title has."""
+    """Among the chunks of a pool: which mentions the title of which."""
 
     sources: Ints
     targets: Ints
-    titles: Sequence[frozenset[str]]
 
     @classmethod
     def of(cls, titles: Sequence[str], texts: Sequence[str], documents: Sequence[str]) -> TitleLinks:
@@ -220,20 +228,11 @@ class TitleLinks:
             for name in runs & owners.keys():
                 links.update((i, j) for j in owners[name] if documents[i] != documents[j])
         found = np.array(sorted(links), dtype=np.int64).reshape(-1, 2)
-        return cls(found[:, 0], found[:, 1], [frozenset(name.split()) for name in names])
+        return cls(found[:, 0], found[:, 1])
 
-    def raised(self, query: Query, scores: Array, statistics: CorpusStatistics) -> Array:
-        """Scores with the share of each title that the query names, spread along the links.
-
-        A word that the encoder splits into pieces is in no piece statistics and weighs as the rare word that it is.
-        """
-        named = set(words_of(query.text))
-        shares = []
-        for title in self.titles:
-            weights = {word: statistics.idf(word, "plus_one") for word in sorted(title)}
-            total = sum(weights.values())
-            shares.append(sum(v for w, v in weights.items() if w in named) / total if total else 0.0)
-        return spread(scores + TITLE_WEIGHT * standardised(np.array(shares)), self.sources, self.targets)
+    def raised(self, scores: Array) -> Array:
+        """Scores spread along the links."""
+        return spread(scores, self.sources, self.targets)
 
 
 # Sentences -------------------------------------------------------------------------------------------------------
@@ -271,10 +270,11 @@ def sentence_scores(
     cost: FineCost,
     temperature: float,
 ) -> Array:
-    """A sentence's own score under the cost, lifted by that of its chunk."""
+    """A sentence's own score under the cost, lifted by that of its chunk; the best of each chunk come first."""
     if not sentences:
         return np.zeros(0)
-    own = scores_of([query], sentence_texts(sentences, store), store, cost, len(sentences), temperature)[0]
+    texts = sentence_texts(sentences, store)
+    own = scores_of([query], texts, store, cost, len(sentences), temperature, SENTENCE_WEIGHTS)[0]
     return lift(own, chunk_scores, [s.chunk for s in sentences])
 
 

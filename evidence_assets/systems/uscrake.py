@@ -9,7 +9,7 @@
 
 What the reasoner reads is the evidence as picked: by default the best sentences of the kept chunks, cited by their
 characters within the chunk, because a sentence can be checked at a glance; ``grain: chunk`` gives whole chunks, as
-published. Equal scores fall back on the order of chunk ids, and of edge ids.
+published. Each row's reasons say whether it entails, contradicts or only mentions the option. Equal scores fall back on the order of chunk ids, and of edge ids.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ from evidence_assets.lake.token_store import TokenStore
 from evidence_assets.lake.vector_index import VectorIndex
 from evidence_assets.methods.bm25 import BM25Index
 from evidence_assets.models.protocols import Encoder
+from evidence_assets.reasoning.stance import VERSION as STANCE
+from evidence_assets.reasoning.stance import stance
 from evidence_assets.systems import chunk_ranking as ranking
 from evidence_assets.systems.baselines import query_of
 from evidence_assets.systems.chunk_ranking import Query, Sentence, TitleLinks
@@ -40,7 +42,7 @@ from evidence_assets.systems.evidence_judges import Item, Judge
 from evidence_assets.systems.selection import Asked, Parent, Pick, Progress
 from evidence_assets.systems.token_views import PowerMeans, WordMeans
 
-VERSION = "1"
+VERSION = "2"
 BLOCK = 256
 """Questions whose tokens and candidates are held in memory together."""
 
@@ -76,7 +78,7 @@ class Settings:
     temperature
         T of the softmax under ``jsd`` and ``jsd_unscaled``.
     links
-        Whether ``fusion`` counts titles and mentions of titles.
+        Whether ``fusion`` raises chunks whose title another good one mentions.
     tokens
         Whether a word that the encoder cuts into ``pieces`` counts as these, or ``words`` as the means of theirs.
     weights
@@ -194,7 +196,7 @@ class Uscrake:
         self._graph = graph if settings.parts != "chunks" and settings.triples else None
         self._counts: Counter[str] = Counter()
         self.version = content_id(
-            "uscrake", VERSION, ranking.VERSION, asdict(settings), judge.version,
+            "uscrake", VERSION, STANCE, ranking.VERSION, asdict(settings), judge.version,
             [encoder.model_id, encoder.revision, token_encoder.model_id, token_encoder.revision],
             [self._passages.version, self._passages.store.meta.built_from] if self._passages else [],
             self._graph.version if self._graph else "",
@@ -240,7 +242,7 @@ class Uscrake:
         asked = [(o.plain, [*t, *g]) for o, t, g in zip(options, texts, triples, strict=True)]
         made: dict[str, list[Pick]] = {question.question_id: [] for question in questions}
         for option, (_, items), scores in zip(options, asked, self._judge.score(asked), strict=True):
-            made[option.question.question_id] += self._ranked([item.pick for item in items], scores)
+            made[option.question.question_id] += self._ranked(option, [item.pick for item in items], scores)
         return [made[question.question_id] for question in questions]
 
     def _options(self, questions: Sequence[Asked]) -> list[_Option]:
@@ -323,7 +325,7 @@ class Uscrake:
             links = TitleLinks.of(
                 [passages.titles[c] for c in at], [passages.texts[c] for c in at], [passages.documents[c] for c in at]
             )
-            all_scores = [links.raised(q, s, store.statistics) for q, s in zip(queries, all_scores, strict=True)]
+            all_scores = [links.raised(scores) for scores in all_scores]
         for i, scores in zip(able, all_scores, strict=True):
             kept = ranking.best(scores, settings.chunks)
             chunks = [int(union[p]) for p in kept]
@@ -389,16 +391,22 @@ class Uscrake:
 
     # Together -------------------------------------------------------------------------------------------------
 
-    def _ranked(self, picks: Sequence[Pick], scores: Array) -> list[Pick]:
+    def _ranked(self, option: _Option, picks: Sequence[Pick], scores: Array) -> list[Pick]:
         """Text and the best triples in one list, by the judge's score, ties in the order in which they were found."""
         order = np.argsort(-scores.round(9), kind="stable").tolist()
         triples = [i for i in order if picks[i].kind == "triple"][: self._settings.triples]
         kept = [i for i in order if picks[i].kind != "triple" or i in triples]
         return [
-            Pick(p.option, p.kind, p.parents, p.locator, p.text, float(scores[i]), p.why)
+            Pick(p.option, p.kind, p.parents, p.locator, p.text, float(scores[i]), _with_stance(option, p))
             for i in kept
             for p in (picks[i],)
         ]
+
+
+def _with_stance(option: _Option, pick: Pick) -> str:
+    """Why a row was picked, with what it says of the option."""
+    says = stance(option.question.text, option.text, pick.kind, pick.text)
+    return json.dumps({**json.loads(pick.why or "{}"), "says": says}, ensure_ascii=False, sort_keys=True)
 
 
 def _item(
