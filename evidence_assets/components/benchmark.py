@@ -59,6 +59,9 @@ class Benchmark(dg.Component, FromRaw):
     """Corpus that it is answered from."""
     graph: str = ""
     """Graph that it is answered from."""
+    background_graph: str = ""
+    """Graph of general knowledge beside its corpus, for methods that join text and graph; those that answer from a
+    graph alone do not read it."""
     expected: Expected = Expected()
 
     @property
@@ -78,6 +81,11 @@ class Benchmark(dg.Component, FromRaw):
             tables = self.tables or (f"benchmarks/{self.name}/tables.jsonl" if self.family == "table" else "")
             return [questions, *([tables] if tables else [])]
         return [self.path or self.reader, *([self.tables] if self.tables else [])]
+
+    @property
+    def joined_graph(self) -> str:
+        """Graph that methods which join text and graph read: its own, else the one beside its corpus."""
+        return self.graph or self.background_graph
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         if not self.runs_in():

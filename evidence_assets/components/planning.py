@@ -115,7 +115,7 @@ def picks(selector: Declaration | None, family: Family) -> dict[str, int]:
         found["chunk"] = int(parameters.get("k", retrieval.chunks))
     if "tables" in reads:
         found["cell"] = int(parameters.get("k", retrieval.chunks))
-    if "graph" in reads:
+    if "graph" in reads or "joined_graph" in reads:
         found["triple"] = int(parameters.get("s", retrieval.triples))
     return found
 

@@ -9,7 +9,7 @@ from evidence_assets.components.benchmark import Family, of_family
 from evidence_assets.components.declarations import selector_left_out
 from evidence_assets.components.models_in_use import encoder
 from evidence_assets.components.partitions import BY_BENCHMARK, benchmark_partitions, question_partitions
-from evidence_assets.components.solvers import solver_named
+from evidence_assets.components.solvers import chooser, solver_named
 from evidence_assets.components.table_asset import Made, Step, dep, sound_check, table_asset
 from evidence_assets.components.variant import Variant
 from evidence_assets.systems import answering, scoring
@@ -98,7 +98,7 @@ class Reasoner(dg.Component, Variant):
         def make_predictions(step: Step) -> Made:
             return _made(
                 answering.prediction_rows(
-                    solver_named(self.solver, self.family, step),
+                    chooser(self.solver, self.family, step, explained=self.explain),
                     self.selector,
                     asked(step.read("questions", questions, step.partition)),
                     step.read("evidence", evidence, step.partition),

@@ -144,7 +144,7 @@ def prediction_rows(
             solver.name,
             solver.version,
             [(r["chain_id"], r["content_hash"], r["status"]) for r in own]
-            or [e.content_hash for e in _weighed(tasks[prediction_id])],
+            or [(e.content_hash, e.score) for e in _weighed(tasks[prediction_id])],
         )
     made, settled = take_over(previous, lineage, wanted, by="prediction_id", row_id="prediction_id")
     todo = [p for p in tasks if p not in settled]
