@@ -209,7 +209,11 @@ _ALL = [
             ("score", REAL, "Final score; larger is better.", NULL),
             ("rank", INT, "Rank by the score within relation and origin, from 1.", NULL),
             ("agreement", REAL, "Share of the prompts that find it on their own.", NULL),
-            ("flags", TEXTS, "What speaks against it, such as a second tail of a functional relation."),
+            (
+                "flags",
+                TEXTS,
+                "What speaks for or against it, such as a second tail of a functional relation or its reverse.",
+            ),
             ("model_id", TEXT, "The model that it was harvested from.", NULL),
             ("relation_id", TEXT, "The seed file that it came from.", NULL),
             ("source", TEXT, "File and line of an imported fact, or the harvest."),
