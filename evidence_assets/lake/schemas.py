@@ -471,7 +471,7 @@ _ALL = [
         "What a variant reaches, beside the published figure where there is one.",
         [
             ("score_id", TEXT, "Hash of scope, variant and metric."),
-            ("scope_kind", TEXT, "benchmark, relation, collection, corpus or graph."),
+            ("scope_kind", TEXT, "benchmark, relation, collection (or half) of relations, corpus or graph."),
             ("scope_id", TEXT, "Which one."),
             ("selector", TEXT, "The selector; empty where none."),
             ("reasoner", TEXT, "The reasoner; empty where none."),

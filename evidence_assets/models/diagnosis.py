@@ -12,7 +12,7 @@ from pathlib import Path
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.ids import file_id
 from evidence_assets.lake.store import asset_folder
-from evidence_assets.models.weights import minilm_folder
+from evidence_assets.models.weights import loading, minilm_folder
 from evidence_assets.profiles import ModelSettings, Profile
 
 MASKED = "masked model"
@@ -72,19 +72,21 @@ def _in_hub_cache(name: str) -> bool:
 
 def _trained(folder: Path) -> Finding:
     """The masked model that a lake trained on the sample: there, whole, and able to fill a mask."""
-    from evidence_assets.models.masked import HFMaskedLM, UnusableModel
+    from evidence_assets.lake.errors import ModelUnavailable
+    from evidence_assets.models.masked import HFMaskedLM
     from evidence_assets.models.sample_masked_lm import REPORT, SAMPLE_MASKED_LM
 
-    again = "make it again: dagster asset materialize --select models/masked_lm, or make demo"
+    again = "materialize models/masked_lm: in the UI, or by make demo"
     if not (folder / REPORT).is_file():
-        return Finding(MASKED, f"{SAMPLE_MASKED_LM}, not trained in this lake yet", None, f"harvests need it; {again}")
+        return Finding(MASKED, f"{SAMPLE_MASKED_LM}, not trained in this lake yet", None, f"before a harvest {again}")
     report = json.loads((folder / REPORT).read_text(encoding="utf-8"))
     weights = folder / "model.safetensors"
     if not weights.is_file() or file_id(weights) != report["weights"]:
         return Finding(MASKED, f"{SAMPLE_MASKED_LM}: its weights are not those that were trained", False, again)
     try:
-        model = HFMaskedLM.load(folder, device="cpu")
-    except (OSError, ValueError, RuntimeError, UnusableModel) as error:
+        with loading("the sample's masked model"):
+            model = HFMaskedLM.load(folder, device="cpu")
+    except ModelUnavailable as error:
         return Finding(MASKED, f"{SAMPLE_MASKED_LM}: {error}", False, again)
     right = report.get("accuracy")
     learnt = "" if right is None else f", {right:.0%} of the masked words of its corpus guessed"
