@@ -10,14 +10,14 @@ import numpy as np
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.encoders import load_encoder
+from evidence_assets.models.likelihood import TextLikelihood
 from evidence_assets.models.masked import HFMaskedLM, MaskedLM
 from evidence_assets.models.protocols import Encoder, FloatArray, LayeredEncoder, Reranker, Tokenizer, TokenVectors
 from evidence_assets.models.rerankers import MAXSIM, load_reranker
+from evidence_assets.models.sample_masked_lm import SAMPLE_MASKED_LM
 from evidence_assets.models.weights import loading
 from evidence_assets.profiles import ModelSettings
 
-SAMPLE_MASKED_LM = "sample-masked-lm"
-"""The masked language model that a lake trains on the sample corpus."""
 MASKED_LM = "models/masked_lm"
 """The asset that trains or names the masked language model in use."""
 REMEMBERED = 50_000
@@ -101,6 +101,12 @@ def _masked_lm(settings: ModelSettings, folder: str, stamp: int) -> HFMaskedLM:
             revision=None if folder else settings.revision,
             device=settings.device,
         )
+
+
+@lru_cache(maxsize=2)
+def text_likelihood(settings: ModelSettings) -> TextLikelihood:
+    """The language model that rates given texts."""
+    return TextLikelihood.load(settings.name, revision=settings.revision, device=settings.device)
 
 
 @lru_cache

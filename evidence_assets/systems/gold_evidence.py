@@ -118,7 +118,7 @@ def _by_question(evidence: pl.DataFrame) -> dict[str, list[_Found]]:
 def is_gold(question: Row, row: Row) -> bool:
     """Whether a row of evidence is of the gold evidence of its question: a whole piece, or an edge or triple of one."""
     found = _found(row)
-    return any(piece.found_in([found], set(found.edges), {found.triple} - {""}) for piece in _gold(question))
+    return any(piece.touched_by(found) for piece in _gold(question))
 
 
 def evidence_recall(questions: Iterable[Row], evidence: pl.DataFrame) -> list[float]:
