@@ -9,7 +9,7 @@ from evidence_assets.components.benchmark import Family, of_family
 from evidence_assets.components.declarations import selector_left_out
 from evidence_assets.components.models_in_use import encoder
 from evidence_assets.components.partitions import BY_BENCHMARK, benchmark_partitions, question_partitions
-from evidence_assets.components.solvers import solver_named
+from evidence_assets.components.solvers import chooser, solver_named
 from evidence_assets.components.table_asset import Made, Step, dep, sound_check, table_asset
 from evidence_assets.components.variant import Variant
 from evidence_assets.lake.errors import StaleInput
@@ -57,11 +57,15 @@ class Reasoner(dg.Component, Variant):
     selector: str
     solver: str = "generator"
     group: str = "baselines"
+    bertscore: bool = False
+    """Also match the tokens of each question with those of its evidence; all of it is encoded for that."""
+    explain: bool = True
+    """Whether a chain is written for every option before one is chosen; without, the evidence alone is weighed."""
     counterfactual: bool = False
     """Also ask whether each answer stands without the evidence it cites, and with that alone; costs some answers more
     a question."""
     retrieval: bool = False
-    """Also score the triples themselves: hits, coverage, BERTScore. For selectors that rank triples of a graph."""
+    """Also score the triples themselves: hits and F1. For selectors that rank triples of a graph."""
     published: Published | None = None
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
@@ -77,12 +81,13 @@ class Reasoner(dg.Component, Variant):
         chains, predictions, citations = f"chains/{place}", f"predictions/{place}", f"citations/{place}"
         counterfactuals = f"counterfactuals/{place}"
         partitions = question_partitions(self.family)
-        # The extractive reasoner weighs words by how rare they are in the corpus.
-        corpora = [
-            dep(f"corpus/{name}/index") for name in sorted({b.corpus for b in of_family(self.family) if b.corpus})
-        ]
+        # The extractive reasoner weighs words by how rare they are in the corpus; the one on tables does not.
+        named = {b.corpus for b in of_family(self.family) if b.corpus} if self.family != "table" else set()
+        corpora = [dep(f"corpus/{name}/index") for name in sorted(named)]
 
         def make_chains(step: Step) -> Made:
+            if not self.explain:
+                return Made([])
             return _made(
                 answering.chain_rows(
                     solver_named(self.solver, self.family, step),
@@ -97,7 +102,7 @@ class Reasoner(dg.Component, Variant):
         def make_predictions(step: Step) -> Made:
             return _made(
                 answering.prediction_rows(
-                    solver_named(self.solver, self.family, step),
+                    chooser(self.solver, self.family, step, explained=self.explain),
                     self.selector,
                     asked(step.read("questions", questions, step.partition)),
                     step.read("evidence", evidence, step.partition),
@@ -145,7 +150,8 @@ class Reasoner(dg.Component, Variant):
                 all_shards("citations", citations),
                 self._printed_as,
                 all_shards("counterfactuals", counterfactuals) if self.counterfactual else None,
-                self._retrieval_metrics(step, all_shards("questions", questions), all_shards("evidence", evidence)),
+                self._retrieval_metrics(all_shards("questions", questions), all_shards("evidence", evidence)),
+                encoder=encoder(step.profile.token_encoder) if self.bertscore else None,
             )
             shown = {row["metric"]: row["value"] for row in rows if row["value"] is not None}
             accuracy = next(row for row in rows if row["metric"] == "accuracy")
@@ -153,7 +159,10 @@ class Reasoner(dg.Component, Variant):
                 f"{accuracy['value'] or 0:.1%} [{accuracy['low']:.1%}, {accuracy['high']:.1%}], n = {accuracy['n']}"
             )
             compared = {f"published_{r['metric']}": r["published"] for r in rows if r["published"] is not None}
-            return Made(rows, metadata={**shown, **compared, "accuracy_95": interval})
+            return Made(
+                rows,
+                metadata={**shown, **compared, "accuracy_95": interval, **step.pace(evidence, chains, predictions)},
+            )
 
         about = f"{self.family} questions, evidence by {self.selector}, reasoned by {self.solver}"
         again = [counterfactuals] if self.counterfactual else []
@@ -188,13 +197,10 @@ class Reasoner(dg.Component, Variant):
         extra = {1: failed_share}
         return dg.Definitions(assets=made, asset_checks=[sound_check(a, extra.get(i)) for i, a in enumerate(made)])
 
-    def _retrieval_metrics(
-        self, step: Step, questions: pl.DataFrame, evidence: pl.DataFrame
-    ) -> dict[str, Estimate] | None:
+    def _retrieval_metrics(self, questions: pl.DataFrame, evidence: pl.DataFrame) -> dict[str, Estimate] | None:
         if not self.retrieval:
             return None
-        asked_rows = questions.sort("question_id").to_dicts()
-        return retrieval_scores.retrieval_metrics(asked_rows, evidence, encoder(step.profile.token_encoder))
+        return retrieval_scores.retrieval_metrics(questions.sort("question_id").to_dicts(), evidence)
 
     @property
     def _pool(self) -> str | None:
@@ -205,6 +211,7 @@ class Reasoner(dg.Component, Variant):
         printed = self._printed_as
         named = (printed.system, printed.variant, printed.model) if printed else ()
         more = [f"retrieval{retrieval_scores.VERSION}"] if self.retrieval else []
+        more += ["bertscore"] if self.bertscore else []
         return ":".join([scoring.VERSION, *more, *(part for part in named if part)])
 
     @property

@@ -13,9 +13,9 @@ from typing import Any
 import polars as pl
 
 from evidence_assets.datasets.records import option_labels
-from evidence_assets.methods.ranking_metrics import Estimate, accuracy, best_fact_score, coverage, normalise_answer
-from evidence_assets.methods.surface_forms import is_filler, word_key, words_with_offsets
+from evidence_assets.methods.ranking_metrics import Estimate, accuracy, normalise_answer
 from evidence_assets.models.protocols import Encoder
+from evidence_assets.systems.evidence_fit import covered_words, matched_tokens
 from evidence_assets.systems.scoring import mean
 from evidence_assets.systems.short_answering import is_sourced, triple_of
 
@@ -43,30 +43,22 @@ def retrieval_metrics(
             everything.setdefault(row["question_id"], []).append(row)
     rows = {question_id: [row for row in own if is_sourced(row)] for question_id, own in everything.items()}
     asked = list(questions)
-    texts = dict.fromkeys([q["text"] for q in asked] + [row["text"] for own in rows.values() for row in own])
-    vectors = {}
-    if encoder is not None and texts:
-        vectors = dict(zip(texts, (t.vectors for t in encoder.tokens(list(texts))), strict=True))
+    texts = {question: [row["text"] for row in own] for question, own in rows.items()}
     found: dict[str, list[float]] = {}
-
-    def add(name: str, value: float) -> None:
-        found.setdefault(name, []).append(value)
-
     for question in asked:
-        own = rows.get(question["question_id"], [])
-        for name, value in _against_gold(question, own).items():
-            add(name, value)
+        measured = _against_gold(question, rows.get(question["question_id"], []))
         if recalled:
-            for name, value in _against_gold(question, everything.get(question["question_id"], [])).items():
-                add(f"{name}_with_recalled", value)
-        words = _content(question["text"])
-        add("coverage", coverage(words, {word for row in own for word in _content(row["text"])}))
-        if vectors:
-            facts = [vectors[row["text"]] for row in own]
-            add("bertscore", float(best_fact_score(vectors[question["text"]], facts)) if facts else 0.0)
+            every = _against_gold(question, everything.get(question["question_id"], []))
+            measured |= {f"{name}_with_recalled": value for name, value in every.items()}
+        for name, value in measured.items():
+            found.setdefault(name, []).append(value)
+    found["coverage"] = covered_words(asked, texts)
+    if encoder is not None and asked:
+        found["bertscore"] = matched_tokens(asked, texts, encoder)
     return {
         name: accuracy([value > 0 for value in values]) if name.startswith("hit@") else mean(values)
         for name, values in found.items()
+        if values
     }
 
 
@@ -91,7 +83,3 @@ def _gold(question: dict[str, Any]) -> list[str]:
     options = question["options"] or []
     told = dict(zip(option_labels(question["task"], options), options, strict=True))
     return [told.get(gold, gold) for gold in question["gold"]]
-
-
-def _content(text: str) -> set[str]:
-    return {word_key(word) for word, _, _ in words_with_offsets(text) if not is_filler([word])}
