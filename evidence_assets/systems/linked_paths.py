@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,7 +149,7 @@ class LinkedPaths:
     def _picks(self, paths: Sequence[_Path]) -> list[Pick]:
         picks: dict[str, Pick] = {}
         for path in sorted(paths, key=lambda p: (-round(p.score, 9), p.edges)):
-            about: dict[str, object] = {"toward": path.option} if path.option else {}
+            about: dict[str, Any] = {"toward": path.option} if path.option else {}
             told = [self._facts.sentence(edge) for edge in path.edges]
             for step, edge in enumerate(path.edges, 1):
                 pick = self._facts.pick(edge, round(path.score, 6), path=told, step=step, stage="path", **about)
