@@ -14,6 +14,7 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, USED, edge
 from evidence_assets.reasoning.citations import check
 from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Solver, Step
+from evidence_assets.systems.gold_evidence import chain_id_of
 from evidence_assets.systems.selection import Asked, Rows, take_over
 
 
@@ -50,7 +51,7 @@ def chain_rows(
     about: dict[str, Asked] = {}
     for question in questions:
         for label, option in question.hypotheses:
-            chain_id = content_id("chain", question.question_id, label, selector, solver.name, solver.model_id)
+            chain_id = chain_id_of(question.question_id, label, selector, solver.name, solver.model_id)
             tasks[chain_id] = ExplainOption(
                 question.text,
                 label,
@@ -143,7 +144,7 @@ def prediction_rows(
             solver.name,
             solver.version,
             [(r["chain_id"], r["content_hash"], r["status"]) for r in own]
-            or [e.content_hash for e in _weighed(tasks[prediction_id])],
+            or [(e.content_hash, e.score) for e in _weighed(tasks[prediction_id])],
         )
     made, settled = take_over(previous, lineage, wanted, by="prediction_id", row_id="prediction_id")
     todo = [p for p in tasks if p not in settled]
