@@ -168,7 +168,8 @@ Named = Mapping[str, Variant]
 ERRORS_OF = {name: VARIANTS[name] for name in ("ucret", "keep_all")}
 
 
-def tabmcq_results(folder: Path, encoder: MiniLm, variants: Named) -> dict[str, list[Answered]]:
+def tabmcq_results(folder: Path, encoder: MiniLm, variants: Named, *, whole: bool) -> dict[str, list[Answered]]:
+    """Answers of each variant; with ``whole`` those with the table to be found, and the floor, too."""
     tables = {table.table_id: table for table in tabmcq.read_tables(folder)}
     questions = list(tabmcq.read_questions(folder))
     views = {key: TableView.of(key, t.caption, t.header, t.rows) for key, t in tables.items()}
@@ -177,6 +178,8 @@ def tabmcq_results(folder: Path, encoder: MiniLm, variants: Named) -> dict[str, 
     for name, variant in variants.items():
         found = select_evidence(asked, tables, variant, encoder)
         results[name] = [Answered(q, e, answer(e, q.labels)) for q, e in zip(questions, found, strict=True)]
+    if not whole:
+        return results
     finder = TableFinder(list(views.values()))
     results[FOUND] = [Answered(q, None, finder.answer(q.text, q.labels, q.options)) for q in questions]
     grids = {key: overlap_grid(table) for key, table in tables.items()}
@@ -379,7 +382,8 @@ def main() -> None:
     folder, encoder = Path(name), MiniLm()
     answered = wanted & {"errors", "decisions"}
     if wanted & {"tabmcq"} or answered:
-        questions = tabmcq_results(folder / "tabmcq", encoder, VARIANTS if "tabmcq" in wanted else ERRORS_OF)
+        whole = "tabmcq" in wanted
+        questions = tabmcq_results(folder / "tabmcq", encoder, VARIANTS if whole else ERRORS_OF, whole=whole)
     if wanted & {"scitab"} or answered:
         claims = scitab_results(
             folder / "scitab" / "sci_tab.json", encoder, VARIANTS if "scitab" in wanted else ERRORS_OF
