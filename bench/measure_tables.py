@@ -99,12 +99,16 @@ def overlap_answer(grids: dict[str, Grid], question: Question) -> TableAnswer:
     for name, (header, rows) in grids.items():
         for i, words in enumerate(rows, 1):
             for j, cell in enumerate(words):
+                matches = [
+                    (len(option & cell) / len(option | cell), o) for o, option in enumerate(options) if option & cell
+                ]
+                if not matches:
+                    continue
                 rest = frozenset().union(*(w for k, w in enumerate(words) if k != j))
                 around = len(asked & rest) + 0.5 * len(asked & (header[j] if j < len(header) else frozenset()))
-                for o, option in enumerate(options):
-                    match = len(option & cell) / len(option | cell) if option & cell else 0.0
+                for match, o in matches:
                     score = match + around / max(1, len(asked))
-                    if match and score > best[0]:
+                    if score > best[0]:
                         best = (score, o, (i, j), name)
     if not best[0]:
         return TableAnswer(None, (), "insufficient", 0.0, ())
