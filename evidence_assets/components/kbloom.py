@@ -101,7 +101,7 @@ class KBloom(dg.Component, Variant):
         ]  # fmt: skip
         for collection in self.collections:
             assets.append(self._merged(base, collection))
-        variants = {s.variant: self.name if s is settings[0] else s.variant for s in settings}
+        variants: dict[str, str] = {s.variant: self.name if s is settings[0] else s.variant for s in settings}
         if self.truth:
             assets.append(self._scores(base, variants))
         if self.coverage:
