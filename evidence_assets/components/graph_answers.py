@@ -83,7 +83,8 @@ class GraphAnswers(dg.Component, Variant):
             return Made(rows.rows, rows.lineage, rows.metadata, rows.reused)
 
         def more(step: Step, rows: Sequence[dict[str, Any]], found: pl.DataFrame) -> Mapping[str, Estimate]:
-            return retrieval_scores.retrieval_metrics(rows, found, encoder(step.profile.token_encoder))
+            tokens = encoder(step.profile.token_encoder)
+            return retrieval_scores.retrieval_metrics(rows, found, tokens, recalled=bool(self.recall))
 
         about = f"triples by {self.name}, answered in a few words"
         made = [

@@ -12,7 +12,9 @@ from evidence_assets.components.partitions import BY_BENCHMARK, benchmark_partit
 from evidence_assets.components.solvers import chooser, solver_named
 from evidence_assets.components.table_asset import Made, Step, dep, sound_check, table_asset
 from evidence_assets.components.variant import Variant
-from evidence_assets.systems import answering, scoring
+from evidence_assets.lake.errors import StaleInput
+from evidence_assets.methods.ranking_metrics import Estimate
+from evidence_assets.systems import answering, retrieval_scores, scoring
 from evidence_assets.systems.counterfactuals import VERSION as COUNTERFACTUALS
 from evidence_assets.systems.counterfactuals import counterfactual_rows
 from evidence_assets.systems.published_figures import PrintedAs
@@ -62,6 +64,8 @@ class Reasoner(dg.Component, Variant):
     counterfactual: bool = False
     """Also ask whether each answer stands without the evidence it cites, and with that alone; costs some answers more
     a question."""
+    retrieval: bool = False
+    """Also score the triples themselves: hits and F1. For selectors that rank triples of a graph."""
     published: Published | None = None
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
@@ -133,6 +137,8 @@ class Reasoner(dg.Component, Variant):
                 return step.read_benchmark(table, asset)
 
             predicted = all_shards("predictions", predictions)
+            if all_shards("questions", questions).height and not predicted.height:
+                raise StaleInput(f"{predictions} has no rows for {step.benchmark}: materialize it first")
             rows = scoring.score_rows(
                 step.benchmark,
                 self.selector,
@@ -144,6 +150,7 @@ class Reasoner(dg.Component, Variant):
                 all_shards("citations", citations),
                 self._printed_as,
                 all_shards("counterfactuals", counterfactuals) if self.counterfactual else None,
+                self._retrieval_metrics(all_shards("questions", questions), all_shards("evidence", evidence)),
                 encoder=encoder(step.profile.token_encoder) if self.bertscore else None,
             )
             shown = {row["metric"]: row["value"] for row in rows if row["value"] is not None}
@@ -190,6 +197,11 @@ class Reasoner(dg.Component, Variant):
         extra = {1: failed_share}
         return dg.Definitions(assets=made, asset_checks=[sound_check(a, extra.get(i)) for i, a in enumerate(made)])
 
+    def _retrieval_metrics(self, questions: pl.DataFrame, evidence: pl.DataFrame) -> dict[str, Estimate] | None:
+        if not self.retrieval:
+            return None
+        return retrieval_scores.retrieval_metrics(questions.sort("question_id").to_dicts(), evidence)
+
     @property
     def _pool(self) -> str | None:
         return None if self.solver == "extractive" else "llm"
@@ -198,9 +210,9 @@ class Reasoner(dg.Component, Variant):
     def _scores_version(self) -> str:
         printed = self._printed_as
         named = (printed.system, printed.variant, printed.model) if printed else ()
-        return ":".join(
-            [scoring.VERSION, *(["bertscore"] if self.bertscore else []), *(part for part in named if part)]
-        )
+        more = [f"retrieval{retrieval_scores.VERSION}"] if self.retrieval else []
+        more += ["bertscore"] if self.bertscore else []
+        return ":".join([scoring.VERSION, *more, *(part for part in named if part)])
 
     @property
     def _printed_as(self) -> PrintedAs | None:
