@@ -6,14 +6,14 @@ import dagster as dg
 import polars as pl
 
 from evidence_assets.components.benchmark import Family, of_family
+from evidence_assets.components.counterfactuals import counterfactual_asset, key_of
 from evidence_assets.components.declarations import selector_left_out
 from evidence_assets.components.partitions import BY_BENCHMARK, benchmark_partitions, question_partitions
 from evidence_assets.components.solvers import solver_named
 from evidence_assets.components.table_asset import Made, Step, dep, sound_check, table_asset
 from evidence_assets.components.variant import Variant
 from evidence_assets.systems import answering, scoring
-from evidence_assets.systems.counterfactuals import VERSION as COUNTERFACTUALS
-from evidence_assets.systems.counterfactuals import counterfactual_rows
+from evidence_assets.systems.asked_again import ChainsAgain
 from evidence_assets.systems.published_figures import PrintedAs
 from evidence_assets.systems.selection import Rows, asked
 
@@ -70,7 +70,7 @@ class Reasoner(dg.Component, Variant):
         place = f"{self.family}/{self.name}"
         questions, evidence = f"questions/{self.family}", f"evidence/{self.family}/{self.selector}"
         chains, predictions, citations = f"chains/{place}", f"predictions/{place}", f"citations/{place}"
-        counterfactuals = f"counterfactuals/{place}"
+        counterfactuals = key_of(self.family, self.name)
         partitions = question_partitions(self.family)
         # The extractive reasoner weighs words by how rare they are in the corpus.
         corpora = [
@@ -109,17 +109,12 @@ class Reasoner(dg.Component, Variant):
                 )
             )
 
-        def make_counterfactuals(step: Step) -> Made:
-            return _made(
-                counterfactual_rows(
-                    solver_named(self.solver, self.family, step),
-                    asked(step.read("questions", questions, step.partition)),
-                    step.read("evidence", evidence, step.partition),
-                    step.read("chains", chains, step.partition),
-                    step.read("predictions", predictions, step.partition),
-                    step.previous(),
-                    step.previous_lineage(),
-                )
+        def asked_again(step: Step) -> ChainsAgain:
+            return ChainsAgain(
+                solver_named(self.solver, self.family, step),
+                asked(step.read("questions", questions, step.partition)),
+                step.read("evidence", evidence, step.partition),
+                step.read("chains", chains, step.partition),
             )
 
         def make_scores(step: Step) -> Made:
@@ -169,14 +164,13 @@ class Reasoner(dg.Component, Variant):
                 group=self.group, tags=self.tags, partitions=benchmark_partitions(self.family),
             ),
         ]  # fmt: skip
-        made += [
-            table_asset(
-                key, "counterfactuals", make_counterfactuals, description=f"Answers without the evidence they cite: {about}.",
-                code_version=COUNTERFACTUALS, deps=[questions, evidence, chains, predictions, *corpora],
-                pool=self._pool, group=self.group, tags=self.tags, partitions=partitions,
-            )
-            for key in again
-        ]  # fmt: skip
+        if self.counterfactual:
+            made.append(
+                counterfactual_asset(
+                    self.family, self.name, asked_again, deps=[questions, evidence, chains, predictions, *corpora],
+                    about=about, group=self.group, tags=self.tags, pool=self._pool,
+                )
+            )  # fmt: skip
         extra = {1: failed_share}
         return dg.Definitions(assets=made, asset_checks=[sound_check(a, extra.get(i)) for i, a in enumerate(made)])
 
