@@ -14,6 +14,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from evidence_assets.lake import connect, lineage
+from evidence_assets.lake.catalogue import need
 from evidence_assets.lake.lineage import DERIVED, USED
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
@@ -153,12 +155,13 @@ def main() -> None:
             ).fetchall()]  # fmt: skip
         ours, base, opening, cpu = [], [], [], []
         for identifier in sampled[: chosen.traces + 1]:
-            seconds, connection = timed(connect, root)
-            opening.append(seconds)
             before = time.process_time()
+            seconds, connection = timed(partial(connect, lazily=True), root)
+            opening.append(seconds)
             seconds, tree = timed(lineage.trace, connection, identifier)
             cpu.append(time.process_time() - before)
-            ours.append(seconds)
+            ours.append(seconds + opening[-1])
+            need(connection, "lineage_edges")
             seconds, rows = timed(scanned, connection, identifier)
             base.append(seconds)
             assert lineage.distinct_rows(tree) == rows, identifier
@@ -166,9 +169,9 @@ def main() -> None:
             connection.close()
     ms = [1000 * statistics.median(values[1:]) for values in (ours, base, opening, cpu)]
     print(
-        f"trace of one prediction, median of {chosen.traces}: {ms[0]:.0f} ms (worst {1000 * max(ours[1:]):.0f} ms), {ms[3]:.0f} ms of CPU"
+        f"trace of one prediction, the lake opened for it, median of {chosen.traces}: {ms[0]:.0f} ms (worst {1000 * max(ours[1:]):.0f} ms), {ms[3]:.0f} ms of CPU"
     )
-    print(f"opening the lake {ms[2]:.0f} ms; scanning the views {ms[1]:.0f} ms; ratio {ms[1] / ms[0]:.1f}")
+    print(f"of these {ms[2]:.0f} ms to open the lake; scanning the views {ms[1]:.0f} ms; ratio {ms[1] / ms[0]:.1f}")
 
 
 if __name__ == "__main__":

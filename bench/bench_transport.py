@@ -1,6 +1,6 @@
 """How fast the exact top k of a pool is found, against solving every pair.
 
-    EVIDENCE_DEV_DATA=… python bench/bench_transport.py [--texts 20000] [--sample 400] [--full]
+    EVIDENCE_DEV_DATA=… python bench/bench_transport.py [--texts 20000] [--sample 400] [--full] [--device cuda]
 
 The baseline is the vectorised entropy form of the divergence in float64 with reused buffers and ``ot.emd2`` for each
 pair, timed on an even sample of the pool (on all of it with ``--full``) in the same process, in turns with the search,
@@ -8,6 +8,9 @@ and scaled to the pool. Results are asserted to be equal on what the baseline so
 random HotpotQA sentences, once with the published scaling (softmax of BM25 · vector), once with the weight left out of
 the softmax, and an isotropic random one. Building distributions from the vectors is timed apart on both sides: the
 baseline is handed finished float64 distributions, and the share that the search spends on it is printed.
+
+With ``--device`` the same search is timed there too, once reading the vectors from the store and once with the copy
+that ``TokenPool.keep_on`` leaves on the device; the baseline stays on the processor, and results must be the same.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from numpy.typing import NDArray
 from token_encoding import Encoded, encode
 
 from evidence_assets.methods.divergence import entropy, softmax
-from evidence_assets.methods.transport import TokenMeasure, TokenPool, top_k
+from evidence_assets.methods.transport import TokenMeasure, TokenPool, TopK, top_k
 from evidence_assets.methods.transport.bounds import BlockBounds, query_features
 from evidence_assets.methods.transport.search import BLOCK_TOKENS, processors
 
@@ -130,7 +133,9 @@ def isotropic_pool(texts: int, folder: Path) -> TokenPool:
     return pool.with_softmax(scaled=False)
 
 
-def report(name: str, query: TokenMeasure, pool: TokenPool, sample: int, others: list[TokenMeasure]) -> None:
+def report(
+    name: str, query: TokenMeasure, pool: TokenPool, sample: int, others: list[TokenMeasure], device: str = "cpu"
+) -> None:
     top_k(query, pool, K)  # page the store in and start the threads: both sides run warm
     picked = np.unique(np.linspace(0, len(pool) - 1, sample).astype(int))
     turns = np.array_split(picked, 3)
@@ -176,7 +181,29 @@ def report(name: str, query: TokenMeasure, pool: TokenPool, sample: int, others:
     print(f"  top_k      {wall:8.2f} s wall {cpu:8.2f} s processor, {found.solved} solved, results equal")
     print(f"  ratio      {base_wall * scale / wall:8.1f} wall {base_cpu * scale / cpu:8.1f} processor")
     print(f"  four queries at once {four:.2f} s wall: {4 * base_wall * scale / four:.1f} times")
+    if device != "cpu":
+        on_device(query, pool, found, base_wall * scale, device)
     where(query, pool, wall)
+
+
+def on_device(query: TokenMeasure, pool: TokenPool, expected: TopK, baseline: float, device: str) -> None:
+    """The same search with its pass over the pool on a device, streamed and resident."""
+    for place in ("read from the store", "kept on the device"):
+        if place == "kept on the device":
+            pool.keep_on(device)
+        top_k(query, pool, K, device=device)
+        walls = []
+        for _ in range(3):
+            start = time.perf_counter()
+            found = top_k(query, pool, K, device=device)
+            walls.append(time.perf_counter() - start)
+        assert found.indices.tolist() == expected.indices.tolist(), "the device gives another order"
+        assert np.abs(found.distances - expected.distances).max() < 1e-6
+        print(
+            f"  {device}, {place}: {min(walls):.3f} s wall, {found.solved} solved, {baseline / min(walls):.1f} times the "
+            f"baseline, results equal"
+        )
+    pool.release()
 
 
 def where(query: TokenMeasure, pool: TokenPool, wall: float) -> None:
@@ -221,7 +248,11 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=20_000)
     parser.add_argument("--sample", type=int, default=400)
     parser.add_argument("--full", action="store_true", help="run the baseline on the whole pool (a minute or more)")
+    parser.add_argument("--device", default="cpu", help="also time the search on this torch device, such as cuda")
     options = parser.parse_args()
+    if options.device.startswith("cuda") and not torch.cuda.is_available():
+        print("not run: there is no CUDA device")
+        return
     if not os.environ.get("EVIDENCE_DEV_DATA"):
         print("not run: EVIDENCE_DEV_DATA names no folder with hotpotqa-100, whose sentences make the pool")
         return
@@ -245,7 +276,7 @@ def main() -> None:
                 w = bm25(questions.pieces_of(text), counts, options.texts, 25.0)
                 z = questions.vectors[questions.rows(text)].astype(np.float64)
                 measures.append(TokenMeasure(softmax(z * w[:, None] if scaled else z), w))
-            report(label, measures[0], pool.with_softmax(scaled=scaled), sample, measures[1:])
+            report(label, measures[0], pool.with_softmax(scaled=scaled), sample, measures[1:], options.device)
         del pool
         (folder / "vectors.npy").unlink()
         rng = np.random.default_rng(1)
@@ -256,6 +287,7 @@ def main() -> None:
             isotropic_pool(min(options.texts, 4000), folder),
             min(sample, 4000),
             random[1:],
+            options.device,
         )
         watch.running = False
         print(

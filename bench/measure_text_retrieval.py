@@ -4,8 +4,8 @@
 
 HotpotQA-100: recall at 2, 5 and 10 of gold passages among 994 and of gold sentences among 4,139. OpenBookQA: recall of
 the gold fact among 1,326, a fact being scored by its best option (query: stem ⊕ option). Transport re-ranks the
-cosine top 100 (facts: top 30), everything else ranks all. Settings were chosen on the first half of the questions; both
-halves are printed.
+cosine top 100 (facts: top 30), everything else ranks all. The settings of the fusion are chosen on the first half of the
+questions alone (``tune_text_retrieval.py``); both halves are printed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from token_encoding import Encoded, encode
 
 from evidence_assets.methods.bm25 import BM25Index, CorpusStatistics
-from evidence_assets.methods.fusion import DEFAULT_WEIGHTS, TITLE_WEIGHT, fuse, lift, spread, standardised
+from evidence_assets.methods.fusion import CHUNK_WEIGHTS, SENTENCE_WEIGHTS, fuse, lift, spread
 from evidence_assets.methods.maxsim import maxsim_texts
 from evidence_assets.methods.measures import Variant, build_measure, cost_of
 from evidence_assets.methods.transport import Cost, CostName, TokenMeasure, TokenPool, distance
@@ -253,41 +253,27 @@ def title_links(titles: list[str], texts: list[str]) -> tuple[NDArray[np.int64],
     return np.array(sources), np.array(targets)
 
 
-def title_shares(titles: list[str], statistics: CorpusStatistics, query: str) -> Array:
-    """Share of the idf of each title's words that the query names."""
-    named, shares = set(words(query)), []
-    for title in titles:
-        idf = {w: statistics.idf(w, "plus_one") for w in set(words(re.sub(r"\s*\(.*?\)", "", title)))}
-        shares.append(sum(v for w, v in idf.items() if w in named) / sum(idf.values()) if idf else 0.0)
-    return np.array(shares)
-
-
-def fused(scorer: Scorer, drop: str = "") -> Array:
-    """The default fusion of single scores, query by query; ``drop`` leaves one out."""
+def fused(scorer: Scorer, weights: Mapping[str, float], drop: str = "") -> Array:
+    """Single scores joined, query by query; ``drop`` leaves one out."""
     scores = {
         "bm25": scorer.bm25(),
         "maxsim": scorer.maxsim(),
         "cosine": scorer.context_cosine(),
         "transport": scorer.transport("cosine"),
     }
-    weights = {name: w for name, w in DEFAULT_WEIGHTS.items() if name != drop}
-    return np.stack([fuse({n: s[i] for n, s in scores.items()}, weights) for i in range(len(scorer.task.queries))])
+    kept = {name: w for name, w in weights.items() if name != drop}
+    return np.stack([fuse({n: scores[n][i] for n in kept}, kept) for i in range(len(scorer.task.queries))])
 
 
 def linked(passages: Scorer, titles: list[str], drop: str = "") -> Array:
-    """Fused passage scores with titles and the links between passages."""
-    statistics = CorpusStatistics.from_texts([words(u) for u in passages.task.units])
+    """Fused passage scores spread along the links between passages."""
     sources, targets = title_links(titles, passages.task.units)
-    rows = []
-    for query, row in zip(passages.task.queries, fused(passages, drop), strict=True):
-        named = standardised(title_shares(titles, statistics, query))
-        rows.append(spread(row + TITLE_WEIGHT * named, sources, targets))
-    return np.stack(rows)
+    return np.stack([spread(row, sources, targets) for row in fused(passages, CHUNK_WEIGHTS, drop)])
 
 
 def lifted(sentences: Scorer, whole: Array, drop: str = "") -> Array:
     assert sentences.task.parents is not None
-    own = fused(sentences, drop)
+    own = fused(sentences, SENTENCE_WEIGHTS, drop)
     return np.stack([lift(s, p, sentences.task.parents) for s, p in zip(own, whole, strict=True)])
 
 
@@ -326,13 +312,20 @@ def main() -> None:
     ]
     rows += [(f"transport {v}", lambda s, v=v: s.transport(v)) for v in VARIANTS]  # type: ignore[misc]
     rows.append(("transport cosine, content words", lambda s: s.transport("cosine", content=True)))
+    simple: dict[str, list[list[float]]] = {s.task.name: [] for s in scorers}
     for name, make in rows:
-        print(line(name, [c for s in scorers for c in recalls(s.task, make(s))]), flush=True)
+        made = [make(s) for s in scorers]
+        print(line(name, [c for s, m in zip(scorers, made, strict=True) for c in recalls(s.task, m)]), flush=True)
+        for s, m in zip(scorers, made, strict=True):
+            simple[s.task.name].append(halves(s.task, m))
+    print("the best of these in each column, which is not one method")
+    for s in scorers:
+        print(line(f"  {s.task.name}: first half | second half", np.max(simple[s.task.name], axis=0).tolist()))
     corpus = json.loads((data / "hotpotqa-100" / "hotpotqa_train_corpus.json").read_text(encoding="utf-8"))
     first, second, third = scorers
     for drop in ("", "transport"):
         name = f"fusion{' without ' + drop if drop else ''}"
-        plain = [fused(s, drop) for s in scorers]
+        plain = [fused(s, SENTENCE_WEIGHTS if s is second else CHUNK_WEIGHTS, drop) for s in scorers]
         print(line(f"{name}, no links", [c for s, r in zip(scorers, plain, strict=True) for c in recalls(s.task, r)]))
         whole = linked(first, list(corpus), drop)
         best = [whole, lifted(second, whole, drop), plain[2]]

@@ -95,31 +95,25 @@ def plan(
     if as_json:
         print(json.dumps(asdict(made) | {"preset": preset}, indent=1, ensure_ascii=False))
         return
+    asked = bool(made.preset.benchmarks)
+    rows = ("evidence", "chains") if asked else ("candidate_tuples", "triples")
     headers = (
-        "variant",
-        "benchmark",
-        "questions",
-        "evidence",
-        "chains",
-        "calls",
-        "tokens in",
-        "tokens out ≤",
-        "time",
-        "disk",
-    )
+        "variant", "benchmark", "questions" if asked else "relations", *(name.replace("_", " ") for name in rows),
+        "calls" if asked else "model inputs", "tokens in", "tokens out ≤", "time", "disk",
+    )  # fmt: skip
     shown = Table(*headers, title=f"{preset} with profile {profiles.load().name}: estimates")
     for row in made.estimates:
         shown.add_row(
-            row.variant, row.benchmark, f"{row.count.questions:,} ({row.count.known_from})", f"{row.rows['evidence']:,}",
-            f"{row.rows['chains']:,}", f"{row.calls:,}", f"{row.prompt_tokens:,}", f"{row.reply_tokens:,}",
+            row.variant, row.benchmark, f"{row.count.questions:,} ({row.count.known_from})", f"{row.rows.get(rows[0], 0):,}",
+            f"{row.rows.get(rows[1], 0):,}", f"{row.calls:,}", f"{row.prompt_tokens:,}", f"{row.reply_tokens:,}",
             _duration(row.seconds, complete=row.selecting is not None and row.reasoning is not None),
             f"{row.bytes / 2**20:,.1f} MiB",
         )  # fmt: skip
     total = made.estimates
     shown.add_section()
     shown.add_row(
-        "all", "", f"{sum(r.count.questions for r in total):,}", f"{sum(r.rows['evidence'] for r in total):,}",
-        f"{sum(r.rows['chains'] for r in total):,}", f"{sum(r.calls for r in total):,}",
+        "all", "", f"{sum(r.count.questions for r in total):,}", f"{sum(r.rows.get(rows[0], 0) for r in total):,}",
+        f"{sum(r.rows.get(rows[1], 0) for r in total):,}", f"{sum(r.calls for r in total):,}",
         f"{sum(r.prompt_tokens for r in total):,}", f"{sum(r.reply_tokens for r in total):,}",
         _duration(
             sum(r.seconds for r in total), complete=all(r.selecting is not None and r.reasoning is not None for r in total)
@@ -197,7 +191,9 @@ def add_benchmark(
     questions: Annotated[Path, typer.Option(help="JSON lines; the fields stand in evidence_assets/datasets/own.py.")],
     corpus: Annotated[str | None, typer.Option(help="Folder of documents, or the name of a declared corpus.")] = None,
     tables: Annotated[Path | None, typer.Option(help="JSON lines of tables, one table, or a folder of tables.")] = None,
-    graph: Annotated[Path | None, typer.Option(help="Triples: head, relation and tail, with tabs between.")] = None,
+    graph: Annotated[
+        Path | None, typer.Option(help="Triples: head, relation, tail with tabs between; for skb_search a folder.")
+    ] = None,
     split: Annotated[str | None, typer.Option(help="Split to answer; test where there is one.")] = None,
     lake: LakeOption = None,
 ) -> None:
@@ -218,10 +214,6 @@ def add_benchmark(
     out.print("Dagster now loads:")
     for line in loaded:
         out.print(f"  {line}", markup=False, soft_wrap=True)
-    if made.graph:
-        out.print(
-            f"The triples lie in raw/{made.folder}/graph.tsv; a graph is made of them where a component declares it."
-        )
     out.print("`evidence demo` makes all of it; the Dagster UI shows it after a reload.")
 
 

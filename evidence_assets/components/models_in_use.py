@@ -10,14 +10,14 @@ import numpy as np
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.encoders import load_encoder
+from evidence_assets.models.likelihood import TextLikelihood
 from evidence_assets.models.masked import HFMaskedLM, MaskedLM
-from evidence_assets.models.protocols import Encoder, FloatArray, Reranker, Tokenizer, TokenVectors
+from evidence_assets.models.protocols import Encoder, FloatArray, LayeredEncoder, Reranker, Tokenizer, TokenVectors
 from evidence_assets.models.rerankers import MAXSIM, load_reranker
+from evidence_assets.models.sample_masked_lm import SAMPLE_MASKED_LM
 from evidence_assets.models.weights import loading
 from evidence_assets.profiles import ModelSettings
 
-SAMPLE_MASKED_LM = "sample-masked-lm"
-"""The masked language model that a lake trains on the sample corpus."""
 MASKED_LM = "models/masked_lm"
 """The asset that trains or names the masked language model in use."""
 REMEMBERED = 50_000
@@ -43,6 +43,18 @@ class RememberingEncoder:
         if not isinstance(self._inner, Tokenizer):
             raise BadInput(f"{self.model_id} cannot tell tokens apart without encoding them: use tokens: stored")
         return self._inner.pieces(texts)
+
+    def token_layers(self, texts: Sequence[str], layers: int) -> list[TokenVectors]:
+        return self._layered.token_layers(texts, layers)
+
+    def count_words(self, texts: Sequence[str]) -> list[int]:
+        return self._layered.count_words(texts)
+
+    @property
+    def _layered(self) -> LayeredEncoder:
+        if not isinstance(self._inner, LayeredEncoder):
+            raise BadInput(f"{self.model_id} gives its last layer alone: use another token_encoder")
+        return self._inner
 
     def sentences(self, texts: Sequence[str]) -> FloatArray:
         new = [text for text in dict.fromkeys(texts) if text not in self._known]
@@ -89,6 +101,12 @@ def _masked_lm(settings: ModelSettings, folder: str, stamp: int) -> HFMaskedLM:
             revision=None if folder else settings.revision,
             device=settings.device,
         )
+
+
+@lru_cache(maxsize=2)
+def text_likelihood(settings: ModelSettings) -> TextLikelihood:
+    """The language model that rates given texts."""
+    return TextLikelihood.load(settings.name, revision=settings.revision, device=settings.device)
 
 
 @lru_cache

@@ -8,8 +8,9 @@ import polars as pl
 from evidence_assets.components.benchmark import Family, of_family
 from evidence_assets.components.counterfactuals import counterfactual_asset, key_of
 from evidence_assets.components.declarations import selector_left_out
+from evidence_assets.components.models_in_use import encoder
 from evidence_assets.components.partitions import BY_BENCHMARK, benchmark_partitions, question_partitions
-from evidence_assets.components.solvers import solver_named
+from evidence_assets.components.solvers import chooser, solver_named
 from evidence_assets.components.table_asset import Made, Step, dep, sound_check, table_asset
 from evidence_assets.components.variant import Variant
 from evidence_assets.systems import answering, scoring
@@ -54,6 +55,10 @@ class Reasoner(dg.Component, Variant):
     selector: str
     solver: str = "generator"
     group: str = "baselines"
+    bertscore: bool = False
+    """Also match the tokens of each question with those of its evidence; all of it is encoded for that."""
+    explain: bool = True
+    """Whether a chain is written for every option before one is chosen; without, the evidence alone is weighed."""
     counterfactual: bool = False
     """Also ask whether each answer stands without the evidence it cites, and with that alone; costs some answers more
     a question."""
@@ -72,12 +77,13 @@ class Reasoner(dg.Component, Variant):
         chains, predictions, citations = f"chains/{place}", f"predictions/{place}", f"citations/{place}"
         counterfactuals = key_of(self.family, self.name)
         partitions = question_partitions(self.family)
-        # The extractive reasoner weighs words by how rare they are in the corpus.
-        corpora = [
-            dep(f"corpus/{name}/index") for name in sorted({b.corpus for b in of_family(self.family) if b.corpus})
-        ]
+        # The extractive reasoner weighs words by how rare they are in the corpus; the one on tables does not.
+        named = {b.corpus for b in of_family(self.family) if b.corpus} if self.family != "table" else set()
+        corpora = [dep(f"corpus/{name}/index") for name in sorted(named)]
 
         def make_chains(step: Step) -> Made:
+            if not self.explain:
+                return Made([])
             return _made(
                 answering.chain_rows(
                     solver_named(self.solver, self.family, step),
@@ -92,7 +98,7 @@ class Reasoner(dg.Component, Variant):
         def make_predictions(step: Step) -> Made:
             return _made(
                 answering.prediction_rows(
-                    solver_named(self.solver, self.family, step),
+                    chooser(self.solver, self.family, step, explained=self.explain),
                     self.selector,
                     asked(step.read("questions", questions, step.partition)),
                     step.read("evidence", evidence, step.partition),
@@ -133,6 +139,7 @@ class Reasoner(dg.Component, Variant):
                 all_shards("citations", citations),
                 self._printed_as,
                 all_shards("counterfactuals", counterfactuals) if self.counterfactual else None,
+                encoder=encoder(step.profile.token_encoder) if self.bertscore else None,
             )
             shown = {row["metric"]: row["value"] for row in rows if row["value"] is not None}
             accuracy = next(row for row in rows if row["metric"] == "accuracy")
@@ -140,7 +147,10 @@ class Reasoner(dg.Component, Variant):
                 f"{accuracy['value'] or 0:.1%} [{accuracy['low']:.1%}, {accuracy['high']:.1%}], n = {accuracy['n']}"
             )
             compared = {f"published_{r['metric']}": r["published"] for r in rows if r["published"] is not None}
-            return Made(rows, metadata={**shown, **compared, "accuracy_95": interval})
+            return Made(
+                rows,
+                metadata={**shown, **compared, "accuracy_95": interval, **step.pace(evidence, chains, predictions)},
+            )
 
         about = f"{self.family} questions, evidence by {self.selector}, reasoned by {self.solver}"
         again = [counterfactuals] if self.counterfactual else []
@@ -182,7 +192,9 @@ class Reasoner(dg.Component, Variant):
     def _scores_version(self) -> str:
         printed = self._printed_as
         named = (printed.system, printed.variant, printed.model) if printed else ()
-        return ":".join([scoring.VERSION, *(part for part in named if part)])
+        return ":".join(
+            [scoring.VERSION, *(["bertscore"] if self.bertscore else []), *(part for part in named if part)]
+        )
 
     @property
     def _printed_as(self) -> PrintedAs | None:

@@ -70,7 +70,8 @@ def scores_asset(
         best = next(row for row in rows if row["metric"] == headline)
         interval = f"{best['value'] or 0:.1%} [{best['low'] or 0:.1%}, {best['high'] or 0:.1%}], n = {best['n']}"
         compared = {f"published_{r['metric']}": r["published"] for r in rows if r["published"] is not None}
-        return Made(rows, metadata={**shown, **compared, f"{headline}_95": interval})
+        speed = step.pace(inputs["evidence"], inputs["predictions"])
+        return Made(rows, metadata={**shown, **compared, f"{headline}_95": interval, **speed})
 
     return table_asset(
         f"scores/{place}",

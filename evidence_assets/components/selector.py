@@ -27,8 +27,9 @@ def dependencies(family: Family, reads: tuple[str, ...]) -> list[dg.AssetDep]:
         found += [
             dep(f"corpus/{name}/token_store") for name in sorted({b.corpus for b in of_family(family) if b.corpus})
         ]
-    if "graph" in reads:
-        for name in sorted({b.graph for b in of_family(family) if b.graph}):
+    if "graph" in reads or "joined_graph" in reads:
+        graphs = {b.joined_graph if "joined_graph" in reads else b.graph for b in of_family(family)} - {""}
+        for name in sorted(graphs):
             found += [dep(f"knowledge/{name}/{part}") for part in ("nodes", "edges", "csr", "node_vectors")]
     if "subgraphs" in reads:
         found.append(dep(f"subgraphs/{family}"))

@@ -8,11 +8,12 @@ from evidence_assets.components.benchmark import Family, benchmarks
 from evidence_assets.components.inputs import OpenCorpus, open_corpus
 from evidence_assets.components.models_in_use import encoder
 from evidence_assets.components.table_asset import Step
-from evidence_assets.lake.cache import CompletionCache
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.models.completion_cache import CompletionCache
 from evidence_assets.models.generators import load_generator
 from evidence_assets.models.protocols import Generator
 from evidence_assets.profiles import GeneratorSettings
+from evidence_assets.reasoning.direct import BestFound
 from evidence_assets.reasoning.extractive import ExtractiveSolver, idf_of
 from evidence_assets.reasoning.prompted import PromptedSolver, Remembered
 from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers, PromptedShortAnswers, ShortAnswerSolver
@@ -58,6 +59,15 @@ def solver_named(name: str, family: Family, step: Step) -> Solver:
     if name == "generator":
         return PromptedSolver(generator(settings), CompletionCache(step.lake.cache), step.progress("tasks"))
     raise BadInput(f"there is no solver {name!r}; known: {', '.join(SOLVERS)}")
+
+
+def chooser(name: str, family: Family, step: Step, *, explained: bool) -> Solver:
+    """Who names the answer: the solver itself, or for options that it did not explain, whoever can do without.
+
+    A language model and the reasoner on tables read the evidence then; of text, the best found option wins.
+    """
+    solver = solver_named(name, family, step)
+    return solver if explained or not isinstance(solver, ExtractiveSolver) else BestFound()
 
 
 def reader_of_profile(step: Step) -> Generator | None:

@@ -9,7 +9,8 @@ A store is plain ``.npy`` files that open memory-mapped, so that a ranking reads
 ``words.npy``       N        word of the chunk that it belongs to, from 0
 ``pieces.npy``      N        its surface form, a position in ``texts.json``
 ``weights.npy``     N        BM25 weight within its chunk, idf as printed and clipped at 0
-``frequencies.npy`` V        chunks that hold each surface form
+``counts.npy``      V × 2    chunks that hold each surface form, its saturated frequency summed over all
+``word_counts.npy`` W × 2    the same of whole words, into whatever pieces they are cut
 =================== ======== =====================================================================
 
 Of a corpus whose vectors would not fit, the store keeps the BM25 statistics alone, and a ranking encodes the chunks of
@@ -22,13 +23,13 @@ what it was built from and is refused when the corpus or the encoder has changed
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Sequence
+from copy import copy
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -37,14 +38,16 @@ from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import replacing_folder
 from evidence_assets.methods.bm25 import CorpusStatistics
+from evidence_assets.methods.measures import word_forms
 from evidence_assets.methods.transport import TokenPool
 from evidence_assets.models.protocols import Encoder, Tokenizer, TokenVectors
 
-VERSION = "1"
+VERSION = "2"
 TEXTS_AT_ONCE = 512
 """Texts whose vectors are held in memory together while a store is written."""
 
 Ints = npt.NDArray[np.integer[Any]]
+Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,41 @@ class StoreMeta:
     dimensions: int
     vectors: bool = True
     """Whether it holds vectors, or BM25 statistics alone."""
+    words: int = 0
+    """Whole words and marks of all chunks."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a corpus says of its tokens: BM25 statistics, and the frequencies that equation 7.9 as printed sums."""
+
+    statistics: CorpusStatistics
+    totals: dict[str, float]
+
+    @classmethod
+    def of(cls, texts: Callable[[], Iterable[Sequence[str]]]) -> Counts:
+        """Count over token lists, which are gone through twice."""
+        statistics = CorpusStatistics.from_texts(texts())
+        return cls(statistics, statistics.frequency_totals(texts()))
+
+    def table(self) -> tuple[list[str], Array]:
+        """Names in order, and for each the texts that hold it and its total."""
+        names = sorted(self.totals)
+        found = self.statistics.document_frequencies
+        return names, np.array([[found[n], self.totals[n]] for n in names], dtype=np.float64).reshape(-1, 2)
+
+    @classmethod
+    def from_table(cls, names: Sequence[str], table: Array, texts: int, tokens: int) -> Counts:
+        """The inverse of :meth:`table`."""
+        frequencies = dict(zip(names, table[:, 0].astype(np.int64).tolist(), strict=True))
+        average = tokens / texts if texts else 0.0
+        return cls(CorpusStatistics(texts, average, frequencies), dict(zip(names, table[:, 1].tolist(), strict=True)))
+
+    def value(self, name: str, reading: Literal["corpus", "idf"]) -> float:
+        """Weight of a token that does not depend on its own text: summed over the corpus, or its rarity alone."""
+        if reading == "idf":
+            return self.statistics.idf(name, "plus_one")
+        return self.statistics.idf(name, "printed") * self.totals.get(name, 0.0)
 
 
 def source_version(chunk_ids: Sequence[str], model_id: str) -> str:
@@ -118,12 +156,12 @@ def build(
     texts: Sequence[str],
     encoder: Encoder,
     model_id: str,
-    statistics: CorpusStatistics | None = None,
+    counts: Counts | None = None,
 ) -> tuple[StoreMeta, int]:
     """Write the store of ``texts``, in their order, into ``folder`` in place of what is there.
 
     Vectors of texts that the store held before are taken over where the encoder is the same; the second number
-    returned says how many. ``statistics`` are those that the tokens are weighted by, where the texts are but a part of
+    returned says how many. ``counts`` are those that the tokens are weighted by, where the texts are but a part of
     the corpus.
 
     Raises
@@ -174,15 +212,20 @@ def build(
         vectors.flush()
         del vectors
         pieces, piece_ids = _numbered(names)
-        frequencies, weights = _bm25(pieces, piece_ids, offsets, statistics)
+        cut = [[pieces[p] for p in piece_ids[a:b].tolist()] for a, b in pairwise(offsets.tolist())]
+        known_counts = counts or Counts.of(lambda: cut)
+        weights = [known_counts.statistics.token_weights(text) for text in cut]
         arrays: dict[str, npt.NDArray[Any]] = {
-            "offsets": offsets, "spans": spans, "words": words, "pieces": piece_ids, "weights": weights,
-            "frequencies": frequencies,
+            "offsets": offsets, "spans": spans, "words": words, "pieces": piece_ids,
+            "weights": np.concatenate(weights) if weights else np.zeros(0),
         }  # fmt: skip
         for name, array in arrays.items():
             np.save(temporary / f"{name}.npy", array)
-        (temporary / "texts.json").write_text(json.dumps({"pieces": pieces, "hashes": hashes}, ensure_ascii=False))
         meta = StoreMeta(source_version(chunk_ids, model_id), model_id, len(texts), total, encoder.dimensions)
+        if counts is None:
+            meta = _write_counts(temporary, meta, known_counts, texts, hashes)
+        else:
+            (temporary / "texts.json").write_text(json.dumps({"pieces": pieces, "hashes": hashes}, ensure_ascii=False))
         (temporary / "meta.json").write_text(json.dumps({"version": VERSION, **asdict(meta)}, indent=1) + "\n")
     return meta, len(texts) - len(todo)
 
@@ -194,33 +237,39 @@ def _numbered(names: Sequence[str]) -> tuple[list[str], npt.NDArray[np.int32]]:
     return pieces, np.fromiter((place[name] for name in names), np.int32, len(names))
 
 
-def _bm25(
-    pieces: list[str], piece_ids: Ints, offsets: Ints, statistics: CorpusStatistics | None
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Chunks that hold each piece, and the weight of each token within its own chunk."""
-    texts = [[pieces[p] for p in piece_ids[a:b].tolist()] for a, b in pairwise(offsets.tolist())]
-    known = CorpusStatistics.from_texts(texts) if statistics is None else statistics
-    frequencies = np.array([known.document_frequencies.get(p, 0) for p in pieces], dtype=np.int64)
-    weights = [known.token_weights(text) for text in texts]
-    return frequencies, np.concatenate(weights) if weights else np.zeros(0)
+def _write_counts(
+    folder: Path, meta: StoreMeta, pieces: Counts, texts: Sequence[str], hashes: Sequence[str]
+) -> StoreMeta:
+    """Write what the corpus says of its pieces and of its words; the meta with the number of words."""
+    words = Counts.of(lambda: (word_forms(text) for text in texts))
+    names, table = pieces.table()
+    word_names, word_table = words.table()
+    np.save(folder / "counts.npy", table)
+    np.save(folder / "word_counts.npy", word_table)
+    stated = {"pieces": names, "words": word_names, "hashes": list(hashes)}
+    (folder / "texts.json").write_text(json.dumps(stated, ensure_ascii=False))
+    return replace(meta, words=round(words.statistics.average_length * len(texts)))
 
 
 def build_statistics(
     folder: Path, chunk_ids: Sequence[str], texts: Sequence[str], tokenizer: Tokenizer, model_id: str, dimensions: int
 ) -> StoreMeta:
     """Write a store of statistics alone, which costs no run of the network and little memory."""
-    counts: Counter[str] = Counter()
-    total = 0
-    for start in range(0, len(texts), TEXTS_AT_ONCE):
-        for pieces in tokenizer.pieces(texts[start : start + TEXTS_AT_ONCE]):
-            own = pieces or ("",)
-            counts.update(set(own))
-            total += len(own)
-    names = sorted(counts)
-    meta = StoreMeta(source_version(chunk_ids, model_id), model_id, len(texts), total, dimensions, vectors=False)
+    tokens = 0
+
+    def cut() -> Iterable[Sequence[str]]:
+        nonlocal tokens
+        tokens = 0
+        for start in range(0, len(texts), TEXTS_AT_ONCE):
+            for pieces in tokenizer.pieces(texts[start : start + TEXTS_AT_ONCE]):
+                own = pieces or ("",)
+                tokens += len(own)
+                yield own
+
+    counts = Counts.of(cut)
+    meta = StoreMeta(source_version(chunk_ids, model_id), model_id, len(texts), tokens, dimensions, vectors=False)
     with replacing_folder(folder) as temporary:
-        np.save(temporary / "frequencies.npy", np.array([counts[name] for name in names], dtype=np.int64))
-        (temporary / "texts.json").write_text(json.dumps({"pieces": names, "hashes": []}, ensure_ascii=False))
+        meta = _write_counts(temporary, meta, counts, texts, [])
         (temporary / "meta.json").write_text(json.dumps({"version": VERSION, **asdict(meta)}, indent=1) + "\n")
     return meta
 
@@ -239,7 +288,8 @@ class TokenStore:
                 "materialize it again"
             )
         self.meta = StoreMeta(**stated)
-        self._frequencies: npt.NDArray[np.int64] = np.load(folder / "frequencies.npy")
+        self._folder = folder
+        self._value: Callable[[str], float] | None = None
         self.vocabulary: list[str] = json.loads((folder / "texts.json").read_text())["pieces"]
         if self.meta.vectors:
             self.vectors: npt.NDArray[np.float16] = np.load(folder / "vectors.npy", mmap_mode="r")
@@ -253,22 +303,51 @@ class TokenStore:
         return self.meta.chunks
 
     @cached_property
+    def counts(self) -> Counts:
+        """What the corpus says of the store's tokens."""
+        return Counts.from_table(
+            self.vocabulary, np.load(self._folder / "counts.npy"), self.meta.chunks, self.meta.tokens
+        )
+
+    @cached_property
+    def word_counts(self) -> Counts:
+        """What the corpus says of whole words."""
+        names = json.loads((self._folder / "texts.json").read_text())["words"]
+        return Counts.from_table(names, np.load(self._folder / "word_counts.npy"), self.meta.chunks, self.meta.words)
+
+    @property
     def statistics(self) -> CorpusStatistics:
         """BM25 statistics of the corpus, over the tokens' surface forms."""
-        average = self.meta.tokens / self.meta.chunks if self.meta.chunks else 0.0
-        counts = dict(zip(self.vocabulary, self._frequencies.tolist(), strict=True))
-        return CorpusStatistics(self.meta.chunks, average, counts)
+        return self.counts.statistics
+
+    def token_weights(self, tokens: Sequence[str]) -> Array:
+        """Weights of the tokens of a text that is compared with the store's: as those are weighted."""
+        if self._value is None:
+            return self.statistics.token_weights(tokens, "printed")
+        return np.array([self._value(token) for token in tokens], dtype=np.float64)
+
+    def weighted(self, reading: Literal["corpus", "idf"]) -> TokenStore:
+        """The same tokens with weights that depend on the surface form alone; see :meth:`Counts.value`."""
+        made = copy(self)
+        counts = made.counts
+        made._value = lambda name: counts.value(name, reading)
+        values = np.array([counts.value(name, reading) for name in self.vocabulary], dtype=np.float64)
+        made.weights = values[self.pieces] if len(values) else np.zeros(0)
+        return made
 
     @cached_property
     def piece_number(self) -> dict[str, int]:
         """Position of each surface form in the vocabulary."""
         return {piece: i for i, piece in enumerate(self.vocabulary)}
 
-    def encode(self, folder: Path, chunk_ids: Sequence[str], texts: Sequence[str], encoder: Encoder) -> TokenStore:
-        """A store in ``folder`` of some chunks alone, weighted by the statistics of the whole corpus."""
-        build(folder, chunk_ids, texts, encoder, self.meta.model_id, self.statistics)
+    def encode(
+        self, folder: Path, chunk_ids: Sequence[str], texts: Sequence[str], encoder: Encoder, words: bool = False
+    ) -> TokenStore:
+        """A store in ``folder`` of some chunks alone, weighted by what the whole corpus says of pieces or of words."""
+        counts = self.word_counts if words else self.counts
+        build(folder, chunk_ids, texts, encoder, self.meta.model_id, counts)
         made = TokenStore(folder, expected=source_version(chunk_ids, self.meta.model_id))
-        made.statistics = self.statistics
+        made.counts = counts
         return made
 
     def rows_of(self, chunk: int) -> slice:

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
-    "DEFAULT_WEIGHTS",
+    "CHUNK_WEIGHTS",
     "LINK_WEIGHT",
     "PASSAGE_WEIGHT",
-    "TITLE_WEIGHT",
+    "REPEAT_WEIGHT",
+    "SENTENCE_WEIGHTS",
     "fuse",
     "lift",
     "reciprocal_ranks",
@@ -25,14 +26,15 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-# Chosen on the first 50 questions of HotpotQA-100 and the first half of the OpenBookQA development questions; what they
-# give on both halves is printed by bench/measure_text_retrieval.py. "transport" is minus the exact transport distance
-# with cosine cost and BM25 masses as printed (clipped at 0); "bm25" ranks with the plus-one idf; "cosine" is of the
-# pooled query with the mean of a candidate's contextual token vectors.
-DEFAULT_WEIGHTS: Mapping[str, float] = {"bm25": 0.25, "maxsim": 1.0, "cosine": 0.5, "transport": 1.0}
-TITLE_WEIGHT = 0.1  # of the share of a title's idf that the question names
-LINK_WEIGHT = 0.4  # of the best passage that mentions this one's title
-PASSAGE_WEIGHT = 0.8  # of its passage in a sentence's score
+# Chosen by bench/tune_text_retrieval.py, from the first 50 questions of HotpotQA-100 and the first half of the OpenBookQA
+# development questions alone; what they give on both halves is printed by bench/measure_text_retrieval.py. "transport" is
+# minus the exact transport distance with cosine cost and BM25 masses as printed (clipped at 0); "bm25" ranks with the
+# plus-one idf; "cosine" is of the pooled query with the mean of a candidate's contextual token vectors.
+CHUNK_WEIGHTS: Mapping[str, float] = {"maxsim": 1.0, "transport": 2.0}
+SENTENCE_WEIGHTS: Mapping[str, float] = {"bm25": 0.5, "maxsim": 2.0, "cosine": 0.25, "transport": 1.0}
+LINK_WEIGHT = 0.6  # of the best passage that mentions this one's title
+PASSAGE_WEIGHT = 1.6  # of its passage in a sentence's score
+REPEAT_WEIGHT = 1.5  # what every sentence of a passage but its best one loses
 
 
 def standardised(scores: ArrayLike) -> Array:
@@ -80,8 +82,8 @@ def fuse(scores: Mapping[str, ArrayLike], weights: Mapping[str, float]) -> Array
 
     .. math:: S(y) = \sum_m w_m \, \frac{s_m(y) - \mu_m}{\sigma_m} \Big/ \sum_m w_m
 
-    The system's default takes :data:`DEFAULT_WEIGHTS`, then :func:`spread` over title mentions where the corpus has
-    titles, and :func:`lift` for sentences.
+    The system's default takes :data:`CHUNK_WEIGHTS`, then :func:`spread` over title mentions where the corpus has
+    titles; for sentences :data:`SENTENCE_WEIGHTS` and :func:`lift`.
 
     Examples
     --------
@@ -120,16 +122,29 @@ def spread(scores: ArrayLike, sources: ArrayLike, targets: ArrayLike, weight: fl
     return np.asarray(s + weight * best)
 
 
-def lift(scores: ArrayLike, parent_scores: ArrayLike, parents: ArrayLike, weight: float = PASSAGE_WEIGHT) -> Array:
+def lift(
+    scores: ArrayLike,
+    parent_scores: ArrayLike,
+    parents: ArrayLike,
+    weight: float = PASSAGE_WEIGHT,
+    repeat: float = REPEAT_WEIGHT,
+) -> Array:
     """Scores of parts (sentences) plus ``weight`` times the score of the whole (passage) that each belongs to.
 
-    Both are standardised first, so that the weight means the same for every query.
+    Both are standardised first, so that the weight means the same for every query. All parts of a whole but its best
+    lose ``repeat``: a question in two steps wants a sentence of each of two passages before a second one of the first.
 
     Examples
     --------
     >>> lift([1.0, -1.0], [-1.0, 1.0], [0, 1], weight=3.0).tolist()
     [-2.0, 2.0]
+    >>> lift([1.0, -1.0], [5.0], [0, 0], weight=1.0, repeat=0.5).tolist()
+    [1.0, -1.5]
     """
     whole = standardised(parent_scores)
     owner = np.asarray(parents, dtype=np.int64)
-    return np.asarray(standardised(scores) + weight * whole[owner])
+    own = standardised(scores)
+    order = np.lexsort((np.arange(len(own)), -own, owner))
+    further = np.zeros(len(own))
+    further[order[1:]] = owner[order[1:]] == owner[order[:-1]]
+    return np.asarray(own + weight * whole[owner] - repeat * further)

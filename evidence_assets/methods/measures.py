@@ -6,6 +6,7 @@ goes with it. Weights come from :mod:`evidence_assets.methods.bm25`, vectors fro
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Literal, get_args
 
@@ -15,11 +16,22 @@ from numpy.typing import ArrayLike, NDArray
 from evidence_assets.methods.divergence import softmax
 from evidence_assets.methods.transport import CostName, TokenMeasure
 
-__all__ = ["POWERS", "Variant", "build_measure", "cost_of", "power_means", "word_means", "word_spans"]
+__all__ = [
+    "POWERS",
+    "Variant",
+    "build_measure",
+    "cost_of",
+    "power_means",
+    "word_form",
+    "word_forms",
+    "word_means",
+    "word_spans",
+]
 
 Array = NDArray[np.float64]
 Variant = Literal["jsd", "jsd_unscaled", "cosine", "euclidean", "moverscore"]
 POWERS = (1.0, float("inf"), float("-inf"))
+_FORM = re.compile(r"\w+|[^\w\s]")
 
 
 def cost_of(variant: Variant) -> CostName:
@@ -92,6 +104,31 @@ def power_means(layers: ArrayLike, powers: Sequence[float] = POWERS) -> Array:
         else:
             raise ValueError(f"power {p} loses the sign of numbers: give an odd integer or an infinity")
     return np.concatenate(parts, axis=1)
+
+
+def word_forms(text: str) -> list[str]:
+    """The words and marks of a text, case folded: what document frequencies of words are counted over.
+
+    Examples
+    --------
+    >>> word_forms("It's sweet.")
+    ['it', "'", 's', 'sweet', '.']
+    """
+    return _FORM.findall(text.casefold())
+
+
+def word_form(word: str) -> str:
+    """The form under which a word of an encoder is counted: its longest run of letters and digits, else its first mark.
+
+    Encoders that cut at spaces alone leave punctuation at a word.
+
+    Examples
+    --------
+    >>> word_form("Sweet."), word_form("...")
+    ('sweet', '.')
+    """
+    forms = word_forms(word)
+    return max(forms, key=len) if forms else ""
 
 
 def word_spans(starts_word: ArrayLike) -> NDArray[np.int64]:

@@ -162,6 +162,13 @@ class TransformerEncoder:
             for e in self._tokenize(texts)
         ]
 
+    def count_words(self, texts: Sequence[str]) -> list[int]:
+        """Words that each text's tokens belong to, special tokens left out, without running the network."""
+        return [
+            len({word for word, special in zip(e.word_ids, e.special_tokens_mask, strict=True) if not special})
+            for e in self._tokenize(texts)
+        ]
+
     def sentences(self, texts: Sequence[str]) -> FloatArray:
         """Pooled, L2-normalised vectors, n × d."""
         import torch
@@ -183,9 +190,19 @@ class TransformerEncoder:
         ``tokens`` are as the tokenizer writes them (lower-cased, ``##`` before a continuation, for MiniLM); the text
         itself is what the offsets point to.
         """
+        return self._token_vectors(texts, 1)
+
+    def token_layers(self, texts: Sequence[str], layers: int) -> list[TokenVectors]:
+        """The last hidden layers of each text's tokens, side by side, the last one last."""
+        held = int(self._model[0].auto_model.config.num_hidden_layers) + 1
+        if not 1 <= layers <= held:
+            raise BadInput(f"{self.model_id} has {held} layers with that of its embeddings: it cannot give {layers}")
+        return self._token_vectors(texts, layers)
+
+    def _token_vectors(self, texts: Sequence[str], layers: int) -> list[TokenVectors]:
         encodings = self._read(texts)
         found: list[TokenVectors | None] = [None] * len(texts)
-        for rows, features in self._batches(texts, encodings):
+        for rows, features in self._batches(texts, encodings, layers):
             batch = features["token_embeddings"].cpu().numpy()
             self._refuse_nan(batch, [texts[row] for row in rows])
             for row, vectors in zip(rows, batch, strict=True):
@@ -216,7 +233,9 @@ class TransformerEncoder:
                 raise BadInput(f"an empty text has no vector with {self.model_id}, which adds no special tokens")
         return encodings
 
-    def _batches(self, texts: Sequence[str], encodings: list[Any]) -> Iterator[tuple[list[int], dict[str, Any]]]:
+    def _batches(
+        self, texts: Sequence[str], encodings: list[Any], layers: int = 1
+    ) -> Iterator[tuple[list[int], dict[str, Any]]]:
         """Rows of equal token count and what the network gives for them, longest first."""
         import torch
 
@@ -234,7 +253,11 @@ class TransformerEncoder:
                 if len(rows) < least:
                     ids = torch.cat([ids, ids[-1:].expand(least - len(rows), -1)])
                 with torch.inference_mode():
-                    features = self._model[0]({"input_ids": ids})
+                    if layers == 1:
+                        features = self._model[0]({"input_ids": ids})
+                    else:
+                        states = self._model[0].auto_model(input_ids=ids, output_hidden_states=True).hidden_states
+                        features = {"token_embeddings": torch.cat(states[-layers:], dim=-1)}
                     features["token_embeddings"] = features["token_embeddings"][: len(rows)].float()
                 yield rows, features
                 done += len(rows)

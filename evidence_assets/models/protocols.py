@@ -65,6 +65,19 @@ class Tokenizer(Protocol):
         ...
 
 
+@runtime_checkable
+class LayeredEncoder(Protocol):
+    """An encoder that gives more than its last hidden layer, and counts words without computing vectors."""
+
+    def token_layers(self, texts: Sequence[str], layers: int) -> list[TokenVectors]:
+        """As ``Encoder.tokens``, the last ``layers`` hidden layers side by side: n × (layers · d), the last one last."""
+        ...
+
+    def count_words(self, texts: Sequence[str]) -> list[int]:
+        """Different words that the tokens of each text belong to, as ``TokenVectors.words`` tells them apart."""
+        ...
+
+
 @dataclass(frozen=True)
 class Request:
     """One thing to ask a generator. ``choices`` constrain the reply to one of them where the backend can."""

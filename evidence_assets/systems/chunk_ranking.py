@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, get_args
@@ -19,16 +19,16 @@ import numpy as np
 import numpy.typing as npt
 
 from evidence_assets.lake.token_store import TokenStore
-from evidence_assets.methods.bm25 import K1, B, CorpusStatistics
-from evidence_assets.methods.fusion import DEFAULT_WEIGHTS, TITLE_WEIGHT, fuse, lift, spread, standardised
+from evidence_assets.methods.bm25 import K1, B
+from evidence_assets.methods.fusion import CHUNK_WEIGHTS, SENTENCE_WEIGHTS, fuse, lift, spread
 from evidence_assets.methods.maxsim import maxsim_texts
 from evidence_assets.methods.measures import Variant, build_measure, cost_of
 from evidence_assets.methods.transport import TokenMeasure, TokenPool, strongest_pairs, top_k
 from evidence_assets.methods.transport.exact import solve
 from evidence_assets.models.protocols import TokenVectors
 
-VERSION = "1"
-FineCost = Literal["jsd", "jsd_unscaled", "cosine", "euclidean", "maxsim", "fusion"]
+VERSION = "2"
+FineCost = Literal["jsd", "jsd_unscaled", "cosine", "euclidean", "moverscore", "maxsim", "fusion"]
 COSTS: tuple[FineCost, ...] = get_args(FineCost)
 DEEP = 100
 """Candidates of one query that the fusion transports exactly; the cosine of mean vectors leads the way."""
@@ -97,22 +97,20 @@ def check_cost(cost: str) -> FineCost:
     Raises
     ------
     ValueError
-        Where there is none, and for ``moverscore``, which needs more than a token store holds.
+        Where there is none.
     """
-    if cost == "moverscore":
-        raise ValueError(
-            "moverscore is made of the last five layers and a token store holds the last one: choose one of "
-            + ", ".join(COSTS)
-        )
     if cost not in COSTS:
         raise ValueError(f"there is no cost {cost!r}; known: {', '.join(COSTS)}")
     return cost
 
 
-def query_measure(query: Query, cost: Variant, statistics: CorpusStatistics, temperature: float) -> TokenMeasure:
-    """The query as a measure under a transport cost: masses are its BM25 weights against the corpus."""
-    weights = statistics.token_weights(query.tokens.tokens, "printed")
-    return build_measure(query.tokens.vectors, weights, cost, temperature)
+def query_measure(query: Query, cost: Variant, store: TokenStore, temperature: float) -> TokenMeasure:
+    """The query as a measure under a transport cost; it is weighted as the store's texts are.
+
+    For ``moverscore`` the tokens' vectors are its points already (``token_views.PowerMeans``).
+    """
+    points: Variant = "euclidean" if cost == "moverscore" else cost
+    return build_measure(query.tokens.vectors, store.token_weights(query.tokens.tokens), points, temperature)
 
 
 def _transported(pool: TokenPool, cost: Variant, temperature: float) -> TokenPool:
@@ -141,7 +139,7 @@ def transported(query: Query, texts: Texts, store: TokenStore, chosen: Sequence[
     The same as ``transport.distance`` text by text, but costs to all tokens of the pool are one product.
     """
     found = np.full(len(texts.pool), -np.inf)
-    own = query_measure(query, "cosine", store.statistics, 1.0)
+    own = query_measure(query, "cosine", store, 1.0)
     costs = np.clip(1.0 - _unit(own.points) @ texts.unit.T, 0.0, 2.0)
     for text in chosen:
         rows = slice(int(texts.pool.offsets[text]), int(texts.pool.offsets[text + 1]))
@@ -149,29 +147,38 @@ def transported(query: Query, texts: Texts, store: TokenStore, chosen: Sequence[
     return found
 
 
-def fused(query: Query, texts: Texts, store: TokenStore) -> Array:
-    """The four scores of the default, joined; see ``methods.fusion``."""
+def fused(query: Query, texts: Texts, store: TokenStore, weights: Mapping[str, float]) -> Array:
+    """The scores of the default that have a weight, joined; see ``methods.fusion``."""
     lead = texts.means @ query.mean
-    scores = {
-        "bm25": lexical(query, texts, store),
-        "maxsim": maxsim_texts(query.tokens.vectors, texts.pool),
-        "cosine": lead,
-        "transport": transported(query, texts, store, np.argsort(-lead, kind="stable")[:DEEP].tolist()),
+    made: dict[str, Callable[[], Array]] = {
+        "bm25": lambda: lexical(query, texts, store),
+        "maxsim": lambda: maxsim_texts(query.tokens.vectors, texts.pool),
+        "cosine": lambda: lead,
+        "transport": lambda: transported(query, texts, store, np.argsort(-lead, kind="stable")[:DEEP].tolist()),
     }
-    return fuse(scores, DEFAULT_WEIGHTS)
+    return fuse({name: made[name]() for name in weights}, weights)
 
 
 def scores_of(
-    queries: Sequence[Query], texts: Texts, store: TokenStore, cost: FineCost, k: int, temperature: float = 1.0
+    queries: Sequence[Query],
+    texts: Texts,
+    store: TokenStore,
+    cost: FineCost,
+    k: int,
+    temperature: float = 1.0,
+    weights: Mapping[str, float] = CHUNK_WEIGHTS,
 ) -> list[Array]:
-    """Score of every text for each query; minus infinity for texts that are proved not to be among the best k."""
+    """Score of every text for each query; minus infinity for texts that are proved not to be among the best k.
+
+    ``weights`` are those of the scores that ``fusion`` joins.
+    """
     if not len(texts.pool):
         return [np.zeros(0) for _ in queries]
     if cost == "maxsim":
         return [maxsim_texts(q.tokens.vectors, texts.pool) for q in queries]
     if cost == "fusion":
-        return [fused(q, texts, store) for q in queries]
-    measures = [query_measure(q, cost, store.statistics, temperature) for q in queries]
+        return [fused(q, texts, store, weights) for q in queries]
+    measures = [query_measure(q, cost, store, temperature) for q in queries]
     made = []
     for found in top_k(measures, _transported(texts.pool, cost, temperature), k, cost_of(cost)):
         scores = np.full(len(texts.pool), -np.inf)
@@ -195,11 +202,10 @@ def words_of(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class TitleLinks:
-    """Among the chunks of a pool: which mentions the title of which, and what words each title has."""
+    """Among the chunks of a pool: which mentions the title of which."""
 
     sources: Ints
     targets: Ints
-    titles: Sequence[frozenset[str]]
 
     @classmethod
     def of(cls, titles: Sequence[str], texts: Sequence[str], documents: Sequence[str]) -> TitleLinks:
@@ -222,20 +228,11 @@ class TitleLinks:
             for name in runs & owners.keys():
                 links.update((i, j) for j in owners[name] if documents[i] != documents[j])
         found = np.array(sorted(links), dtype=np.int64).reshape(-1, 2)
-        return cls(found[:, 0], found[:, 1], [frozenset(name.split()) for name in names])
+        return cls(found[:, 0], found[:, 1])
 
-    def raised(self, query: Query, scores: Array, statistics: CorpusStatistics) -> Array:
-        """Scores with the share of each title that the query names, spread along the links.
-
-        A word that the encoder splits into pieces is in no piece statistics and weighs as the rare word that it is.
-        """
-        named = set(words_of(query.text))
-        shares = []
-        for title in self.titles:
-            weights = {word: statistics.idf(word, "plus_one") for word in sorted(title)}
-            total = sum(weights.values())
-            shares.append(sum(v for w, v in weights.items() if w in named) / total if total else 0.0)
-        return spread(scores + TITLE_WEIGHT * standardised(np.array(shares)), self.sources, self.targets)
+    def raised(self, scores: Array) -> Array:
+        """Scores spread along the links."""
+        return spread(scores, self.sources, self.targets)
 
 
 # Sentences -------------------------------------------------------------------------------------------------------
@@ -273,10 +270,11 @@ def sentence_scores(
     cost: FineCost,
     temperature: float,
 ) -> Array:
-    """A sentence's own score under the cost, lifted by that of its chunk."""
+    """A sentence's own score under the cost, lifted by that of its chunk; the best of each chunk come first."""
     if not sentences:
         return np.zeros(0)
-    own = scores_of([query], sentence_texts(sentences, store), store, cost, len(sentences), temperature)[0]
+    texts = sentence_texts(sentences, store)
+    own = scores_of([query], texts, store, cost, len(sentences), temperature, SENTENCE_WEIGHTS)[0]
     return lift(own, chunk_scores, [s.chunk for s in sentences])
 
 
@@ -313,7 +311,7 @@ def aligned_words(
         found = [(int(i), int(nearest[i]), None, 1 - float(similar[i, nearest[i]])) for i in order]
     else:
         variant: Variant = "cosine" if cost == "fusion" else cost
-        measure = query_measure(query, variant, store.statistics, temperature)
+        measure = query_measure(query, variant, store, temperature)
         other = _transported(pool, variant, temperature).measure(0)
         pairs = strongest_pairs(measure, other, cost_of(variant), limit=4 * PAIRS_SHOWN)
         found = [(p.source, p.target, p.mass, p.cost) for p in pairs]

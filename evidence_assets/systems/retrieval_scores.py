@@ -11,13 +11,13 @@ from typing import Any
 
 import polars as pl
 
-from evidence_assets.methods.ranking_metrics import Estimate, accuracy, best_fact_score, coverage, normalise_answer
-from evidence_assets.methods.surface_forms import is_filler, word_key, words_with_offsets
+from evidence_assets.methods.ranking_metrics import Estimate, accuracy, normalise_answer
 from evidence_assets.models.protocols import Encoder
+from evidence_assets.systems.evidence_fit import covered_words, matched_tokens
 from evidence_assets.systems.scoring import mean
 from evidence_assets.systems.short_answering import is_sourced, triple_of
 
-VERSION = "1"
+VERSION = "2"
 
 
 def retrieval_metrics(
@@ -35,11 +35,8 @@ def retrieval_metrics(
         if is_sourced(row) and triple_of(row):
             rows.setdefault(row["question_id"], []).append(row)
     asked = list(questions)
-    texts = dict.fromkeys([q["text"] for q in asked] + [row["text"] for own in rows.values() for row in own])
-    vectors = {}
-    if encoder is not None and texts:
-        vectors = dict(zip(texts, (t.vectors for t in encoder.tokens(list(texts))), strict=True))
-    found: dict[str, list[float]] = {name: [] for name in ("hit@1", "hit@10", "triple_f1", "coverage", "bertscore")}
+    texts = {question: [row["text"] for row in own] for question, own in rows.items()}
+    found: dict[str, list[float]] = {name: [] for name in ("hit@1", "hit@10", "triple_f1")}
     for question in asked:
         own = rows.get(question["question_id"], [])
         triples = [triple for row in own if (triple := triple_of(row))]
@@ -53,17 +50,11 @@ def retrieval_metrics(
         if gold:
             right = len({" ".join(t) for t in triples} & gold)
             found["triple_f1"].append(2 * right / (len(triples) + len(gold)))
-        words = _content(question["text"])
-        found["coverage"].append(coverage(words, {word for row in own for word in _content(row["text"])}))
-        if vectors:
-            facts = [vectors[row["text"]] for row in own]
-            found["bertscore"].append(float(best_fact_score(vectors[question["text"]], facts)) if facts else 0.0)
+    found["coverage"] = covered_words(asked, texts)
+    if encoder is not None and asked:
+        found["bertscore"] = matched_tokens(asked, texts, encoder)
     return {
         name: accuracy([value > 0 for value in values]) if name.startswith("hit@") else mean(values)
         for name, values in found.items()
         if values
     }
-
-
-def _content(text: str) -> set[str]:
-    return {word_key(word) for word, _, _ in words_with_offsets(text) if not is_filler([word])}

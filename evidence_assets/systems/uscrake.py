@@ -9,7 +9,7 @@
 
 What the reasoner reads is the evidence as picked: by default the best sentences of the kept chunks, cited by their
 characters within the chunk, because a sentence can be checked at a glance; ``grain: chunk`` gives whole chunks, as
-published. Equal scores fall back on the order of chunk ids, and of edge ids.
+published. Each row's reasons say whether it entails, contradicts or only mentions the option. Equal scores fall back on the order of chunk ids, and of edge ids.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,19 +32,31 @@ from evidence_assets.lake.token_store import TokenStore
 from evidence_assets.lake.vector_index import VectorIndex
 from evidence_assets.methods.bm25 import BM25Index
 from evidence_assets.models.protocols import Encoder
+from evidence_assets.reasoning.stance import VERSION as STANCE
+from evidence_assets.reasoning.stance import stance
 from evidence_assets.systems import chunk_ranking as ranking
 from evidence_assets.systems.baselines import query_of
 from evidence_assets.systems.chunk_ranking import Query, Sentence, TitleLinks
 from evidence_assets.systems.concept_triples import Candidates, ConceptTriples
 from evidence_assets.systems.evidence_judges import Item, Judge
 from evidence_assets.systems.selection import Asked, Parent, Pick, Progress
+from evidence_assets.systems.token_views import PowerMeans, WordMeans
 
-VERSION = "1"
+VERSION = "2"
 BLOCK = 256
 """Questions whose tokens and candidates are held in memory together."""
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.integer[Any]]
+
+
+_CHOICES = {
+    "coarse": ("dense", "hybrid"),
+    "parts": ("both", "chunks", "graph"),
+    "grain": ("sentence", "chunk"),
+    "tokens": ("pieces", "words"),
+    "weights": ("text", "corpus", "idf"),
+}
 
 
 @dataclass(frozen=True)
@@ -66,7 +78,12 @@ class Settings:
     temperature
         T of the softmax under ``jsd`` and ``jsd_unscaled``.
     links
-        Whether ``fusion`` counts titles and mentions of titles.
+        Whether ``fusion`` raises chunks whose title another good one mentions.
+    tokens
+        Whether a word that the encoder cuts into ``pieces`` counts as these, or ``words`` as the means of theirs.
+    weights
+        Masses of tokens: BM25 within the own ``text``; summed over the ``corpus``, the other reading of equation 7.9;
+        or ``idf`` alone, which ``moverscore`` has.
     """
 
     cost: ranking.FineCost
@@ -79,10 +96,12 @@ class Settings:
     sentences: int = 10
     temperature: float = 1.0
     links: bool = True
+    tokens: Literal["pieces", "words"] = "pieces"
+    weights: Literal["text", "corpus", "idf"] = "text"
 
     def __post_init__(self) -> None:
         ranking.check_cost(self.cost)
-        for name, known in (("coarse", ("dense", "hybrid")), ("parts", ("both", "chunks", "graph")), ("grain", ("sentence", "chunk"))):  # fmt: skip
+        for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} is {getattr(self, name)!r}: give one of {', '.join(known)}")
         for name in ("pool", "chunks", "sentences"):
@@ -90,6 +109,14 @@ class Settings:
                 raise ValueError(f"{name} is {getattr(self, name)}: keep at least one")
         if self.triples < 0 or not self.temperature > 0:
             raise ValueError("triples must not be negative, and the temperature must be above 0")
+        if self.cost == "moverscore" and (self.tokens, self.weights) != ("pieces", "idf"):
+            raise ValueError("moverscore is made of pieces weighted by idf: say tokens: pieces and weights: idf")
+
+    def view(self, encoder: Encoder) -> Encoder:
+        """The encoder of the tokens that are ranked: itself, unless they are not those that a token store keeps."""
+        if self.cost == "moverscore":
+            return PowerMeans(encoder)
+        return WordMeans(encoder) if self.tokens == "words" else encoder
 
 
 @dataclass(frozen=True)
@@ -106,15 +133,19 @@ class Passages:
     store: TokenStore
 
     @contextmanager
-    def at(self, positions: Ints, encoder: Encoder) -> Iterator[Passages]:
-        """Some of the chunks, in their order, with tokens: encoded now, where the store holds none."""
+    def at(self, positions: Ints, encoder: Encoder, words: bool = False) -> Iterator[Passages]:
+        """Some of the chunks, in their order, with tokens encoded now; ``words`` where those are whole words."""
         chosen = positions.tolist()
         ids, texts = [self.ids[i] for i in chosen], [self.texts[i] for i in chosen]
         titles, documents = [self.titles[i] for i in chosen], [self.documents[i] for i in chosen]
         sentences = [self.sentences[i] for i in chosen]
         with TemporaryDirectory() as folder:
-            store = self.store.encode(Path(folder) / "tokens", ids, texts, encoder)
+            store = self.store.encode(Path(folder) / "tokens", ids, texts, encoder, words)
             yield Passages(self.version, ids, texts, titles, documents, sentences, self.index, store)
+
+    def weighted(self, reading: Literal["corpus", "idf"]) -> Passages:
+        """The same chunks, their tokens weighted by the corpus alone."""
+        return replace(self, store=self.store.weighted(reading))
 
     @cached_property
     def lexical(self) -> BM25Index:
@@ -124,12 +155,13 @@ class Passages:
 
 @dataclass(frozen=True)
 class _Option:
-    """One hypothesis of one question, with its tokens."""
+    """One hypothesis of one question, with its tokens as they are ranked, and as the encoder gives them."""
 
     question: Asked
     label: str
     text: str
     query: Query
+    plain: Query
 
 
 class Uscrake:
@@ -160,10 +192,11 @@ class Uscrake:
         if self._passages and settings.coarse == "hybrid" and not self._passages.store.meta.vectors:
             raise ValueError("a hybrid pool needs the tokens of the whole corpus, and its store keeps statistics alone")
         self._encoder, self._tokens, self._judge = encoder, token_encoder, judge
+        self._view = settings.view(token_encoder)
         self._graph = graph if settings.parts != "chunks" and settings.triples else None
         self._counts: Counter[str] = Counter()
         self.version = content_id(
-            "uscrake", VERSION, ranking.VERSION, asdict(settings), judge.version,
+            "uscrake", VERSION, STANCE, ranking.VERSION, asdict(settings), judge.version,
             [encoder.model_id, encoder.revision, token_encoder.model_id, token_encoder.revision],
             [self._passages.version, self._passages.store.meta.built_from] if self._passages else [],
             self._graph.version if self._graph else "",
@@ -203,27 +236,46 @@ class Uscrake:
         texts: list[list[Item]] = [[] for _ in options]
         if self._passages is not None:
             pools = self._pools(self._passages, options)
-            if self._passages.store.meta.vectors:
-                texts = self._texts(self._passages, options, pools, progress)
-            else:
-                union = np.unique(np.concatenate(pools)) if pools else np.zeros(0, np.int64)
-                with self._passages.at(union, self._tokens) as passages:
-                    texts = self._texts(passages, options, [np.searchsorted(union, p) for p in pools], progress)
+            with self._with_tokens(self._passages, pools) as (passages, pools):
+                texts = self._texts(passages, options, pools, progress)
         triples = self._triple_items(options)
-        asked = [(o.query, [*t, *g]) for o, t, g in zip(options, texts, triples, strict=True)]
+        asked = [(o.plain, [*t, *g]) for o, t, g in zip(options, texts, triples, strict=True)]
         made: dict[str, list[Pick]] = {question.question_id: [] for question in questions}
         for option, (_, items), scores in zip(options, asked, self._judge.score(asked), strict=True):
-            made[option.question.question_id] += self._ranked([item.pick for item in items], scores)
+            made[option.question.question_id] += self._ranked(option, [item.pick for item in items], scores)
         return [made[question.question_id] for question in questions]
 
     def _options(self, questions: Sequence[Asked]) -> list[_Option]:
         """Every hypothesis with the tokens of question ⊕ option, each distinct text encoded once."""
         found = [(q, label, option, query_of(q, option)) for q in questions for label, option in q.hypotheses]
         texts = list(dict.fromkeys(text for *_, text in found))
-        tokens = dict(zip(texts, self._tokens.tokens(texts) if texts else [], strict=True))
-        return [_Option(q, label, option, Query(text, tokens[text])) for q, label, option, text in found]
+        plain = dict(zip(texts, self._tokens.tokens(texts) if texts else [], strict=True))
+        seen = plain
+        if self._viewed:
+            seen = dict(zip(texts, self._view.tokens(texts) if texts else [], strict=True))
+        return [
+            _Option(q, label, option, Query(text, seen[text]), Query(text, plain[text]))
+            for q, label, option, text in found
+        ]
+
+    @property
+    def _viewed(self) -> bool:
+        """Whether other tokens are ranked than a token store keeps."""
+        return self._view is not self._tokens
 
     # Text -----------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _with_tokens(self, passages: Passages, pools: list[Ints]) -> Iterator[tuple[Passages, list[Ints]]]:
+        """The chunks of the pools with the tokens that are ranked, and the pools as positions among them."""
+        reading = self._settings.weights
+        with ExitStack() as stack:
+            if self._viewed or not passages.store.meta.vectors:
+                union = np.unique(np.concatenate(pools)) if pools else np.zeros(0, np.int64)
+                words = self._settings.tokens == "words"
+                passages = stack.enter_context(passages.at(union, self._view, words))
+                pools = [np.searchsorted(union, pool) for pool in pools]
+            yield passages if reading == "text" else passages.weighted(reading), pools
 
     def _texts(
         self, passages: Passages, options: Sequence[_Option], pools: Sequence[Ints], progress: Callable[[int], None]
@@ -237,7 +289,8 @@ class Uscrake:
             found = self._text_items(passages, [options[i] for i in group], [pools[i] for i in group])
             for i, items in zip(group, found, strict=True):
                 # Copied, because the files that they lie in may be gone when they are judged.
-                made[i] = [Item(item.pick, np.array(item.vectors)) for item in items]
+                # A judge reads the encoder's own tokens, so that what is ranked by other ones is judged by its text.
+                made[i] = [Item(item.pick, None if self._viewed else np.array(item.vectors)) for item in items]
             progress(done)
         return made
 
@@ -250,7 +303,7 @@ class Uscrake:
         pools = [np.unique(row[row >= 0]) for row in dense]
         if self._settings.coarse == "hybrid":
             for i, option in enumerate(options):
-                positions, scores = passages.lexical.top_k(option.query.tokens.tokens, size)
+                positions, scores = passages.lexical.top_k(option.plain.tokens.tokens, size)
                 pools[i] = np.union1d(pools[i], positions[scores > 0])
         self._counts["pool"] += sum(len(pool) for pool in pools)
         return pools
@@ -272,7 +325,7 @@ class Uscrake:
             links = TitleLinks.of(
                 [passages.titles[c] for c in at], [passages.texts[c] for c in at], [passages.documents[c] for c in at]
             )
-            all_scores = [links.raised(q, s, store.statistics) for q, s in zip(queries, all_scores, strict=True)]
+            all_scores = [links.raised(scores) for scores in all_scores]
         for i, scores in zip(able, all_scores, strict=True):
             kept = ranking.best(scores, settings.chunks)
             chunks = [int(union[p]) for p in kept]
@@ -338,16 +391,22 @@ class Uscrake:
 
     # Together -------------------------------------------------------------------------------------------------
 
-    def _ranked(self, picks: Sequence[Pick], scores: Array) -> list[Pick]:
+    def _ranked(self, option: _Option, picks: Sequence[Pick], scores: Array) -> list[Pick]:
         """Text and the best triples in one list, by the judge's score, ties in the order in which they were found."""
         order = np.argsort(-scores.round(9), kind="stable").tolist()
         triples = [i for i in order if picks[i].kind == "triple"][: self._settings.triples]
         kept = [i for i in order if picks[i].kind != "triple" or i in triples]
         return [
-            Pick(p.option, p.kind, p.parents, p.locator, p.text, float(scores[i]), p.why)
+            Pick(p.option, p.kind, p.parents, p.locator, p.text, float(scores[i]), _with_stance(option, p))
             for i in kept
             for p in (picks[i],)
         ]
+
+
+def _with_stance(option: _Option, pick: Pick) -> str:
+    """Why a row was picked, with what it says of the option."""
+    says = stance(option.question.text, option.text, pick.kind, pick.text)
+    return json.dumps({**json.loads(pick.why or "{}"), "says": says}, ensure_ascii=False, sort_keys=True)
 
 
 def _item(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -56,6 +57,25 @@ def test_statistics_and_weights_are_those_of_bm25_over_the_pieces(tmp_path: Path
     assert store.statistics == expected
     for i, text in enumerate(texts):
         np.testing.assert_array_equal(store.weights[store.rows_of(i)], expected.token_weights(text, "printed"))
+
+
+def test_words_and_sums_over_the_corpus_are_counted_too(tmp_path: Path) -> None:
+    store = made(tmp_path / "store", PieceEncoder())
+    pieces = [store.pieces_of(i) for i in range(len(store))]
+    assert store.counts.totals == pytest.approx(store.statistics.frequency_totals(pieces))
+    words = [re.findall(r"\w+|[^\w\s]", text.lower()) for text in TEXTS]
+    assert store.word_counts.statistics == CorpusStatistics.from_texts(words)
+    assert store.word_counts.totals == pytest.approx(store.word_counts.statistics.frequency_totals(words))
+    for reading in ("corpus", "idf"):
+        other = store.weighted(reading)
+        for i, text in enumerate(pieces):
+            if reading == "corpus":
+                expected = store.statistics.summed_weights(text, store.counts.totals)
+            else:
+                expected = np.array([store.statistics.idf(piece, "plus_one") for piece in text])
+            np.testing.assert_allclose(other.weights[other.rows_of(i)], expected)
+            np.testing.assert_allclose(other.token_weights(text), expected)
+    np.testing.assert_array_equal(store.token_weights(pieces[0]), store.weights[store.rows_of(0)])
 
 
 def test_gather_gives_the_chunks_in_the_order_asked(tmp_path: Path) -> None:
@@ -140,7 +160,9 @@ def test_statistics_alone_are_those_of_the_whole_store_and_encode_some_chunks_as
     build_statistics(tmp_path / "lean", IDS, TEXTS, encoder, "pieces@1", encoder.dimensions)
     lean = TokenStore(tmp_path / "lean", expected=source_version(IDS, "pieces@1"))
     assert not encoder.asked and not lean.meta.vectors
-    assert lean.statistics == whole.statistics and lean.meta.tokens == whole.meta.tokens
+    assert (
+        lean.counts == whole.counts and lean.word_counts == whole.word_counts and lean.meta.tokens == whole.meta.tokens
+    )
     some = lean.encode(tmp_path / "some", [IDS[4], IDS[0]], [TEXTS[4], TEXTS[0]], encoder)
     assert encoder.asked == [TEXTS[4], TEXTS[0]] and some.statistics == whole.statistics
     for here, there in ((0, 4), (1, 0)):

@@ -31,9 +31,16 @@ def test_unseen_candidates_take_the_lowest_score() -> None:
 
 
 def test_sentences_are_lifted_by_their_passage() -> None:
-    lifted = lift([0.0, 1.0, 0.0], [10.0, 0.0], [0, 1, 1], weight=2.0)
+    lifted = lift([0.0, 1.0, 0.0], [10.0, 0.0], [0, 1, 1], weight=2.0, repeat=0.0)
     base = standardised([0.0, 1.0, 0.0])
     assert lifted == pytest.approx(base + np.array([2.0, -2.0, -2.0]))
+
+
+def test_all_sentences_of_a_passage_but_its_best_lose_the_same() -> None:
+    scores, parents = [3.0, 1.0, 2.0, 2.0, 5.0], [0, 0, 1, 1, 2]
+    lifted = lift(scores, [0.0, 0.0, 0.0], parents, weight=1.0, repeat=0.7)
+    assert lifted == pytest.approx(standardised(scores) - 0.7 * np.array([0, 1, 0, 1, 0]))  # of equal ones the first
+    assert lift([], [], [], repeat=1.0).tolist() == []
 
 
 def test_links_raise_their_targets_by_the_best_source_alone() -> None:

@@ -11,8 +11,8 @@ import pytest
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import prepare
 from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers
+from evidence_assets.systems.gold_evidence import evidence_recall
 from evidence_assets.systems.retrieval_scores import retrieval_metrics
-from evidence_assets.systems.scoring import evidence_recall
 from evidence_assets.systems.selection import Asked, Rows
 from evidence_assets.systems.short_answering import short_answer_rows
 from evidence_assets_tests.systems.small_models import WordEncoder

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 import pytest
 
 from evidence_assets.datasets.graphs.relations import load
 from evidence_assets.lake import token_store, vector_index
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.token_store import TokenStore, build, build_statistics, source_version
-from evidence_assets.methods.bm25 import BM25Index
+from evidence_assets.methods.bm25 import BM25Index, CorpusStatistics
 from evidence_assets.methods.chunking import sentence_spans
 from evidence_assets.methods.divergence import jensen_shannon
 from evidence_assets.methods.entity_linking import EntityLinker
 from evidence_assets.methods.graph import Graph
 from evidence_assets.methods.measures import build_measure, cost_of
-from evidence_assets.methods.transport import distance
+from evidence_assets.methods.transport import TokenMeasure, distance
 from evidence_assets.systems import chunk_ranking as ranking
 from evidence_assets.systems import concept_triples
 from evidence_assets.systems import uscrake as uscrake_module
@@ -94,7 +97,8 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Passages:
 
 
 def selector(corpus: Passages | None, *, triples: ConceptTriples | None = None, **settings: Any) -> Uscrake:
-    stated = Settings(**{"cost": "fusion", "pool": 4, "chunks": 2, "triples": 3, **settings})
+    weights = {"weights": "idf"} if settings.get("cost") == "moverscore" else {}
+    stated = Settings(**{"cost": "fusion", "pool": 4, "chunks": 2, "triples": 3, **weights, **settings})
     return Uscrake("u", stated, corpus, ENCODER, ENCODER, LateInteraction(ENCODER), triples)
 
 
@@ -134,6 +138,85 @@ def test_the_kept_chunks_are_those_of_a_naive_loop_over_the_pool(corpus: Passage
             assert [why(p)["chunk_score"] for p in own] == pytest.approx([-distances[n] for n in expected], abs=1e-8)
 
 
+def naive_tokens(text: str, words: bool) -> tuple[list[str], npt.NDArray[np.float64]]:
+    """Pieces of a text, or its words in lower case with the means of their pieces, and their vectors."""
+    (tokens,) = ENCODER.tokens([text])
+    if not words:
+        return list(tokens.tokens), tokens.vectors.astype(np.float64)
+    found = [(m.group().lower(), m.span()) for m in re.finditer(r"\w+|[^\w\s]", text)]
+    rows = [[i for i, (a, _) in enumerate(tokens.offsets) if low <= a < high] for _, (low, high) in found]
+    return [word for word, _ in found], np.stack([tokens.vectors[r].astype(np.float64).mean(axis=0) for r in rows])
+
+
+@pytest.mark.parametrize(
+    ("cost", "tokens", "weights"),
+    [("jsd", "words", "text"), ("cosine", "pieces", "corpus"), ("jsd", "words", "corpus"), ("euclidean", "words", "idf")],
+)  # fmt: skip
+def test_words_and_the_other_reading_of_weights_are_ranked_as_their_definition_says(
+    corpus: Passages, cost: Any, tokens: Any, weights: Any
+) -> None:
+    words = tokens == "words"
+    cut = {name: naive_tokens(text, words) for name, text in PAGES.items()}
+    statistics = CorpusStatistics.from_texts([names for names, _ in cut.values()])
+    totals = statistics.frequency_totals([names for names, _ in cut.values()])
+
+    def measure(names: list[str], vectors: npt.NDArray[np.floating[Any]]) -> TokenMeasure:
+        if weights == "text":
+            masses = statistics.token_weights(names)
+        elif weights == "corpus":
+            masses = statistics.summed_weights(names, totals)
+        else:
+            masses = np.array([statistics.idf(name, "plus_one") for name in names])
+        return build_measure(vectors, masses, cost)
+
+    found = selector(corpus, cost=cost, tokens=tokens, weights=weights, grain="chunk", pool=6, chunks=3).select(
+        QUESTIONS
+    )
+    for question, picks in zip(QUESTIONS, found, strict=True):
+        for label, option in question.hypotheses:
+            x = measure(*naive_tokens(f"{question.text} {option}", words))
+            stored = {name: (names, vectors.astype(np.float16)) for name, (names, vectors) in cut.items()}
+            distances = {name: distance(x, measure(*each), cost_of(cost)) for name, each in stored.items()}
+            own = sorted((p for p in picks if p.option == label), key=lambda p: why(p)["chunk_rank"])
+            assert [p.parents[0].id for p in own] == sorted(distances, key=lambda n: (distances[n], n))[:3]
+            scores = [-distances[p.parents[0].id] for p in own]
+            assert [why(p)["chunk_score"] for p in own] == pytest.approx(scores, abs=1e-4)
+
+
+def test_moverscore_is_made_of_power_means_of_five_layers_weighted_by_rarity(corpus: Passages) -> None:
+    statistics = corpus.store.statistics
+
+    def measure(text: str) -> TokenMeasure:
+        (tokens,) = ENCODER.token_layers([text], 5)
+        layers = tokens.vectors.reshape(len(tokens.tokens), 5, ENCODER.dimensions)
+        return build_measure(layers, [statistics.idf(t, "plus_one") for t in tokens.tokens], "moverscore")
+
+    pages = {name: measure(text) for name, text in PAGES.items()}
+    found = selector(corpus, cost="moverscore", grain="chunk", pool=6, chunks=6).select(QUESTIONS)
+    for question, picks in zip(QUESTIONS, found, strict=True):
+        for label, option in question.hypotheses:
+            x = measure(f"{question.text} {option}")
+            distances = {name: distance(x, y, "euclidean") for name, y in pages.items()}
+            own = sorted((p for p in picks if p.option == label), key=lambda p: why(p)["chunk_rank"])
+            assert [p.parents[0].id for p in own] == sorted(distances, key=lambda n: (distances[n], n))
+            scores = [-distances[p.parents[0].id] for p in own]
+            assert [why(p)["chunk_score"] for p in own] == pytest.approx(scores, abs=2e-3)
+
+
+class LastLayerAlone:
+    """An encoder of somebody else's, with nothing but what the protocol asks for."""
+
+    model_id, revision, dimensions, max_tokens = "plain", "1", 16, 512
+    count_tokens, tokens, sentences = ENCODER.count_tokens, ENCODER.tokens, ENCODER.sentences
+
+
+@pytest.mark.parametrize("settings", [{"cost": "moverscore", "weights": "idf"}, {"cost": "jsd", "tokens": "words"}])
+def test_an_encoder_without_layers_is_refused_for_what_needs_them(settings: dict[str, Any]) -> None:
+    plain: Any = LastLayerAlone()
+    with pytest.raises(BadInput, match="plain gives neither its words"):
+        Uscrake("u", Settings(pool=4, chunks=2, triples=3, **settings), None, plain, plain, LateInteraction(plain))
+
+
 def test_the_published_cost_is_the_divergence_of_scaled_softmaxes(corpus: Passages) -> None:
     asked = query("sweet")
     weight = corpus.store.statistics.token_weights(["sweet"])[0]
@@ -149,7 +232,7 @@ def test_the_published_cost_is_the_divergence_of_scaled_softmaxes(corpus: Passag
 
 def test_the_transport_part_of_the_fusion_is_the_exact_distance(corpus: Passages) -> None:
     asked, texts = query("salty fish live in the sea"), whole(corpus)
-    own = ranking.query_measure(asked, "cosine", corpus.store.statistics, 1.0)
+    own = ranking.query_measure(asked, "cosine", corpus.store, 1.0)
     found = ranking.transported(asked, texts, corpus.store, range(len(texts.pool)))
     expected = [-distance(own, texts.pool.measure(i), "cosine") for i in range(len(texts.pool))]
     np.testing.assert_allclose(found, expected, atol=1e-12)
@@ -192,7 +275,7 @@ def test_a_query_that_is_the_chunk_aligns_word_by_word_at_no_cost(corpus: Passag
     asked = Asked("q", "b", "mcqa", "Rain falls on the", ("plain.",))
     picks = selector(corpus, cost=cost, grain="chunk").select([asked])[0]
     pairs = next(why(p)["aligned"] for p in picks if p.parents[0].id == "Plain")
-    assert len(pairs) == (5 if cost == "maxsim" else 4)  # "the" stands in most chunks and has no mass
+    assert len(pairs) == (5 if cost in ("maxsim", "moverscore") else 4)  # "the" stands in most chunks and has no mass
     for pair in pairs:
         assert pair["query"] == pair["text"]
         assert pair["cost"] == pytest.approx(0, abs=2e-3)  # the store rounds to float16
@@ -207,7 +290,7 @@ def test_the_same_call_gives_the_same_picks_and_a_question_does_not_depend_on_it
     assert [selector(corpus, triples=graph()).select([q])[0] for q in QUESTIONS] == both
 
 
-@pytest.mark.parametrize("cost", ["jsd", "fusion"])
+@pytest.mark.parametrize("cost", ["jsd", "fusion", "moverscore"])
 def test_tokens_encoded_on_demand_give_the_same_evidence(corpus: Passages, tmp_path: Path, cost: Any) -> None:
     build_statistics(tmp_path / "lean", corpus.ids, corpus.texts, ENCODER, "pieces", ENCODER.dimensions)
     lean = TokenStore(tmp_path / "lean", expected=corpus.store.meta.built_from)
@@ -285,7 +368,7 @@ def test_the_picks_are_those_of_this_version(corpus: Passages) -> None:
         )
     ]
     versions = (uscrake_module.VERSION, ranking.VERSION, concept_triples.VERSION, token_store.VERSION)
-    assert (versions, content_id(chosen)) == (("1", "1", "1", "1"), "3893b743eb537b5bd89c21cdf2a76a83")
+    assert (versions, content_id(chosen)) == (("2", "2", "1", "2"), "7cbde43235ee4a42f762b53ea3369d1a")
 
 
 # Graph -----------------------------------------------------------------------------------------------------------
@@ -302,6 +385,10 @@ def test_triples_stand_beside_text_with_the_rule_that_led_to_them(corpus: Passag
     assert reason["concept"] in ("fish", "sea")
     assert {p.kind for p in picks} == {"sentence", "triple"}
     assert all(sum(p.kind == "triple" for p in picks if p.option == label) <= 3 for label in "AB")
+    said = {(p.option, p.text): why(p)["says"] for p in picks}
+    assert said["A", "fish is at location of sea"] == "entails"
+    assert said["A", "Fish live in it."] == "mentions"
+    assert set(said.values()) <= {"entails", "contradicts", "mentions"}
 
 
 def test_a_hub_is_capped_by_words_in_common_and_what_was_dropped_is_recorded() -> None:
@@ -371,7 +458,10 @@ def test_rows_name_chunks_and_edges_as_parents_and_are_taken_over(corpus: Passag
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"cost": "moverscore"}, "last five layers"),
+        ({"cost": "moverscore"}, "weights: idf"),
+        ({"cost": "moverscore", "weights": "idf", "tokens": "words"}, "tokens: pieces"),
+        ({"tokens": "letters"}, "tokens is 'letters'"),
+        ({"weights": "printed"}, "weights is 'printed'"),
         ({"cost": "jds"}, "no cost 'jds'"),
         ({"coarse": "sparse"}, "coarse is 'sparse'"),
         ({"chunks": 0}, "keep at least one"),

@@ -41,12 +41,21 @@ class PieceEncoder:
     def pieces(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
         return [tuple(piece for piece, *_ in self._cut(text)) for text in texts]
 
+    def count_words(self, texts: Sequence[str]) -> list[int]:
+        return [len({number for *_, number in self._cut(text)}) for text in texts]
+
     def tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
+        return self.token_layers(texts, 1)
+
+    def token_layers(self, texts: Sequence[str], layers: int) -> list[TokenVectors]:
+        """A layer before the last is drawn with its distance from it in the seed."""
         self.asked += texts
         made = []
+        names = [*(f"{back}:" for back in range(layers - 1, 0, -1)), ""]
         for text in texts:
             cut = self._cut(text)
-            vectors = np.stack([self.vector(piece) for piece, *_ in cut]) if cut else np.zeros((0, self.dimensions))
+            rows = [np.concatenate([self.vector(name + piece) for name in names]) for piece, *_ in cut]
+            vectors = np.stack(rows) if cut else np.zeros((0, layers * self.dimensions))
             made.append(
                 TokenVectors(
                     vectors.astype(np.float32),

@@ -13,7 +13,7 @@ from evidence_assets.components.table_asset import Step
 from evidence_assets.systems.knowledge import OpenGraph
 from evidence_assets.systems.selection import Selector
 
-Source = Literal["corpus", "tables", "graph", "graph_passages", "subgraphs", "token_store"]
+Source = Literal["corpus", "tables", "graph", "joined_graph", "graph_passages", "subgraphs", "token_store"]
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,16 @@ class Method:
 def lacking(reads: Sequence[Source], benchmark: Benchmark) -> str:
     """Why a method that reads this has nothing to read for a benchmark; empty where it has.
 
-    One that reads a corpus and a graph works with either.
+    One that reads a corpus and a graph works with either; ``joined_graph`` is the benchmark's graph or, where it is
+    answered from a corpus, the one beside that. One that reads tables, which are the benchmark's own, does without all.
     """
-    named = {"corpus": benchmark.corpus, "graph": benchmark.graph}
+    if "tables" in reads:
+        return ""
+    named = {"corpus": benchmark.corpus, "graph": benchmark.graph, "joined_graph": benchmark.joined_graph}
     wanted = [source for source in named if source in reads]
     if not wanted or any(named[source] for source in wanted):
         return ""
-    return f"benchmark {benchmark.name} names no {' and no '.join(wanted)}"
+    return f"benchmark {benchmark.name} names no {' and no '.join(w.removeprefix('joined_') for w in wanted)}"
 
 
 def corpus_of(step: Step) -> OpenCorpus:
@@ -46,6 +49,11 @@ def corpus_of(step: Step) -> OpenCorpus:
 def graph_of(step: Step) -> OpenGraph:
     """The graph that the partition's benchmark is answered from."""
     return open_graph(step.lake, benchmarks()[step.benchmark].graph)
+
+
+def joined_graph_of(step: Step) -> OpenGraph:
+    """The graph that is read beside the corpus of the partition's benchmark."""
+    return open_graph(step.lake, benchmarks()[step.benchmark].joined_graph)
 
 
 def chunks_kept(parameters: dict[str, Any]) -> int:

@@ -9,7 +9,7 @@ from evidence_assets import profiles
 from evidence_assets.components.benchmark import benchmarks
 from evidence_assets.components.inputs import open_corpus
 from evidence_assets.components.models_in_use import encoder, model_key, reranker
-from evidence_assets.components.selector_methods.method import Method, chunks_kept, graph_of
+from evidence_assets.components.selector_methods.method import Method, chunks_kept, joined_graph_of
 from evidence_assets.components.table_asset import Step
 from evidence_assets.datasets.graphs import relations
 from evidence_assets.lake.errors import BadInput
@@ -63,7 +63,8 @@ def _settings(name: str, parameters: dict[str, Any]) -> uscrake.Settings:
     made = {
         "cost": "fusion", "pool": int(parameters.get("R", retrieval.pool)), "chunks": kept,
         "triples": int(parameters.get("s", retrieval.triples)), "sentences": 2 * kept,
-        **(PUBLISHED if parameters.get("published") else {}), **stated,
+        **(PUBLISHED if parameters.get("published") else {}),
+        **({"weights": "idf"} if parameters.get("cost") == "moverscore" else {}), **stated,
     }  # fmt: skip
     try:
         return uscrake.Settings(**made)
@@ -75,8 +76,8 @@ def _uscrake(name: str, step: Step, parameters: dict[str, Any]) -> Selector:
     profile, settings = profiles.load(), _settings(name, parameters)
     declared = benchmarks()[step.benchmark]
     passages = _passages(step.lake, declared.corpus) if declared.corpus else None
-    used = declared.graph and settings.parts != "chunks" and settings.triples
-    graph = _triples(graph_of(step), TRIPLES_JUDGED * settings.triples, profile.encoder) if used else None
+    used = declared.joined_graph and settings.parts != "chunks" and settings.triples
+    graph = _triples(joined_graph_of(step), TRIPLES_JUDGED * settings.triples, profile.encoder) if used else None
     judge = _judge(profile.reranker, profile.token_encoder)
     models = encoder(profile.encoder), encoder(profile.token_encoder)
     return uscrake.Uscrake(name, settings, passages, *models, judge, graph)
@@ -85,8 +86,22 @@ def _uscrake(name: str, step: Step, parameters: dict[str, Any]) -> Selector:
 METHODS: dict[str, Method] = {
     "uscrake": Method(
         _uscrake,
-        ("corpus", "token_store", "graph"),
-        ("R", "k", "s", "published", "cost", "coarse", "parts", "grain", "sentences", "temperature", "links"),
+        ("corpus", "token_store", "joined_graph"),
+        (
+            "R",
+            "k",
+            "s",
+            "published",
+            "cost",
+            "coarse",
+            "parts",
+            "grain",
+            "sentences",
+            "temperature",
+            "links",
+            "tokens",
+            "weights",
+        ),
         f"{uscrake.VERSION}.{chunk_ranking.VERSION}.{concept_triples.VERSION}",
     )
 }

@@ -126,6 +126,10 @@ class TokenPool:
             held[low : low + COPIED_ROWS] = torch.from_numpy(np.array(self.vectors[low : low + COPIED_ROWS])).to(target)
         self._resident = held
 
+    def release(self) -> None:
+        """Give up the copy that :meth:`keep_on` made."""
+        self._resident = None
+
     def resident(self, device: torch.device) -> torch.Tensor | None:
         """The copy that :meth:`keep_on` made on this device, if any."""
         held = self._resident
