@@ -72,6 +72,10 @@ class Reasoner(dg.Component, Variant):
                 f"reasoner {self.name} is loaded, its selector {self.selector} is not: give the selector the same "
                 f"presets, {', '.join(self.presets)}"
             )
+        if self.counterfactual and not self.explain:
+            raise ValueError(
+                f"reasoner {self.name} explains nothing and so cites nothing: take out `counterfactual` or `explain`"
+            )
         place = f"{self.family}/{self.name}"
         questions, evidence = f"questions/{self.family}", f"evidence/{self.family}/{self.selector}"
         chains, predictions, citations = f"chains/{place}", f"predictions/{place}", f"citations/{place}"

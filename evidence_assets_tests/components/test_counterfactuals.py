@@ -99,3 +99,8 @@ def test_a_line_of_yaml_asks_any_kind_of_variant_again(asked: bool) -> None:
         assert ("counterfactuals" in specs) is asked
         read = {dep.asset_key.path[0] for dep in specs["scores"].deps}
         assert ("counterfactuals" in read) is asked
+
+
+def test_answers_that_cite_nothing_are_not_asked_again() -> None:
+    with pytest.raises(ValueError, match="explains nothing and so cites nothing"):
+        Reasoner(name="z", family="mcqa", selector="bm25", explain=False, counterfactual=True).build_defs(None)  # type: ignore[arg-type]
