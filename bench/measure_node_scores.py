@@ -55,8 +55,8 @@ from evidence_assets.methods.paths import shortest_paths
 from evidence_assets.methods.surface_forms import STOP_WORDS, name_key
 from evidence_assets.sample.render import render
 from evidence_assets.systems.benchmark_rows import question_rows
+from evidence_assets.systems.gold_evidence import gold_edges
 from evidence_assets.systems.question_concepts import concepts_of, numbers
-from evidence_assets.systems.scoring import gold_edges
 from evidence_assets.systems.selection import asked
 
 HOPS, CAP, MAX_NODES = 3, 12, 150
