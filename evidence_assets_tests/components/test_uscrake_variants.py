@@ -22,7 +22,7 @@ from evidence_assets_tests.models.tiny import make_encoder
 PRESETS = "presets: [uscrake_costs, uscrake_sources, uscrake_sweeps]"
 PARTITION = "sample_mcqa|0"
 DECLARED = {v.attributes["name"]: v for v in variants("Selector") if v.attributes["method"] == "uscrake"}
-REASONED = [v.attributes for v in variants("Reasoner") if v.attributes["group"] == "uscrake"]
+REASONED = [v.attributes for v in variants("Reasoner") if v.attributes.get("group") == "uscrake"]
 ANSWERED = ("uscrake", "uscrake_no_chains", "uscrake_moverscore_chunks", "uscrake_published_graph")
 CORPUS = [f"corpus/sample/{part}" for part in ("chunks", "embeddings", "index", "token_store")]
 GRAPH = [f"knowledge/sample/{part}" for part in ("triples", "nodes", "edges", "csr", "node_vectors")]
