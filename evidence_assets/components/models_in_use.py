@@ -13,7 +13,7 @@ from evidence_assets.models.encoders import load_encoder
 from evidence_assets.models.likelihood import TextLikelihood
 from evidence_assets.models.masked import HFMaskedLM, MaskedLM
 from evidence_assets.models.protocols import Encoder, FloatArray, LayeredEncoder, Reranker, Tokenizer, TokenVectors
-from evidence_assets.models.rerankers import MAXSIM, load_reranker
+from evidence_assets.models.rerankers import MAXSIM, CrossEncoderReranker, load_reranker
 from evidence_assets.models.sample_masked_lm import SAMPLE_MASKED_LM
 from evidence_assets.models.weights import loading
 from evidence_assets.profiles import ModelSettings
@@ -116,7 +116,7 @@ def tuned_classifier(lake: Lake) -> Reranker:
 
 @lru_cache(maxsize=1)
 def _tuned_classifier(folder: str, stamp: int) -> Reranker:
-    made = load_reranker(folder)
+    made = CrossEncoderReranker(folder)
     made.model_id = RELEVANCE_CLASSIFIER  # where the lake lies is no part of what decides a score
     return made
 

@@ -64,7 +64,7 @@ def retrieval_metrics(
 
 def _against_gold(question: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, float]:
     """Hits of one question's triples, and their F1; each only where there is something gold to compare with."""
-    found = {}
+    found: dict[str, float] = {}
     triples = [triple for row in rows if (triple := triple_of(row))]
     forms = [*_gold(question), *(form for forms in question["gold_aliases"] or [] for form in forms)]
     accepted = {normalise_answer(form) for form in forms}
