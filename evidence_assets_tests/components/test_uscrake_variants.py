@@ -125,7 +125,7 @@ def test_a_graph_beside_a_corpus_is_read_by_what_joins_both_alone(made: SmallWor
 
 def test_the_token_encoder_is_a_setting_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = make_encoder(tmp_path / "tiny")
-    profile = ["name: small", PRESETS, f"token_encoder: {{name: '{folder}'}}", "chunking: {max_tokens: 40}"]
+    profile = ["name: small", PRESETS, f"token_encoder: {{name: '{folder}'}}", "chunking: {max_tokens: 24}"]
     with small_world(tmp_path / "world", profile, monkeypatch) as world:
         prepared(world)
         names = ("uscrake", "uscrake_jsd_chunks", "uscrake_jsd_words_chunks")
