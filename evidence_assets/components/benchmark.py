@@ -59,6 +59,8 @@ class Benchmark(dg.Component, FromRaw):
     """Corpus that it is answered from."""
     graph: str = ""
     """Graph that it is answered from."""
+    taxonomy: str = ""
+    """Knowledge base whose documents say what terms mean; each begins with the definition of its node."""
     background_graph: str = ""
     """Graph of general knowledge beside its corpus, for methods that join text and graph; those that answer from a
     graph alone do not read it."""

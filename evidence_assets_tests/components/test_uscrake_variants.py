@@ -22,7 +22,7 @@ from evidence_assets_tests.models.tiny import make_encoder
 PRESETS = "presets: [uscrake_costs, uscrake_sources, uscrake_sweeps]"
 PARTITION = "sample_mcqa|0"
 DECLARED = {v.attributes["name"]: v for v in variants("Selector") if v.attributes["method"] == "uscrake"}
-REASONED = [v.attributes for v in variants("Reasoner") if v.attributes["group"] == "uscrake"]
+REASONED = [v.attributes for v in variants("Reasoner") if v.attributes.get("group") == "uscrake"]
 ANSWERED = ("uscrake", "uscrake_no_chains", "uscrake_moverscore_chunks", "uscrake_published_graph")
 CORPUS = [f"corpus/sample/{part}" for part in ("chunks", "embeddings", "index", "token_store")]
 GRAPH = [f"knowledge/sample/{part}" for part in ("triples", "nodes", "edges", "csr", "node_vectors")]
@@ -125,7 +125,7 @@ def test_a_graph_beside_a_corpus_is_read_by_what_joins_both_alone(made: SmallWor
 
 def test_the_token_encoder_is_a_setting_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = make_encoder(tmp_path / "tiny")
-    profile = ["name: small", PRESETS, f"token_encoder: {{name: '{folder}'}}", "chunking: {max_tokens: 40}"]
+    profile = ["name: small", PRESETS, f"token_encoder: {{name: '{folder}'}}", "chunking: {max_tokens: 24}"]
     with small_world(tmp_path / "world", profile, monkeypatch) as world:
         prepared(world)
         names = ("uscrake", "uscrake_jsd_chunks", "uscrake_jsd_words_chunks")

@@ -13,7 +13,10 @@ from evidence_assets.components.table_asset import Step
 from evidence_assets.systems.knowledge import OpenGraph
 from evidence_assets.systems.selection import Selector
 
-Source = Literal["corpus", "tables", "graph", "joined_graph", "graph_passages", "subgraphs", "token_store"]
+Source = Literal[
+    "corpus", "tables", "graph", "joined_graph", "graph_passages", "subgraphs", "token_store", "taxonomy",
+    "tuned_classifier",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
