@@ -14,6 +14,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from evidence_assets.lake import connect, lineage
+from evidence_assets.lake.catalogue import need
 from evidence_assets.lake.lineage import DERIVED, USED
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
@@ -63,22 +65,25 @@ def repeated(array: pa.Array, times: int) -> pa.Array:
     return array.take(pa.array(np.repeat(np.arange(len(array)), times)))
 
 
-def generate(lake: Lake, predictions: int, per_partition: int) -> list[str]:
-    """Fill the lake; returns some prediction ids."""
+def generate(lake: Lake, predictions: int, per_partition: int) -> None:
+    """Fill the lake; partitions that are there already are kept."""
     rng = np.random.default_rng(0)
     chunks = ids(rng, CHUNKS)
     doc_ids = pa.array([f"d{i:06d}" for i in range(CHUNKS)])
-    lake.write("corpus/c/chunks", "0", {"chunks": filled("chunks", CHUNKS, chunk_id=chunks, doc_id=doc_ids, text=TEXT)})
-    sampled = []
+    if not lake.files("chunks"):
+        rows = filled("chunks", CHUNKS, chunk_id=chunks, doc_id=doc_ids, text=TEXT)
+        lake.write("corpus/c/chunks", "0", {"chunks": rows})
     for shard, start in enumerate(range(0, predictions, per_partition)):
-        n = min(per_partition, predictions - start)
+        n, partition = min(per_partition, predictions - start), f"b{shard // 8}|{shard % 8}"
+        if lake.path("predictions", "predictions/mcqa/s", partition).exists():
+            continue
+        rng = np.random.default_rng(shard + 1)
         question, prediction, chain = ids(rng, n), ids(rng, n), ids(rng, n * OPTIONS)
         picked = n * OPTIONS * PER_CHAIN
         evidence, source = ids(rng, picked), chunks.take(pa.array(rng.integers(0, CHUNKS, picked)))
         labels = pa.array(np.tile(np.array(list("ABCD")), n))
         ranks = pa.array(np.tile(np.arange(1, PER_CHAIN + 1), n * OPTIONS))
         of_chain, of_evidence = repeated(question, OPTIONS), repeated(question, OPTIONS * PER_CHAIN)
-        partition = f"b{shard // 8}|{shard % 8}"
         lake.write("questions/mcqa", partition, {"questions": filled("questions", n, question_id=question, text=TEXT)})
         rows = filled(
             "evidence", picked, evidence_id=evidence, question_id=of_evidence, option=repeated(labels, PER_CHAIN),
@@ -98,8 +103,6 @@ def generate(lake: Lake, predictions: int, per_partition: int) -> list[str]:
         lake.write(
             "predictions/mcqa/s", partition, {"predictions": rows, "lineage_edges": pa.concat_tables([asked, chosen])}
         )
-        sampled += prediction.slice(0, 3).to_pylist()
-    return sampled
 
 
 def scanned(connection: duckdb.DuckDBPyConnection, identifier: str) -> dict[str, list[str]]:
@@ -137,10 +140,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         root = (chosen.folder or Path(temporary)) / "data_lake"
         lake = Lake.create(root)
-        if not lake.files("predictions"):
-            seconds, _ = timed(generate, lake, chosen.predictions, chosen.per_partition)
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-            print(f"generated in {seconds:.0f} s, peak memory {peak:.2f} GiB")
+        seconds, _ = timed(generate, lake, chosen.predictions, chosen.per_partition)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        print(f"generated in {seconds:.0f} s, peak memory {peak:.2f} GiB")
         for table in ("questions", "evidence", "chains", "predictions", "lineage_edges"):
             files = lake.files(table)
             size = sum(path.stat().st_size for path in files)
@@ -153,12 +155,13 @@ def main() -> None:
             ).fetchall()]  # fmt: skip
         ours, base, opening, cpu = [], [], [], []
         for identifier in sampled[: chosen.traces + 1]:
-            seconds, connection = timed(connect, root)
-            opening.append(seconds)
             before = time.process_time()
+            seconds, connection = timed(partial(connect, lazily=True), root)
+            opening.append(seconds)
             seconds, tree = timed(lineage.trace, connection, identifier)
             cpu.append(time.process_time() - before)
-            ours.append(seconds)
+            ours.append(seconds + opening[-1])
+            need(connection, "lineage_edges")
             seconds, rows = timed(scanned, connection, identifier)
             base.append(seconds)
             assert lineage.distinct_rows(tree) == rows, identifier
@@ -166,9 +169,9 @@ def main() -> None:
             connection.close()
     ms = [1000 * statistics.median(values[1:]) for values in (ours, base, opening, cpu)]
     print(
-        f"trace of one prediction, median of {chosen.traces}: {ms[0]:.0f} ms (worst {1000 * max(ours[1:]):.0f} ms), {ms[3]:.0f} ms of CPU"
+        f"trace of one prediction, the lake opened for it, median of {chosen.traces}: {ms[0]:.0f} ms (worst {1000 * max(ours[1:]):.0f} ms), {ms[3]:.0f} ms of CPU"
     )
-    print(f"opening the lake {ms[2]:.0f} ms; scanning the views {ms[1]:.0f} ms; ratio {ms[1] / ms[0]:.1f}")
+    print(f"of these {ms[2]:.0f} ms to open the lake; scanning the views {ms[1]:.0f} ms; ratio {ms[1] / ms[0]:.1f}")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,12 @@
 """4StepFocus and its baselines on the sample knowledge base; triplets are read from the questions' forms.
 
-Reports on the second half of the questions (split ``test``), with paired 95 % bootstrap intervals of the difference to
-the corrected, typed form.
+Reports both halves of the questions apart (splits ``dev`` and ``test``; nothing is tuned), with paired 95 % bootstrap
+intervals of the difference to the corrected, typed form. The questions are read by the forms that they are written in,
+which is an upper bound. So each is also asked in other words, made from its triplets and the wordings of the sample's
+sentences ("Which drug is meant? People with gout are often given it, and …"): the parser knows none of these.
 
-Run: ``python bench/measure_four_step_focus.py SAMPLE_FOLDER RELATIONS_YAML`` where SAMPLE_FOLDER is a rendered sample.
+Run: ``python -m evidence_assets.sample.render FOLDER`` and ``python bench/measure_four_step_focus.py FOLDER RELATIONS``
+where RELATIONS is ``evidence_assets/sample/lexicon/relations.yaml``.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import argparse
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import yaml
@@ -20,10 +24,31 @@ from evidence_assets.datasets.knowledge_base import read_knowledge_base
 from evidence_assets.methods.entity_linking import EntityLinker
 from evidence_assets.methods.ranking_metrics import gains_of, hit_at_k, paired_bootstrap, recall_at_k, reciprocal_rank
 from evidence_assets.models.encoders import EMBEDDED, load_encoder
+from evidence_assets.models.rerankers import MaxSimReranker
+from evidence_assets.reasoning.grading import RerankerGrader
 from evidence_assets.reasoning.question_forms import FormParser, forms_of
+from evidence_assets.reasoning.triplets import ANY_TYPE, TripletQuery
 from evidence_assets.systems.four_step_focus import PRINTED, FocusSettings, FourStepFocus
 from evidence_assets.systems.node_search import NodePassages, NodeSearch
 from evidence_assets.systems.selection import Asked
+
+
+def in_other_words(query: TripletQuery, lexicon: dict[str, dict[str, Any]]) -> str:
+    """The question that the triplets stand for, told by the wordings of their relations."""
+    said = []
+    for number, triplet in enumerate(query.triplets):
+        ends = {
+            slot: "it" if end == query.target else "something" if end.is_variable else end.text
+            for slot, end in (("{h}", triplet.head), ("{t}", triplet.tail))
+        }
+        wordings = lexicon[triplet.edge_type]["wordings"]
+        text = wordings[(2 + number) % len(wordings)]
+        for slot, name in {**ends, "{ah}": ends["{h}"], "{at}": ends["{t}"], "{is}": "is", "{has}": "has", "{do}": "does",
+                           "{go}": "goes", "{s}": "s"}.items():  # fmt: skip
+            text = text.replace(slot, name)
+        said.append(text)
+    kind = query.target.node_type if query.target.node_type != ANY_TYPE else "thing"
+    return f"Which {kind} is meant? {', and '.join(said)}."
 
 
 def main() -> None:
@@ -35,29 +60,43 @@ def main() -> None:
     lexicon = yaml.safe_load(arguments.relations.read_text(encoding="utf-8"))
     symmetric = frozenset(name for name, entry in lexicon.items() if entry.get("symmetric"))
     lines = (arguments.sample / "benchmarks" / "sample_skb.jsonl").read_text(encoding="utf-8").splitlines()
-    rows = [row for row in map(json.loads, lines) if row["split"] == "test"]
-    questions = [Asked(row["question_id"], "sample_skb", "skb_search", row["text"]) for row in rows]
     encoder = load_encoder(EMBEDDED)
     passages = NodePassages.build(base, encoder)
     linker = EntityLinker.from_nodes(zip(base.names, base.aliases, strict=True))
     reader = FormParser(forms_of(lexicon), base.node_type_names)
-    print(f"{len(base)} nodes, {len(base.heads)} edges, {len(questions)} questions")
+    print(f"{len(base)} nodes, {len(base.heads)} edges")
+    grader = RerankerGrader(MaxSimReranker(encoder), count_tokens=encoder.count_tokens)
 
-    def focus(settings: FocusSettings | None, method: str = "multi_vector") -> FourStepFocus:
+    def focus(settings: FocusSettings | None, method: str = "multi_vector", rerank: bool = False) -> FourStepFocus:
         search = NodeSearch(passages, method)  # type: ignore[arg-type]
-        return FourStepFocus("focus", base, search, linker, encoder, reader if settings else None, None, settings,
-                             symmetric)  # fmt: skip
+        return FourStepFocus("focus", base, search, linker, encoder, reader if settings else None,
+                             grader if rerank else None, settings, symmetric)  # fmt: skip
 
     systems = {
         "corrected, typed": focus(FocusSettings()),
+        "corrected, or search": focus(FocusSettings(fallback=True)),
+        "corrected, reranked": focus(FocusSettings(), rerank=True),
         "corrected, any edge type": focus(FocusSettings(use_edge_types=False)),
         "corrected, undirected": focus(FocusSettings(use_edge_types=False, use_direction=False)),
         "printed, any edge type": focus(PRINTED),
         "printed, typed": focus(FocusSettings(form="printed")),
         "vector search": focus(None, "vector"),
         "multi-vector search": focus(None),
+        "vector search, reranked": focus(None, "vector", rerank=True),
     }
-    table = {}
+    for split in ("dev", "test"):
+        rows = [row for row in map(json.loads, lines) if row["split"] == split]
+        for wording in ("own words", "other words"):
+            texts = [row["text"] if wording == "own words" else in_other_words(reader.parse(row["text"]), lexicon)
+                     for row in rows]  # fmt: skip
+            print(f"\n{split} half, {wording}: {len(rows)} questions, such as {texts[0]!r}")
+            asked = zip(rows, texts, strict=True)
+            report(systems, rows, [Asked(row["question_id"], "sample_skb", "skb_search", text) for row, text in asked])
+
+
+def report(systems: dict[str, FourStepFocus], rows: list[dict[str, Any]], questions: list[Asked]) -> None:
+    """One line a system."""
+    table: dict[str, np.ndarray] = {}
     for name, system in systems.items():
         start = time.perf_counter()
         rankings = system.rank(questions)
@@ -78,9 +117,8 @@ def main() -> None:
             d = paired_bootstrap(table[name][:, 0], table["corrected, typed"][:, 0])
             line += f"; Δhit@1 {d.value:+.3f} [{d.low:+.3f}, {d.high:+.3f}]"
         print(line)
-        for ranking in rankings:
-            if ranking.status == "failed":
-                print("   ", ranking.error)
+        for reason in {ranking.error for ranking in rankings if ranking.status == "failed"}:
+            print("   ", reason)
 
 
 if __name__ == "__main__":

@@ -31,13 +31,14 @@ from evidence_assets.sample.render import render
 from evidence_assets.systems import knowledge
 from evidence_assets.systems.answering import chain_rows, prediction_rows
 from evidence_assets.systems.benchmark_rows import question_rows
+from evidence_assets.systems.gold_evidence import evidence_recall, gold_edges
 from evidence_assets.systems.graph_selection import GraphPaths
 from evidence_assets.systems.knowledge import GraphSource, OpenGraph, encoded
 from evidence_assets.systems.question_concepts import concepts_of, numbers
-from evidence_assets.systems.scoring import correct, evidence_recall, gold_edges
+from evidence_assets.systems.scoring import correct
 from evidence_assets.systems.selection import asked, evidence_rows
 
-SCORERS = ("none", "cosine", "gat", "gcn", "contrastive")
+SCORERS = ("none", "cosine", "gat", "gcn", "contrastive", "walk")
 
 
 def frame(table: str, rows: object) -> pl.DataFrame:

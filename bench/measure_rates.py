@@ -8,20 +8,27 @@ The numbers stand in evidence_assets/components/rates.yaml; run this again on a 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import pyarrow.parquet as pq
 
 from evidence_assets import profiles
 from evidence_assets.components.benchmark import benchmarks
 from evidence_assets.components.declarations import variants
+from evidence_assets.components.models_in_use import encoder, masked_lm
 from evidence_assets.components.selector_methods import METHODS
 from evidence_assets.components.solvers import solver_named
 from evidence_assets.components.table_asset import Step
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
+from evidence_assets.models.masked import HFMaskedLM
 from evidence_assets.reasoning.tasks import ExplainOption
 from evidence_assets.systems.answering import evidence_items
+from evidence_assets.systems.harvest_rows import relations_of
+from evidence_assets.systems.kbloom import KBloomSettings, harvest, mine
 from evidence_assets.systems.selection import asked
 
 
@@ -35,8 +42,56 @@ class Opened(Step):
         return lambda done, total: None
 
 
+class Counting:
+    """A masked language model that counts what passes through it."""
+
+    def __init__(self, model: HFMaskedLM) -> None:
+        self._model, self.texts, self.words = model, 0, 0
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._model, name)
+        if name not in ("slot_log_probs", "word_vectors", "word_log_probs"):
+            return found
+
+        def counted(texts: Sequence[str], *arguments: Any) -> Any:
+            # One text a word where each word is masked in turn.
+            each = [len(text.split()) for text in texts]
+            self.texts += sum(each) if name == "word_log_probs" else len(texts)
+            self.words += sum(n * n if name == "word_log_probs" else n for n in each)
+            return found(texts, *arguments)
+
+        return counted
+
+
+def measure_harvest(lake: Lake) -> None:
+    """Texts and seconds of harvesting each relation of the lake's seeds again."""
+    seeds = lake.read("relation_seeds", "knowledge/seeds")
+    if not seeds.height:
+        return
+    profile = profiles.load()
+    model, words = Counting(masked_lm(lake, profile.harvesting.model)), encoder(profile.encoder)
+    own = KBloomSettings(n=profile.harvesting.n, max_prompts=profile.harvesting.prompts)
+    started, weighted = time.process_time(), 0
+    relations = relations_of(seeds)
+    for relation in relations:
+        prompts = mine(relation, model, words, own)  # type: ignore[arg-type]
+        for settings in (own, replace(own, variant="bertnet")):
+            made = harvest(relation, model, words, settings, prompts=prompts)  # type: ignore[arg-type]
+            weighted += len(made.candidates) * sum(prompt.kept for prompt in prompts)
+    took = time.process_time() - started
+    print(
+        f"harvest of {len(relations)} relations: {model.texts:,} texts, "
+        f"{model.texts / weighted:.2f} texts a candidate and prompt, {model.words / model.texts:.1f} words a text, "
+        f"{took / model.texts:.6f} CPU seconds a text"
+    )
+    edges = lake.read("lineage_edges", "knowledge/kbloom/harvest", columns=["child_id"]).height
+    kept = lake.read("triples", "knowledge/kbloom/harvest", columns=["triple_id"]).height
+    print(f"  {edges / max(kept, 1):.1f} lineage edges a triple of the harvest ({kept:,} triples)")
+
+
 def main() -> None:
     lake = Lake(find_lake())
+    measure_harvest(lake)
     print("bytes a row, footers left out")
     for table in TABLES:
         groups = [pq.ParquetFile(path).metadata for path in lake.files(table)]

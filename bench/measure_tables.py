@@ -1,17 +1,18 @@
 """Results on real tables: what selection keeps, what the extractive reasoner answers, and what it cites.
 
-    EVIDENCE_DEV_DATA=<folder> python -m bench.measure_tables
+    EVIDENCE_DEV_DATA=<folder> python -m bench.measure_tables [tabmcq scitab sample temperature errors decisions]
 
-Reads the TabMCQ and SCITAB subsets and the tables of the sample, and encodes with MiniLM. Everything was set on the first half of each file; the
+Without a word all parts are printed; each can be had alone. Reads the TabMCQ and SCITAB subsets and the tables of the sample, and encodes with MiniLM. Everything was set on the first half of each file; the
 second half stands beside it and was never tuned on. Takes two to five minutes on two cores.
 """
 
 from __future__ import annotations
 
+import argparse
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,13 +26,20 @@ from evidence_assets.methods.columns import column_pieces
 from evidence_assets.methods.divergence import jensen_shannon, softmax
 from evidence_assets.methods.spherical_kmeans import unit_rows
 from evidence_assets.methods.table_text import token_set
-from evidence_assets.reasoning.tables import TableAnswer, TableFinder, TableView
+from evidence_assets.reasoning.tables import TableAnswer, TableChain, TableFinder, TableStep, TableView
 from evidence_assets.reasoning.tables.solver import place_of
 from evidence_assets.sample.render import render
-from evidence_assets.systems.ucret import VARIANTS, TableEvidence, TableQuestion, answer, encode_unique, select_evidence
+from evidence_assets.systems.ucret import (
+    VARIANTS,
+    TableEvidence,
+    TableQuestion,
+    Variant,
+    answer,
+    encode_unique,
+    select_evidence,
+)
 
-# Without a language model there are no explanations to leave out: that variant keeps the same cells as ``ucret``.
-MEASURED = {name: variant for name, variant in VARIANTS.items() if variant.explain}
+FOUND = "table found among all"
 TABMCQ_FLOOR = "on all 9,092 questions plain word overlap reaches 91.3 % (gold table) and 90.6 % (among all)"
 
 
@@ -70,23 +78,43 @@ def gold_cell(question: Question) -> tuple[int, int]:
     return place_of(question.gold_evidence[0].locator)
 
 
-def overlap_answer(view: TableView, question: Question) -> TableAnswer:
-    """The floor: Jaccard of option and cell, plus the question's words in the rest of the row and in the header."""
+Grid = tuple[tuple[frozenset[str], ...], list[list[frozenset[str]]]]
+
+
+def overlap_grid(table: Table) -> Grid:
+    """Header and rows of a table as sets of words, as read: nothing of the reasoner is used."""
+    return tuple(token_set([name]) for name in table.header), [
+        [token_set([cell]) for cell in row] for row in table.rows
+    ]
+
+
+def overlap_answer(grids: dict[str, Grid], question: Question) -> TableAnswer:
+    """The floor: Jaccard of option and cell, plus the question's words in the rest of the row and in the header.
+
+    The cell with the highest sum, in whichever of the tables, is the answer; the one met first where several have it.
+    """
     asked = token_set([question.text])
-    best: tuple[float, int, tuple[int, int]] = (0.0, 0, (0, 0))
     options = [token_set([option]) for option in question.options]
-    for i in view.body:
-        words = [token_set([cell.plain]) for cell in view.shape.grid[i]]
-        for j, cell in enumerate(words):
-            rest = frozenset().union(*(w for k, w in enumerate(words) if k != j))
-            around = len(asked & rest) + 0.5 * len(asked & token_set([view.shape.labels[j]]))
-            for o, option in enumerate(options):
-                match = len(option & cell) / len(option | cell) if option | cell else 0.0
-                score = match + around / max(1, len(asked))
-                if match and score > best[0]:
-                    best = (score, o, (i, j))
-    label = question.labels[best[1]] if best[0] else None
-    return TableAnswer(label, (), "answered" if label else "insufficient", 0.0, (), view.table_id)
+    best: tuple[float, int, tuple[int, int], str] = (0.0, 0, (0, 0), "")
+    for name, (header, rows) in grids.items():
+        for i, words in enumerate(rows, 1):
+            for j, cell in enumerate(words):
+                matches = [
+                    (len(option & cell) / len(option | cell), o) for o, option in enumerate(options) if option & cell
+                ]
+                if not matches:
+                    continue
+                rest = frozenset().union(*(w for k, w in enumerate(words) if k != j))
+                around = len(asked & rest) + 0.5 * len(asked & (header[j] if j < len(header) else frozenset()))
+                for match, o in matches:
+                    score = match + around / max(1, len(asked))
+                    if score > best[0]:
+                        best = (score, o, (i, j), name)
+    if not best[0]:
+        return TableAnswer(None, (), "insufficient", 0.0, ())
+    label = question.labels[best[1]]
+    chain = TableChain(label, (TableStep("look_up", "", (best[2],), ("",)),), best[0])
+    return TableAnswer(label, (label,), "answered", 0.0, (chain,), best[3])
 
 
 def mcq_line(name: str, rows: Sequence[Answered]) -> str:
@@ -108,8 +136,11 @@ def mcq_line(name: str, rows: Sequence[Answered]) -> str:
         height = found_rows.width if found_rows else 1
         rows_kept, rows_all = rows_kept + (len(found_rows.kept) if found_rows else 1), rows_all + height
     given = [item for item in rows if item.cited]
-    precise = sum(item.cited[-1] == gold_cell(item.question) for item in given)
-    recalled = sum(gold_cell(item.question) in item.cited for item in rows)
+    home = [item.answer.table_id in ("", item.question.table_id) for item in rows]
+    precise = sum(
+        item.cited[-1] == gold_cell(item.question) for item, own in zip(rows, home, strict=True) if own and item.cited
+    )
+    recalled = sum(gold_cell(item.question) in item.cited for item, own in zip(rows, home, strict=True) if own)
     right = sum(item.right for item in rows)
     low, high = wilson(right, n)
     among = sum(item.question.gold[0] in item.answer.supported for item in rows)
@@ -133,20 +164,31 @@ MCQ_HEAD = (
 )
 
 
-def measure_tabmcq(folder: Path, encoder: MiniLm) -> dict[str, list[Answered]]:
+Named = Mapping[str, Variant]
+ERRORS_OF = {name: VARIANTS[name] for name in ("ucret", "keep_all")}
+
+
+def tabmcq_results(folder: Path, encoder: MiniLm, variants: Named) -> dict[str, list[Answered]]:
     tables = {table.table_id: table for table in tabmcq.read_tables(folder)}
     questions = list(tabmcq.read_questions(folder))
     views = {key: TableView.of(key, t.caption, t.header, t.rows) for key, t in tables.items()}
     asked = [TableQuestion(q.question_id, q.text, q.table_id or "", q.options) for q in questions]
     results: dict[str, list[Answered]] = {}
-    for name, variant in MEASURED.items():
+    for name, variant in variants.items():
         found = select_evidence(asked, tables, variant, encoder)
         results[name] = [Answered(q, e, answer(e, q.labels)) for q, e in zip(questions, found, strict=True)]
     finder = TableFinder(list(views.values()))
-    results["table found among all"] = [
-        Answered(q, None, finder.answer(q.text, q.labels, q.options)) for q in questions
+    results[FOUND] = [Answered(q, None, finder.answer(q.text, q.labels, q.options)) for q in questions]
+    grids = {key: overlap_grid(table) for key, table in tables.items()}
+    results["floor, gold table"] = [
+        Answered(q, None, overlap_answer({q.table_id or "": grids[q.table_id or ""]}, q)) for q in questions
     ]
-    results["floor: word overlap"] = [Answered(q, None, overlap_answer(views[q.table_id or ""], q)) for q in questions]
+    results["floor, among all"] = [Answered(q, None, overlap_answer(grids, q)) for q in questions]
+    return results
+
+
+def print_tabmcq(results: dict[str, list[Answered]]) -> None:
+    questions = results["keep_all"]
     half = len(questions) // 2
     print(f"\nTabMCQ, {len(questions)} questions; {TABMCQ_FLOOR}")
     for title, part in (
@@ -157,10 +199,9 @@ def measure_tabmcq(folder: Path, encoder: MiniLm) -> dict[str, list[Answered]]:
         print(f" {title}\n{MCQ_HEAD}")
         for name, rows in results.items():
             print(mcq_line(name, rows[part]))
-    among = results["table found among all"]
-    right_table = sum(item.answer.table_id == item.question.table_id for item in among)
-    print(f"  gold table found: {percent(right_table, len(among))} %")
-    return results
+    for name in (FOUND, "floor, among all"):
+        right_table = sum(item.answer.table_id == item.question.table_id for item in results[name])
+        print(f"  gold table found, {name}: {percent(right_table, len(questions))} %")
 
 
 def claim_line(name: str, rows: Sequence[Answered]) -> str:
@@ -179,17 +220,22 @@ def claim_line(name: str, rows: Sequence[Answered]) -> str:
     return f"  {name:22s} {share} | {accuracy} | {f1} | {100 * np.mean(scores):.1f}"
 
 
-def measure_scitab(path: Path, encoder: MiniLm) -> dict[str, list[Answered]]:
+def scitab_results(path: Path, encoder: MiniLm, variants: Named) -> dict[str, list[Answered]]:
     pairs = list(scitab.read(path))
     tables = {table.table_id: table for _, table in pairs}
     asked = [TableQuestion(q.question_id, q.text, t.table_id) for q, t in pairs]
     results = {}
-    for name, variant in MEASURED.items():
+    for name, variant in variants.items():
         found = select_evidence(asked, tables, variant, encoder)
         results[name] = [Answered(q, e, answer(e, ())) for (q, _), e in zip(pairs, found, strict=True)]
-    half = len(pairs) // 2
-    majority = Counter(q.gold[0] for q, _ in pairs).most_common(1)[0]
-    print(f"\nSCITAB, {len(pairs)} claims; majority class {majority[0]}: {percent(majority[1], len(pairs))} %")
+    return results
+
+
+def print_scitab(results: dict[str, list[Answered]]) -> None:
+    claims = [item.question for item in results["keep_all"]]
+    half = len(claims) // 2
+    majority = Counter(claim.gold[0] for claim in claims).most_common(1)[0]
+    print(f"\nSCITAB, {len(claims)} claims; majority class {majority[0]}: {percent(majority[1], len(claims))} %")
     for title, part in (
         ("first half (tuned on)", slice(0, half)),
         ("second half", slice(half, None)),
@@ -198,7 +244,6 @@ def measure_scitab(path: Path, encoder: MiniLm) -> dict[str, list[Answered]]:
         print(f" {title}\n  share of columns kept | accuracy [95 %] | F1 of {', '.join(CLAIM_LABELS)} | macro F1")
         for name, rows in results.items():
             print(claim_line(name, rows[part]))
-    return results
 
 
 def measure_sample(encoder: MiniLm) -> None:
@@ -302,31 +347,57 @@ def explain(item: Answered) -> None:
         print(f"    {step.operation}: {step.text} [{places}]")
 
 
-def main() -> None:
-    name = os.environ.get("EVIDENCE_DEV_DATA", "")
-    if not Path(name, "tabmcq").is_dir():
-        raise SystemExit("set EVIDENCE_DEV_DATA to the folder that holds tabmcq/ and scitab/")
-    folder, encoder = Path(name), MiniLm()
-    questions = measure_tabmcq(folder / "tabmcq", encoder)
-    claims = measure_scitab(folder / "scitab" / "sci_tab.json", encoder)
-    measure_sample(encoder)
+PARTS = ("tabmcq", "scitab", "sample", "temperature", "errors", "decisions")
+
+
+def print_temperatures(folder: Path, encoder: MiniLm) -> None:
     tables = {table.table_id: table for table in tabmcq.read_tables(folder / "tabmcq")}
+    asked = [(q.text, tables[q.table_id or ""]) for q in tabmcq.read_questions(folder / "tabmcq")]
     temperature_table("SCITAB", [(q.text, t) for q, t in scitab.read(folder / "scitab" / "sci_tab.json")], encoder)
-    asked = [(item.question.text, tables[item.question.table_id or ""]) for item in questions["keep_all"]]
     temperature_table("TabMCQ", asked, encoder)
-    print_errors("TabMCQ, ucret", questions["ucret"], mcq_error)
-    print_errors("TabMCQ, keep_all", questions["keep_all"], mcq_error)
-    print_errors("SCITAB, keep_all", claims["keep_all"], claim_error)
+
+
+def print_decisions(questions: Sequence[Answered], claims: Sequence[Answered]) -> None:
     print("\nFive decisions (ucret on TabMCQ, keep_all on SCITAB)")
-    picks = [
-        next(i for i in questions["ucret"] if i.right),
-        next(i for i in questions["ucret"] if i.answer.status == "ambiguous"),
-    ]
-    decided = [item for item in claims["keep_all"] if item.answer.status == "answered"]
+    decided = [item for item in claims if item.answer.status == "answered"]
+    picks = [next(i for i in questions if i.right), next(i for i in questions if i.answer.status == "ambiguous")]
     picks += [next(i for i in decided if i.right and i.answer.answer == label) for label in ("SUPPORTS", "REFUTES")]
     picks.append(next(i for i in decided if not i.right))
     for item in picks:
         explain(item)
+
+
+def main() -> None:
+    reader = argparse.ArgumentParser(description="Results on real tables.")
+    reader.add_argument("parts", nargs="*", metavar="PART", help=f"any of {', '.join(PARTS)}; all without any")
+    wanted = set(reader.parse_args().parts) or set(PARTS)
+    if unknown := sorted(wanted - set(PARTS)):
+        raise SystemExit(f"there is no part {unknown[0]!r}; known: {', '.join(PARTS)}")
+    name = os.environ.get("EVIDENCE_DEV_DATA", "")
+    if not Path(name, "tabmcq").is_dir():
+        raise SystemExit("set EVIDENCE_DEV_DATA to the folder that holds tabmcq/ and scitab/")
+    folder, encoder = Path(name), MiniLm()
+    answered = wanted & {"errors", "decisions"}
+    if wanted & {"tabmcq"} or answered:
+        questions = tabmcq_results(folder / "tabmcq", encoder, VARIANTS if "tabmcq" in wanted else ERRORS_OF)
+    if wanted & {"scitab"} or answered:
+        claims = scitab_results(
+            folder / "scitab" / "sci_tab.json", encoder, VARIANTS if "scitab" in wanted else ERRORS_OF
+        )
+    if "tabmcq" in wanted:
+        print_tabmcq(questions)
+    if "scitab" in wanted:
+        print_scitab(claims)
+    if "sample" in wanted:
+        measure_sample(encoder)
+    if "temperature" in wanted:
+        print_temperatures(folder, encoder)
+    if "errors" in wanted:
+        print_errors("TabMCQ, ucret", questions["ucret"], mcq_error)
+        print_errors("TabMCQ, keep_all", questions["keep_all"], mcq_error)
+        print_errors("SCITAB, keep_all", claims["keep_all"], claim_error)
+    if "decisions" in wanted:
+        print_decisions(questions["ucret"], claims["keep_all"])
 
 
 if __name__ == "__main__":

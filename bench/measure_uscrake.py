@@ -31,10 +31,10 @@ from evidence_assets.components.benchmark import benchmarks
 from evidence_assets.components.declarations import variants
 from evidence_assets.components.readers import questions_of
 from evidence_assets.components.selector_methods import METHODS
-from evidence_assets.components.solvers import solver_named
+from evidence_assets.components.solvers import chooser
 from evidence_assets.lake.store import Lake, prepare
 from evidence_assets.methods.ranking_metrics import accuracy
-from evidence_assets.systems import answering, scoring
+from evidence_assets.systems import answering, gold_evidence, scoring
 from evidence_assets.systems.benchmark_rows import question_rows
 from evidence_assets.systems.selection import Asked, asked, evidence_rows
 from evidence_assets.systems.uscrake import Uscrake
@@ -101,7 +101,7 @@ def stances(rows: pl.DataFrame, evidence: pl.DataFrame) -> str:
         entails = json.loads(row["why"])["says"] == "entails"
         if row["option"] not in question["gold"]:
             wrong.append(entails)
-        elif any(scoring._same(gold, row) for gold in question["gold_evidence"] or []):
+        elif gold_evidence.is_gold(question, row):
             right.append(entails)
     if not right or not wrong:
         return ""
@@ -142,8 +142,11 @@ def measured(names: list[str], split: str, lake: Lake) -> None:
             pool = pool_recall(selector, questions, rows, lake) if isinstance(selector, Uscrake) else float("nan")
             known[stated["name"]] = table("evidence", made.rows), pool, seconds
         evidence, pool, seconds = known[stated["name"]]
-        solver = solver_named(variant.get("solver", "generator"), "mcqa", step)
-        chains = answering.chain_rows(solver, stated["name"], questions, evidence, table("chains", []), no_lineage)
+        explained = variant.get("explain", True)
+        solver = chooser(variant.get("solver", "generator"), "mcqa", step, explained=explained)
+        chains = answering.chain_rows(
+            solver, stated["name"], questions if explained else [], evidence, table("chains", []), no_lineage
+        )
         predicted = answering.prediction_rows(
             solver,
             stated["name"],
@@ -155,7 +158,7 @@ def measured(names: list[str], split: str, lake: Lake) -> None:
         )
         answers = {row["question_id"]: row for row in predicted.rows}
         found = accuracy([scoring.correct(row, answers[row["question_id"]]) for row in rows.to_dicts()])
-        recall = float(np.mean(scoring.evidence_recall(rows.to_dicts(), evidence)))
+        recall = float(np.mean(gold_evidence.evidence_recall(rows.to_dicts(), evidence)))
         options = sum(len(q.options) for q in questions)
         print(
             f"{variant['name']:34}{found.value:9.3f}{f'{found.low:.3f} – {found.high:.3f}':>16}{recall:8.3f}"

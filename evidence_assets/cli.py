@@ -101,7 +101,7 @@ def _walk(direction: str, identifier: str, as_json: bool, most: int, lake: Path 
         from evidence_assets.lake import lineage
         from evidence_assets.lake.catalogue import connect
 
-        with connect(lake) as connection:
+        with connect(lake, lazily=True) as connection:
             root = (lineage.trace if direction == "trace" else lineage.impact)(connection, identifier)
         if as_json:
             print(json.dumps(root.as_dict(), indent=1, default=str, ensure_ascii=False))
@@ -136,7 +136,7 @@ def diff(
         from evidence_assets.lake import lineage
         from evidence_assets.lake.catalogue import connect
 
-        with connect(lake) as connection:
+        with connect(lake, lazily=True) as connection:
             rows = lineage.diff(connection, run_a, run_b)
     if as_json:
         print(json.dumps(rows, indent=1, default=str, ensure_ascii=False))

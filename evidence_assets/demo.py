@@ -9,14 +9,17 @@ from __future__ import annotations
 import logging
 import os
 import resource
+import sqlite3
 import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import sqlalchemy
 from rich.console import Console
 
 from evidence_assets.definitions import defs
@@ -90,6 +93,29 @@ def batches(graph: Any) -> Iterator[list[dg.AssetKey]]:
         left = [key for key in left if key not in batch]
 
 
+@lru_cache(maxsize=8)
+def _kept_open(database: str) -> sqlite3.Connection:
+    """A connection that only keeps SQLite from tidying up behind every other one."""
+    connection = sqlite3.connect(database, check_same_thread=False)
+    connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    return connection
+
+
+def _spare_the_disk(connection: Any, _record: Any) -> None:
+    """Let Dagster's own records wait for the disk at checkpoints only, not at each of some 6,000 events.
+
+    Dagster opens a connection an event; the last one to close would fold the write-ahead log into the file and flush
+    both. Without that the second run takes half as long. Nothing can be damaged: with a write-ahead log a killed process loses
+    nothing, a power cut at most the last events.
+    """
+    if not isinstance(connection, sqlite3.Connection):
+        return
+    connection.execute("PRAGMA synchronous=NORMAL")
+    database = connection.execute("PRAGMA database_list").fetchone()[2]
+    if database and connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
+        _kept_open(database)
+
+
 def run_all(*, verbose: bool = False, console: Console | None = None) -> Report:
     """Materialize every asset in every partition; rows whose inputs are unchanged are taken over.
 
@@ -102,6 +128,7 @@ def run_all(*, verbose: bool = False, console: Console | None = None) -> Report:
     started = time.monotonic()
     dagster_home()
     _quiet()
+    sqlalchemy.event.listen(sqlalchemy.Engine, "connect", _spare_the_disk)
     loaded = defs()
     graph = loaded.resolve_asset_graph()
     job = loaded.resolve_implicit_global_asset_job_def()

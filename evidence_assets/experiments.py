@@ -1,4 +1,4 @@
-"""Commands about experiments: variants compared, presets listed and planned, cards of answers, a benchmark of one's own."""
+"""Commands about experiments: variants compared, presets planned, answers and graphs to read, a benchmark of one's own."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ commands.add_typer(adding, name="add")
 @commands.command()
 def compare(
     variant_a: Annotated[str, typer.Argument(help="Such as bm25, or mcqa/bm25 where several families have one.")],
-    variant_b: Annotated[str, typer.Argument(help="The variant that it is compared with.")],
+    variants_b: Annotated[list[str], typer.Argument(help="The variant, or variants, that it is compared with.")],
     benchmark: Annotated[str | None, typer.Option(help="Only on this benchmark.")] = None,
     as_json: JsonOption = False,
     lake: LakeOption = None,
 ) -> None:
-    """Two variants on the same questions: paired bootstrap interval of the difference and McNemar's exact test."""
+    """Variants on the same questions: paired bootstrap interval of the difference and McNemar's exact test."""
     with sentences():
         from evidence_assets.lake.catalogue import connect
         from evidence_assets.report.comparison import compare as compared
 
         with connect(lake) as connection:
-            found = compared(connection, variant_a, variant_b, benchmark)
+            found = [(b, row) for b in variants_b for row in compared(connection, variant_a, b, benchmark)]
     if as_json:
-        print(json.dumps([row.as_dict() for row in found], indent=1, ensure_ascii=False))
+        print(json.dumps([{"b": b, **row.as_dict()} for b, row in found], indent=1, ensure_ascii=False))
         return
-    headers = ("benchmark", "n", "A", "B", "A − B", "95 %", "only A right", "only B right", "McNemar p", "better")
-    shown = Table(*headers, title=f"A = {variant_a}, B = {variant_b}")
-    for row in found:
+    headers = ("B", "benchmark", "n", "A", "B", "A − B", "95 %", "only A right", "only B right", "McNemar p", "better")
+    shown = Table(*headers, title=f"A = {variant_a}")
+    for name, row in found:
         d = row.difference
         shown.add_row(
-            row.benchmark, str(row.n), f"{row.accuracy_a:.3f}", f"{row.accuracy_b:.3f}", f"{d.value:+.3f}",
+            name, row.benchmark, str(row.n), f"{row.accuracy_a:.3f}", f"{row.accuracy_b:.3f}", f"{d.value:+.3f}",
             f"{d.low:+.3f} – {d.high:+.3f}", str(row.only_a), str(row.only_b), f"{row.p_value:.3g}", row.verdict,
         )  # fmt: skip
     out.print(shown)
-    left_out = sum(row.left_out for row in found)
+    left_out = sum(row.left_out for _, row in found)
     if left_out:
         out.print(f"{left_out:,} questions are left out: only one of the two has a prediction for them")
     out.print("better: only where the 95 % interval excludes 0 and McNemar's test gives p < 0.05", style="dim")
@@ -95,31 +95,25 @@ def plan(
     if as_json:
         print(json.dumps(asdict(made) | {"preset": preset}, indent=1, ensure_ascii=False))
         return
+    asked = bool(made.preset.benchmarks)
+    rows = ("evidence", "chains") if asked else ("candidate_tuples", "triples")
     headers = (
-        "variant",
-        "benchmark",
-        "questions",
-        "evidence",
-        "chains",
-        "calls",
-        "tokens in",
-        "tokens out ≤",
-        "time",
-        "disk",
-    )
+        "variant", "benchmark", "questions" if asked else "relations", *(name.replace("_", " ") for name in rows),
+        "calls" if asked else "model inputs", "tokens in", "tokens out ≤", "time", "disk",
+    )  # fmt: skip
     shown = Table(*headers, title=f"{preset} with profile {profiles.load().name}: estimates")
     for row in made.estimates:
         shown.add_row(
-            row.variant, row.benchmark, f"{row.count.questions:,} ({row.count.known_from})", f"{row.rows['evidence']:,}",
-            f"{row.rows['chains']:,}", f"{row.calls:,}", f"{row.prompt_tokens:,}", f"{row.reply_tokens:,}",
+            row.variant, row.benchmark, f"{row.count.questions:,} ({row.count.known_from})", f"{row.rows.get(rows[0], 0):,}",
+            f"{row.rows.get(rows[1], 0):,}", f"{row.calls:,}", f"{row.prompt_tokens:,}", f"{row.reply_tokens:,}",
             _duration(row.seconds, complete=row.selecting is not None and row.reasoning is not None),
             f"{row.bytes / 2**20:,.1f} MiB",
         )  # fmt: skip
     total = made.estimates
     shown.add_section()
     shown.add_row(
-        "all", "", f"{sum(r.count.questions for r in total):,}", f"{sum(r.rows['evidence'] for r in total):,}",
-        f"{sum(r.rows['chains'] for r in total):,}", f"{sum(r.calls for r in total):,}",
+        "all", "", f"{sum(r.count.questions for r in total):,}", f"{sum(r.rows.get(rows[0], 0) for r in total):,}",
+        f"{sum(r.rows.get(rows[1], 0) for r in total):,}", f"{sum(r.calls for r in total):,}",
         f"{sum(r.prompt_tokens for r in total):,}", f"{sum(r.reply_tokens for r in total):,}",
         _duration(
             sum(r.seconds for r in total), complete=all(r.selecting is not None and r.reasoning is not None for r in total)
@@ -146,18 +140,49 @@ def _duration(seconds: float, *, complete: bool) -> str:
 @commands.command()
 def card(
     prediction: Annotated[str, typer.Argument(help="Id of a prediction, or its beginning.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file to write.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The HTML file to write; without one, the short form as text.")
+    ] = None,
     lake: LakeOption = None,
 ) -> None:
-    """One prediction as an HTML page: question, chains with checked citations, evidence with its sources, lineage."""
+    """One prediction to read: question, chains with checked citations, evidence with its sources; as a page lineage, too."""
     with sentences():
         from evidence_assets.lake.catalogue import connect
-        from evidence_assets.report.cards import card as made
 
         with connect(lake) as connection:
+            if output is None:
+                from evidence_assets.report.reading import reading
+
+                print(reading(connection, prediction), end="")
+                return
+            from evidence_assets.report.cards import card as made
+
             page = made(connection, prediction)
     output.write_text(page, encoding="utf-8")
     out.print(f"wrote {output}", markup=False, soft_wrap=True)
+
+
+@commands.command()
+def graphs(as_json: JsonOption = False, lake: LakeOption = None) -> None:
+    """Size of every knowledge graph, and what each of its sources gives under which licence."""
+    with sentences():
+        from dataclasses import asdict
+
+        from evidence_assets.lake.catalogue import connect
+        from evidence_assets.report.graph_sizes import graph_sizes
+
+        with connect(lake) as connection:
+            found = graph_sizes(connection)
+    if as_json:
+        print(json.dumps([asdict(row) for row in found], indent=1, ensure_ascii=False))
+        return
+    shown = Table("graph", "nodes", "edges", "relations", "source", "edges of it", "licences")
+    for row in found:
+        for number, of in enumerate(row.sources or [None]):
+            size = (row.graph, f"{row.nodes:,}", f"{row.edges:,}", f"{row.relations:,}") if not number else ("",) * 4
+            shown.add_row(*size, *((of.source, f"{of.edges:,}", ", ".join(of.licences)) if of else ()))
+    out.print(shown)
+    out.print("An edge that several sources state counts for each of them.", style="dim")
 
 
 @adding.command("benchmark")
@@ -166,7 +191,9 @@ def add_benchmark(
     questions: Annotated[Path, typer.Option(help="JSON lines; the fields stand in evidence_assets/datasets/own.py.")],
     corpus: Annotated[str | None, typer.Option(help="Folder of documents, or the name of a declared corpus.")] = None,
     tables: Annotated[Path | None, typer.Option(help="JSON lines of tables, one table, or a folder of tables.")] = None,
-    graph: Annotated[Path | None, typer.Option(help="Triples: head, relation and tail, with tabs between.")] = None,
+    graph: Annotated[
+        Path | None, typer.Option(help="Triples: head, relation, tail with tabs between; for skb_search a folder.")
+    ] = None,
     split: Annotated[str | None, typer.Option(help="Split to answer; test where there is one.")] = None,
     lake: LakeOption = None,
 ) -> None:
@@ -187,10 +214,6 @@ def add_benchmark(
     out.print("Dagster now loads:")
     for line in loaded:
         out.print(f"  {line}", markup=False, soft_wrap=True)
-    if made.graph:
-        out.print(
-            f"The triples lie in raw/{made.folder}/graph.tsv; a graph is made of them where a component declares it."
-        )
     out.print("`evidence demo` makes all of it; the Dagster UI shows it after a reload.")
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import sqlalchemy
 
 SMALL_PROFILE = """\
 extends: embedded
@@ -19,6 +22,19 @@ sample: small
 harvesting: {training_steps: 300, n: 20, prompts: 2}
 """
 REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+@sqlalchemy.event.listens_for(sqlalchemy.Engine, "connect")
+def _spare_the_disk(connection: object, _record: object) -> None:
+    """Dagster flushes its records to the disk at every event; those of a test need not outlive a power cut."""
+    if isinstance(connection, sqlite3.Connection):
+        connection.execute("PRAGMA synchronous=OFF")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with slow tests come first, so that no process is left alone with one at the end."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
 
 
 @pytest.fixture(scope="session")
@@ -77,12 +93,22 @@ def world(tmp_path: Path) -> World:
 
 @pytest.fixture(scope="session")
 def made_world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    """A world in which the whole graph was materialized once; tests may read it, not change it."""
-    world = new_world(tmp_path_factory.mktemp("made") / "world")
-    done = world.run("demo")
-    assert done.returncode == 0, done.stdout + done.stderr
-    (world.root / "first_run.txt").write_text(done.stdout)
-    return world
+    """A world in which the whole graph was materialized once; tests may read it, not change it.
+
+    Tests that run side by side in several processes share it: the first to ask makes it, the others wait.
+    """
+    mine = tmp_path_factory.getbasetemp()
+    shared = mine.parent if "PYTEST_XDIST_WORKER" in os.environ else mine
+    root = shared / "made" / "world"
+    with (shared / "made.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (root / "first_run.txt").exists():
+            shutil.rmtree(root, ignore_errors=True)
+            world = new_world(root)
+            done = world.run("demo", timeout=600)
+            assert done.returncode == 0, done.stdout + done.stderr
+            (root / "first_run.txt").write_text(done.stdout)
+    return World(root)
 
 
 @pytest.fixture

@@ -45,8 +45,11 @@ def _ask(address: str, query: str, **variables: Any) -> Any:
 
 
 def _assets_loaded(address: str) -> bool:
-    """Whether the server knows the assets yet: it answers before it has loaded them."""
-    return bool(_ask(address, "{ assetNodes { id } }")["assetNodes"])
+    """Whether the server knows the assets: it refuses connections first, and then answers before it has loaded them."""
+    try:
+        return bool(_ask(address, "{ assetNodes { id } }")["assetNodes"])
+    except OSError:
+        return False
 
 
 @pytest.fixture
@@ -63,12 +66,7 @@ def server(world: World) -> Iterator[str]:
     address = f"http://127.0.0.1:{port}"
     try:
         deadline = time.monotonic() + 120
-        while True:
-            try:
-                if _assets_loaded(address):
-                    break
-            except OSError:
-                pass
+        while not _assets_loaded(address):
             assert process.poll() is None, (world.root / "ui.log").read_text()
             assert time.monotonic() < deadline, (world.root / "ui.log").read_text()
             time.sleep(0.5)

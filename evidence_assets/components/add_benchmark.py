@@ -29,9 +29,13 @@ from evidence_assets.components.benchmark import (
 )
 from evidence_assets.components.corpus import Corpus
 from evidence_assets.components.declarations import declarations, variants
+from evidence_assets.components.graph import Graph
+from evidence_assets.components.graph_passages import GraphPassages
+from evidence_assets.components.knowledge_base import KnowledgeBase, knowledge_bases
 from evidence_assets.datasets import own
 from evidence_assets.datasets.corpora import corpus_files, read_documents
 from evidence_assets.datasets.graphs import tab_separated
+from evidence_assets.datasets.knowledge_base import read_knowledge_base
 from evidence_assets.datasets.reading_json import jsonl
 from evidence_assets.datasets.records import Question, Table
 from evidence_assets.lake.errors import BadInput
@@ -40,6 +44,8 @@ from evidence_assets.lake.store import Lake, replacing_folder
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
 TABLE_FILES = (".csv", ".tsv", ".parquet")
+BASE_FILES = ("nodes.jsonl", "edges.tsv")
+INSTANCES = ("Corpus", "Graph", "KnowledgeBase")
 
 
 @dataclass
@@ -56,7 +62,8 @@ class Plan:
     """Files written anew, such as tables that were converted."""
     counts: dict[str, int] = field(default_factory=dict)
     own_corpus: bool = False
-    graph: bool = False
+    graph: str = ""
+    """``triples`` or ``base``, where it brings a graph or a knowledge base."""
 
     @property
     def folder(self) -> str:
@@ -64,7 +71,7 @@ class Plan:
         return f"benchmarks/{self.name}"
 
     def yaml(self) -> str:
-        """The declaration: the benchmark and, where it brings one, its corpus."""
+        """The declaration: the benchmark and, where it brings them, its corpus and its graph."""
         attributes: dict[str, Any] = {"name": self.name, "task": self.task, "path": f"{self.folder}/questions.jsonl"}
         if "tables" in self.counts:
             attributes["tables"] = f"{self.folder}/tables.jsonl"
@@ -77,6 +84,12 @@ class Plan:
         documents = [_document(Benchmark, attributes)]
         if self.own_corpus:
             documents.append(_document(Corpus, {"name": self.name, "folder": f"{self.folder}/corpus"}))
+        if self.graph == "triples":
+            files = [{"format": "tab_separated", "paths": [f"{self.folder}/graph.tsv"], "licence": "the user's own"}]
+            documents.append(_document(Graph, {"name": self.name, "files": files}))
+            documents.append(_document(GraphPassages, {"graph": self.name}))
+        if self.graph == "base":
+            documents.append(_document(KnowledgeBase, {"name": self.name, "folder": f"{self.folder}/graph"}))
         return yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True)
 
 
@@ -100,6 +113,8 @@ def plan(
     ----------
     corpus
         A folder of documents, or the name of a corpus that is declared already.
+    graph
+        A file of triples; for ``skb_search`` a folder with ``nodes.jsonl`` and ``edges.tsv``.
     tables
         A file in the format of ``datasets.own``, one table, or a folder of tables; a table is named by its file.
     split
@@ -112,10 +127,10 @@ def plan(
     """
     if not NAME.fullmatch(name):
         raise BadInput(f"{name!r} is no name for a benchmark: use small letters, digits and '_'")
-    taken = set(declared(folder)) | {str(c.attributes.get("name")) for c in variants("Corpus")}
+    taken = {str(c.attributes.get("name")) for kind in INSTANCES for c in variants(kind)} | set(declared(folder))
     if name in taken:
         raise BadInput(
-            f"there is a benchmark or corpus {name!r} already: choose another name, or delete its YAML first"
+            f"there is a benchmark, corpus or graph {name!r} already: choose another name, or delete its YAML first"
         )
     asked = _read_questions(questions, name)
     family = FAMILY_OF_TASK[asked[0][1].task]
@@ -127,14 +142,15 @@ def plan(
         raise BadInput(f"its questions are {made.task}; tables are for verification and table_qa", file=questions)
     if corpus is not None:
         _add_corpus(made, corpus)
-    elif family == "mcqa":
-        raise BadInput("multiple-choice questions are answered from a corpus: name a folder of documents by --corpus")
+    elif family == "mcqa" and graph is None:
+        raise BadInput(
+            "multiple-choice questions are answered from documents or a graph: name a folder of documents by --corpus, or "
+            "a file of triples by --graph"
+        )
     if graph is not None:
-        made.counts["triples"] = sum(1 for _ in tab_separated.read(graph))
-        made.copies["graph.tsv"] = graph
-        made.graph = True
+        _add_graph(made, asked, questions, graph)
     elif family in ("graph", "search"):
-        raise BadInput(f"{made.task} questions are answered from a graph: name a file of triples by --graph")
+        raise BadInput(f"{made.task} questions are answered from a graph: name it by --graph")
     return made
 
 
@@ -173,6 +189,32 @@ def _add_corpus(made: Plan, corpus: str) -> None:
     made.counts["documents"] = sum(1 for _ in read_documents(folder))
     made.copies |= {f"corpus/{path.relative_to(folder).as_posix()}": path for path in corpus_files(folder)}
     made.corpus, made.own_corpus = made.name, True
+
+
+def _add_graph(made: Plan, asked: list[tuple[int, Question]], questions: Path, place: Path) -> None:
+    if made.family == "search":
+        if not place.is_dir():
+            raise BadInput(
+                f"skb_search questions are answered from nodes with documents: name a folder with {', '.join(BASE_FILES)}",
+                file=place,
+            )
+        base = read_knowledge_base(place, frozenset())
+        known = set(base.node_ids)
+        for line, question in asked:
+            for gold in question.gold:
+                if gold not in known:
+                    raise BadInput(
+                        f"{gold!r} is no node of {place / BASE_FILES[0]}", file=questions, line=line, field="gold"
+                    )
+        made.counts["nodes"] = len(base.names)
+        made.copies |= {f"graph/{name}": place / name for name in BASE_FILES}
+        made.graph = "base"
+        return
+    made.counts["triples"] = sum(1 for _ in tab_separated.read(place))
+    if not made.counts["triples"]:
+        raise BadInput("holds no triple", file=place)
+    made.copies["graph.tsv"] = place
+    made.graph = "triples"
 
 
 def _add_tables(made: Plan, asked: list[tuple[int, Question]], questions: Path, place: Path | None) -> None:
@@ -233,6 +275,7 @@ def forget() -> None:
     """Read the declarations anew when they are next asked for."""
     declarations.cache_clear()
     benchmarks.cache_clear()
+    knowledge_bases.cache_clear()
 
 
 @contextmanager

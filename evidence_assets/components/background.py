@@ -9,8 +9,8 @@ from evidence_assets.components.partitions import question_partitions
 from evidence_assets.components.solvers import generator
 from evidence_assets.components.table_asset import Made, Step, sound_check, table_asset
 from evidence_assets.components.variant import Variant
-from evidence_assets.lake.cache import CompletionCache
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.models.completion_cache import CompletionCache
 from evidence_assets.systems import background_knowledge
 from evidence_assets.systems.selection import asked
 

@@ -13,19 +13,23 @@ import dagster as dg
 from pydantic import Field, ValidationError
 
 from evidence_assets import profiles
-from evidence_assets.components.declarations import DEFS, declarations
-from evidence_assets.components.raw_files import raw_asset
+from evidence_assets.components.declarations import DEFS, declarations, variants
+from evidence_assets.components.raw_files import FromRaw
+from evidence_assets.datasets.registry import DATASETS
 from evidence_assets.lake.errors import BadInput
 
-Family = Literal["mcqa", "table", "graph", "search"]
-FAMILIES: tuple[Family, ...] = ("mcqa", "table", "graph", "search")
+Family = Literal["mcqa", "table", "graph", "search", "retrieval"]
+FAMILIES: tuple[Family, ...] = ("mcqa", "table", "graph", "search", "retrieval")
 FAMILY_OF_TASK: dict[str, Family] = {
     "mcqa": "mcqa",
     "verification": "table",
     "table_qa": "table",
     "kgqa": "graph",
     "skb_search": "search",
+    "retrieval": "retrieval",
 }
+ANSWERED_FROM = {"corpus": ("Corpus",), "graph": ("Graph", "KnowledgeBase")}
+"""Components that make what a benchmark is answered from."""
 BENCHMARKS = DEFS / "benchmarks"
 
 
@@ -38,11 +42,12 @@ class Expected(dg.Model, dg.Resolvable):
     """Options of a question; 0 where it has none."""
 
 
-class Benchmark(dg.Component, dg.Model, dg.Resolvable):
+class Benchmark(dg.Component, FromRaw):
     """One benchmark, as its YAML states it."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")
-    task: Literal["mcqa", "verification", "table_qa", "kgqa", "skb_search"]
+    task: Literal["mcqa", "verification", "table_qa", "kgqa", "skb_search", "retrieval"]
+    """What is asked of it; ``retrieval`` where only the evidence is scored, against the documents that it names as gold."""
     reader: str = "own"
     """Reader of its format; ``own`` is this project's own JSON lines."""
     path: str = ""
@@ -50,18 +55,16 @@ class Benchmark(dg.Component, dg.Model, dg.Resolvable):
     tables: str = ""
     """For the readers ``own`` and ``tabfact``: file or folder of its tables below ``raw``."""
     split: str = "test"
-    source: str = ""
-    """Raw asset that puts the files there; where none is named, ``raw/benchmarks/<name>`` looks at them."""
     corpus: str = ""
     """Corpus that it is answered from."""
     graph: str = ""
     """Graph that it is answered from."""
+    taxonomy: str = ""
+    """Knowledge base whose documents say what terms mean; each begins with the definition of its node."""
     background_graph: str = ""
     """Graph of general knowledge beside its corpus, for methods that join text and graph; those that answer from a
     graph alone do not read it."""
     expected: Expected = Expected()
-    profiles: tuple[str, ...] = ()
-    """Profiles in which it is run; in all where none is named."""
 
     @property
     def family(self) -> Family:
@@ -87,13 +90,26 @@ class Benchmark(dg.Component, dg.Model, dg.Resolvable):
         return self.graph or self.background_graph
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        if self.source or not self.runs_in(profiles.load().name):
+        if not self.runs_in():
             return dg.Definitions()
-        return dg.Definitions(assets=[raw_asset(self.raw, self.files)])
+        for field in ANSWERED_FROM:
+            self._refuse_undeclared(field)
+        wanted = DATASETS[self.reader].wanted(self.split) if self.reader in DATASETS else ""
+        return dg.Definitions(assets=self.raw_assets(self.raw, self.files, wanted)[1])
 
-    def runs_in(self, profile: str) -> bool:
-        """Whether it is a benchmark of the profile of this name."""
-        return not self.profiles or profile in self.profiles
+    def _refuse_undeclared(self, field: str) -> None:
+        """Refuse a corpus or graph that nothing makes in this profile: its questions would wait for it for ever."""
+        name, profile = getattr(self, field), profiles.load().name
+        made = [
+            d for component in ANSWERED_FROM[field] for d in variants(component) if d.attributes.get("name") == name
+        ]
+        if name and not any(profile in (d.attributes.get("profiles") or (profile,)) for d in made):
+            where = "is declared for other profiles only" if made else "is declared nowhere"
+            raise BadInput(
+                f"benchmark {self.name} is answered from {name!r}, which {where}: declare a "
+                f"{' or '.join(ANSWERED_FROM[field])} of this name for profile {profile}, or take the line out",
+                field=field,
+            )
 
 
 def declared(folder: Path = BENCHMARKS) -> dict[str, Benchmark]:

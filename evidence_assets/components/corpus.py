@@ -1,5 +1,7 @@
 """A corpus: documents cut into chunks, embedded, indexed, and kept token by token."""
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Literal
 
 import dagster as dg
@@ -9,9 +11,11 @@ from evidence_assets import profiles
 from evidence_assets.components.automation import FOLLOW
 from evidence_assets.components.models_in_use import encoder, model_key
 from evidence_assets.components.partitions import EVERY, corpus_partitions
-from evidence_assets.components.raw_files import raw_asset
+from evidence_assets.components.raw_files import FromRaw
 from evidence_assets.components.table_asset import OWNER, Made, Step, dep, sound_check, table_asset
 from evidence_assets.datasets.corpora import read_documents
+from evidence_assets.datasets.records import Document
+from evidence_assets.datasets.registry import read_passages
 from evidence_assets.defs.resources import LakeResource
 from evidence_assets.lake import token_store, vector_index
 from evidence_assets.lake.ids import content_id
@@ -30,32 +34,38 @@ def embeddings_in_order(lake: Lake, name: str) -> pl.DataFrame:
     return lake.read("chunk_embeddings", f"corpus/{name}/embeddings").sort("chunk_id")
 
 
-class Corpus(dg.Component, dg.Model, dg.Resolvable):
+class Corpus(dg.Component, FromRaw):
     """Makes ``corpus/<name>/chunks``, ``embeddings``, ``index`` and ``token_store`` of a folder of documents.
 
-    The folder lies below the lake's ``raw`` and holds Parquet shards, JSON lines, or text and Markdown files.
+    The folder lies below the lake's ``raw`` and holds Parquet shards, JSON lines, or text and Markdown files; or a
+    benchmark in its own format, whose passages are then the documents.
     """
 
     name: str
     folder: str
-    source: str = ""
-    """Raw asset that puts the documents there; where none is named, ``raw/corpora/<name>`` looks at the folder."""
-    profiles: tuple[str, ...] = ()
-    """Profiles in which it is made; in all where none is named."""
+    documents: Literal["folder", "beir", "hotpotqa", "musique"] = "folder"
+    """How they are read: any files of the folder, or as the passages that come with a benchmark's questions."""
+    split: str = ""
+    """For passages that come with questions: of which split."""
     tokens: Literal["stored", "on_demand"] = "stored"
     """Whether the token store keeps vectors, or BM25 statistics alone: rankings then encode the chunks of their pools."""
+
+    def read(self, folder: Path) -> Iterator[Document]:
+        """Its documents, one by one."""
+        return (
+            read_documents(folder) if self.documents == "folder" else read_passages(self.documents, folder, self.split)
+        )
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         base, group = f"corpus/{self.name}", f"corpus_{self.name}"
         profile = profiles.load()
-        if self.profiles and profile.name not in self.profiles:
+        if not self.runs_in():
             return dg.Definitions()
-        source = self.source or f"raw/corpora/{self.name}"
-        raw = [] if self.source else [raw_asset(source, [self.folder])]
+        source, raw = self.raw_assets(f"raw/corpora/{self.name}", [self.folder])
 
         def make_chunks(step: Step) -> Made:
             model = encoder(profile.encoder)
-            documents = rows.in_shard(read_documents(step.lake.raw / self.folder), step.shard, profile.shards.corpus)
+            documents = rows.in_shard(self.read(step.lake.raw / self.folder), step.shard, profile.shards.corpus)
             table = rows.chunk_table(documents, model, profile.chunking.max_tokens)
             tokens = pl.Series(table.column("n_tokens"))
             return Made(

@@ -8,12 +8,13 @@ import polars as pl
 from evidence_assets import profiles
 from evidence_assets.components.automation import FOLLOW
 from evidence_assets.components.models_in_use import encoder, model_key
-from evidence_assets.components.raw_files import raw_asset
+from evidence_assets.components.raw_files import FromRaw
 from evidence_assets.components.table_asset import OWNER, Made, Step, dep, sound_check, table_asset
 from evidence_assets.datasets.graphs.relations import load
 from evidence_assets.defs.resources import LakeResource
 from evidence_assets.lake.ids import content_id, file_id
 from evidence_assets.lake.store import Lake
+from evidence_assets.methods.graph import FORMAT
 from evidence_assets.methods.graph_merge import contradictions
 from evidence_assets.systems import knowledge
 from evidence_assets.systems.knowledge import GraphSource
@@ -37,19 +38,15 @@ class GraphFiles(dg.Model, dg.Resolvable):
     """Under which terms its triples may be used; kept with every edge."""
 
 
-class Graph(dg.Component, dg.Model, dg.Resolvable):
+class Graph(dg.Component, FromRaw):
     """Makes ``knowledge/<name>/triples``, ``nodes``, ``edges``, ``csr`` and ``node_vectors``."""
 
     name: str
     files: list[GraphFiles]
-    source: str = ""
-    """Raw asset that puts the files there; where none is named, ``raw/graphs/<name>`` looks at them."""
     harvested: tuple[str, ...] = ()
     """Assets of the table ``triples`` that are merged with what the files state."""
     best_harvested: int | None = None
     """Best triples kept of each harvested relation; all where no number is given."""
-    profiles: tuple[str, ...] = ()
-    """Profiles in which it is made; in all where none is named."""
 
     @property
     def _sources(self) -> list[GraphSource]:
@@ -63,11 +60,9 @@ class Graph(dg.Component, dg.Model, dg.Resolvable):
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         base, group = f"knowledge/{self.name}", f"knowledge_{self.name}"
         profile = profiles.load()
-        if self.profiles and profile.name not in self.profiles:
+        if not self.runs_in():
             return dg.Definitions()
-        source = self.source or f"raw/graphs/{self.name}"
-        paths = [path for f in self.files for path in f.paths]
-        raw = [] if self.source else [raw_asset(source, paths)]
+        source, raw = self.raw_assets(f"raw/graphs/{self.name}", [path for f in self.files for path in f.paths])
         merged_from = [source, f"{base}/triples", *self.harvested]
 
         def make_triples(step: Step) -> Made:
@@ -110,7 +105,7 @@ class Graph(dg.Component, dg.Model, dg.Resolvable):
             group_name=group,
             owners=[OWNER],
             kinds={"numpy"},
-            code_version=knowledge.VERSION,
+            code_version=f"{knowledge.VERSION}:{FORMAT}",
             deps=[dep(f"{base}/nodes"), dep(f"{base}/edges")],
             automation_condition=FOLLOW,
         )

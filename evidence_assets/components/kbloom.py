@@ -9,6 +9,7 @@ import dagster as dg
 from pydantic import Field
 
 from evidence_assets import profiles
+from evidence_assets.components import harvest_judged
 from evidence_assets.components.models_in_use import MASKED_LM, encoder, masked_lm, model_key
 from evidence_assets.components.partitions import EVERY
 from evidence_assets.components.relations import FOLDER, RELATIONS, SEEDS
@@ -16,7 +17,8 @@ from evidence_assets.components.table_asset import Made, Step, dep, sound_check,
 from evidence_assets.components.variant import Variant
 from evidence_assets.report.harvest_plot import bars
 from evidence_assets.systems import harvest_rows, harvest_scores
-from evidence_assets.systems.kbloom import KBloomSettings, check_seeds, harvest, mine
+from evidence_assets.systems.kbloom import KBloomSettings, check_kinds, check_seeds, harvest, mine
+from evidence_assets.systems.sample_model import names_of
 
 SEEDS_NAME, FOLDER_NAME = "/".join(SEEDS.path), "/".join(FOLDER.path)
 
@@ -35,6 +37,10 @@ class KBloom(dg.Component, Variant):
     """What differs from the defaults of ``systems.kbloom.KBloomSettings``."""
     baseline: bool = True
     """Whether the baseline is run beside it."""
+    kinds: str = ""
+    """Asset of ``triples`` whose types of heads and tails say of what kind an entity is, for seed files that name some."""
+    coverage: bool = False
+    """Whether its coverage is estimated, which harvests every relation twice more."""
     truth: Literal["sample", ""] = ""
     """``sample`` scores it against the facts that the sample corpus states."""
 
@@ -56,7 +62,8 @@ class KBloom(dg.Component, Variant):
             if relation.collection not in self.collections:
                 known = ", ".join(self.collections)
                 step.context.log.warning(f"collection {relation.collection!r} is merged nowhere; known: {known}")
-            key = harvest_rows.harvest_hash(relation, model_key(model), model_key(words), settings)
+            kinds = harvest_rows.kinds_of(step.read("triples", self.kinds)) if self.kinds else None
+            key = harvest_rows.harvest_hash(relation, model_key(model), model_key(words), settings, kinds)
             before = step.lake.read("prompts", step.asset, step.partition)
             if before.height and set(before["input_hash"]) == {key}:
                 triples = step.previous()
@@ -64,10 +71,11 @@ class KBloom(dg.Component, Variant):
                 beside = {"prompts": before, "candidate_tuples": candidates}
                 return Made(triples, step.previous_lineage().to_arrow(), {}, triples.height, beside)
             check_seeds(relation, model)
+            check_kinds(relation, kinds)
             prompts = mine(relation, model, words, settings[0])
             made = harvest_rows.harvest_rows(
                 relation,
-                [harvest(relation, model, words, one, prompts=prompts) for one in settings],
+                [harvest(relation, model, words, one, prompts=prompts, kinds=kinds) for one in settings],
                 model=model_key(model), source=harvested, input_hash=key,
             )  # fmt: skip
             return Made(
@@ -88,15 +96,17 @@ class KBloom(dg.Component, Variant):
                 description="Triples of one relation, from its prompt and seed pairs, with the prompts and candidates "
                 "that led to them.",
                 code_version=f"{harvest_rows.VERSION}:{settings}",
-                deps=[SEEDS_NAME, MASKED_LM], partitions=RELATIONS,
+                deps=[SEEDS_NAME, MASKED_LM, *([self.kinds] if self.kinds else [])], partitions=RELATIONS,
             )
         ]  # fmt: skip
         for collection in self.collections:
             assets.append(self._merged(base, collection))
+        variants: dict[str, str] = {s.variant: self.name if s is settings[0] else s.variant for s in settings}
         if self.truth:
-            assets.append(
-                self._scores(base, {s.variant: self.name if s is settings[0] else s.variant for s in settings})
-            )
+            assets.append(self._scores(base, variants))
+        if self.coverage:
+            assets.append(harvest_judged.coverage(base, self.name, settings[0], self.kinds, self.tags))
+        assets += harvest_judged.judged(base, self.name, variants, self.tags)
         return dg.Definitions(assets=assets, asset_checks=[sound_check(asset) for asset in assets])
 
     def _merged(self, base: str, collection: str) -> dg.AssetsDefinition:
@@ -107,8 +117,9 @@ class KBloom(dg.Component, Variant):
             return Made(rows, metadata={"relations": rows["relation_id"].n_unique()})
 
         return table_asset(
-            f"{base}/{collection}", "triples", make, group=self.name, tags=self.tags, code_version=harvest_rows.VERSION,
-            description=f"Harvested triples of all relations of {collection}, best first in each.",
+            f"{base}/{collection}", "triples", make, group=self.name, tags=self.tags, code_version=harvest_rows.MERGE_VERSION,
+            description=f"Harvested triples of all relations of {collection}, best first in each, flagged by what their "
+            "reverse says.",
             deps=[dep(f"{base}/harvest", EVERY), dep(SEEDS_NAME, EVERY), FOLDER_NAME],
         )  # fmt: skip
 
@@ -121,6 +132,7 @@ class KBloom(dg.Component, Variant):
                 stated=harvest_scores.read_facts(folder / "stated.tsv"),
                 held_out=harvest_scores.read_facts(folder / "held_out.tsv"),
                 variants=variants,
+                known=names_of([folder / "graphs" / f"{name}.tsv" for name in ("biomedical", "commonsense")]),
             )
             shown = [row for row in scored if row["metric"] == "precision@50"]
             by_variant = {v: [row for row in shown if row["selector"] == v] for v in variants.values()}

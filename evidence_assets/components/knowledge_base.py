@@ -8,12 +8,11 @@ from typing import Literal
 
 import dagster as dg
 import polars as pl
-import yaml
 from pydantic import Field
 
-from evidence_assets import profiles
+from evidence_assets.components.declarations import DEFS, variants
 from evidence_assets.components.models_in_use import encoder, model_key
-from evidence_assets.components.raw_files import raw_asset
+from evidence_assets.components.raw_files import FromRaw
 from evidence_assets.components.table_asset import Made, Step, sound_check, table_asset
 from evidence_assets.datasets.knowledge_base import KnowledgeBase as Base
 from evidence_assets.datasets.knowledge_base import read_knowledge_base
@@ -22,10 +21,8 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.systems import graph_passages, knowledge_rows, node_search
 from evidence_assets.systems.corpus import vectors_wrong
 
-KNOWLEDGE = Path(__file__).resolve().parent.parent / "defs" / "knowledge"
 
-
-class KnowledgeBase(dg.Component, dg.Model, dg.Resolvable):
+class KnowledgeBase(dg.Component, FromRaw):
     """Makes ``knowledge/<name>/nodes``, ``edges`` and ``passages`` of a folder.
 
     A node's id in the lake is ``<name>:<its own id>``; gold answers of benchmarks that name this base as their graph
@@ -37,8 +34,6 @@ class KnowledgeBase(dg.Component, dg.Model, dg.Resolvable):
     """Below the lake's ``raw``."""
     layout: Literal["own", "stark_prime", "stark_mag", "stark_amazon"] = "own"
     """``own`` is ``nodes.jsonl`` and ``edges.tsv``; the others are STaRK's processed layout."""
-    source: str = ""
-    """Raw asset that puts the folder there; where none is named, ``raw/knowledge/<name>`` looks at it."""
     licence: str = ""
     answer_types: tuple[str, ...] = ()
     """Node types that can be an answer; in the own layout all where none is named, in STaRK's its own."""
@@ -46,8 +41,6 @@ class KnowledgeBase(dg.Component, dg.Model, dg.Resolvable):
     """Edge types that hold in both directions however they are stored."""
     forms: Literal["", "sample"] = ""
     """Forms in which questions are written, for profiles without a language model; only the sample's have any."""
-    profiles: tuple[str, ...] = ()
-    """Profiles in which it is made; in all where none is named."""
 
     @property
     def answers(self) -> tuple[str, ...]:
@@ -61,10 +54,10 @@ class KnowledgeBase(dg.Component, dg.Model, dg.Resolvable):
         return read_stark(folder, self.layout.removeprefix("stark_"))
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        if self.profiles and profiles.load().name not in self.profiles:
+        if not self.runs_in():
             return dg.Definitions()
         place, group = f"knowledge/{self.name}", "knowledge"
-        source = self.source or f"raw/knowledge/{self.name}"
+        source, raw = self.raw_assets(f"raw/knowledge/{self.name}", [self.folder])
 
         def make_nodes(step: Step) -> Made:
             base = self.read(step.lake.raw / self.folder)
@@ -97,7 +90,7 @@ class KnowledgeBase(dg.Component, dg.Model, dg.Resolvable):
             deps=[f"{place}/nodes", f"{place}/edges"], kinds=("parquet", "pytorch"), pool="gpu",
         )  # fmt: skip
         return dg.Definitions(
-            assets=[*([] if self.source else [raw_asset(source, [self.folder])]), nodes, edges, passages],
+            assets=[*raw, nodes, edges, passages],
             asset_checks=[sound_check(nodes), sound_check(edges), sound_check(passages, unit_length)],
         )
 
@@ -108,15 +101,10 @@ def unit_length(rows: pl.DataFrame) -> list[str]:
 
 
 @lru_cache
-def knowledge_bases(folder: Path = KNOWLEDGE) -> dict[str, KnowledgeBase]:
+def knowledge_bases(folder: Path = DEFS) -> dict[str, KnowledgeBase]:
     """Every knowledge base declared in YAML below ``folder``, by name: what a base's files do not say of it."""
-    found: dict[str, KnowledgeBase] = {}
-    for path in sorted(folder.rglob("*.yaml")):
-        for document in yaml.safe_load_all(path.read_text(encoding="utf-8")):
-            if document and document.get("type") == f"{KnowledgeBase.__module__}.{KnowledgeBase.__name__}":
-                made = KnowledgeBase.model_validate(document.get("attributes", {}))
-                found[made.name] = made
-    return found
+    stated = (KnowledgeBase.model_validate(d.attributes) for d in variants(KnowledgeBase.__name__, folder))
+    return {base.name: base for base in stated}
 
 
 def declared_base(name: str) -> KnowledgeBase:

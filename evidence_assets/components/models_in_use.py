@@ -10,16 +10,18 @@ import numpy as np
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.encoders import load_encoder
+from evidence_assets.models.likelihood import TextLikelihood
 from evidence_assets.models.masked import HFMaskedLM, MaskedLM
 from evidence_assets.models.protocols import Encoder, FloatArray, LayeredEncoder, Reranker, Tokenizer, TokenVectors
-from evidence_assets.models.rerankers import MAXSIM, load_reranker
+from evidence_assets.models.rerankers import MAXSIM, CrossEncoderReranker, load_reranker
+from evidence_assets.models.sample_masked_lm import SAMPLE_MASKED_LM
 from evidence_assets.models.weights import loading
 from evidence_assets.profiles import ModelSettings
 
-SAMPLE_MASKED_LM = "sample-masked-lm"
-"""The masked language model that a lake trains on the sample corpus."""
 MASKED_LM = "models/masked_lm"
 """The asset that trains or names the masked language model in use."""
+RELEVANCE_CLASSIFIER = "models/relevance_classifier"
+"""The asset that tunes a cross-encoder on triples; see ``TunedClassifier``."""
 REMEMBERED = 50_000
 """Sentence vectors kept in memory: the variants of a system read the same sentences again and again."""
 
@@ -101,6 +103,28 @@ def _masked_lm(settings: ModelSettings, folder: str, stamp: int) -> HFMaskedLM:
             revision=None if folder else settings.revision,
             device=settings.device,
         )
+
+
+def tuned_classifier(lake: Lake) -> Reranker:
+    """The relevance classifier that this lake tuned."""
+    folder = lake.index_folder(RELEVANCE_CLASSIFIER)
+    weights = folder / "model.safetensors"
+    if not weights.exists():
+        raise ModelUnavailable(f"the relevance classifier is not tuned yet: materialize {RELEVANCE_CLASSIFIER}")
+    return _tuned_classifier(str(folder), weights.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=1)
+def _tuned_classifier(folder: str, stamp: int) -> Reranker:
+    made = CrossEncoderReranker(folder)
+    made.model_id = RELEVANCE_CLASSIFIER  # where the lake lies is no part of what decides a score
+    return made
+
+
+@lru_cache(maxsize=2)
+def text_likelihood(settings: ModelSettings) -> TextLikelihood:
+    """The language model that rates given texts."""
+    return TextLikelihood.load(settings.name, revision=settings.revision, device=settings.device)
 
 
 @lru_cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import resources
 from typing import Any, Literal
 
@@ -9,6 +10,7 @@ import dagster as dg
 import yaml
 
 from evidence_assets.components.benchmark import benchmarks, of_family
+from evidence_assets.components.counterfactuals import counterfactual_asset
 from evidence_assets.components.knowledge_base import KnowledgeBase, declared_base
 from evidence_assets.components.knowledge_inputs import OpenBase, open_base
 from evidence_assets.components.models_in_use import encoder, model_key, reranker
@@ -23,6 +25,7 @@ from evidence_assets.reasoning.grading import Grader, PromptedGrader, RerankerGr
 from evidence_assets.reasoning.question_forms import FormParser, forms_of
 from evidence_assets.reasoning.triplets import PromptedTriplets, TripletReader
 from evidence_assets.systems import four_step_focus, node_answers, node_search
+from evidence_assets.systems.asked_again import RankingAgain
 from evidence_assets.systems.four_step_focus import FocusSettings, FourStepFocus, schema_of
 from evidence_assets.systems.node_search import NodeSearch
 from evidence_assets.systems.selection import Rows, asked, evidence_rows
@@ -38,9 +41,18 @@ class NodeRanking(dg.Component, Variant):
     name: str
     triplets: Literal["", "corrected", "printed"] = ""
     """How triplets narrow the nodes (see ``methods.substitution``); none where empty, which is the baselines."""
+    edge_types: bool = True
+    """Whether an edge must be of its triplet's type; the printed form looks at no types whatever is said here."""
+    direction: bool = True
+    """Whether an edge must run from a triplet's head to its tail."""
+    fallback: bool = False
+    """Whether a question that is not read as triplets is searched for by vectors alone, in place of a failed row."""
     search: Literal["vector", "multi_vector"] = "multi_vector"
     rerank: bool = False
     """Whether the profile's language model, or its reranker where it has none, grades the best nodes."""
+    counterfactual: bool = False
+    """Also ask which node ranks first without the edges by which the answer satisfies the triplets; for bases of
+    thousands of edges."""
     group: str = "four_step_focus"
     published: Published | None = None
 
@@ -50,7 +62,7 @@ class NodeRanking(dg.Component, Variant):
         place, partitions = f"search/{self.name}", question_partitions("search")
         questions, evidence = "questions/search", f"evidence/{place}"
         about = f"nodes by {self.search.replace('_', '-')} search"
-        about += f" among those that fit triplets ({self.triplets})" if self.triplets else ""
+        about += f" among those that fit triplets ({self._manner})" if self.triplets else ""
         about += ", reranked" if self.rerank else ""
 
         def make_evidence(step: Step) -> Made:
@@ -73,7 +85,14 @@ class NodeRanking(dg.Component, Variant):
             )
             return _made(rows)
 
-        version = f"{four_step_focus.VERSION}:{node_search.VERSION}:{self.triplets}:{self.search}:{self.rerank}"
+        def asked_again(step: Step) -> RankingAgain:
+            return RankingAgain(
+                self.system(step),
+                asked(step.read("questions", questions, step.partition)),
+                step.read("evidence", evidence, step.partition),
+            )
+
+        version = f"{four_step_focus.VERSION}:{node_search.VERSION}:{self._manner}:{self.search}:{self.rerank}"
         graphs = sorted({b.graph for b in of_family("search") if b.graph})
         sources = [dep(f"knowledge/{graph}/{part}") for graph in graphs for part in ("nodes", "edges", "passages")]
         made = [
@@ -89,11 +108,28 @@ class NodeRanking(dg.Component, Variant):
             ),
             scores_asset(
                 "search", self.name, group=self.group, tags=self.tags, about=about, headline="hit@1",
-                published=self.published,
+                published=self.published, counterfactual=self.counterfactual,
             ),
         ]  # fmt: skip
+        if self.counterfactual:
+            made.append(
+                counterfactual_asset(
+                    "search", self.name, asked_again, deps=[dep(questions), dep(evidence), dep(f"predictions/{place}"), *sources],
+                    about=about, group=self.group, tags=self.tags, pool=self._pool,
+                )
+            )  # fmt: skip
         extra = {1: failed_share}
         return dg.Definitions(assets=made, asset_checks=[sound_check(a, extra.get(i)) for i, a in enumerate(made)])
+
+    @property
+    def _settings(self) -> FocusSettings:
+        form = four_step_focus.PRINTED if self.triplets == "printed" else FocusSettings(use_edge_types=self.edge_types)
+        return replace(form, use_direction=self.direction, fallback=self.fallback)
+
+    @property
+    def _manner(self) -> str:
+        switches = {"any edge type": not self.edge_types, "any direction": not self.direction, "or all": self.fallback}
+        return ", ".join([self.triplets, *(name for name, on in switches.items() if on)])
 
     @property
     def _pool(self) -> str | None:
@@ -103,7 +139,6 @@ class NodeRanking(dg.Component, Variant):
         """The system for the partition's benchmark."""
         declared = declared_base(benchmarks()[step.benchmark].graph)
         opened = open_base(step.lake, declared.name, declared.answers)
-        printed = self.triplets == "printed"
         return FourStepFocus(
             self.name,
             opened.base,
@@ -112,7 +147,7 @@ class NodeRanking(dg.Component, Variant):
             encoder(step.profile.encoder),
             _triplet_reader(step, declared, opened) if self.triplets else None,
             _grader(step) if self.rerank else None,
-            four_step_focus.PRINTED if printed else FocusSettings(),
+            self._settings,
             frozenset(declared.symmetric),
         )
 

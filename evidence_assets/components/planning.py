@@ -1,79 +1,27 @@
 """What a preset will cost, before anything runs: rows, model calls, tokens, time and disk, as estimates.
 
 Counts come from the lake where it has the questions (and evidence of the selector), else from what a benchmark declares
-of itself and the profile's settings; rates from ``rates.yaml``, each with its source. Corpora, indexes and graphs are not counted: they are made once, whatever is asked.
+of itself and the profile's settings; rates from ``rates.yaml``, each with its source. Corpora, indexes and graphs are not
+counted: they are made once, whatever is asked.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import lru_cache
-from pathlib import Path
-from typing import Any
-
-import yaml
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
 
 from evidence_assets import profiles
 from evidence_assets.components.benchmark import Benchmark, Family, benchmarks, declared
 from evidence_assets.components.declarations import Declaration, variants
+from evidence_assets.components.planning_kinds import graph_answers, harvest, node_ranking, relation_count
+from evidence_assets.components.planning_rates import FILE, Count, Estimate, characters, rate, rates, seconds_per_call
 from evidence_assets.components.presets import Preset, known, presets
 from evidence_assets.components.selector_methods import METHODS
-from evidence_assets.datasets.published import figures
-from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning.prompts import CHOOSE_TOKENS, EXPLAIN_TOKENS, choose_request, explain_request
 from evidence_assets.reasoning.tasks import ChooseAnswer, EvidenceItem, ExplainOption
-from evidence_assets.systems.published_figures import printed_model
-
-FILE = Path(__file__).with_name("rates.yaml")
-CHARACTERS = {"chunk": 0, "triple": 40, "cell": 15, "question": 120, "option": 30}
-"""Characters of a text of each kind where a typical one is meant; a chunk is as long as the profile cuts it."""
-
-
-@lru_cache
-def rates() -> dict[str, Any]:
-    """The table of rates, each a mapping with ``value`` and ``source``."""
-    found: dict[str, Any] = yaml.safe_load(FILE.read_text(encoding="utf-8"))
-    return found
-
-
-def _value(*path: str) -> float:
-    entry: Any = rates()
-    for part in path:
-        entry = entry[part]
-    return float(entry["value"])
-
-
-@dataclass(frozen=True)
-class Count:
-    """How many questions a benchmark has, options each on average, and how that is known."""
-
-    questions: int
-    options: float
-    known_from: str
-
-
-@dataclass
-class Estimate:
-    """The cost of one variant on one benchmark."""
-
-    variant: str
-    benchmark: str
-    count: Count
-    rows: dict[str, int] = field(default_factory=dict)
-    calls: int = 0
-    prompt_tokens: int = 0
-    reply_tokens: int = 0
-    """At most: the limit of every call."""
-    selecting: float | None = None
-    """Seconds; None where no rate is known."""
-    reasoning: float | None = None
-    bytes: int = 0
-
-    @property
-    def seconds(self) -> float:
-        """What is known of the time."""
-        return (self.selecting or 0.0) + (self.reasoning or 0.0)
 
 
 @dataclass(frozen=True)
@@ -102,31 +50,33 @@ def plan(name: str, lake: Lake | None = None) -> PresetPlan:
     Raises
     ------
     BadInput
-        Where there is no such preset, or it is not about questions.
+        Where there is no such preset.
     """
     known([name], "preset")
     preset = presets()[name]
     if not preset.benchmarks:
-        raise BadInput(
-            f"preset {name} is not about questions; what it costs depends on its relations and is not planned"
-        )
-    members = [r for r in variants("Reasoner") if name in r.presets]
+        relations = relation_count(preset.relations, lake)
+        return PresetPlan(preset, [harvest(v, relations) for v in variants("KBloom") if name in v.presets], [])
     notes = []
     families = {declared()[b].family for b in preset.benchmarks}
+    members = _members(name, lake)
     if not members:
         notes.append(
             "no variant names this preset yet: the numbers are for one, of each task family, at the profile's k"
         )
-        members = [Declaration(FILE, "", {"name": "one variant", "family": f, "solver": "generator"}) for f in families]
+        stand_ins = (
+            Declaration(FILE, "", {"name": "one variant", "family": f, "solver": "generator"}) for f in families
+        )
+        members = [_reasoner(declaration, lake) for declaration in stand_ins]
     in_use = benchmarks()
     chosen = [in_use[b] for b in preset.benchmarks if b in in_use]
     if not chosen:
         chosen = [b for b in in_use.values() if b.family in families]
         notes.append(f"profile {profiles.load().name} runs none of its benchmarks: these are its own")
     estimates = []
-    for member in members:
+    for family, estimated in members:
         for benchmark in chosen:
-            if member.attributes["family"] != benchmark.family:
+            if family != benchmark.family:
                 continue
             count = count_of(benchmark, lake)
             if count is None:
@@ -134,8 +84,24 @@ def plan(name: str, lake: Lake | None = None) -> PresetPlan:
                     f"{benchmark.name}: nobody knows how many questions it has; materialize questions/{benchmark.family}"
                 )
                 continue
-            estimates.append(estimate(member, benchmark, count, lake))
+            estimates.append(estimated(benchmark, count))
     return PresetPlan(preset, estimates, list(dict.fromkeys(notes)))
+
+
+Member: TypeAlias = tuple[Family, Callable[[Benchmark, Count], Estimate]]
+"""A variant of a preset: the family that it answers, and what it costs on a benchmark of it."""
+
+
+def _members(preset: str, lake: Lake | None) -> list[Member]:
+    """The variants that name a preset."""
+    found = [_reasoner(r, lake) for r in variants("Reasoner") if preset in r.presets]
+    found += [("graph", partial(graph_answers, v)) for v in variants("GraphAnswers") if preset in v.presets]
+    found += [("search", partial(node_ranking, v)) for v in variants("NodeRanking") if preset in v.presets]
+    return found
+
+
+def _reasoner(declared: Declaration, lake: Lake | None) -> Member:
+    return declared.attributes["family"], lambda benchmark, count: estimate(declared, benchmark, count, lake)
 
 
 def picks(selector: Declaration | None, family: Family) -> dict[str, int]:
@@ -174,59 +140,51 @@ def estimate(reasoner: Declaration, benchmark: Benchmark, count: Count, lake: La
     seen = rows_found(selector, benchmark, lake)
     if seen is not None:
         each = {kind: n * seen / sum(each.values()) for kind, n in each.items()}
-    chains = round(count.questions * max(count.options, 1))
+    options = round(count.questions * max(count.options, 1))
+    chains = options if reasoner.attributes.get("explain", True) else 0
     per_chain = sum(each.values())
     # The evidence of a claim is picked once for all of its labels.
-    selections = count.questions if benchmark.task == "verification" else chains
+    selections = count.questions if benchmark.task == "verification" else options
     evidence = round(selections * per_chain)
     made = Estimate(str(reasoner.attributes["name"]), benchmark.name, count)
-    citations = round(chains * _value("citations_per_chain"))
+    citations = round(chains * rate("citations_per_chain"))
     made.rows = {
         "evidence": evidence, "chains": chains, "predictions": count.questions, "citations": citations,
         "lineage_edges": 2 * evidence + chains + round(chains * per_chain) + count.questions + chains + 2 * citations,
     }  # fmt: skip
-    texts = {kind: _characters(kind) for kind in each}
-    stored = sum(number * texts[kind] for kind, number in each.items()) * selections * _value("text_share")
-    made.bytes = round(stored + sum(n * _value("bytes_per_row", table) for table, n in made.rows.items()))
+    made.store(sum(number * characters(kind) for kind, number in each.items()) * selections)
     generator = profile.generator
-    extractive = reasoner.attributes.get("solver", "extractive") == "extractive" or generator.backend == "extractive"
+    extractive = reasoner.attributes.get("solver") == "extractive" or generator.backend == "extractive"
     if extractive:
-        made.reasoning = (
-            chains * _value("seconds_per_chain", family) if family in rates()["seconds_per_chain"] else None
-        )
+        made.reasoning = chains * rate("seconds_per_chain", family) if family in rates()["seconds_per_chain"] else None
     else:
         made.calls = chains + count.questions
-        made.prompt_tokens = round(_prompt_characters(benchmark, count, each) / _value("characters_per_token"))
+        made.prompt_tokens = round(_prompt_characters(benchmark, count, each) / rate("characters_per_token"))
         made.reply_tokens = chains * EXPLAIN_TOKENS + count.questions * CHOOSE_TOKENS
-        model = printed_model(generator.name, {f.model for f in figures()})
-        if model in rates()["seconds_per_call"]:
-            made.reasoning = made.calls * _value("seconds_per_call", model)
+        each_call = seconds_per_call()
+        made.reasoning = None if each_call is None else made.calls * each_call
     kind = "measured" if generator.backend == "extractive" else "published"
     for key in (selector.attributes.get("group"), selector.attributes.get("method")) if selector else ():
         if kind in rates()["seconds_per_selection"].get(key, {}):
-            made.selecting = chains * _value("seconds_per_selection", str(key), kind)
+            made.selecting = options * rate("seconds_per_selection", str(key), kind)
             break
     return made
-
-
-def _characters(kind: str) -> int:
-    return CHARACTERS[kind] or round(profiles.load().chunking.max_tokens * _value("characters_per_token"))
 
 
 def _prompt_characters(benchmark: Benchmark, count: Count, each: dict[str, float]) -> float:
     """Characters of all prompts, by writing one of each kind with texts of the expected length."""
     items = tuple(
-        EvidenceItem(f"{kind}{i}", kind, "", "", "x" * _characters(kind))
+        EvidenceItem(f"{kind}{i}", kind, "", "", "x" * characters(kind))
         for kind, n in each.items()
         for i in range(round(n))
     )
-    question, option = "x" * CHARACTERS["question"], "x" * CHARACTERS["option"]
+    question, option = "x" * characters("question"), "x" * characters("option")
     explain = explain_request(ExplainOption(question, "A", option, items, benchmark.task))
     options = max(round(count.options), 1)
     labels = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ"[:options])
     choose = choose_request(ChooseAnswer(question, labels, (option,) * options, (), {}, benchmark.task))
-    cited = _value("citations_per_chain") * sum(len(item.text) for item in items) / max(len(items), 1)
-    compared = options * (_value("chain_tokens") * _value("characters_per_token") + cited)
+    cited = rate("citations_per_chain") * sum(len(item.text) for item in items) / max(len(items), 1)
+    compared = options * (rate("chain_tokens") * rate("characters_per_token") + cited)
     one = len(choose.system) + len(choose.user) + compared
     asked = count.questions * max(count.options, 1)
     return asked * (len(explain.system) + len(explain.user)) + count.questions * one

@@ -35,6 +35,8 @@ class Preset(BaseModel):
     """Document and number, as ``thesis 7.5``."""
     benchmarks: tuple[str, ...] = ()
     """Benchmarks of the table; none where it is not about questions."""
+    relations: int = 0
+    """Relations of the table, where it is about harvests."""
 
 
 @lru_cache

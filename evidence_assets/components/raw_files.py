@@ -5,14 +5,33 @@ from typing import Any
 
 import dagster as dg
 
+from evidence_assets import profiles
 from evidence_assets.components.table_asset import OWNER
 from evidence_assets.defs.resources import LakeResource
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id, file_id
 
 
-def raw_asset(key: str, below_raw: list[str]) -> dg.AssetsDefinition:
-    """An asset whose data version is the content of files or folders below the lake's ``raw``.
+class FromRaw(dg.Model, dg.Resolvable):
+    """What is made of files below the lake's ``raw``; a component inherits from it beside ``dg.Component``."""
+
+    source: str = ""
+    """Raw asset that puts the files there; where none is named, one of its own looks at them."""
+    profiles: tuple[str, ...] = ()
+    """Profiles in which it is made; in all where none is named."""
+
+    def runs_in(self, profile: str = "") -> bool:
+        """Whether it is made in the profile of this name, by default in the one in use."""
+        return not self.profiles or (profile or profiles.load().name) in self.profiles
+
+    def raw_assets(self, key: str, below_raw: list[str], wanted: str = "") -> tuple[str, list[dg.AssetsDefinition]]:
+        """Key of the raw asset that its files belong to, and that asset where it is its own."""
+        return (self.source, []) if self.source else (key, [raw_asset(key, below_raw, wanted)])
+
+
+def raw_asset(key: str, below_raw: list[str], wanted: str = "") -> dg.AssetsDefinition:
+    """An asset whose data version is the content of files or folders below the lake's ``raw``; ``wanted`` is said of those
+    that are missing.
 
     Materialize it after changing them: what was made of them is then stale, and nothing is where they are the same.
     """
@@ -31,7 +50,8 @@ def raw_asset(key: str, below_raw: list[str]) -> dg.AssetsDefinition:
         for name in below_raw:
             place = folder / name
             if not place.exists():
-                raise BadInput("is not there: put the file or folder in this place", file=place)
+                asked = f"; it should hold {wanted}" if wanted else ""
+                raise BadInput(f"is not there: put the file or folder in this place{asked}", file=place)
             files += [place] if place.is_file() else sorted(p for p in place.rglob("*") if p.is_file())
         version = content_id([(str(path.relative_to(folder)), file_id(path)) for path in files])
         return dg.MaterializeResult(

@@ -14,18 +14,25 @@ from evidence_assets.lake.store import Lake
 
 Pairs = Iterator[tuple[Question, Table]]
 PAIRED: dict[str, Callable[[list[Path], str], Pairs]] = {
-    "scitab": lambda files, split: scitab.read(files[0], split),
-    "pubhealthtab": lambda files, split: pubhealthtab.read(files[0], split),
-    "tabfact": lambda files, split: tabfact.read(_second(files, "tabfact"), files[1], split),
+    "scitab": lambda files, split: scitab.read(_one_file(files[0], "scitab", split), split),
+    "pubhealthtab": lambda files, split: pubhealthtab.read(_one_file(files[0], "pubhealthtab", split), split),
+    "tabfact": lambda files, split: tabfact.read(_one_file(files[0], "tabfact", split), _tabfact_tables(files), split),
     "own_tables": lambda files, split: own.read_about_files(files[0], split=split),
 }
 """Readers that give each claim or question with its table."""
 
 
-def _second(files: list[Path], reader: str) -> Path:
-    if len(files) < 2:
-        raise BadInput(f"reader {reader!r} needs the folder of the tables, too: declare `tables`")
-    return files[0]
+def _one_file(path: Path, dataset: str, split: str) -> Path:
+    """The file of a split: ``path`` itself, or where ``path`` is a folder the dataset's file of the split in it."""
+    return registry.info(dataset).find(path, split)[0] if path.is_dir() else path
+
+
+def _tabfact_tables(files: list[Path]) -> Path:
+    if len(files) > 1:
+        return files[1]
+    if files[0].is_dir():
+        return tabfact.tables_in(files[0])
+    raise BadInput("reader 'tabfact' needs the folder of the tables, too: declare `tables`")
 
 
 def questions_of(lake: Lake, benchmark: Benchmark) -> Iterator[Question]:

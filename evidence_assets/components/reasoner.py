@@ -6,14 +6,17 @@ import dagster as dg
 import polars as pl
 
 from evidence_assets.components.benchmark import Family, of_family
+from evidence_assets.components.counterfactuals import counterfactual_asset, key_of
 from evidence_assets.components.declarations import selector_left_out
+from evidence_assets.components.models_in_use import encoder
 from evidence_assets.components.partitions import BY_BENCHMARK, benchmark_partitions, question_partitions
-from evidence_assets.components.solvers import solver_named
+from evidence_assets.components.solvers import chooser, solver_named
 from evidence_assets.components.table_asset import Made, Step, dep, sound_check, table_asset
 from evidence_assets.components.variant import Variant
-from evidence_assets.systems import answering, scoring
-from evidence_assets.systems.counterfactuals import VERSION as COUNTERFACTUALS
-from evidence_assets.systems.counterfactuals import counterfactual_rows
+from evidence_assets.lake.errors import StaleInput
+from evidence_assets.methods.ranking_metrics import Estimate
+from evidence_assets.systems import answering, retrieval_scores, scoring
+from evidence_assets.systems.asked_again import ChainsAgain
 from evidence_assets.systems.published_figures import PrintedAs
 from evidence_assets.systems.selection import Rows, asked
 
@@ -54,9 +57,15 @@ class Reasoner(dg.Component, Variant):
     selector: str
     solver: str = "generator"
     group: str = "baselines"
+    bertscore: bool = False
+    """Also match the tokens of each question with those of its evidence; all of it is encoded for that."""
+    explain: bool = True
+    """Whether a chain is written for every option before one is chosen; without, the evidence alone is weighed."""
     counterfactual: bool = False
     """Also ask whether each answer stands without the evidence it cites, and with that alone; costs some answers more
     a question."""
+    retrieval: bool = False
+    """Also score the triples themselves: hits and F1. For selectors that rank triples of a graph."""
     published: Published | None = None
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
@@ -67,17 +76,22 @@ class Reasoner(dg.Component, Variant):
                 f"reasoner {self.name} is loaded, its selector {self.selector} is not: give the selector the same "
                 f"presets, {', '.join(self.presets)}"
             )
+        if self.counterfactual and not self.explain:
+            raise ValueError(
+                f"reasoner {self.name} explains nothing and so cites nothing: take out `counterfactual` or `explain`"
+            )
         place = f"{self.family}/{self.name}"
         questions, evidence = f"questions/{self.family}", f"evidence/{self.family}/{self.selector}"
         chains, predictions, citations = f"chains/{place}", f"predictions/{place}", f"citations/{place}"
-        counterfactuals = f"counterfactuals/{place}"
+        counterfactuals = key_of(self.family, self.name)
         partitions = question_partitions(self.family)
-        # The extractive reasoner weighs words by how rare they are in the corpus.
-        corpora = [
-            dep(f"corpus/{name}/index") for name in sorted({b.corpus for b in of_family(self.family) if b.corpus})
-        ]
+        # The extractive reasoner weighs words by how rare they are in the corpus; the one on tables does not.
+        named = {b.corpus for b in of_family(self.family) if b.corpus} if self.family != "table" else set()
+        corpora = [dep(f"corpus/{name}/index") for name in sorted(named)]
 
         def make_chains(step: Step) -> Made:
+            if not self.explain:
+                return Made([])
             return _made(
                 answering.chain_rows(
                     solver_named(self.solver, self.family, step),
@@ -92,7 +106,7 @@ class Reasoner(dg.Component, Variant):
         def make_predictions(step: Step) -> Made:
             return _made(
                 answering.prediction_rows(
-                    solver_named(self.solver, self.family, step),
+                    chooser(self.solver, self.family, step, explained=self.explain),
                     self.selector,
                     asked(step.read("questions", questions, step.partition)),
                     step.read("evidence", evidence, step.partition),
@@ -109,17 +123,12 @@ class Reasoner(dg.Component, Variant):
                 )
             )
 
-        def make_counterfactuals(step: Step) -> Made:
-            return _made(
-                counterfactual_rows(
-                    solver_named(self.solver, self.family, step),
-                    asked(step.read("questions", questions, step.partition)),
-                    step.read("evidence", evidence, step.partition),
-                    step.read("chains", chains, step.partition),
-                    step.read("predictions", predictions, step.partition),
-                    step.previous(),
-                    step.previous_lineage(),
-                )
+        def asked_again(step: Step) -> ChainsAgain:
+            return ChainsAgain(
+                solver_named(self.solver, self.family, step),
+                asked(step.read("questions", questions, step.partition)),
+                step.read("evidence", evidence, step.partition),
+                step.read("chains", chains, step.partition),
             )
 
         def make_scores(step: Step) -> Made:
@@ -127,6 +136,8 @@ class Reasoner(dg.Component, Variant):
                 return step.read_benchmark(table, asset)
 
             predicted = all_shards("predictions", predictions)
+            if all_shards("questions", questions).height and not predicted.height:
+                raise StaleInput(f"{predictions} has no rows for {step.benchmark}: materialize it first")
             rows = scoring.score_rows(
                 step.benchmark,
                 self.selector,
@@ -138,6 +149,8 @@ class Reasoner(dg.Component, Variant):
                 all_shards("citations", citations),
                 self._printed_as,
                 all_shards("counterfactuals", counterfactuals) if self.counterfactual else None,
+                self._retrieval_metrics(all_shards("questions", questions), all_shards("evidence", evidence)),
+                encoder=encoder(step.profile.token_encoder) if self.bertscore else None,
             )
             shown = {row["metric"]: row["value"] for row in rows if row["value"] is not None}
             accuracy = next(row for row in rows if row["metric"] == "accuracy")
@@ -145,7 +158,10 @@ class Reasoner(dg.Component, Variant):
                 f"{accuracy['value'] or 0:.1%} [{accuracy['low']:.1%}, {accuracy['high']:.1%}], n = {accuracy['n']}"
             )
             compared = {f"published_{r['metric']}": r["published"] for r in rows if r["published"] is not None}
-            return Made(rows, metadata={**shown, **compared, "accuracy_95": interval})
+            return Made(
+                rows,
+                metadata={**shown, **compared, "accuracy_95": interval, **step.pace(evidence, chains, predictions)},
+            )
 
         about = f"{self.family} questions, evidence by {self.selector}, reasoned by {self.solver}"
         again = [counterfactuals] if self.counterfactual else []
@@ -169,16 +185,20 @@ class Reasoner(dg.Component, Variant):
                 group=self.group, tags=self.tags, partitions=benchmark_partitions(self.family),
             ),
         ]  # fmt: skip
-        made += [
-            table_asset(
-                key, "counterfactuals", make_counterfactuals, description=f"Answers without the evidence they cite: {about}.",
-                code_version=COUNTERFACTUALS, deps=[questions, evidence, chains, predictions, *corpora],
-                pool=self._pool, group=self.group, tags=self.tags, partitions=partitions,
-            )
-            for key in again
-        ]  # fmt: skip
+        if self.counterfactual:
+            made.append(
+                counterfactual_asset(
+                    self.family, self.name, asked_again, deps=[questions, evidence, chains, predictions, *corpora],
+                    about=about, group=self.group, tags=self.tags, pool=self._pool,
+                )
+            )  # fmt: skip
         extra = {1: failed_share}
         return dg.Definitions(assets=made, asset_checks=[sound_check(a, extra.get(i)) for i, a in enumerate(made)])
+
+    def _retrieval_metrics(self, questions: pl.DataFrame, evidence: pl.DataFrame) -> dict[str, Estimate] | None:
+        if not self.retrieval:
+            return None
+        return retrieval_scores.retrieval_metrics(questions.sort("question_id").to_dicts(), evidence)
 
     @property
     def _pool(self) -> str | None:
@@ -188,7 +208,9 @@ class Reasoner(dg.Component, Variant):
     def _scores_version(self) -> str:
         printed = self._printed_as
         named = (printed.system, printed.variant, printed.model) if printed else ()
-        return ":".join([scoring.VERSION, *(part for part in named if part)])
+        more = [f"retrieval{retrieval_scores.VERSION}"] if self.retrieval else []
+        more += ["bertscore"] if self.bertscore else []
+        return ":".join([scoring.VERSION, *more, *(part for part in named if part)])
 
     @property
     def _printed_as(self) -> PrintedAs | None:

@@ -8,6 +8,7 @@ import dagster as dg
 from pydantic import Field
 
 from evidence_assets.components.benchmark import Family, benchmarks, of_family
+from evidence_assets.components.models_in_use import RELEVANCE_CLASSIFIER
 from evidence_assets.components.partitions import BY_BENCHMARK, EVERY, question_partitions
 from evidence_assets.components.path_check import paths_wrong
 from evidence_assets.components.selector_methods import METHODS
@@ -35,6 +36,12 @@ def dependencies(family: Family, reads: tuple[str, ...]) -> list[dg.AssetDep]:
         found.append(dep(f"subgraphs/{family}"))
     if "graph_passages" in reads:
         found += [dep(f"knowledge/{name}/passages") for name in sorted({b.graph for b in of_family(family) if b.graph})]
+    if "taxonomy" in reads:
+        found += [
+            dep(f"knowledge/{name}/nodes") for name in sorted({b.taxonomy for b in of_family(family) if b.taxonomy})
+        ]
+    if "tuned_classifier" in reads:
+        found.append(dep(RELEVANCE_CLASSIFIER))
     if "tables" in reads:
         found.append(dep("tables", BY_BENCHMARK))
     return found

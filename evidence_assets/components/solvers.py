@@ -8,12 +8,12 @@ from evidence_assets.components.benchmark import Family, benchmarks
 from evidence_assets.components.inputs import OpenCorpus, open_corpus
 from evidence_assets.components.models_in_use import encoder
 from evidence_assets.components.table_asset import Step
-from evidence_assets.lake.cache import CompletionCache
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.models.completion_cache import CompletionCache
 from evidence_assets.models.generators import load_generator
 from evidence_assets.models.protocols import Generator
 from evidence_assets.profiles import GeneratorSettings
-from evidence_assets.reasoning.direct import BestFound, WithoutChains
+from evidence_assets.reasoning.direct import BestFound
 from evidence_assets.reasoning.extractive import ExtractiveSolver, idf_of
 from evidence_assets.reasoning.prompted import PromptedSolver, Remembered
 from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers, PromptedShortAnswers, ShortAnswerSolver
@@ -21,7 +21,7 @@ from evidence_assets.reasoning.tables.solver import TableSolver
 from evidence_assets.reasoning.tasks import Solver
 
 COUNTED_CHUNKS = 200_000
-SOLVERS = ("extractive", "generator", "without_chains")
+SOLVERS = ("extractive", "generator")
 
 
 @lru_cache
@@ -47,8 +47,7 @@ def _idf(corpus: OpenCorpus) -> dict[str, float]:
 def solver_named(name: str, family: Family, step: Step) -> Solver:
     """The solver ``name`` for one task family: ``extractive``, or ``generator`` for the profile's language model.
 
-    A profile without a language model reasons extractively there, too, and the table says so. ``without_chains`` is the
-    ablation that explains no option: the language model sees all evidence, without one the best found option wins.
+    A profile without a language model reasons extractively there, too, and the table says so.
     """
     settings = step.profile.generator
     if name == "extractive" or (name == "generator" and settings.backend == "extractive"):
@@ -59,13 +58,16 @@ def solver_named(name: str, family: Family, step: Step) -> Solver:
         )
     if name == "generator":
         return PromptedSolver(generator(settings), CompletionCache(step.lake.cache), step.progress("tasks"))
-    if name == "without_chains":
-        if settings.backend != "extractive":
-            return WithoutChains(solver_named("generator", family, step))
-        if family == "mcqa":
-            return BestFound()
-        raise BadInput("the extractive reasoner answers without chains in multiple choice alone: name a generator")
     raise BadInput(f"there is no solver {name!r}; known: {', '.join(SOLVERS)}")
+
+
+def chooser(name: str, family: Family, step: Step, *, explained: bool) -> Solver:
+    """Who names the answer: the solver itself, or for options that it did not explain, whoever can do without.
+
+    A language model and the reasoner on tables read the evidence then; of text, the best found option wins.
+    """
+    solver = solver_named(name, family, step)
+    return solver if explained or not isinstance(solver, ExtractiveSolver) else BestFound()
 
 
 def reader_of_profile(step: Step) -> Generator | None:

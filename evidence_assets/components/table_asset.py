@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from evidence_assets import profiles
 from evidence_assets.components.automation import FOLLOW
+from evidence_assets.components.pace import pace, pace_of
 from evidence_assets.defs.resources import LakeResource, asset_name
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.lineage import dangling
@@ -75,6 +76,11 @@ class Step:
         """Rows of an upstream asset over all shards of this partition's benchmark."""
         shards = range(self.profile.shards.questions)
         return pl.concat([self.lake.read(table, asset, f"{self.benchmark}|{shard}") for shard in shards])
+
+    def pace(self, *assets: str) -> dict[str, float]:
+        """Questions a minute through these upstream assets, over all shards of this partition's benchmark."""
+        shards = range(self.profile.shards.questions)
+        return pace_of(self.context.instance, assets, [f"{self.benchmark}|{shard}" for shard in shards])
 
     def progress(self, what: str) -> Callable[[int, int], None]:
         """A callback ``(done, total)`` that logs rate and time left, at most every ten seconds."""
@@ -168,9 +174,11 @@ def table_asset(
         tables = {table: rows, **{name: prepare(name, beside) for name, beside in made.beside.items()}}
         if made.lineage is not None:
             tables["lineage_edges"] = prepare("lineage_edges", made.lineage)
-        numbers: dict[str, Any] = {"preview": preview(rows), "seconds": round(time.monotonic() - started, 2)}
+        elapsed = time.monotonic() - started
+        numbers: dict[str, Any] = {"preview": preview(rows), "seconds": round(elapsed, 2)}
         if made.reused is not None:
             numbers |= {"rows_reused": made.reused, "rows_computed": rows.num_rows - made.reused}
+            numbers |= pace(rows, made.reused, elapsed)
         return dg.MaterializeResult(
             value=tables,
             data_version=dg.DataVersion(made.version or version_of(rows)),
@@ -223,7 +231,7 @@ def sound_check(
             wrong.append("rows are not sorted by their key")
         lineage = opened.path("lineage_edges", name, partition)
         if lineage.exists():
-            with connect(opened.root) as connection:
+            with connect(opened.root, lazily=True) as connection:
                 lost = dangling(connection, lineage)
             wrong += [
                 f"{edge['child_kind']} {edge['child_id']} rests on {edge['parent_kind']} {edge['parent_id']}, which "

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-from evidence_assets.datasets.checks import Located
-from evidence_assets.datasets.choices import ai2_question
+from evidence_assets.datasets.choices import read_ai2
 from evidence_assets.datasets.info import DatasetInfo
-from evidence_assets.datasets.reading_json import jsonl
 
 
 def _info(name: str, kind: str, counts: dict[str, int]) -> DatasetInfo:
@@ -23,13 +18,7 @@ def _info(name: str, kind: str, counts: dict[str, int]) -> DatasetInfo:
     )
 
 
-def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
-    for file in info.find(folder, split):
-        for row in jsonl(file):
-            yield ai2_question(row, info.name, split)
-
-
 READERS = (
-    (_info("arc_c", "Challenge", {"train": 1119, "dev": 299, "test": 1172}), read),
-    (_info("arc_e", "Easy", {"train": 2251, "dev": 570, "test": 2376}), read),
+    (_info("arc_c", "Challenge", {"train": 1119, "dev": 299, "test": 1172}), read_ai2),
+    (_info("arc_e", "Easy", {"train": 2251, "dev": 570, "test": 2376}), read_ai2),
 )

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 from evidence_assets.datasets.checks import Located, question
+from evidence_assets.datasets.info import DatasetInfo
 from evidence_assets.datasets.reading import Row
+from evidence_assets.datasets.reading_json import jsonl
 from evidence_assets.datasets.records import GoldEvidence, option_labels
 
 
@@ -62,3 +67,10 @@ def ai2_question(
         topic_entities=tuple(filter(None, [asked.text_or_none("question_concept")])),
         gold_evidence=gold_evidence,
     )
+
+
+def read_ai2(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
+    """A split of a dataset that is nothing but JSON lines in this layout."""
+    for file in info.find(folder, split):
+        for row in jsonl(file):
+            yield ai2_question(row, info.name, split, hidden=split in info.hidden)

@@ -27,9 +27,10 @@ HOTPOTQA = DatasetInfo(
         "test_fullwiki": ("hotpot_test_fullwiki_v1.json",),
     },
     counts={"train": 90447, "dev_distractor": 7405, "dev_fullwiki": 7405, "test_fullwiki": 7405},
+    hidden=("test_fullwiki",),
     licence="CC BY-SA 4.0",
     source="https://hotpotqa.github.io/",
-    note="The test split has no answers. Sentences carry their leading space: a document is their plain joining.",
+    note="Sentences carry their leading space: a document is their plain joining.",
 )
 MUSIQUE = DatasetInfo(
     name="musique",
@@ -43,6 +44,7 @@ MUSIQUE = DatasetInfo(
         "dev_full": ("data/musique_full_v1.0_dev.jsonl",),
     },
     counts={"train": 19938, "dev": 2417, "test": 2459},
+    hidden=("test",),
     licence="CC BY 4.0",
     source="https://github.com/StonyBrookNLP/musique",
     note="Unanswerable questions of the full version have no gold. Several paragraphs may bear one title, so a "
@@ -52,7 +54,7 @@ MUSIQUE = DatasetInfo(
 
 def read_hotpotqa(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
     for file in info.find(folder, split):
-        hidden = split.startswith("test")
+        hidden = split in info.hidden
         for row in json_rows(file):
             paragraphs = dict(_paragraphs(row))
             yield question(
@@ -112,7 +114,7 @@ def read_hotpotqa_documents(folder: Path, split: str) -> Iterator[Document]:
 def read_musique(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
     for file in info.find(folder, split):
         for row in _objects(file):
-            hidden = split == "test" or row.values.get("answerable") is False
+            hidden = split in info.hidden or row.values.get("answerable") is False
             aliases = row.texts("answer_aliases") if row.values.get("answer_aliases") else ()
             yield question(
                 row,

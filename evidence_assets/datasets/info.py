@@ -29,6 +29,8 @@ class DatasetInfo:
     licence: str
     source: str
     counts: Mapping[str, int] = field(default_factory=dict)
+    hidden: tuple[str, ...] = ()
+    """Splits whose answers are not public."""
     note: str = ""
 
     @property
@@ -40,6 +42,11 @@ class DatasetInfo:
         if split not in self.files:
             raise BadInput(f"{self.title} has no split {split!r}; it has {', '.join(self.splits)}", field="split")
         return [path for pattern in self.files[split] for path in self._matches(folder, split, pattern)]
+
+    def wanted(self, split: str) -> str:
+        """Which files the split is, where to obtain them and on which terms, as a message says it."""
+        files = ", ".join(" or ".join(pattern.split("|")) for pattern in self.files[split])
+        return f"{self.title}, split {split}: {files} (obtain it from {self.source}; licence: {self.licence})"
 
     def find_one(self, folder: Path, pattern: str) -> Path | None:
         """A file beside those of the splits, if it is there."""

@@ -18,9 +18,10 @@ INFO = DatasetInfo(
     task="mcqa",
     files={"train": ("data/train.json",), "dev": ("data/dev.json",), "test": ("data/test.json",)},
     counts={"train": 182822, "dev": 4183, "test": 6150},
+    hidden=("test",),
     licence="MIT",
     source="https://github.com/medmcqa/medmcqa",
-    note="The answers of the test split are hidden. Explanations are gold evidence and readable as documents.",
+    note="Explanations are gold evidence and readable as documents.",
 )
 
 
@@ -38,13 +39,13 @@ def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
                 task="mcqa",
                 text=row.text("question"),
                 options=options,
-                gold=_gold(row, split, options),
+                gold=_gold(row, options, hidden=split in info.hidden),
                 gold_evidence=(GoldEvidence("chunk", source_id, "", explanation),) if explanation else (),
             )
 
 
-def _gold(row: Row, split: str, options: tuple[str, ...]) -> tuple[str, ...]:
-    if split == "test" and row.values.get("cop") in (None, -1):
+def _gold(row: Row, options: tuple[str, ...], *, hidden: bool) -> tuple[str, ...]:
+    if hidden and row.values.get("cop") in (None, -1):
         return ()
     return (letter_of(row, "cop", row.number("cop"), options, first=1),)
 

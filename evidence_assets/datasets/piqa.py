@@ -23,9 +23,10 @@ INFO = DatasetInfo(
         "test": ("tests.jsonl|test.jsonl",),
     },
     counts={"train": 16113, "dev": 1838, "test": 3084},
+    hidden=("test",),
     licence="AFL-3.0",
     source="https://yonatanbisk.com/piqa/",
-    note="The answers of the test split are hidden. Where a row names no id, its split and line stand for it.",
+    note="Where a row names no id, its split and line stand for it.",
 )
 
 

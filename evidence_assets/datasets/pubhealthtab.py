@@ -9,15 +9,42 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from evidence_assets.datasets.checks import Located
+from evidence_assets.datasets.info import DatasetInfo
+from evidence_assets.datasets.reading import Row
 from evidence_assets.datasets.reading_json import jsonl
 from evidence_assets.datasets.records import CLAIM_LABELS, Question, Table
 from evidence_assets.datasets.table_fields import cell_row, cell_rows, claim_label
 
 BENCHMARK = "pubhealthtab"
+INFO = DatasetInfo(
+    name=BENCHMARK,
+    title="PubHealthTab",
+    task="verification",
+    files={
+        split: (f"data/pubhealthtab_{name}set.jsonl|{split}.jsonl",)
+        for split, name in (("train", "train"), ("dev", "eval"), ("test", "test"))
+    },
+    counts={"test": 194},
+    licence="CC BY-NC 4.0",
+    source="https://github.com/mubasharaak/PubHealthTab",
+)
 
 
 def read(path: Path, split: str = "all") -> Iterator[tuple[Question, Table]]:
     """Claims in file order, each with its table; without a table id of its own a table is named after its claim."""
+    for _, question, table in _rows(path, split):
+        yield question, table
+
+
+def read_split(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
+    """The claims of a split, as the registry asks for them."""
+    for file in info.find(folder, split):
+        for row, question, _ in _rows(file, split):
+            yield row, question
+
+
+def _rows(path: Path, split: str) -> Iterator[tuple[Row, Question, Table]]:
     for row in jsonl(path):
         claim, label, source = row.text("claim"), claim_label(row), row.row("table")
         source_id = str(row.values.get("_id", row.values.get("id", row.line)))
@@ -38,4 +65,7 @@ def read(path: Path, split: str = "all") -> Iterator[tuple[Question, Table]]:
         if rows and across == rows[0]:
             rows = rows[1:]
         table = Table(BENCHMARK, table_id, source.text_or_none("caption") or "", across, rows)
-        yield Question(BENCHMARK, source_id, split, "verification", claim, CLAIM_LABELS, (label,), table_id), table
+        yield row, Question(BENCHMARK, source_id, split, "verification", claim, CLAIM_LABELS, (label,), table_id), table
+
+
+READERS = ((INFO, read_split),)

@@ -7,7 +7,7 @@ benchmark needs neither: see :mod:`evidence_assets.datasets.own`.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -25,26 +25,36 @@ from evidence_assets.datasets import (
     mmlu,
     obqa,
     piqa,
+    pubhealthtab,
     pubmedqa,
     riddlesense,
+    scitab,
     simplequestions,
     stark_questions,
+    tabfact,
+    tabmcq,
     webqsp,
 )
 from evidence_assets.datasets.checks import unique_questions
 from evidence_assets.datasets.info import DatasetInfo, Reader
-from evidence_assets.datasets.records import Question
+from evidence_assets.datasets.records import Document, Question
 from evidence_assets.lake.errors import BadInput
 
 READERS: dict[str, tuple[DatasetInfo, Reader]] = {
     entry[0].name: entry
     for module in (
         medqa, medmcqa, mmlu, mirage, csqa, obqa, arc, riddlesense, piqa, pubmedqa, headqa, simplequestions, mintaka,
-        webqsp, stark_questions, hotpotqa, beir,
+        webqsp, stark_questions, hotpotqa, beir, scitab, tabmcq, tabfact, pubhealthtab,
     )
     for entry in module.READERS
 }  # fmt: skip
 DATASETS: dict[str, DatasetInfo] = {name: info for name, (info, _) in READERS.items()} | {lama.INFO.name: lama.INFO}
+PASSAGES: dict[str, Callable[[Path, str], Iterator[Document]]] = {
+    "beir": lambda folder, split: beir.read_documents(folder),
+    "hotpotqa": hotpotqa.read_hotpotqa_documents,
+    "musique": hotpotqa.read_musique_documents,
+}
+"""Datasets whose questions come with the passages that they are answered from."""
 
 
 def info(name: str) -> DatasetInfo:
@@ -76,3 +86,10 @@ def read_questions(name: str, folder: Path, *splits: str) -> Iterator[Question]:
         declared.find(folder, split)  # all files before the first question
     read = READERS[name][1]
     return unique_questions(chain.from_iterable(read(declared, folder, split) for split in splits))
+
+
+def read_passages(name: str, folder: Path, split: str) -> Iterator[Document]:
+    """The passages that come with the questions of a split, each once, called as the gold evidence calls them."""
+    if name not in PASSAGES:
+        raise BadInput(f"{info(name).title} brings no passages; known: {', '.join(PASSAGES)}")
+    return PASSAGES[name](folder, split)

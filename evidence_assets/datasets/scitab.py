@@ -9,16 +9,41 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from evidence_assets.datasets.checks import Located
+from evidence_assets.datasets.info import DatasetInfo
+from evidence_assets.datasets.reading import Row
 from evidence_assets.datasets.reading_json import json_rows
 from evidence_assets.datasets.records import CLAIM_LABELS, Question, Table
 from evidence_assets.datasets.table_fields import cell_row, cell_rows, claim_label
 from evidence_assets.lake.errors import BadInput
 
 BENCHMARK = "scitab"
+INFO = DatasetInfo(
+    name=BENCHMARK,
+    title="SCITAB",
+    task="verification",
+    files={"test": ("dataset/sci_tab.json",)},
+    counts={"test": 1224},
+    licence="MIT",
+    source="https://github.com/XinyuanLu00/SciTab",
+    note="There is nothing to train on: all claims are for testing.",
+)
 
 
 def read(path: Path, split: str = "all") -> Iterator[tuple[Question, Table]]:
     """Claims in file order, each with its table; claims about one table share its ``table_id``."""
+    for _, question, table in _rows(path, split):
+        yield question, table
+
+
+def read_split(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
+    """The claims of a split, as the registry asks for them."""
+    for file in info.find(folder, split):
+        for row, question, _ in _rows(file, split):
+            yield row, question
+
+
+def _rows(path: Path, split: str) -> Iterator[tuple[Row, Question, Table]]:
     some = False
     for row in json_rows(path):
         some = True
@@ -26,6 +51,9 @@ def read(path: Path, split: str = "all") -> Iterator[tuple[Question, Table]]:
         header, rows = cell_row(row, "table_column_names"), cell_rows(row, "table_content_values")
         table = Table(BENCHMARK, table_id, row.text_or_none("table_caption") or "", header, rows)
         source_id = str(row.values.get("id") or row.line)
-        yield Question(BENCHMARK, source_id, split, "verification", claim, CLAIM_LABELS, (label,), table_id), table
+        yield row, Question(BENCHMARK, source_id, split, "verification", claim, CLAIM_LABELS, (label,), table_id), table
     if not some:
         raise BadInput("holds no claim; it should be a JSON array of claims", file=path, line=1)
+
+
+READERS = ((INFO, read_split),)

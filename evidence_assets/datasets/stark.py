@@ -2,7 +2,9 @@
 
 The layout is a folder of ``node_info``, ``node_types``, ``node_type_dict``, ``edge_index``, ``edge_types`` and
 ``edge_type_dict``: tensors as ``.pt``, dictionaries as ``.pkl``. Opening a pickle can run any program, so dictionaries
-are read as JSON after a conversion that the user runs once, and tensors only as tensors.
+are read as JSON after a conversion that the user runs once, and tensors only as tensors. What differs by base: MAG's
+folder has no names of types, since its own program holds them; AMAZON with its brands, categories and colours lies in
+``processed/cache/brand-category-color``, and ``processed`` itself holds the products alone.
 """
 
 from __future__ import annotations
@@ -19,6 +21,11 @@ from evidence_assets.lake.errors import BadInput
 
 ANSWER_TYPES = {"prime": (), "mag": ("paper",), "amazon": ("product",)}
 """Node types that can be an answer; none named means all."""
+MAG_TYPES = {
+    "node_type_dict": ("author", "institution", "field_of_study", "paper"),
+    "edge_type_dict": ("affiliated_with", "cites", "has_topic", "writes"),
+}
+"""Names of MAG's types by their codes, for its files do not hold them."""
 _NAME_FIELDS = ("name", "title", "DisplayName", "brand_name", "category_name", "color_name")
 _CONVERT = "python -c \"import json, pickle; json.dump(pickle.load(open('{0}.pkl', 'rb')), open('{0}.json', 'w'), default=str)\""
 
@@ -27,7 +34,8 @@ def read_stark(folder: Path, base: str) -> KnowledgeBase:
     """The knowledge base in ``folder``; ``base`` is prime, mag or amazon.
 
     A node's name is the first of its name-like fields, its aliases those that the gene records of PRIME carry, and
-    its document all its fields, one a line. Equal edges count once.
+    its document all its fields, one a line; values that stand for nothing (−1, NaN) are left out. Some authors of MAG
+    and products of AMAZON have no name: they are called by their type and number. Equal edges count once.
     """
     if base not in ANSWER_TYPES:
         raise BadInput(f"there is no STaRK knowledge base {base!r}; there are {', '.join(ANSWER_TYPES)}", field="base")
@@ -35,8 +43,8 @@ def read_stark(folder: Path, base: str) -> KnowledgeBase:
         _tensor(folder / f"{name}.pt") for name in ("node_types", "edge_index", "edge_types")
     )
     info = _dictionary(folder, "node_info")
-    node_names = _type_names(folder, "node_type_dict")
-    edge_names = _type_names(folder, "edge_type_dict")
+    node_names = _type_names(folder, base, "node_type_dict")
+    edge_names = _type_names(folder, base, "edge_type_dict")
     n = len(node_types)
     if edge_index.ndim != 2 or len(edge_index) != 2 or edge_index.shape[1] != len(edge_types):
         raise BadInput(
@@ -51,16 +59,19 @@ def read_stark(folder: Path, base: str) -> KnowledgeBase:
     if len(info) != n:
         raise BadInput(f"describes {len(info)} nodes, but node_types.pt has {n}", file=folder / "node_info.json")
     fields = [_fields(folder, info, node) for node in range(n)]
-    edges = np.unique(np.stack([edge_index[0], edge_types, edge_index[1]], axis=1), axis=0)
+    # One number an edge sorts several times faster than a row of three.
+    codes = max(len(edge_names), 1)
+    key = np.unique((edge_index[0] * codes + edge_types) * max(n, 1) + edge_index[1])
+    heads, kinds, tails = key // max(n, 1) // codes, key // max(n, 1) % codes, key % max(n, 1)
     return KnowledgeBase(
         node_ids=tuple(str(node) for node in range(n)),
         node_types=node_types,
-        names=tuple(_name(folder, node, values) for node, values in enumerate(fields)),
+        names=tuple(_name(folder, node, values, node_names[node_types[node]]) for node, values in enumerate(fields)),
         aliases=tuple(_aliases(values) for values in fields),
         documents=tuple("\n".join(_lines(values)) for values in fields),
-        heads=edges[:, 0],
-        edge_types=edges[:, 1],
-        tails=edges[:, 2],
+        heads=heads,
+        edge_types=kinds,
+        tails=tails,
         node_type_names=node_names,
         edge_type_names=edge_names,
         answer_types=frozenset(node_names.index(name) for name in ANSWER_TYPES[base] if name in node_names),
@@ -103,7 +114,9 @@ def _dictionary(folder: Path, name: str) -> dict[str, Any]:
     return value
 
 
-def _type_names(folder: Path, name: str) -> tuple[str, ...]:
+def _type_names(folder: Path, base: str, name: str) -> tuple[str, ...]:
+    if base == "mag" and not any((folder / f"{name}.{ending}").exists() for ending in ("json", "pkl")):
+        return MAG_TYPES[name]
     found = _dictionary(folder, name)
     if sorted(found) != sorted(str(code) for code in range(len(found))):
         raise BadInput("expected the codes 0, 1, 2 … as keys", file=folder / f"{name}.json")
@@ -117,10 +130,13 @@ def _fields(folder: Path, info: dict[str, Any], node: int) -> dict[str, Any]:
     return values
 
 
-def _name(folder: Path, node: int, values: dict[str, Any]) -> str:
-    for field in _NAME_FIELDS:
-        if isinstance(values.get(field), str) and values[field].strip():
-            return str(values[field])
+def _name(folder: Path, node: int, values: dict[str, Any], node_type: str) -> str:
+    stated = [values[field] for field in _NAME_FIELDS if field in values]
+    for value in stated:
+        if isinstance(value, str) and value.strip() and not _stands_for_nothing(value):
+            return value
+    if stated:
+        return f"{node_type} {node} without a name"
     raise BadInput(
         f"has none of the name fields {', '.join(_NAME_FIELDS)}", file=folder / "node_info.json", field=str(node)
     )
@@ -135,17 +151,25 @@ def _aliases(values: dict[str, Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in found if isinstance(name, str) and name.strip()))
 
 
+def _stands_for_nothing(value: object) -> bool:
+    return value in (None, "", [], {}, -1, "-1", "nan") or value != value
+
+
 def _lines(values: Any, indent: str = "") -> list[str]:
     """Fields as lines ``name: value``; empty ones, and those that only number the node, are left out."""
     lines = []
     for key, value in values.items():
-        if value in (None, "", [], {}, -1, "-1", "nan") or key in ("id", "mag_id") or key.startswith("_"):
+        if _stands_for_nothing(value) or key in ("id", "mag_id") or key.startswith("_"):
             continue
         if isinstance(value, dict):
             lines += [f"{indent}{key}:", *_lines(value, indent + "  ")]
         elif isinstance(value, list):
             parts = [
-                ", ".join(str(v) for v in item.values()) if isinstance(item, dict) else str(item) for item in value
+                ", ".join(str(v) for v in item.values() if not _stands_for_nothing(v))
+                if isinstance(item, dict)
+                else str(item)
+                for item in value
+                if not _stands_for_nothing(item)
             ]
             lines.append(f"{indent}{key}: {'; '.join(parts)}")
         else:

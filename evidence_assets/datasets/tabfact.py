@@ -10,16 +10,48 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from evidence_assets.datasets.reading import delimited
+from evidence_assets.datasets.checks import Located
+from evidence_assets.datasets.info import DatasetInfo
+from evidence_assets.datasets.reading import Row, delimited
 from evidence_assets.datasets.reading_json import json_items
 from evidence_assets.datasets.records import CLAIM_LABELS, Question, Table
 from evidence_assets.lake.errors import BadInput
 
 BENCHMARK = "tabfact"
+INFO = DatasetInfo(
+    name=BENCHMARK,
+    title="TabFact",
+    task="verification",
+    files={split: (f"tokenized_data/{split}_examples.json",) for split in ("train", "val", "test")},
+    counts={"train": 92283, "val": 12792, "test": 12779},
+    licence="CC BY 4.0",
+    source="https://github.com/wenhuchen/Table-Fact-Checking",
+    note="Its tables, data/all_csv, lie in the same folder.",
+)
 
 
 def read(path: Path, tables: Path, split: str = "all") -> Iterator[tuple[Question, Table]]:
     """Statements in file order, each with its table; a table is read once for all of its statements."""
+    for _, question, table in _rows(path, tables, split):
+        yield question, table
+
+
+def read_split(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
+    """The statements of a split, as the registry asks for them."""
+    for file in info.find(folder, split):
+        for row, question, _ in _rows(file, tables_in(folder), split):
+            yield row, question
+
+
+def tables_in(folder: Path) -> Path:
+    """The folder of the tables, where the official release has it or directly in ``folder``."""
+    found = next((path for path in (folder / "data" / "all_csv", folder / "all_csv") if path.is_dir()), None)
+    if found is None:
+        raise BadInput("holds no tables: put data/all_csv of the official release here", file=folder)
+    return found
+
+
+def _rows(path: Path, tables: Path, split: str) -> Iterator[tuple[Row, Question, Table]]:
     some = False
     for line, table_id, entry in json_items(path):
         some = True
@@ -33,6 +65,7 @@ def read(path: Path, tables: Path, split: str = "all") -> Iterator[tuple[Questio
             gold = "SUPPORTS" if label == 1 else "REFUTES"
             source_id = f"{table_id}#{number}"
             yield (
+                Row({}, path, line),
                 Question(BENCHMARK, source_id, split, "verification", statement, CLAIM_LABELS, (gold,), table_id),
                 table,
             )
@@ -52,3 +85,6 @@ def _table(path: Path, table_id: str, caption: str) -> Table:
         raise BadInput("is named by the statements but is not there", file=path)
     rows = [tuple(row) for _, row in delimited(path, "#", blank=True)]
     return Table(BENCHMARK, table_id, caption, rows[0] if rows else (), tuple(rows[1:]))
+
+
+READERS = ((INFO, read_split),)

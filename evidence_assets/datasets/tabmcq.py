@@ -9,11 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from evidence_assets.datasets.reading import delimited
+from evidence_assets.datasets.checks import Located
+from evidence_assets.datasets.info import DatasetInfo
+from evidence_assets.datasets.reading import Row, delimited
 from evidence_assets.datasets.records import GoldEvidence, Question, Table
 from evidence_assets.lake.errors import BadInput
 
 BENCHMARK = "tabmcq"
+INFO = DatasetInfo(
+    name=BENCHMARK,
+    title="TabMCQ",
+    task="table_qa",
+    files={"all": ("MCQs.tsv",)},
+    counts={"all": 9092},
+    licence="CC BY-SA 4.0",
+    source="https://allenai.org/data/tabmcq",
+    note="It has no splits. The folder Tables lies beside MCQs.tsv.",
+)
 _QUESTION, _ALIGNMENT, _TABLE, _ROW, _COLUMN = (
     "QUESTION", "QUESTION-ALIGNMENT", "RELEVANT TABLE", "RELEVANT ROW", "RELEVANT COL",
 )  # fmt: skip
@@ -38,7 +50,18 @@ def read_table(path: Path) -> Table:
 
 def read_questions(folder: Path, split: str = "all") -> Iterator[Question]:
     """Questions in file order, with the gold cell, its row and the aligned columns as gold evidence."""
-    path = folder / "MCQs.tsv"
+    for _, question in _rows(folder / "MCQs.tsv", split):
+        yield question
+
+
+def read_split(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
+    """The questions, as the registry asks for them."""
+    for file in info.find(folder, split):
+        yield from _rows(file, split)
+
+
+def _rows(path: Path, split: str) -> Iterator[Located]:
+    folder = path.parent
     known: dict[str, Table] = {}
     fields: tuple[str, ...] = ()
     for line, row in delimited(path, "\t", quoted=True):
@@ -53,7 +76,7 @@ def read_questions(folder: Path, split: str = "all") -> Iterator[Question]:
         if len(row) != len(fields):
             raise BadInput(f"has {len(row)} fields instead of {len(fields)}", file=path, line=line)
         record = dict(zip(fields, (value.strip() for value in row), strict=True))
-        yield _question(record, folder, known, path, line, split)
+        yield Row({**record}, path, line), _question(record, folder, known, path, line, split)
 
 
 def _question(
@@ -109,3 +132,6 @@ def _cell(table: Table, row: int, column: int) -> str:
 
 def _table_id(path: Path) -> str:
     return f"{path.parent.name}-{path.stem}"
+
+
+READERS = ((INFO, read_split),)

@@ -11,7 +11,7 @@ from pathlib import Path
 import duckdb
 import polars as pl
 
-from evidence_assets.lake.schemas import TABLES
+from evidence_assets.lake.schemas import TABLES, TableSchema
 from evidence_assets.lake.store import Lake
 
 LAKE_VARIABLE = "EVIDENCE_LAKE"
@@ -36,33 +36,55 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def connect(root: Path | str | None = None) -> duckdb.DuckDBPyConnection:
+def connect(root: Path | str | None = None, *, lazily: bool = False) -> duckdb.DuckDBPyConnection:
     """A connection with a view for every table of the lake; a table that nothing has written is an empty view.
 
-    Each view has the table's columns and, last, ``asset``: which asset a row belongs to.
+    Each view has the table's columns and, last, ``asset``: which asset a row belongs to. A view opens every file of its
+    table once; with ``lazily`` it is made when ``need`` first asks for it, because to follow one row takes few.
     """
     lake = Lake(find_lake() if root is None else root)
     connection = duckdb.connect()
     connection.execute("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false")
     connection.execute(f"SET VARIABLE {ROOT_VARIABLE} = {_quoted(str(lake.root.resolve()))}")
-    for schema in TABLES.values():
-        folder = lake.root / schema.name
-        has_owner = "asset" in schema.names
-        columns = ", ".join(f'"{name}"' for name in schema.names)
-        if next(folder.rglob("*.parquet"), None) is None:
-            empty = f"_empty_{schema.name}"
-            connection.register(empty, schema.arrow.empty_table())
-            source = f"SELECT {columns}{'' if has_owner else ', NULL::VARCHAR AS asset'} FROM {empty}"
-        else:
-            # Names beginning with a dot are files being written; the pattern does not match them.
-            files = _quoted(str((folder / "**" / "[!.]*.parquet").resolve().as_posix()))
-            owner = ", replace(regexp_extract(filename, 'asset=([^/]*)', 1), '.', '/') AS asset"
-            source = (
-                f"SELECT {columns}{'' if has_owner else owner} FROM "
-                f"read_parquet({files}, filename = true, union_by_name = true, hive_partitioning = false)"
-            )
-        connection.execute(f'CREATE VIEW "{schema.name}" AS {source}')
+    if not lazily:
+        need(connection, *TABLES)
     return connection
+
+
+def root_of(connection: duckdb.DuckDBPyConnection) -> Path | None:
+    """The folder that the connection's views read; None for a connection that ``connect`` did not make."""
+    value = connection.execute(f"SELECT getvariable('{ROOT_VARIABLE}')").fetchall()[0][0]
+    return None if value is None else Path(value)
+
+
+def need(connection: duckdb.DuckDBPyConnection, *tables: str) -> None:
+    """Make the views of these tables that a connection made ``lazily`` lacks."""
+    root = root_of(connection)
+    if root is None:
+        return
+    known = connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
+    for name in tables:
+        if (name,) not in known:
+            _make_view(connection, root, TABLES[name])
+
+
+def _make_view(connection: duckdb.DuckDBPyConnection, root: Path, schema: TableSchema) -> None:
+    folder = root / schema.name
+    has_owner = "asset" in schema.names
+    columns = ", ".join(f'"{name}"' for name in schema.names)
+    if next(folder.rglob("*.parquet"), None) is None:
+        empty = f"_empty_{schema.name}"
+        connection.register(empty, schema.arrow.empty_table())
+        source = f"SELECT {columns}{'' if has_owner else ', NULL::VARCHAR AS asset'} FROM {empty}"
+    else:
+        # Names beginning with a dot are files being written; the pattern does not match them.
+        files = _quoted(str((folder / "**" / "[!.]*.parquet").resolve().as_posix()))
+        owner = ", replace(regexp_extract(filename, 'asset=([^/]*)', 1), '.', '/') AS asset"
+        source = (
+            f"SELECT {columns}{'' if has_owner else owner} FROM "
+            f"read_parquet({files}, filename = true, union_by_name = true, hive_partitioning = false)"
+        )
+    connection.execute(f'CREATE VIEW "{schema.name}" AS {source}')
 
 
 def table(name: str, root: Path | str | None = None) -> pl.DataFrame:
@@ -77,5 +99,6 @@ def table(name: str, root: Path | str | None = None) -> pl.DataFrame:
     """
     if name not in TABLES:
         raise KeyError(f"there is no table {name!r}; the tables are {', '.join(TABLES)}")
-    with connect(root) as connection:
+    with connect(root, lazily=True) as connection:
+        need(connection, name)
         return pl.DataFrame(connection.sql(f'SELECT * FROM "{name}"').to_arrow_table())

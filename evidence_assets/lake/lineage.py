@@ -9,6 +9,7 @@ from typing import Any
 
 import duckdb
 
+from evidence_assets.lake.catalogue import need
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.places import OF_A_QUESTION, Places, chosen, files_as_source, rows_of_a_question
 from evidence_assets.lake.schemas import KINDS, TABLES, TableSchema
@@ -21,7 +22,7 @@ USED, DERIVED, GENERATED = "used", "was_derived_from", "was_generated_by"
 _SHOWN = {
     "predictions": ("answer", "status", "confidence", "selector", "reasoner"),
     "chains": ("hypothesis", "status", "selector", "reasoner"),
-    "evidence": ("kind", "locator", "text", "rank", "score"),
+    "evidence": ("kind", "text", "locator", "rank", "score", "why"),
     "citations": ("verdict", "quoted"),
     "counterfactuals": ("answer", "without_cited", "only_cited", "necessary", "sufficient"),
     "subgraphs": ("graph", "note"),
@@ -93,6 +94,7 @@ class UnknownId(LookupError):
 def find(connection: Connection, identifier: str) -> tuple[str, str]:
     """Kind and full id of the row that ``identifier`` names; its beginning is enough where it is unambiguous."""
     tables = [TABLES[name] for name in _SHOWN]
+    need(connection, *_SHOWN)
     union = " UNION ".join(
         f'SELECT \'{t.kind}\' AS kind, "{t.row_id}" AS id FROM "{t.name}" WHERE "{t.row_id}" >= $low AND "{t.row_id}" < $high'
         for t in tables
@@ -119,6 +121,8 @@ def _contents(
     schema: TableSchema | None = KINDS.get(kind)
     if schema is None or schema.name not in _SHOWN:
         return {}
+    if not source:
+        need(connection, schema.name)
     columns = ", ".join(f'"{c}"' for c in (schema.row_id, *_SHOWN[schema.name]))
     sql = f'SELECT {columns} FROM {source or schema.name} WHERE {where} "{schema.row_id}" IN ($ids)'
     rows = chosen(connection, sql, sorted(ids))
@@ -144,6 +148,8 @@ Edge = tuple[Any, ...]
 
 
 def _edges(connection: Connection, kind: str, ids: Sequence[str], *, upwards: bool, source: str = "") -> list[Edge]:
+    if not source:
+        need(connection, "lineage_edges")
     mine, other = ("child", "parent") if upwards else ("parent", "child")
     return chosen(
         connection,
@@ -230,6 +236,7 @@ def diff(connection: Connection, run_a: str, run_b: str) -> list[dict[str, Any]]
 
     Partitions that only one of the runs touched are left out, for the other says nothing of them.
     """
+    need(connection, "history")
     runs = {row[0] for row in connection.execute("SELECT DISTINCT run_id FROM history").fetchall()}
     names = []
     for run in (run_a, run_b):
@@ -274,6 +281,7 @@ def dangling(connection: Connection, lineage_file: Path) -> list[dict[str, Any]]
         schema = KINDS.get(kind)
         if schema is None:
             raise ValueError(f"{lineage_file}: there is no kind of row named {kind!r}")
+        need(connection, schema.name)
         answer = connection.execute(
             f"""
             WITH edges AS (SELECT DISTINCT child_kind, child_id, parent_kind, parent_id, parent_version

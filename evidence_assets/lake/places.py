@@ -14,7 +14,7 @@ from typing import Any
 
 import duckdb
 
-from evidence_assets.lake.catalogue import ROOT_VARIABLE
+from evidence_assets.lake.catalogue import root_of
 from evidence_assets.lake.schemas import KINDS
 
 Connection = duckdb.DuckDBPyConnection
@@ -23,6 +23,8 @@ OF_A_QUESTION = ("prediction", "chain", "evidence", "citation")
 """Kinds of rows that lie in the partition of their question."""
 LONG_ENOUGH = 12
 """Characters of an id from which on its beginning is taken for it where one row of a question begins so: 48 bit."""
+WHOLE = 32
+"""Characters of a whole id: equality asks the Bloom filters of the files, a range cannot."""
 
 
 class Places:
@@ -62,12 +64,6 @@ def _explaining(root: Path, files: Iterable[Path]) -> list[Path]:
     return [path for path in beside if path.exists()]
 
 
-def root_of(connection: Connection) -> Path | None:
-    """The folder that the connection's views read; None for a connection that ``catalogue.connect`` did not make."""
-    value = connection.execute(f"SELECT getvariable('{ROOT_VARIABLE}')").fetchall()[0][0]
-    return None if value is None else Path(value)
-
-
 def files_as_source(files: Sequence[Path], *, filename: bool = False) -> str:
     """These files as what stands behind FROM."""
     listed = ", ".join("'" + str(path).replace("'", "''") + "'" for path in files)
@@ -77,29 +73,47 @@ def files_as_source(files: Sequence[Path], *, filename: bool = False) -> str:
 
 
 def rows_of_a_question(connection: Connection, identifier: str) -> tuple[str, str, Places] | None:
-    """Kind, full id and partition of the row of a question whose id begins so, by the lineage of such rows.
+    """Kind, full id and partition of the row of a question whose id begins so.
 
-    None where the beginning is too short to be sure, or no such row is found.
+    A whole id is looked for in the tables, whose Bloom filters tell which files do not hold it; a beginning in the lineage,
+    which is sorted by id. None where the beginning is too short to be sure, or no such row is found.
     """
     root = root_of(connection)
     if root is None or len(identifier) < LONG_ENOUGH:
         return None
     for kind in OF_A_QUESTION:
         table = KINDS[kind].name
-        files = _explaining(root, (path for path in sorted((root / table).rglob("[!.]*.parquet"))))
-        if not files:
-            continue
-        found = connection.execute(
-            f"SELECT DISTINCT child_id, filename FROM {files_as_source(files, filename=True)} "
-            "WHERE child_id >= $low AND child_id < $high AND child_kind = $kind LIMIT 50",
-            {"low": identifier, "high": identifier + "\U0010ffff", "kind": kind},
-        ).fetchall()
-        if len({row[0] for row in found}) == 1:
-            asset = Path(found[0][1]).relative_to(root / "lineage_edges")
-            return kind, str(found[0][0]), Places(root, Path(*asset.parts[1:]).as_posix())
+        files = sorted((root / table).rglob("[!.]*.parquet"))
+        if len(identifier) == WHOLE:
+            found = _by_id(connection, kind, files, identifier)
+        else:
+            found = _by_start(connection, kind, files, root, identifier)
+        if len({row_id for row_id, _ in found}) == 1:
+            row_id, file = found[0]
+            return kind, row_id, Places(root, Path(*Path(file).relative_to(root).parts[2:]).as_posix())
         if found:
             return None
     return None
+
+
+def _by_id(connection: Connection, kind: str, files: Sequence[Path], identifier: str) -> list[tuple[str, str]]:
+    if not files:
+        return []
+    sql = f'SELECT DISTINCT "{KINDS[kind].row_id}", filename FROM {files_as_source(files, filename=True)} '
+    return connection.execute(sql + f'WHERE "{KINDS[kind].row_id}" = $id', {"id": identifier}).fetchall()
+
+
+def _by_start(
+    connection: Connection, kind: str, files: Sequence[Path], root: Path, start: str
+) -> list[tuple[str, str]]:
+    beside = _explaining(root, files)
+    if not beside:
+        return []
+    return connection.execute(
+        f"SELECT DISTINCT child_id, filename FROM {files_as_source(beside, filename=True)} "
+        "WHERE child_id >= $low AND child_id < $high AND child_kind = $kind LIMIT 50",
+        {"low": start, "high": start + "\U0010ffff", "kind": kind},
+    ).fetchall()
 
 
 def chosen(connection: Connection, sql: str, ids: Sequence[str], **parameters: Any) -> list[tuple[Any, ...]]:

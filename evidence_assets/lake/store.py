@@ -38,8 +38,12 @@ from evidence_assets.lake.schemas import TABLES, TableSchema
 
 FORMAT = 1
 ROW_GROUP = 65_536
-LINEAGE_ROW_GROUP = 8_192
-"""Lineage is asked for a few ids at a time: a smaller group is less to read for each."""
+SMALL_GROUPS = {"lineage_edges": 2_048, **dict.fromkeys(("evidence", "chains", "predictions", "citations"), 8_192)}
+"""Rows of a group in tables that are asked for a few ids at a time: a smaller group is less to read for each."""
+FEW_VALUES = ("child_kind", "relation", "parent_kind", "rank")
+"""Columns of the lineage that a dictionary is worth for; the others are ids, each of which it would only repeat."""
+FALSE_POSITIVES = 0.01
+"""Share of the row groups read in vain for an id that is not there."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -260,8 +264,7 @@ class Lake:
                 path = self.path(table, asset, partition)
                 before = file_id(path) if path.exists() else ""
                 temporary = stack.enter_context(_replacing(path))
-                group = LINEAGE_ROW_GROUP if table == "lineage_edges" else ROW_GROUP
-                pq.write_table(rows, temporary, compression="zstd", row_group_size=group)
+                _write_rows(table, rows, temporary)
                 size = temporary.stat().st_size
                 written[table] = Written(path, rows.num_rows, size, file_id(temporary) != before)
         return written
@@ -281,6 +284,24 @@ class Lake:
         folder = self.root / table / asset_folder(asset)
         if folder.is_dir():
             shutil.rmtree(folder)
+
+
+def _write_rows(table: str, rows: pa.Table, path: Path) -> None:
+    """Rows as Parquet, with a Bloom filter a row group on the id that they are looked up by.
+
+    Ids are hashes, so the ranges of row groups say little where rows are sorted by something else; the filter tells that a
+    group does not hold an id without reading it.
+    """
+    group = SMALL_GROUPS.get(table, ROW_GROUP)
+    each = {"ndv": max(1, min(group, rows.num_rows)), "fpp": FALSE_POSITIVES}
+    pq.write_table(
+        rows,
+        path,
+        compression="zstd",
+        row_group_size=group,
+        use_dictionary=list(FEW_VALUES) if table == "lineage_edges" else True,
+        bloom_filter_options={TABLES[table].row_id: each},
+    )
 
 
 @contextlib.contextmanager

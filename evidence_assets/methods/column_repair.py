@@ -11,9 +11,16 @@ from dataclasses import dataclass
 
 from evidence_assets.methods.cells import parse_cell, parse_values
 from evidence_assets.methods.columns import Kept, Rule, Selection
-from evidence_assets.methods.table_text import alternatives, content_stems, plain_text, without_unit, word_set
+from evidence_assets.methods.table_text import (
+    alternatives,
+    content_stems,
+    letter_runs,
+    plain_text,
+    without_unit,
+    word_set,
+)
 
-VERSION = "2"
+VERSION = "3"
 
 # A column is one of the options' if it matches them nearly as well as the best one does.
 _OPTION_SHARE = 0.9
@@ -35,6 +42,10 @@ class TableWords:
         Content words of each column's cells by row; a row that is too short has an empty set there.
     parts
         The words of each column's distinct cells, and of each alternative where a cell lists several.
+    listed
+        By row the words of each alternative of the cells that list several; nothing for other cells.
+    runs
+        Runs of letters of each column's cells.
     numbers
         All numbers of each column's cells.
     constant
@@ -44,6 +55,8 @@ class TableWords:
     headers: tuple[frozenset[str], ...]
     cells: tuple[tuple[frozenset[str], ...], ...]
     parts: tuple[frozenset[frozenset[str]], ...]
+    listed: tuple[tuple[tuple[frozenset[str], ...], ...], ...]
+    runs: tuple[frozenset[str], ...]
     numbers: tuple[frozenset[float], ...]
     constant: tuple[bool, ...]
 
@@ -56,21 +69,25 @@ class TableWords:
             tuple(
                 frozenset(word_set(part) for cell in column for part in alternatives(cell.plain)) for column in parsed
             ),
+            tuple(tuple(tuple(map(word_set, alternatives(cell.plain)[1:])) for cell in column) for column in parsed),
+            tuple(frozenset(run for cell in column for run in letter_runs(cell.plain)) for column in parsed),
             tuple(frozenset(value.value for cell in column for value in cell.values) for column in parsed),
             tuple(len(column) > 1 and len({cell.plain for cell in column}) == 1 for column in parsed),
         )
 
 
 def named_cells(words: TableWords, text: str) -> dict[frozenset[str], dict[int, set[int]]]:
-    """Names of the table that the text says whole: the words of a cell, and the columns and rows where it stands."""
+    """Names of the table that the text says whole: the words of a cell, or of an alternative that it lists, and the
+    columns and rows where they stand."""
     said = frozenset(content_stems(text))
     found: dict[frozenset[str], dict[int, set[int]]] = {}
     for j, column in enumerate(words.cells):
         if words.constant[j]:
             continue
         for i, cell in enumerate(column):
-            if cell and cell <= said and any(not word[0].isdigit() for word in cell):
-                found.setdefault(cell, {}).setdefault(j, set()).add(i)
+            for name in (cell, *words.listed[j][i]):
+                if name and name <= said and any(not word[0].isdigit() for word in name):
+                    found.setdefault(name, {}).setdefault(j, set()).add(i)
     # "New York" hides "York": a name within a longer one that is said too is not meant.
     return {name: places for name, places in found.items() if not any(name < other for other in found)}
 
@@ -119,13 +136,18 @@ def _best_columns(words: TableWords, options: Sequence[str]) -> list[dict[int, f
     return found
 
 
-def _nearest_column(words: TableWords, said: frozenset[str], without: Collection[int]) -> list[dict[int, float]]:
-    """The column, outside some, with the cell that the text says most of; nothing if it says none."""
+def _nearest_column(
+    words: TableWords, said: frozenset[str], text: str, without: Collection[int]
+) -> list[dict[int, float]]:
+    """The column, outside some, with the cell that the text says most of; if it says none, that is spelled most alike."""
     shares = {
         j: max((len(cell & said) / len(cell) for cell in column if cell), default=0.0)
         for j, column in enumerate(words.cells)
         if j not in without and not words.constant[j]
     }
+    if not any(shares.values()):
+        letters = letter_runs(text)
+        shares = {j: len(words.runs[j] & letters) / max(1, len(letters)) for j in shares}
     best = max(shares, key=lambda j: (shares[j], -j), default=None)
     return [{best: shares[best]}] if best is not None and shares[best] > 0 else []
 
@@ -153,7 +175,7 @@ def restore_columns(
     names = [dict.fromkeys(places, 1.0) for places in named if places]
     # With options, some other column must say which row is meant: the one nearest to the question if none is named.
     if options and all(holders.keys() <= options_in.keys() for holders in names):
-        names += _nearest_column(words, said, options_in.keys())
+        names += _nearest_column(words, said, text, options_in.keys())
     wishes += [("entity", holders) for holders in names]
     for value in parse_values(plain_text(text)):
         holders = {j: 1.0 for j, numbers in enumerate(words.numbers) if value.value in numbers}

@@ -23,7 +23,8 @@ IntArray = npt.NDArray[np.integer[Any]]
 FloatArray = npt.NDArray[np.floating[Any]]
 BoolArray = npt.NDArray[np.bool_]
 
-FORMAT = 1
+FORMAT = 2
+NONE_DROPPED = np.empty((0, 2), dtype=np.int64)
 OVER_BUDGET = -1
 """Stands in the first column of `Subgraph.dropped` where the cap on all nodes, and not a hub, left a node out."""
 
@@ -75,6 +76,10 @@ class Graph:
     neighbours, slot_edges, outgoing
         Per slot: the other end, the edge id, and whether the edge leaves the node. The slots of a node are sorted by
         neighbour, then by edge id.
+    kept_offsets, kept_edges, kept_ends
+        Each edge once, at the end with fewer slots (at equal numbers at the smaller node id): the edges that node `v`
+        keeps and their other ends are `kept_offsets[v] : kept_offsets[v + 1]`. A node keeps at most √(2 · edges)
+        distinct neighbours however many it has, so that edges among given nodes are found without reading hubs.
     """
 
     heads: IntArray
@@ -84,6 +89,9 @@ class Graph:
     neighbours: IntArray
     slot_edges: IntArray
     outgoing: BoolArray
+    kept_offsets: IntArray
+    kept_edges: IntArray
+    kept_ends: IntArray
 
     @property
     def n_nodes(self) -> int:
@@ -136,9 +144,18 @@ class Graph:
         outgoing: BoolArray = order < len(heads)
         owners = key // max(n_nodes, 1)
         neighbours: IntArray = (key - owners * n_nodes).astype(index)
+        del key, order
         offsets = np.zeros(n_nodes + 1, dtype=np.int64)
         np.cumsum(np.bincount(owners, minlength=n_nodes), out=offsets[1:])
-        return cls(heads, tails, relations.astype(np.int32), offsets, neighbours, slot_edges, outgoing)
+        counts = np.diff(offsets)
+        own, other = counts[owners], counts[neighbours]
+        keeps = (own < other) | ((own == other) & (owners <= neighbours))
+        kept_offsets = np.zeros(n_nodes + 1, dtype=np.int64)
+        np.cumsum(np.bincount(owners[keeps], minlength=n_nodes), out=kept_offsets[1:])
+        return cls(
+            heads, tails, relations.astype(np.int32), offsets, neighbours, slot_edges, outgoing,
+            kept_offsets, slot_edges[keeps], neighbours[keeps],
+        )  # fmt: skip
 
     def save(self, folder: Path) -> None:
         """Write one .npy file per array and a small description into `folder`."""
@@ -159,14 +176,16 @@ class Graph:
         """
         try:
             about = json.loads((folder / "graph.json").read_text(encoding="utf-8"))
+            if about.get("format") != FORMAT:
+                raise ValueError(
+                    f"graph {folder.name} has format {about.get('format')}, this version reads {FORMAT}: build it again"
+                )
             arrays = {
                 field.name: np.load(folder / f"{field.name}.npy", mmap_mode="r", allow_pickle=False)
                 for field in fields(cls)
             }
         except FileNotFoundError as error:
             raise ValueError(f"no complete graph in {folder.name}: {Path(error.filename).name} is missing") from error
-        if about.get("format") != FORMAT:
-            raise ValueError(f"graph {folder.name} has format {about.get('format')}, this version reads {FORMAT}")
         graph = cls(**arrays)
         if (graph.n_nodes, graph.n_edges) != (about["nodes"], about["edges"]) or len(graph.neighbours) != (
             graph.offsets[-1] if graph.n_nodes else 0
@@ -185,12 +204,7 @@ class Graph:
 
     def slots_of(self, nodes: IntArray) -> tuple[IntArray, IntArray]:
         """All slots of the given nodes: the position in `nodes` that owns each slot, and the slot numbers."""
-        starts = self.offsets[nodes]
-        counts = self.offsets[nodes + 1] - starts
-        owner = np.repeat(np.arange(len(nodes)), counts)
-        ends = np.cumsum(counts)
-        slots = np.arange(len(owner)) + np.repeat(starts - (ends - counts), counts)
-        return owner, slots
+        return np.repeat(np.arange(len(nodes)), self.degree(nodes)), _places(self.offsets, nodes)
 
     def edges_between(self, a: int, b: int) -> list[tuple[int, bool]]:
         """Every edge between two nodes as (edge id, runs from a to b), ascending by id."""
@@ -238,7 +252,8 @@ class Graph:
                 frontier, cut = self._expand(frontier, seen, cap, score)
                 dropped.append(cut)
             if len(frontier) > budget:
-                best = self._best_first(frontier, score)
+                # The frontier ascends: a stable sort gives equal ones to the smaller id.
+                best = np.argsort(-self._worth(frontier, score), kind="stable")
                 cut_off = np.sort(frontier[best[budget:]])
                 dropped.append(np.column_stack([np.full(len(cut_off), OVER_BUDGET), cut_off]))
                 frontier = np.sort(frontier[best[:budget]])
@@ -252,49 +267,108 @@ class Graph:
         order = np.argsort(nodes, kind="stable")
         return self._induced(nodes[order], hop_of[order], seen, dropped)
 
-    def _best_first(self, nodes: IntArray, score: FloatArray | None) -> IntArray:
-        """Order of `nodes` from the best to the worst, ties to the smaller id."""
-        worth = -self.degree(nodes) if score is None else score[nodes]
-        return np.lexsort((nodes, -worth))
+    def _worth(self, nodes: IntArray, score: FloatArray | None) -> FloatArray | IntArray:
+        """What nodes are ranked by; larger is better."""
+        if score is None:
+            return -self.degree(nodes)
+        worth = score[nodes]
+        if np.isnan(worth).any():
+            raise ValueError(f"the score of node {int(nodes[np.isnan(worth)][0])} is not a number")
+        return worth
 
     def _expand(
         self, frontier: IntArray, seen: BoolArray, cap: int | None, score: FloatArray | None
     ) -> tuple[IntArray, IntArray]:
         """New neighbours of the frontier under the hub cap, and the (hub, node) pairs that the cap cut."""
-        owner, slots = self.slots_of(frontier)
-        nodes = self.neighbours[slots].astype(np.int64)
+        owner = np.repeat(np.arange(len(frontier), dtype=np.int32), self.degree(frontier))
+        nodes = _rows(self.neighbours, self.offsets, frontier).astype(np.int64)
         fresh = ~seen[nodes]
         # Slots are sorted by neighbour within their owner, so parallel edges lie side by side.
         fresh[1:] &= (nodes[1:] != nodes[:-1]) | (owner[1:] != owner[:-1])
         owner, nodes = owner[fresh], nodes[fresh]
         if cap is None:
-            return np.unique(nodes), np.empty((0, 2), dtype=np.int64)
-        over = np.bincount(owner, minlength=len(frontier)) > cap
-        crowded = over[owner]
-        kept = [nodes[~crowded]]
-        owner, nodes = owner[crowded], nodes[crowded]
-        worth = -self.degree(nodes) if score is None else score[nodes]
-        # Owners, and the nodes of each, already ascend: a stable sort of the worth alone, then of the owners.
-        order = np.argsort(-worth, kind="stable")
-        order = order[np.argsort(owner[order].astype(np.min_scalar_type(len(frontier))), kind="stable")]
-        nodes = nodes[order]
+            return np.unique(nodes), NONE_DROPPED
         counts = np.bincount(owner, minlength=len(frontier))
-        rank = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-        cut = rank >= cap
-        kept.append(nodes[~cut])
-        return np.unique(np.concatenate(kept)), np.column_stack([frontier[owner[cut]], nodes[cut]])
+        crowded = (counts > cap)[owner]
+        small, owner, nodes = nodes[~crowded], owner[crowded], nodes[crowded]
+        best = best_of_each(owner, self._worth(nodes, score), cap)
+        cut = ~best
+        return np.unique(np.concatenate([small, nodes[best]])), np.column_stack([frontier[owner[cut]], nodes[cut]])
+
+    def edges_among(self, nodes: IntArray, inside: BoolArray) -> IntArray:
+        """Ids of all edges that have both ends among `nodes`, ascending; `inside` marks these among all nodes."""
+        places = _places(self.kept_offsets, nodes)
+        edges: IntArray = np.sort(self.kept_edges[places[inside[self.kept_ends[places]]]]).astype(np.int64)
+        return edges
 
     def _induced(self, nodes: IntArray, hop: IntArray, inside: BoolArray, dropped: list[IntArray]) -> Subgraph:
-        slots = self.slots_of(nodes)[1]
-        slots = slots[self.outgoing[slots]]
-        slots = slots[inside[self.neighbours[slots]]]
-        edges = np.sort(self.slot_edges[slots]).astype(np.int64)
+        edges = self.edges_among(nodes, inside)
+        place = np.empty(self.n_nodes, dtype=np.int64)
+        place[nodes] = np.arange(len(nodes))
         return Subgraph(
             nodes=nodes,
             hop=hop,
             edges=edges,
-            heads=np.searchsorted(nodes, self.heads[edges]),
-            tails=np.searchsorted(nodes, self.tails[edges]),
+            heads=place[self.heads[edges]],
+            tails=place[self.tails[edges]],
             relations=np.asarray(self.relations[edges]),
-            dropped=np.concatenate([np.empty((0, 2), dtype=np.int64), *dropped]),
+            dropped=np.concatenate([NONE_DROPPED, *dropped]),
         )
+
+
+def _places(offsets: IntArray, nodes: IntArray) -> IntArray:
+    """Where the rows of the given nodes stand in compressed rows, one after another."""
+    starts = offsets[nodes]
+    counts = offsets[nodes + 1] - starts
+    ends = np.cumsum(counts)
+    places: IntArray = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - counts), counts)
+    return places
+
+
+def _rows(values: IntArray, offsets: IntArray, nodes: IntArray) -> IntArray:
+    """The rows of the given nodes in compressed rows, one after another: by `_places`, but in runs, for long rows."""
+    plain = np.asarray(values)  # slices of a memory map are dear
+    bounds = zip(offsets[nodes].tolist(), offsets[nodes + 1].tolist(), strict=True)
+    return np.concatenate([plain[:0], *(plain[start:end] for start, end in bounds)])
+
+
+def best_of_each(owner: IntArray, worth: FloatArray | IntArray, most: int) -> BoolArray:
+    """Which entries are among the `most` largest of their owner; of equal ones the first.
+
+    Nothing is sorted: owners of like size are laid out as the rows of a matrix, the smallest worth that stays is found
+    in all of its rows at once, and every entry is held against that of its owner.
+
+    Parameters
+    ----------
+    owner
+        Ascending; each owner has more than `most` entries.
+
+    Examples
+    --------
+    >>> best_of_each(np.array([0, 0, 0, 4, 4, 4]), np.array([1, 3, 3, 5, 2, 2]), 2).tolist()
+    [False, True, True, True, True, False]
+    """
+    if not len(owner):
+        return np.empty(0, dtype=np.bool_)
+    if worth.dtype.kind != "f":
+        worth = worth.astype(np.float64)
+    starts = np.flatnonzero(np.concatenate([[True], owner[1:] != owner[:-1]]))
+    counts = np.diff(np.append(starts, len(owner)))
+    least = np.empty(len(starts), dtype=worth.dtype)
+    sizes = np.ceil(np.log2(counts)).astype(np.int64)
+    for size in np.unique(sizes).tolist():
+        members, columns = np.flatnonzero(sizes == size), np.arange(1 << size)
+        matrix = worth.take(starts[members, None] + columns, mode="clip")
+        matrix[columns >= counts[members, None]] = -np.inf
+        matrix.partition(len(columns) - most, axis=1)
+        least[members] = matrix[:, len(columns) - most]
+    bar = np.repeat(least, counts)
+    best: BoolArray = worth > bar
+    equal = worth == bar
+    if best.sum() + equal.sum() > most * len(starts):
+        room = most - np.add.reduceat(best, starts, dtype=np.int64)
+        nth = np.cumsum(equal)
+        before = nth[starts] - equal[starts]
+        equal &= nth - np.repeat(before, counts) <= np.repeat(room, counts)
+    best |= equal
+    return best

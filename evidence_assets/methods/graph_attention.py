@@ -21,6 +21,9 @@ contrastive
     The attention layer under another objective, see `graph_objectives`: the published loss has no term that tells one
     node from another, so that nothing stops it from pulling every node onto the query. Measured on
     ConceptNet and UMLS subgraphs it does: after 50 steps the scores of a question spread by about 1e-4.
+walk
+    The scores of `contrastive` as the place to which a random walk over the subgraph returns, see `graph_walk`: text and
+    structure together. On the same subgraphs it is the only one that ranks nodes better than their number of edges does.
 
 Only scoring belongs here. Which nodes are looked at is decided in `graph`, what is done with the scores in `paths`.
 """
@@ -31,9 +34,9 @@ import hashlib
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -41,12 +44,13 @@ import torch
 from torch import Tensor
 
 from evidence_assets.methods.graph_objectives import contrastive_loss, published_loss
+from evidence_assets.methods.graph_walk import visits
 from evidence_assets.methods.neighbour_attention import Pattern, attend, average
 
 VERSION = "1"
 """Changes when the same inputs would give other scores."""
 
-Variant = Literal["gat", "gcn", "cosine", "contrastive"]
+Variant = Literal["gat", "gcn", "cosine", "contrastive", "walk"]
 Rule = Literal["threshold", "top"]
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.integer[Any]]
@@ -61,7 +65,9 @@ class AttentionSettings:
     variant, layers, heads, steps, learning_rate
         The network and its training: L, K, T.
     temperature
-        τ of the contrastive objective; the others have none.
+        τ of the contrastive objective; the published one has none.
+    walk_temperature, follow
+        τ and α of the walk; see `graph_walk.visits`.
     threshold
         θ_0: a node is relevant where its score is above it.
     least_spread, top
@@ -75,19 +81,23 @@ class AttentionSettings:
     steps: int = 50
     learning_rate: float = 1e-3
     temperature: float = 0.1
+    walk_temperature: float = 0.2
+    follow: float = 0.85
     threshold: float = 0.5
     least_spread: float = 0.05
     top: int = 10
 
     def __post_init__(self) -> None:
-        if self.variant not in ("gat", "gcn", "cosine", "contrastive"):
-            raise ValueError(f"variant is gat, gcn, cosine or contrastive, not {self.variant!r}")
+        if self.variant not in get_args(Variant):
+            raise ValueError(f"variant is one of {', '.join(get_args(Variant))}, not {self.variant!r}")
         if min(self.layers, self.heads, self.top) < 1 or self.steps < 0 or self.temperature <= 0:
             raise ValueError("layers, heads and top must be at least 1, steps at least 0, the temperature above 0")
 
 
 CONTRASTIVE = AttentionSettings(variant="contrastive", steps=2, temperature=0.1)
 """The contrastive variant with the steps and temperature chosen in `bench/measure_node_scores.py`."""
+WALK = replace(CONTRASTIVE, variant="walk")
+"""The walk from the contrastive scores; its temperature and its α were chosen there as well."""
 
 
 @dataclass(frozen=True)
@@ -188,6 +198,9 @@ def train_batch(
             found = _Group(chosen, vectors.to(device), settings).run()
         scored = []
         for i, (scores, attention) in zip(group, found, strict=True):
+            if settings.variant == "walk":
+                walked = visits(scores, graphs[i].heads, graphs[i].tails, settings.walk_temperature, settings.follow)
+                scores = walked.astype(np.float32)
             relevant, spread, rule = relevant_nodes(scores, settings)
             scored.append((i, NodeScores(scores, spread, relevant, rule, attention)))
         return scored
@@ -319,7 +332,7 @@ class _Group:
         optimiser = torch.optim.Adam([*self.weights, self.projection], lr=self.settings.learning_rate, fused=True)
         for _ in range(self.settings.steps):
             projected, _ = self.forward()
-            if self.settings.variant == "contrastive":
+            if self.settings.variant in ("contrastive", "walk"):
                 loss = contrastive_loss(projected, self.features, self.query, self.sizes, self.settings.temperature)
             else:
                 loss = published_loss(projected, self.query, self.sizes)

@@ -123,6 +123,19 @@ def word_set(text: str) -> frozenset[str]:
     return frozenset(found or (stem(token) for token in tokens(text)))
 
 
+@lru_cache(maxsize=1 << 16)
+def letter_runs(text: str) -> frozenset[str]:
+    """Runs of three signs in the content tokens of a text, each token set off by spaces.
+
+    Examples
+    --------
+    >>> sorted(letter_runs("a moon"))
+    [' mo', 'moo', 'on ', 'oon']
+    """
+    padded = (f" {token} " for token in tokens(text) if token not in STOP_WORDS)
+    return frozenset(word[i : i + 3] for word in padded for i in range(len(word) - 2))
+
+
 _ALTERNATIVE = re.compile(r"\s*;\s*")
 
 

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from evidence_assets.models.weights import minilm_folder
-from evidence_assets.profiles import Profile
+from evidence_assets.lake.catalogue import find_lake
+from evidence_assets.lake.ids import file_id
+from evidence_assets.lake.store import asset_folder
+from evidence_assets.models.weights import loading, minilm_folder
+from evidence_assets.profiles import ModelSettings, Profile
+
+MASKED = "masked model"
+"""What the model that triples are harvested from is called here."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +70,53 @@ def _in_hub_cache(name: str) -> bool:
     return isinstance(try_to_load_from_cache(name, "config.json"), str)
 
 
+def _trained(folder: Path) -> Finding:
+    """The masked model that a lake trained on the sample: there, whole, and able to fill a mask."""
+    from evidence_assets.lake.errors import ModelUnavailable
+    from evidence_assets.models.masked import HFMaskedLM
+    from evidence_assets.models.sample_masked_lm import REPORT, SAMPLE_MASKED_LM
+
+    again = "materialize models/masked_lm: in the UI, or by make demo"
+    if not (folder / REPORT).is_file():
+        return Finding(MASKED, f"{SAMPLE_MASKED_LM}, not trained in this lake yet", None, f"before a harvest {again}")
+    report = json.loads((folder / REPORT).read_text(encoding="utf-8"))
+    weights = folder / "model.safetensors"
+    if not weights.is_file() or file_id(weights) != report["weights"]:
+        return Finding(MASKED, f"{SAMPLE_MASKED_LM}: its weights are not those that were trained", False, again)
+    try:
+        with loading("the sample's masked model"):
+            model = HFMaskedLM.load(folder, device="cpu")
+    except ModelUnavailable as error:
+        return Finding(MASKED, f"{SAMPLE_MASKED_LM}: {error}", False, again)
+    right = report.get("accuracy")
+    learnt = "" if right is None else f", {right:.0%} of the masked words of its corpus guessed"
+    return Finding(MASKED, f"{SAMPLE_MASKED_LM}, {len(model.vocabulary):,} words{learnt}")
+
+
+def _masked(settings: ModelSettings) -> Finding:
+    """A masked model by name: its files are here, and its tokenizer knows a mask. The weights are not loaded."""
+    found = _weights(MASKED, settings.name)
+    if not found.fine:
+        return found
+    from transformers import AutoConfig, AutoTokenizer
+
+    from evidence_assets.models.masked import UnusableModel, require_mask
+
+    options = {"local_files_only": True, "revision": None if Path(settings.name).is_dir() else settings.revision}
+    try:
+        require_mask(AutoTokenizer.from_pretrained(settings.name, **options), settings.name)
+        made_for = AutoConfig.from_pretrained(settings.name, **options).architectures or []
+    except (OSError, ValueError, UnusableModel) as error:
+        reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        return Finding(MASKED, f"{settings.name}: {reason}", False, "name a masked language model such as BERT")
+    if not any(name.endswith(("ForMaskedLM", "ForPreTraining")) for name in made_for):
+        kinds = ", ".join(made_for) or "no architecture"
+        return Finding(
+            MASKED, f"{settings.name} is made for {kinds}", False, "name a masked language model such as BERT"
+        )
+    return Finding(MASKED, f"{found.found}, fills masks")
+
+
 def _server(profile: Profile) -> Finding:
     import httpx
 
@@ -86,6 +140,9 @@ def _server(profile: Profile) -> Finding:
 
 def diagnose(profile: Profile) -> list[Finding]:
     """Everything that ``profile`` needs, with what to do about what is missing."""
+    from evidence_assets.models.sample_masked_lm import SAMPLE_MASKED_LM
+
+    harvested = profile.harvesting.model
     faiss_gpu = bool(getattr(importlib.import_module("faiss"), "get_num_gpus", lambda: 0)())
     findings = [
         Finding("profile", f"{profile.name}: {profile.description}", None),
@@ -95,6 +152,9 @@ def diagnose(profile: Profile) -> list[Finding]:
         _weights("encoder", profile.encoder.name),
         _weights("token encoder", profile.token_encoder.name),
         _weights("reranker", profile.reranker.name),
+        _trained(find_lake() / "indexes" / asset_folder("models/masked_lm"))
+        if harvested.name == SAMPLE_MASKED_LM
+        else _masked(harvested),
     ]
     generator = profile.generator
     if generator.backend == "extractive":

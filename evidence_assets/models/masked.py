@@ -115,7 +115,7 @@ class HFMaskedLM:
         batch_size: int = 512,
         device: str = "cpu",
     ) -> None:
-        _require_mask(tokenizer, model_id)
+        require_mask(tokenizer, model_id)
         self._model = model.to(device).eval()
         self._tokenizer = tokenizer
         self._device = torch.device(device)
@@ -152,7 +152,7 @@ class HFMaskedLM:
         folder = Path(name)
         known_as = model_id or (folder.name if folder.is_dir() else str(name))
         tokenizer = AutoTokenizer.from_pretrained(str(name), revision=revision)
-        _require_mask(tokenizer, known_as)
+        require_mask(tokenizer, known_as)
         model = AutoModelForMaskedLM.from_pretrained(str(name), revision=revision, use_safetensors=True)
         weights = folder / "model.safetensors"
         commit = getattr(model.config, "_commit_hash", None)
@@ -293,7 +293,8 @@ class HFMaskedLM:
             return torch.log_softmax(logits, dim=-1)
 
 
-def _require_mask(tokenizer: Any, model_id: str) -> None:
+def require_mask(tokenizer: Any, model_id: str) -> None:
+    """Refuse a tokenizer that a masked language model cannot be asked with."""
     if not getattr(tokenizer, "is_fast", False):
         raise UnusableModel(f"{model_id}: the tokenizer gives no character offsets; load its fast version")
     if tokenizer.mask_token_id is None:

@@ -19,6 +19,11 @@ from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 VERSION = "1"
 """Raised whenever the same sentences and settings would give another model."""
 
+SAMPLE_MASKED_LM = "sample-masked-lm"
+"""Name by which a profile asks for the model that its lake trained."""
+REPORT = "training.json"
+"""What the training says of itself, beside the weights: their hash, what it was trained on, its accuracy."""
+
 _ACCURACY_SENTENCES = 300
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 

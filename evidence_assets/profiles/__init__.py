@@ -79,6 +79,13 @@ class Harvesting(_Strict):
     prompts: int = Field(20, ge=1, description="Prompts kept of a relation.")
     sample_relations: tuple[str, ...] = Field((), description="Seed files of the sample that are put into raw/seeds.")
     seed_folders: tuple[str, ...] = Field((), description="Further folders of seed files, below raw or absolute.")
+    judges: tuple[GeneratorSettings, ...] = Field(
+        (), description="Language models that judge harvested triples; the profile's own where none is named."
+    )
+    likelihood: ModelSettings | None = Field(
+        None,
+        description="Encoder-decoder or causal model that rates harvested triples, as BARTScore does; none by default.",
+    )
 
 
 class GraphPaths(_Strict):

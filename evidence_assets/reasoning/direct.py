@@ -1,42 +1,19 @@
 """Answers without chains: the ablation that shows what explaining each option first is worth.
 
-Belongs here: solvers that skip the explanations. A language model is shown all evidence at once; the extractive
+Belongs here: solvers that need no explanations. A language model is simply shown all evidence at once; the extractive
 reasoner has nothing to compare then but how well the evidence of each option was found.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.negation import asks_for_exception
-from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, ExplainOption, Failure, Solver
+from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, ExplainOption, Failure
 
 VERSION = "1"
 MARGIN = 1e-9
 """Scores nearer than this are not told apart."""
-
-
-class WithoutChains:
-    """A solver whose answers are chosen with no chain at hand; every chain it gives is empty."""
-
-    def __init__(self, solver: Solver) -> None:
-        self._solver = solver
-        self.name, self.model_id = f"{solver.name}_without_chains", solver.model_id
-        self.version = content_id("without_chains", VERSION, solver.version)
-
-    def task_version(self, task: ExplainOption) -> str:
-        """The same for every task: none is worked on."""
-        return self.version
-
-    def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
-        """A chain without a step for each option."""
-        return [Chain(task.hypothesis, ()) for task in tasks]
-
-    def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
-        """What the solver chooses from the evidence alone."""
-        return self._solver.choose([replace(task, chains=()) for task in tasks])
 
 
 class BestFound:

@@ -11,10 +11,11 @@ from collections.abc import Iterable
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.models.protocols import Completion, Request
 from evidence_assets.reasoning import table_tasks
+from evidence_assets.reasoning.tables.outside import outside_items
 from evidence_assets.reasoning.tables.solver import view_of
 from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, ExplainOption, Step
 
-VERSION = "1"
+VERSION = "2"
 
 TASKS = frozenset({"verification", "table_qa"})
 _SYSTEM = (
@@ -23,9 +24,8 @@ _SYSTEM = (
 
 
 def is_table_task(task: ExplainOption | ChooseAnswer) -> bool:
-    """Whether a task is one on a table: a claim or a table question whose evidence is cells."""
-    given = _cells(task)
-    return task.task in TASKS and bool(given) and all(item.kind == "cell" for item in given)
+    """Whether a task is one on a table: a claim or a table question with cells as evidence."""
+    return task.task in TASKS and any(item.kind == "cell" for item in _given(task))
 
 
 def explain_request(task: ExplainOption) -> Request:
@@ -36,7 +36,7 @@ def explain_request(task: ExplainOption) -> Request:
     ValueError
         If the cells are of several tables or a locator names no cell, or the label of a claim is none.
     """
-    table = table_tasks.table_text(view_of(task.evidence)[0])
+    table = _table(_given(task))
     if task.task == "verification":
         text = table_tasks.explain_claim(task.question, task.hypothesis, table)
     else:
@@ -52,7 +52,7 @@ def choose_request(task: ChooseAnswer) -> Request:
     ValueError
         If the cells are of several tables or a locator names no cell.
     """
-    table = table_tasks.table_text(view_of(_cells(task))[0])
+    table = _table(_given(task))
     cases = {chain.hypothesis: _written(chain) for chain in task.chains}
     if task.task == "verification":
         text = table_tasks.verify_claim_task(task.question, table, cases)
@@ -74,10 +74,13 @@ def parse_steps(completion: Completion, task: ExplainOption) -> tuple[Step, ...]
     if completion.finish_reason == "length":
         raise UnusableReply("it was cut off at the token limit")
     view, ids = view_of(task.evidence)
-    return tuple(
-        Step(step.text, tuple(ids.get(place, f"r{place[0]}c{place[1]}") for place in step.cells), step.quoted)
-        for step in table_tasks.parse_explanation(completion.text, view)
-    )
+    beside = [item.evidence_id for item in outside_items(task.evidence)]
+    steps = []
+    for step in table_tasks.parse_explanation(completion.text, view):
+        cells = [ids.get(place, f"r{place[0]}c{place[1]}") for place in step.cells]
+        others = [beside[place] for place in table_tasks.outside_cited(step.text, len(beside))]
+        steps.append(Step(step.text, (*cells, *others), step.quoted))
+    return tuple(steps)
 
 
 def parse_choice(completion: Completion, task: ChooseAnswer) -> str:
@@ -91,7 +94,14 @@ def parse_choice(completion: Completion, task: ChooseAnswer) -> str:
     return table_tasks.parse_label(completion.text, task.labels)
 
 
-def _cells(task: ExplainOption | ChooseAnswer) -> list[EvidenceItem]:
+def _table(given: list[EvidenceItem]) -> str:
+    """The table that the cells show, what is from outside marked as such below it."""
+    return table_tasks.with_outside(
+        table_tasks.table_text(view_of(given)[0]), [item.text for item in outside_items(given)]
+    )
+
+
+def _given(task: ExplainOption | ChooseAnswer) -> list[EvidenceItem]:
     if isinstance(task, ExplainOption):
         return list(task.evidence)
     everything: Iterable[EvidenceItem] = (item for items in task.evidence.values() for item in items)

@@ -16,6 +16,8 @@ import duckdb
 from evidence_assets.datasets.records import option_labels
 from evidence_assets.lake import lineage
 from evidence_assets.lake.schemas import KINDS
+from evidence_assets.report.answers import answer_rows, rows_of, stands
+from evidence_assets.report.path_reading import WalkedEdge, reasons, walked
 
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #1c2330; background: #f5f6f8; margin: 0; }
@@ -55,12 +57,6 @@ def _inside(children: object) -> str:
     return "" if children is None else escape(str(children))
 
 
-def _rows(connection: duckdb.DuckDBPyConnection, sql: str, **parameters: Any) -> list[dict[str, Any]]:
-    cursor = connection.execute(sql, parameters)
-    names = [description[0] for description in cursor.description or []]
-    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-
-
 def card(connection: duckdb.DuckDBPyConnection, prediction: str) -> str:
     """The page of one prediction, named by its id or the beginning of it.
 
@@ -69,30 +65,19 @@ def card(connection: duckdb.DuckDBPyConnection, prediction: str) -> str:
     UnknownId
         Where no row has this id, or one that is no prediction.
     """
-    kind, identifier = lineage.find(connection, prediction)
-    if kind != "prediction":
-        raise lineage.UnknownId(f"{prediction!r} is the id of a {kind}: a card is made of a prediction")
-    answer = _rows(connection, "SELECT * FROM predictions WHERE prediction_id = $id LIMIT 1", id=identifier)[0]
-    found = _rows(connection, "SELECT * FROM questions WHERE question_id = $id LIMIT 1", id=answer["question_id"])
-    chains = _parents(connection, "chains", "chain_id", [identifier], "chain", answer["question_id"])
-    ids = [chain["chain_id"] for chain in chains]
-    evidence = _parents(connection, "evidence", "evidence_id", ids or [identifier], "evidence", answer["question_id"])
-    citations = _rows(
-        connection,
-        "SELECT * FROM citations WHERE chain_id IN (SELECT unnest($ids)) ORDER BY chain_id, step, evidence_id, quoted",
-        ids=ids,
-    )
-    question = found[0] if found else None
-    numbers = {row["evidence_id"]: number for number, row in enumerate(evidence, 1)}
+    rows = answer_rows(connection, prediction)
+    answer, question, chains, evidence = rows.prediction, rows.question, rows.chains, rows.evidence
+    identifier, numbers, citations = answer["prediction_id"], rows.numbers, rows.citations
+    walks = walked(connection, [row["locator"] for row in evidence if row["kind"] == "path"])
     body = [
         tag(
             "h1", question["text"] if question else f"question {answer['question_id']}, which is no longer in the lake"
         ),
-        _answer(question, answer),
+        _answer(question, answer, stands(rows.counterfactual)),
         tag("h2", "Chains"),
         [_chain(row, citations, numbers) for row in chains] or tag("p", "There is none.", class_="note"),
         tag("h2", "Evidence"),
-        [_evidence(row, numbers, _source(connection, row)) for row in evidence]
+        [_evidence(row, numbers, _source(connection, row), walks.get(row["locator"])) for row in evidence]
         or tag("p", "There is none.", class_="note"),
         tag("h2", "Lineage"),
         tag("p", "What the answer was made from, down to documents, tables, triples and seeds.", class_="note"),
@@ -107,27 +92,11 @@ def card(connection: duckdb.DuckDBPyConnection, prediction: str) -> str:
     return "<!doctype html>\n" + tag("html", tag("head", head), tag("body", tag("main", body)), lang="en") + "\n"
 
 
-def _parents(
-    connection: duckdb.DuckDBPyConnection, table: str, row_id: str, children: list[str], kind: str, question: str
-) -> list[dict[str, Any]]:
-    """Rows of ``table`` that any of the children used, each once, options and ranks in order."""
-    order = "hypothesis" if table == "chains" else '"option", rank'
-    return _rows(
-        connection,
-        f"""
-        SELECT DISTINCT ON ({row_id}) * FROM {table} WHERE question_id = $question AND {row_id} IN (
-            SELECT parent_id FROM lineage_edges WHERE child_id IN (SELECT unnest($ids)) AND parent_kind = $kind
-        ) ORDER BY {order}, {row_id}
-        """,
-        ids=children, kind=kind, question=question,
-    )  # fmt: skip
-
-
 def _facts(pairs: dict[str, object]) -> Html:
     return tag("dl", [(tag("dt", name), tag("dd", value)) for name, value in pairs.items() if value not in (None, "")])
 
 
-def _answer(question: dict[str, Any] | None, answer: dict[str, Any]) -> Html:
+def _answer(question: dict[str, Any] | None, answer: dict[str, Any], asked_again: str) -> Html:
     options = question["options"] if question else []
     gold = question["gold"] if question else []
     shown = []
@@ -145,6 +114,7 @@ def _answer(question: dict[str, Any] | None, answer: dict[str, Any]) -> Html:
         "ranked answers": ", ".join(answer["ranked_answers"]),
         "gold": ", ".join(gold),
         "confidence": None if confidence is None else f"{confidence:.3f}",
+        "asked again": asked_again,
         "benchmark": answer["benchmark"],
         "selector": answer["selector"],
         "reasoner": f"{answer['reasoner']} ({answer['model_id']})",
@@ -187,23 +157,28 @@ def _source(connection: duckdb.DuckDBPyConnection, row: dict[str, Any]) -> dict[
     if not shown:
         return {}
     columns = ", ".join(f'"{name}"' for name in shown)
-    found = _rows(
+    found = rows_of(
         connection, f'SELECT {columns} FROM "{schema.name}" WHERE "{schema.row_id}" = $id LIMIT 1', id=row["source_id"]
     )
     values = found[0] if found else {}
     return {name: ", ".join(v) if isinstance(v, list) else v for name, v in values.items()}
 
 
-def _evidence(row: dict[str, Any], numbers: dict[str, int], source: dict[str, object]) -> Html:
+def _evidence(
+    row: dict[str, Any], numbers: dict[str, int], source: dict[str, object], walk: list[WalkedEdge] | None
+) -> Html:
     number = numbers[row["evidence_id"]]
     about = f" for {row['option']}" if row["option"] else ""
-    facts: dict[str, object] = {
-        "rank": f"{row['rank']}{about}, score {row['score']:.4g}",
-        "stands in": f"{row['source_kind']} {row['source_id']}" + (f", {row['locator']}" if row["locator"] else ""),
-        **source,
-        "why": _why(row["why"]),
-        "evidence": tag("code", row["evidence_id"]),
-    }
+    facts: dict[str, object] = {"rank": f"{row['rank']}{about}, score {row['score']:.4g}"}
+    if walk:
+        facts |= {
+            name: lines[0] if len(lines) == 1 else tag("ul", [tag("li", line) for line in lines])
+            for name, lines in reasons(row["why"], walk).items()
+        }
+    else:
+        place = f", {row['locator']}" if row["locator"] else ""
+        facts |= {"stands in": f"{row['source_kind']} {row['source_id']}{place}", **source, "why": _why(row["why"])}
+    facts["evidence"] = tag("code", row["evidence_id"])
     heading = tag("h3", f"{number}. {row['kind']}")
     return tag("section", heading, tag("blockquote", row["text"]), _facts(facts), class_="card", id=f"e{number}")
 

@@ -15,12 +15,16 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-VERSION = "1"
+from evidence_assets.systems.gold_evidence import DEPTHS
+
+VERSION = "2"
 DOTS_PER_INCH = 80
 COLUMNS = 2
 INK, OURS, PRINTED = "#1c2330", "#2f5fd0", "#b3401e"
-MAIN = ("accuracy", "hit@1")
-"""What a variant is judged by: the first of these that its task has."""
+CURVE = "evidence_recall@"
+MAIN = ("accuracy", "hit@1", "mrr")
+"""What a variant is judged by, and by what a search is told from an answer."""
+HARVEST = "precision@50"
 
 
 @dataclass(frozen=True)
@@ -37,25 +41,30 @@ class Point:
     cost: float | None = None
 
 
-def points(connection: duckdb.DuckDBPyConnection, metrics: Sequence[str]) -> list[Point]:
-    """The scores of these metrics on benchmarks, by benchmark and variant."""
+def points(connection: duckdb.DuckDBPyConnection, metrics: Sequence[str], scope: str = "benchmark") -> list[Point]:
+    """The scores of these metrics on benchmarks, or on what else is scored, by its name and by variant.
+
+    A variant is called as its asset is; one asset scores several harvests, which are called by what they were made by.
+    """
     rows = connection.execute(
         """
         WITH reads AS (
             SELECT benchmark, selector, sum(length(text)) / count(DISTINCT question_id) AS cost FROM evidence GROUP BY ALL
         )
-        SELECT scope_id, regexp_extract(asset, '[^/]+$') AS variant, metric, value, low, high, published, cost
+        SELECT scope_id,
+            CASE WHEN scope_kind = 'benchmark' THEN regexp_extract(asset, '[^/]+$') ELSE scores.selector END AS variant,
+            metric, value, low, high, published, cost
         FROM scores LEFT JOIN reads ON benchmark = scope_id AND reads.selector = scores.selector
-        WHERE scope_kind = 'benchmark' AND value IS NOT NULL AND metric IN (SELECT unnest($metrics)) ORDER BY ALL
+        WHERE scope_kind = $scope AND value IS NOT NULL AND metric IN (SELECT unnest($metrics)) ORDER BY ALL
         """,
-        {"metrics": list(metrics)},
+        {"metrics": list(metrics), "scope": scope},
     ).fetchall()
     return [Point(*row) for row in rows]
 
 
 def judged(found: Sequence[Point]) -> list[Point]:
-    """One point a benchmark and variant: the main metric of its task. A search is judged by its first hit."""
-    searched = {p.benchmark for p in found if p.metric == "hit@1"}
+    """One point a benchmark and variant: its accuracy. A search (it has a reciprocal rank) is judged by its first hit."""
+    searched = {p.benchmark for p in found if p.metric == "mrr"}
     return [p for p in found if p.metric == ("hit@1" if p.benchmark in searched else "accuracy")]
 
 
@@ -63,11 +72,17 @@ def draw(connection: duckdb.DuckDBPyConnection) -> dict[str, bytes]:
     """PNG files by name; a picture that nothing is known for is left out."""
     main = judged(points(connection, MAIN))
     recall = points(connection, ["evidence_recall"])
+    harvests = points(connection, [HARVEST], "collection")
+    by_depth = points(connection, [f"{CURVE}{k}" for k in DEPTHS])
     made = {}
     if main:
-        made["accuracy.png"] = intervals(main, "accuracy (hit@1 where nodes are searched), 95 % interval")
+        made["accuracy.png"] = intervals(main, "accuracy (hit@1 of a search), 95 % interval")
     if recall:
         made["evidence_recall.png"] = intervals(recall, "share of the gold evidence that was picked, 95 % interval")
+    if by_depth:
+        made["evidence_recall_curves.png"] = curves(by_depth)
+    if harvests:
+        made["harvest.png"] = intervals(harvests, f"{HARVEST} of harvested triples, 95 % interval")
     if any(p.cost for p in main):
         made["cost.png"] = costs([p for p in main if p.cost])
     return made
@@ -95,6 +110,30 @@ def intervals(found: Sequence[Point], title: str) -> bytes:
         axes.grid(axis="x", alpha=0.25)
         _titled(axes, benchmark)
     return _png(figure, title)
+
+
+def curves(found: Sequence[Point]) -> bytes:
+    """A panel a benchmark: a line a variant, the share of the gold evidence among the first k rows of each option."""
+    groups = _by_benchmark(found)
+    figure, panels = _panels(len(groups), 2.8)
+    for axes, (benchmark, group) in zip(panels, groups.items(), strict=True):
+        for variant in sorted({p.variant for p in group}):
+            line = sorted((p for p in group if p.variant == variant), key=_depth)
+            depths = [_depth(p) for p in line]
+            axes.plot(depths, [p.value for p in line], "o-", markersize=3, label=_plain(variant))
+            low = [p.value if p.low is None else p.low for p in line]
+            high = [p.value if p.high is None else p.high for p in line]
+            axes.fill_between(depths, low, high, alpha=0.12, linewidth=0)
+        axes.set_xlabel("rows of evidence for each option", fontsize=8)
+        axes.set_ylim(-0.02, 1.02)
+        axes.grid(alpha=0.25)
+        axes.legend(fontsize=6)
+        _titled(axes, benchmark)
+    return _png(figure, "share of the gold evidence by depth, 95 % interval")
+
+
+def _depth(point: Point) -> int:
+    return int(point.metric.removeprefix(CURVE))
 
 
 def costs(found: Sequence[Point]) -> bytes:

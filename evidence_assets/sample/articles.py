@@ -140,7 +140,16 @@ def _packed(entries: list[tuple[str, list[Telling]]]) -> list[list[tuple[str, li
             batches.append([entry])
         else:
             batch.append(entry)
+    for batch in batches:
+        # the last page may be left with a single sentence: fuller pages give it their shortest entries
+        fullest = max(batches, key=_sentences)
+        if _sentences(batch) < SHORTEST <= _sentences(fullest) - 1:
+            batch.append(fullest.pop())
     return batches
+
+
+def _sentences(batch: list[tuple[str, list[Telling]]]) -> int:
+    return sum(len(tellings) for _, tellings in batch)
 
 
 def write_articles(world: World, facts: list[Fact], near_misses: list[tuple[str, str, str]]) -> list[Article]:

@@ -91,7 +91,11 @@ def make_questions(world: World, base: KnowledgeBase, wanted: int) -> list[Quest
     pairs: set[tuple[str, ...]] = set()
     for name in sorted(base.ids, key=lambda name: order_key("skb", name)):
         for conditions in _candidates(name, singles[name], doubles[name]):
-            answers = [set(known.follow(chain)) for chain in conditions]
+            # who answers is of the kind that the question asks for
+            answers = [
+                {other for other in known.follow(chain) if world.types[other] == world.types[name]}
+                for chain in conditions
+            ]
             right = set.intersection(*answers)
             shape = tuple(sorted(chain.steps[-1].relation for chain in conditions))
             # every condition has to matter: without it there would be more answers
@@ -133,7 +137,7 @@ def _candidates(name: str, singles: list[Chain], doubles: list[Chain]) -> list[t
     triple = list(combinations(ones, 3))
     kinds: list[list[tuple[Chain, ...]]] = [list(mixed), list(plain), list(triple)]
     first = int(order_key("first", name), 16) % 3
-    return [conditions for turn in range(3) for conditions in kinds[(first + turn) % 3][:12]]
+    return [conditions for turn in range(3) for conditions in kinds[(first + turn) % 3][:24]]
 
 
 def _row(base: KnowledgeBase, path: list[Edge]) -> dict[str, Any]:

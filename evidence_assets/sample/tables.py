@@ -99,6 +99,18 @@ def plain(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
+def comparable(text: str) -> str:
+    """The text as a reader compares it: numbers by their value, words without case and needless space.
+
+    >>> comparable("2.70") == comparable("2.7"), comparable(" No ") == comparable("no")
+    (True, True)
+    """
+    try:
+        return repr(float(text.replace(",", "")))
+    except ValueError:
+        return " ".join(text.casefold().split())
+
+
 def column_name(table: Table, column: int) -> str:
     """The header as it is spoken inside a sentence: without its unit, in small letters unless a name begins it."""
     name = table.header[column].split(" (")[0]
@@ -148,7 +160,9 @@ def look_up(table: Table, key: str) -> Finding | None:
     column = _pick(key, list(range(1, len(table.header))), 1)[0]
     row = _pick(key, list(range(len(table.rows))), 1)[0]
     value = table.rows[row][column]
-    wrong = _pick(key, sorted({other[column] for other in table.rows} - {value}), 3)
+    others = {comparable(other[column]): other[column] for other in table.rows}
+    others.pop(comparable(value))
+    wrong = _pick(key, sorted(others.values()), 3)
     if len(wrong) < 2:
         return None
     name, spoken, of = table.name(row), column_name(table, column), unit(table, column)
@@ -240,10 +254,8 @@ def difference(table: Table, key: str) -> Finding | None:
     values = table.numbers[column]
     one, two, three = _pick(key, list(range(len(values))), 3)
     gap = plain(abs(values[one] - values[two]))
-    wrong = list(
-        dict.fromkeys([plain(abs(values[one] - values[three])), table.rows[one][column], table.rows[two][column]])
-    )
-    wrong = [text for text in wrong if text not in (gap, "0")][:3]
+    near = [plain(abs(values[one] - values[three])), plain(values[one]), plain(values[two])]
+    wrong = [text for text in dict.fromkeys(near) if text not in (gap, "0")]
     if len(wrong) < 3 or gap == "0":
         return None
     spoken = column_name(table, column)

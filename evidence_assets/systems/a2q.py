@@ -242,7 +242,10 @@ def _graded(scores: NDArray[np.float32]) -> list[float]:
 
 @dataclass
 class NearestTriples:
-    """Direct retrieval: the triples whose sentences are nearest to the question (after DiFaR)."""
+    """Direct retrieval: the triples whose sentences are nearest to the question (after DiFaR).
+
+    With ``options`` the question is read as followed by its options, so that it is told what Attention2Query is told.
+    """
 
     name: str
     facts: GraphFacts
@@ -250,25 +253,31 @@ class NearestTriples:
     sentence_vectors: Vectors
     """One row an edge, in the encoder's space."""
     top_n: int = 10
+    options: bool = False
     version: str = field(init=False)
 
     def __post_init__(self) -> None:
         if len(self.sentence_vectors) != self.facts.graph.n_edges:
             raise ValueError(f"{len(self.sentence_vectors)} vectors for {self.facts.graph.n_edges} edges: one an edge")
         self.version = content_id(
-            "nearest_triples", VERSION, self.top_n, self.facts.version, self.encoder.model_id, self.encoder.revision
-        )
+            "nearest_triples", VERSION, self.top_n, self.options, self.facts.version, self.encoder.model_id,
+            self.encoder.revision,
+        )  # fmt: skip
 
     def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
         """The nearest triples of each question."""
         edges = np.arange(self.facts.graph.n_edges)
-        queries: Sequence[Vectors] = list(self.encoder.sentences([q.text for q in questions])) if questions else []
+        texts = [_told(q, self.options) for q in questions]
+        queries: Sequence[Vectors] = list(self.encoder.sentences(texts)) if texts else []
         return [_nearest(self.facts, query, edges, self.sentence_vectors, self.top_n) for query in queries]
 
 
 @dataclass
 class LinkedTriples:
-    """Linked-entity retrieval: the one-hop triples of the nodes that the question names, nearest first."""
+    """Linked-entity retrieval: the one-hop triples of the nodes that the question names, nearest first.
+
+    ``options`` as in :class:`NearestTriples`.
+    """
 
     name: str
     facts: GraphFacts
@@ -276,23 +285,29 @@ class LinkedTriples:
     encoder: Encoder
     sentence_vectors: Vectors
     top_n: int = 10
+    options: bool = False
     version: str = field(init=False)
 
     def __post_init__(self) -> None:
         self.version = content_id(
-            "linked_triples", VERSION, entity_linking.VERSION, self.top_n, self.facts.version, self.encoder.model_id,
-            self.encoder.revision,
+            "linked_triples", VERSION, entity_linking.VERSION, self.top_n, self.options, self.facts.version,
+            self.encoder.model_id, self.encoder.revision,
         )  # fmt: skip
 
     def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
         """The nearest triples around the linked nodes of each question; none where nothing is linked."""
-        queries: Sequence[Vectors] = list(self.encoder.sentences([q.text for q in questions])) if questions else []
+        texts = [_told(q, self.options) for q in questions]
+        queries: Sequence[Vectors] = list(self.encoder.sentences(texts)) if texts else []
         made = []
-        for question, query in zip(questions, queries, strict=True):
-            nodes = [node for phrase in phrases_of(question.text, self.linker) for node in phrase.nodes]
+        for text, query in zip(texts, queries, strict=True):
+            nodes = [node for phrase in phrases_of(text, self.linker) for node in phrase.nodes]
             edges = np.array(self.facts.edges_at(nodes), dtype=np.int64)
             made.append(_nearest(self.facts, query, edges, self.sentence_vectors[edges], self.top_n))
         return made
+
+
+def _told(question: Asked, options: bool) -> str:
+    return f"{question.text} {', '.join(question.options)}" if options and question.options else question.text
 
 
 def _nearest(facts: GraphFacts, query: Vectors, edges: IntArray, vectors: Vectors, n: int) -> list[Pick]:

@@ -14,6 +14,7 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, USED, edge
 from evidence_assets.reasoning.citations import check
 from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Solver, Step
+from evidence_assets.systems.gold_evidence import chain_id_of
 from evidence_assets.systems.selection import Asked, Rows, take_over
 
 
@@ -50,7 +51,7 @@ def chain_rows(
     about: dict[str, Asked] = {}
     for question in questions:
         for label, option in question.hypotheses:
-            chain_id = content_id("chain", question.question_id, label, selector, solver.name, solver.model_id)
+            chain_id = chain_id_of(question.question_id, label, selector, solver.name, solver.model_id)
             tasks[chain_id] = ExplainOption(
                 question.text,
                 label,
@@ -116,7 +117,7 @@ def prediction_rows(
     previous: pl.DataFrame,
     lineage: pl.DataFrame,
 ) -> Rows:
-    """One answer a question, from the chains of all its options."""
+    """One answer a question, from the chains of all its options; without any, from the evidence itself."""
     items = evidence_items(evidence)
     of_question: dict[str, list[dict[str, Any]]] = {}
     for row in chains.sort("question_id", "hypothesis").iter_rows(named=True):
@@ -142,7 +143,8 @@ def prediction_rows(
             question.question_id,
             solver.name,
             solver.version,
-            [(r["chain_id"], r["content_hash"], r["status"]) for r in own],
+            [(r["chain_id"], r["content_hash"], r["status"]) for r in own]
+            or [(e.content_hash, e.score) for e in _weighed(tasks[prediction_id])],
         )
     made, settled = take_over(previous, lineage, wanted, by="prediction_id", row_id="prediction_id")
     todo = [p for p in tasks if p not in settled]
@@ -184,8 +186,20 @@ def prediction_rows(
             edge("prediction", prediction_id, USED, "chain", row["chain_id"], row["content_hash"], rank, row["support"])
             for rank, row in enumerate(own, 1)
         ]
+        if not own:
+            made.lineage += [
+                edge(
+                    "prediction", prediction_id, USED, "evidence", item.evidence_id, item.content_hash, rank, item.score
+                )
+                for rank, item in enumerate(_weighed(tasks[prediction_id]), 1)
+            ]
     made.metadata = {f"{s}_share": _share(made.rows, s) for s in ("answered", "ambiguous", "insufficient", "failed")}
     return made
+
+
+def _weighed(task: ChooseAnswer) -> list[EvidenceItem]:
+    """The evidence of a task without chains, each row once, in its order."""
+    return list({item.evidence_id: item for items in task.evidence.values() for item in items}.values())
 
 
 def citation_rows(chains: pl.DataFrame, evidence: pl.DataFrame) -> Rows:

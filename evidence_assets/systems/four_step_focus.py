@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
@@ -27,7 +28,7 @@ from evidence_assets.systems.graph_facts import Verbalise, plain_sentence
 from evidence_assets.systems.node_search import NodeSearch, nearest
 from evidence_assets.systems.selection import Asked, Parent, Pick, Progress
 
-VERSION = "2"
+VERSION = "3"
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class FocusSettings:
 
     ``exclude_mentioned`` takes a node that the question itself names (by a constant that only it matches) from the
     candidates: "a medicine for what aspirin helps with" does not ask for aspirin.
+    ``fallback`` ranks a question that could not be read as triplets by vector search alone, and says so; without it such
+    a question has failed.
     ``evidence_nodes`` answers get evidence rows, with at most ``edges_per_triplet`` edges for each triplet;
     ``card_relations`` of a node's relations are shown to the grader.
     """
@@ -45,6 +48,7 @@ class FocusSettings:
     use_edge_types: bool = True
     use_direction: bool = True
     exclude_mentioned: bool = True
+    fallback: bool = False
     evidence_nodes: int = 5
     edges_per_triplet: int = 3
     card_relations: int = 20
@@ -138,6 +142,19 @@ class FourStepFocus:
             grader and grader.version, sorted(symmetric), [linker.fuzzy_threshold, linker.embedding_threshold],
         )  # fmt: skip
 
+    @property
+    def base(self) -> KnowledgeBase:
+        """The knowledge base that is searched."""
+        return self._base
+
+    def on(self, base: KnowledgeBase) -> FourStepFocus:
+        """The same system on a base with the same nodes and other edges; its version stays that of this one."""
+        if base.node_ids != self._base.node_ids:
+            raise ValueError("the other base has other nodes: build a system of its own for it")
+        other = copy(self)
+        other._base = base
+        return other
+
     def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
         """Evidence of each question's best answers; none where the question failed."""
         return [list(ranking.picks) for ranking in self.rank(questions)]
@@ -150,13 +167,18 @@ class FourStepFocus:
         queries = self._reader.read(texts) if self._reader else [None] * len(questions)
         vectors = self._encoder.sentences(texts)
         drafts = [
-            NodeRanking(q.question_id, "failed", error=query.reason)
-            if isinstance(query, Failure)
-            else self._found(q, query, vector)
+            self._unread(q, query, vector) if isinstance(query, Failure) else self._found(q, query, vector)
             for q, query, vector in zip(questions, queries, vectors, strict=True)
         ]
         graded = self._graded(questions, drafts)
         return [self._with_evidence(draft, v) for draft, v in zip(graded, vectors, strict=True)]
+
+    def _unread(self, question: Asked, failure: Failure, vector: FloatArray) -> NodeRanking:
+        """What becomes of a question without usable triplets."""
+        if not self._settings.fallback:
+            return NodeRanking(question.question_id, "failed", error=failure.reason)
+        note = f"the question was not read as triplets, so all nodes were searched: {failure.reason}"
+        return replace(self._found(question, None, vector), notes=(note,))
 
     def _found(self, question: Asked, query: TripletQuery | None, vector: FloatArray) -> NodeRanking:
         """Steps 2 and 3."""

@@ -6,6 +6,7 @@ scored, is the business of ``kbloom`` and ``harvest_scores``.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -16,10 +17,13 @@ from evidence_assets.datasets.seeds import Relation
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, GENERATED, edge
+from evidence_assets.methods.triple_metrics import Direction, Fact, canonical_fact
 from evidence_assets.systems import kbloom
-from evidence_assets.systems.kbloom import Harvest, KBloomSettings
+from evidence_assets.systems.kbloom import Harvest, KBloomSettings, Kinds
 
 VERSION = f"1/{kbloom.VERSION}"
+MERGE_VERSION = "2"
+"""Changes whenever equal harvests would give another collection."""
 LICENCE = "harvested from a model"
 
 Row = dict[str, Any]
@@ -68,9 +72,27 @@ def relations_of(rows: pl.DataFrame) -> list[Relation]:
     return [relation_of(part) for _, part in sorted(rows.group_by("relation_id"))]
 
 
-def harvest_hash(relation: Relation, model: str, encoder: str, settings: Sequence[KBloomSettings]) -> str:
-    """Hash of all that a relation's harvest depends on."""
-    return content_id(VERSION, relation.seed_hash, model, encoder, [asdict(one) for one in settings])
+def kinds_of(triples: pl.DataFrame) -> dict[str, frozenset[str]]:
+    """Kinds of every entity that the triples of a graph type, by its name in lower case."""
+    found: dict[str, set[str]] = {}
+    for side in ("head", "tail"):
+        typed = triples.select(side, f"{side}_type").drop_nulls().unique()
+        for name, kind in typed.iter_rows():
+            found.setdefault(name.casefold(), set()).add(kind)
+    return {name: frozenset(kinds) for name, kinds in found.items()}
+
+
+def harvest_hash(
+    relation: Relation,
+    model: str,
+    encoder: str,
+    settings: Sequence[KBloomSettings],
+    kinds: Kinds | None = None,
+) -> str:
+    """Hash of all that a relation's harvest depends on; kinds count only for a relation that asks for some."""
+    asks = bool(relation.head_kinds or relation.tail_kinds)
+    known = [sorted((name, sorted(own)) for name, own in kinds.items())] if asks and kinds is not None else []
+    return content_id(VERSION, relation.seed_hash, model, encoder, [asdict(one) for one in settings], *known)
 
 
 @dataclass
@@ -122,7 +144,7 @@ def harvest_rows(
         if not harvest.triples:
             raise BadInput(
                 f"relation {relation.id!r}: {model} yields no pair for it; its vocabulary holds no word that may be an "
-                "entity beside this prompt"
+                "entity beside this prompt, or none of the kinds that the relation allows"
             )
         candidates: dict[tuple[str, str], str] = {}
         agreement = {(t.head, t.tail): t.agreement for t in harvest.triples}
@@ -146,7 +168,12 @@ def harvest_rows(
         for triple in harvest.triples:
             candidate_id = candidates[triple.head, triple.tail]
             triple_id = content_id("triple", triple.head, relation.id, triple.tail)
-            flags = [name for name, set_ in (("seed", triple.is_seed), ("second_tail", triple.contradicted)) if set_]
+            stated = {
+                "seed": triple.is_seed,
+                "second_tail": triple.contradicted,
+                "unknown_kind": not triple.kinds_known,
+            }
+            flags = [name for name, holds in stated.items() if holds]
             made.triples.append(
                 {
                     "triple_id": triple_id,
@@ -178,9 +205,34 @@ def harvest_rows(
 
 
 def in_collection(triples: pl.DataFrame, seeds: pl.DataFrame, collection: str, origin: str) -> pl.DataFrame:
-    """Triples of one origin of the relations that belong to a collection now."""
-    members = seeds.filter(pl.col("collection") == collection)["relation_id"].unique()
-    return triples.filter((pl.col("origin") == origin) & pl.col("relation_id").is_in(members.to_list()))
+    """Triples of one origin of the relations that belong to a collection now, flagged by what their reverse says.
+
+    ``both_ways``: a symmetric relation that was harvested in both directions; ``by_inverse``: the inverse relation was
+    harvested and says the same; ``reversed``: a relation that is not symmetric was harvested in both directions, so that
+    one of the two is doubtful.
+    """
+    members = relations_of(seeds.filter(pl.col("collection") == collection))
+    rows = triples.filter((pl.col("origin") == origin) & pl.col("relation_id").is_in([one.id for one in members]))
+    directions = {one.id: Direction(one.symmetric, one.inverse) for one in members}
+    said: Counter[Fact] = Counter()
+    facts: list[Fact] = [
+        (head, relation, tail) for head, relation, tail in rows.select("head", "relation", "tail").rows()
+    ]
+    for fact in facts:
+        said[canonical_fact(fact, directions)] += 1
+    plain = {(head.casefold(), relation, tail.casefold()) for head, relation, tail in facts}
+
+    def flag(fact: Fact) -> str | None:
+        head, relation, tail = fact[0].casefold(), fact[1], fact[2].casefold()
+        turned = (tail, relation, head) in plain and head != tail
+        if directions[relation].symmetric:
+            return "both_ways" if turned else None
+        if turned:
+            return "reversed"
+        return "by_inverse" if said[canonical_fact(fact, directions)] > 1 else None
+
+    flags = [[*own, *([new] if (new := flag(fact)) else [])] for own, fact in zip(rows["flags"], facts, strict=True)]
+    return rows.with_columns(pl.Series("flags", flags, dtype=rows.schema["flags"]))
 
 
 def collections_of(relations: Iterable[Relation]) -> dict[str, list[str]]:

@@ -28,6 +28,10 @@ VERSION = f"1/{prompt_mining.VERSION}/{tuple_search.VERSION}/{triple_scoring.VER
 """Changes whenever equal input would give another harvest."""
 
 
+Kinds = Mapping[str, frozenset[str]]
+"""What is known of entities: the kinds of each, by its name in lower case."""
+
+
 class SentenceEncoder(Protocol):
     """What K-Bloom asks of an encoder."""
 
@@ -75,7 +79,8 @@ class HarvestedTriple:
     ``semantic`` is a distance (smaller is nearer) and ``fluency`` a score; both are None for the baseline, whose
     ``score`` is its search score. ``agreement`` is the share of the kept prompts that would find the pair by
     themselves, ``found_by`` their positions in ``Harvest.prompts``. ``contradicted`` marks, in a functional relation,
-    a head that was given several tails.
+    a head that was given several tails; ``kinds_known`` is False where the relation allows certain kinds of entities
+    only and nothing says of what kind one of the pair's is.
     """
 
     head: str
@@ -88,6 +93,7 @@ class HarvestedTriple:
     found_by: tuple[int, ...]
     is_seed: bool
     contradicted: bool
+    kinds_known: bool = True
 
 
 @dataclass(frozen=True)
@@ -110,8 +116,11 @@ def harvest(
     *,
     idf: Idf | Mapping[str, float] | None = None,
     prompts: Sequence[MinedPrompt] | None = None,
+    kinds: Kinds | None = None,
 ) -> Harvest:
     """Harvest one relation.
+
+    Pairs with an entity that is known to be of other kinds than the relation allows are candidates and no triples.
 
     Parameters
     ----------
@@ -120,8 +129,11 @@ def harvest(
         filled sentences. Negative values count as 0.
     prompts
         Prompts mined before, for instance to compare variants or disjoint prompt sets; mined here by default.
+    kinds
+        Needed by a relation that names the kinds of its heads or tails.
     """
     check_seeds(relation, model)
+    check_kinds(relation, kinds)
     mined = tuple(mine(relation, model, encoder, settings) if prompts is None else prompts)
     kept = [(number, prompt) for number, prompt in enumerate(mined) if prompt.kept]
     texts = [prompt.text for _, prompt in kept]
@@ -142,6 +154,7 @@ def harvest(
         Candidate(pair.head, pair.tail, _SHAPE_NAMES[pair.shape], pair.log_likelihood, pair.score, rank)
         for rank, pair in enumerate(found, start=1)
     )
+    found = [pair for pair in found if fits(relation, pair.head, pair.tail, kinds) is not False]
     semantic: Sequence[float | None] = [None] * len(found)
     fluent: Sequence[float | None] = [None] * len(found)
     scores = np.asarray([pair.score for pair in found])
@@ -169,6 +182,7 @@ def harvest(
             tuple(kept[prompt][0] for prompt in found_by[i]),
             _same(found[i].head, found[i].tail) in seeds,
             clash,
+            fits(relation, found[i].head, found[i].tail, kinds) is True,
         )
         for rank, (i, clash) in enumerate(zip(best, clashes, strict=True), start=1)
     )
@@ -213,6 +227,31 @@ def check_seeds(relation: Relation, model: MaskedLM) -> None:
                 f"{', '.join(map(repr, unknown))} in {text.strip()!r}; use words that the model knows",
                 field=field,
             )
+
+
+def check_kinds(relation: Relation, kinds: Kinds | None) -> None:
+    """Refuse a relation that allows certain kinds of entities where nothing says of what kind an entity is."""
+    if kinds is not None:
+        return
+    for field, allowed in (("head_kinds", relation.head_kinds), ("tail_kinds", relation.tail_kinds)):
+        if allowed:
+            raise BadInput(
+                f"relation {relation.id!r} allows only {', '.join(allowed)}, but this harvest does not know of what kind "
+                "an entity is; name a graph with typed nodes as `kinds` of the component, or leave the field out",
+                field=field,
+            )
+
+
+def fits(relation: Relation, head: str, tail: str, kinds: Kinds | None) -> bool | None:
+    """Whether head and tail are of the kinds that the relation allows; None where that is not known of one."""
+    known: bool | None = True
+    for name, allowed in ((head, relation.head_kinds), (tail, relation.tail_kinds)):
+        own = (kinds or {}).get(name.casefold(), frozenset())
+        if allowed and own and own.isdisjoint(allowed):
+            return False
+        if allowed and not own:
+            known = None
+    return known
 
 
 _SHAPE_NAMES: dict[tuple_search.Shape, Literal["1-1", "1-2", "2-1", "2-2"]] = {

@@ -15,6 +15,7 @@ import polars as pl
 from evidence_assets.datasets.knowledge_base import KnowledgeBase
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.ids import content_id
+from evidence_assets.methods.chunking import sentence_spans
 from evidence_assets.methods.graph import Graph
 from evidence_assets.systems.graph_facts import GraphFacts, Verbalise, plain_sentence
 
@@ -86,6 +87,17 @@ def base_of(nodes: pl.DataFrame, edges: pl.DataFrame, answer_types: Collection[s
         edge_type_names=relations,
         answer_types=frozenset(types.index(t) for t in answer_types if t in types),
     )
+
+
+def definitions_of(nodes: pl.DataFrame) -> dict[str, str]:
+    """What each name and alias means: the first sentence of its node's document; a name of several nodes has none."""
+    found: dict[str, set[str]] = {}
+    for name, aliases, document in nodes.select("name", "aliases", "document").iter_rows():
+        spans = sentence_spans(document or "")
+        if spans:
+            for surface in (name, *aliases):
+                found.setdefault(surface, set()).add(document[spans[0][0] : spans[0][1]])
+    return {surface: next(iter(said)) for surface, said in found.items() if len(said) == 1}
 
 
 def facts_of_rows(nodes: pl.DataFrame, edges: pl.DataFrame, verbalise: Verbalise = plain_sentence) -> GraphFacts:

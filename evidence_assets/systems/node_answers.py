@@ -22,7 +22,10 @@ def ranking_rows(
     previous: pl.DataFrame,
     lineage: pl.DataFrame,
 ) -> Rows:
-    """One prediction a question: its nodes best first; supported are those that satisfy the triplets."""
+    """One prediction a question: its nodes best first; supported are those that satisfy the triplets.
+
+    The best one is among what the prediction used, so that its name stands beside its id wherever the answer is traced.
+    """
     own: dict[str, list[dict[str, Any]]] = {}
     for row in evidence.sort("question_id", "rank").to_dicts():
         own.setdefault(row["question_id"], []).append(row)
@@ -66,6 +69,8 @@ def ranking_rows(
         made.lineage.append(
             edge("prediction", prediction_id, USED, "question", question.question_id, question.question_id)
         )
+        if ranked:
+            made.lineage.append(edge("prediction", prediction_id, USED, "node", ranked[0], ranked[0], 0))
         made.lineage += [
             edge(
                 "prediction",

@@ -15,6 +15,12 @@ LABELS = {"SUPPORTS": "supports", "REFUTES": "refutes", "NOT ENOUGH INFORMATION"
 """Printed names of the classes in metrics such as ``recall:SUPPORTS``."""
 
 
+RECALLED = "_with_recalled"
+"""Ends the names of metrics that count what a language model recalled; see ``retrieval_scores``."""
+COUNTING_RECALLED = ("kaping_background",)
+"""Systems whose printed hits and F1 count it."""
+
+
 @dataclass(frozen=True)
 class PrintedAs:
     """The name under which a variant's figures are printed.
@@ -49,6 +55,10 @@ def figure_for(benchmark: str, printed_as: PrintedAs, model_id: str, metric: str
     A figure printed for another model is never taken; one printed without naming a model stands where none names ours.
     """
     name, _, label = metric.partition(":")
+    if name.startswith(("hit@", "triple_f1")):
+        if name.endswith(RECALLED) != (printed_as.system in COUNTING_RECALLED):
+            return None
+        name = name.removesuffix(RECALLED).replace("triple_f1", "f1")
     label = LABELS.get(label, label)
     known = {f.model for f in figures() if (f.benchmark, f.system) == (benchmark, printed_as.system)}
     model = printed_as.model or printed_model(model_id, known)

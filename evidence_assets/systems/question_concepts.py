@@ -21,7 +21,7 @@ from evidence_assets.methods.keyphrases import Encode, extract_concepts
 from evidence_assets.systems.knowledge import FloatArray, OpenGraph
 from evidence_assets.systems.selection import Asked, Rows, take_over
 
-VERSION = f"1/{entity_linking.VERSION}/{keyphrases.VERSION}"
+VERSION = f"2/{entity_linking.VERSION}/{keyphrases.VERSION}"
 PHRASES = 8
 """Key phrases of a question that are linked where no name stands in the text."""
 

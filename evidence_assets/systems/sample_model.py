@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,9 @@ import polars as pl
 from evidence_assets.lake.ids import content_id, file_id
 from evidence_assets.lake.store import replacing_folder
 from evidence_assets.models import sample_masked_lm
-from evidence_assets.models.sample_masked_lm import TrainingSettings, train_sample_masked_lm
+from evidence_assets.models.sample_masked_lm import REPORT, TrainingSettings, train_sample_masked_lm
 
 VERSION = sample_masked_lm.VERSION
-_REPORT = "training.json"
 
 
 def sentences_of(chunks: pl.DataFrame) -> list[str]:
@@ -40,9 +39,14 @@ def names_of(graphs: Sequence[Path]) -> set[str]:
 
 def train(folder: Path, chunks: pl.DataFrame, graphs: Sequence[Path], steps: int) -> dict[str, Any]:
     """Train into ``folder``, or leave what lies there where it was trained on the same; returns columns of ``models``."""
-    sentences, names, settings = sentences_of(chunks), names_of(graphs), TrainingSettings(steps=steps)
+    return train_into(folder, sentences_of(chunks), names_of(graphs), steps)
+
+
+def train_into(folder: Path, sentences: Sequence[str], names: Collection[str], steps: int) -> dict[str, Any]:
+    """The same, from sentences and names."""
+    settings = TrainingSettings(steps=steps)
     wanted = content_id(VERSION, sorted(set(sentences)), sorted(names), asdict(settings))
-    kept = folder / _REPORT
+    kept = folder / REPORT
     if kept.exists():
         report: dict[str, Any] = json.loads(kept.read_text())
         weights = report.pop("weights")
@@ -57,7 +61,7 @@ def train(folder: Path, chunks: pl.DataFrame, graphs: Sequence[Path], steps: int
             "input_hash": wanted,
         }
         stated = {**report, "weights": file_id(temporary / "model.safetensors")}
-        (temporary / _REPORT).write_text(json.dumps(stated, indent=1) + "\n")
+        (temporary / REPORT).write_text(json.dumps(stated, indent=1) + "\n")
     return report
 
 

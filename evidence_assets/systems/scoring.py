@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -19,14 +18,14 @@ from evidence_assets.methods.ranking_metrics import (
     ndcg_at_k,
     per_class_scores,
     reciprocal_rank,
+    token_f1,
 )
-from evidence_assets.methods.surface_forms import name_key
-from evidence_assets.reasoning.paths import walked_edges
-from evidence_assets.systems.knowledge import edge_id, node_id
+from evidence_assets.models.protocols import Encoder
+from evidence_assets.systems.evidence_fit import covered_words, evidence_texts, matched_tokens
+from evidence_assets.systems.gold_evidence import citation_scores, evidence_recall, recall_curve
 from evidence_assets.systems.published_figures import PrintedAs, beside
-from evidence_assets.systems.short_answering import is_sourced, triple_of
 
-VERSION = "3"
+VERSION = "4"
 
 
 def correct(question: dict[str, Any], prediction: dict[str, Any] | None) -> bool:
@@ -41,65 +40,12 @@ def correct(question: dict[str, Any], prediction: dict[str, Any] | None) -> bool
         return False
     if question["task"] != "kgqa":
         return prediction["answer"] in gold
-    accepted = gold + [alias for aliases in question["gold_aliases"] or [] for alias in aliases]
-    return exact_match(prediction["answer"], accepted)
+    return exact_match(prediction["answer"], accepted(question))
 
 
-def _path_found(gold: dict[str, str], triples: set[str]) -> bool:
-    """Whether every fact of a gold path is among the triples that were picked, each written as head relation tail."""
-    return all(fact in triples for fact in gold["text"].split("; "))
-
-
-def _same(gold: dict[str, str], row: dict[str, Any]) -> bool:
-    """Whether an evidence row is, or holds, a piece of gold evidence."""
-    if gold["kind"] in ("cell", "row", "column") and row["kind"] in ("cell", "row", "column"):
-        return bool(gold["locator"] == row["locator"])
-    return bool(gold["text"].strip()) and " ".join(gold["text"].split()) in " ".join(row["text"].split())
-
-
-def gold_edges(gold: dict[str, str]) -> set[str] | None:
-    """Ids that the edges of a gold path have in every graph that names their ends so; None for what is no path."""
-    if gold["kind"] not in ("path", "triple"):
-        return None
-    try:
-        triples = [(head, relation, tail) for head, relation, tail in json.loads(gold["locator"])]
-    except (ValueError, TypeError):
-        return None
-    return {edge_id(node_id(name_key(h)), relation, node_id(name_key(t))) for h, relation, t in triples}
-
-
-def _edges_of(row: dict[str, Any]) -> set[str]:
-    """The graph's edges that an evidence row speaks of."""
-    if row["kind"] == "path":
-        return {edge for edge, _ in walked_edges(row["locator"])}
-    return {row["source_id"]} if row["source_kind"] == "edge" else set()
-
-
-def evidence_recall(questions: Iterable[dict[str, Any]], evidence: pl.DataFrame) -> list[float]:
-    """Share of each question's gold evidence that was picked for any of its options; unmarked questions left out.
-
-    Of pieces that say the same (one group), one is enough. A gold path is there if all of its edges are, in whatever
-    rows, by their ids or in words. What a language model recalled is no evidence and finds nothing.
-    """
-    rows: dict[str, list[dict[str, Any]]] = {}
-    for row in filter(is_sourced, evidence.iter_rows(named=True)):
-        rows.setdefault(row["question_id"], []).append(row)
-    shares = []
-    for question in questions:
-        gold = question["gold_evidence"] or []
-        if gold:
-            own = rows.get(question["question_id"], [])
-            triples = {" ".join(triple) for row in own if (triple := triple_of(row))}
-            groups: dict[str, bool] = {}
-            edges = {edge for row in own for edge in _edges_of(row)}
-            for i, piece in enumerate(gold):
-                name, wanted = piece["group"] or str(i), gold_edges(piece)
-                found = wanted <= edges if wanted else any(_same(piece, row) for row in own)
-                if piece["kind"] == "path" and not found:
-                    found = _path_found(piece, triples)
-                groups[name] = groups.get(name, False) or found
-            shares.append(sum(groups.values()) / len(groups))
-    return shares
+def accepted(question: Mapping[str, Any]) -> list[str]:
+    """The gold answers with their other forms."""
+    return [*question["gold"], *(alias for aliases in question["gold_aliases"] or [] for alias in aliases)]
 
 
 def mean(values: list[float]) -> Estimate:
@@ -130,6 +76,22 @@ def class_metrics(questions: list[dict[str, Any]], answered: dict[str, dict[str,
     return metrics
 
 
+def evidence_metrics(
+    questions: Sequence[dict[str, Any]], evidence: pl.DataFrame, encoder: Encoder | None = None
+) -> dict[str, Estimate]:
+    """What the evidence is worth, whatever is answered: gold evidence found, also by depth; words covered; tokens matched."""
+    metrics = {}
+    if any(q["gold_evidence"] for q in questions):
+        metrics["evidence_recall"] = mean(evidence_recall(questions, evidence))
+        metrics |= {f"evidence_recall@{k}": mean(found) for k, found in recall_curve(questions, evidence).items()}
+    if evidence.height:
+        texts = evidence_texts(evidence)
+        metrics["coverage"] = mean(covered_words(questions, texts))
+        if encoder is not None:
+            metrics["bertscore"] = mean(matched_tokens(questions, texts, encoder))
+    return metrics
+
+
 def score_rows(
     benchmark: str,
     selector: str,
@@ -142,12 +104,13 @@ def score_rows(
     printed_as: PrintedAs | None = None,
     counterfactuals: pl.DataFrame | None = None,
     more: Mapping[str, Estimate] | None = None,
+    encoder: Encoder | None = None,
 ) -> list[dict[str, Any]]:
     """Every metric of one variant on one benchmark, beside the figure printed for it where ``printed_as`` finds one.
 
     With ``counterfactuals``, the shares of answers that change without the evidence they cite (necessity), and that
     this evidence alone gives (sufficiency), of those that cite any. ``more`` are metrics that only the variant's family
-    has.
+    has. With ``encoder``, the tokens of questions are matched with those of their evidence (BERTScore).
     """
     asked = questions.sort("question_id").to_dicts()
     answered = {row["question_id"]: row for row in predictions.to_dicts()}
@@ -166,16 +129,33 @@ def score_rows(
         metrics["ndcg@10"] = mean([ndcg_at_k(g, 10, ideal_gains=[1.0] * n) if n else 0.0 for g, n in gains])
         metrics["recall@20"] = mean([float(g[:20].sum()) / n if n else 0.0 for g, n in gains])
         metrics["mrr"] = mean([reciprocal_rank(g) for g, _ in gains])
+    short = [q for q in asked if q["task"] == "kgqa" and q["gold"]]
+    if short:
+        said = [(answered.get(q["question_id"]) or {"answer": None})["answer"] or "" for q in short]
+        metrics["answer_f1"] = mean([token_f1(s, accepted(q)) for s, q in zip(said, short, strict=True)])
     metrics |= class_metrics(asked, answered)
-    recall = evidence_recall(asked, evidence)
-    if recall:
-        metrics["evidence_recall"] = mean(recall)
+    metrics |= evidence_metrics(asked, evidence, encoder)
     metrics |= more or {}
     if citations.height:
         metrics["citations_verified_share"] = accuracy([v == "verified" for v in citations["verdict"].to_list()])
+        precision, found = citation_scores(asked, answered, evidence, citations)
+        metrics |= {"citation_precision": mean(precision)} if precision else {}
+        metrics |= {"citation_recall": mean(found)} if found else {}
     if counterfactuals is not None:
         for metric, column in (("evidence_necessity", "necessary"), ("evidence_sufficiency", "sufficient")):
             metrics[metric] = accuracy(counterfactuals[column].drop_nulls().to_list())
+    return metric_rows(benchmark, selector, reasoner, model_id, metrics, printed_as)
+
+
+def metric_rows(
+    benchmark: str,
+    selector: str,
+    reasoner: str,
+    model_id: str,
+    metrics: Mapping[str, Estimate],
+    printed_as: PrintedAs | None = None,
+) -> list[dict[str, Any]]:
+    """A row of ``scores`` a metric, beside the printed figure."""
     rows = [
         {
             "score_id": content_id("score", "benchmark", benchmark, selector, reasoner, model_id, metric),

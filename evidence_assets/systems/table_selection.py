@@ -1,14 +1,18 @@
-"""UCRET's first stage as a selector: the cells of the collapsed table are the evidence of the whole question."""
+"""UCRET's first stage as a selector: the cells of the collapsed table are the evidence of the whole question.
+
+Belongs here too: the bridge to evidence outside the table, which lies beside the cells and is marked as such.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from evidence_assets.datasets.records import Table
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
-from evidence_assets.systems.selection import Asked, Parent, Pick, Progress
+from evidence_assets.systems.selection import Asked, Parent, Pick, Progress, Selector
 from evidence_assets.systems.ucret import TableQuestion, Variant, select_evidence
 
 
@@ -35,3 +39,42 @@ class CollapsedTable:
                 why = json.dumps({"column": cell.column_rule, "row": cell.row_rule})
                 made[i].append(Pick("", "cell", parents, cell.locator, cell.text, cell.score, why))
         return made
+
+
+BRIDGE_VERSION = "1"
+
+
+class BridgedTable:
+    """The cells that a UCRET variant keeps, and behind them what another selector finds outside the table.
+
+    Outside evidence keeps its own kind (chunk, triple …), so that it is never taken for a cell, and its ``why`` says
+    ``outside``. It is looked for once a question, by the claim, or by the question with all of its options.
+
+    Parameters
+    ----------
+    outside
+        Finds the evidence; None where the benchmark names nothing to look in, so that the cells stand alone.
+    """
+
+    def __init__(self, cells: CollapsedTable, outside: Selector | None) -> None:
+        self.name, self._cells, self._outside = cells.name, cells, outside
+        self.version = content_id("bridge", BRIDGE_VERSION, cells.version, outside.version if outside else "")
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """What the asset's metadata says of it."""
+        return {} if self._outside else {"no_bridge": "the benchmark names no corpus: there are cells only"}
+
+    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
+        made = self._cells.select(questions, progress)
+        if self._outside is None:
+            return made
+        whole = [replace(q, text=_whole(q), options=()) for q in questions]
+        for picks, found in zip(made, self._outside.select(whole), strict=True):
+            picks += [replace(pick, why=json.dumps({"rule": "outside"})) for pick in found]
+        return made
+
+
+def _whole(question: Asked) -> str:
+    """What is looked for: a claim as it stands, a question with its options."""
+    return question.text if question.task == "verification" else " ".join([question.text, *question.options])

@@ -10,13 +10,14 @@ Cells keep their place in the whole table: ``r0`` is the header as read, the bod
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 
 from evidence_assets.datasets.records import Table
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.methods import cells, column_repair, columns, spherical_kmeans, table_shape
 from evidence_assets.methods.column_repair import TableWords, restore_columns, restore_rows
@@ -63,8 +64,6 @@ class Variant:
         Whether columns with the numbers, names and options of the text, and those that name rows, are put back.
     rows
         How rows are selected too; rows that hold a name of the text always stay. None keeps all.
-    explain
-        Whether explanations are written before the verdict; without, the table alone is weighed.
     """
 
     name: str
@@ -73,7 +72,6 @@ class Variant:
     with_options: bool = False
     repair: bool = False
     rows: ColumnSettings | None = None
-    explain: bool = True
 
     @property
     def version(self) -> str:
@@ -95,11 +93,50 @@ VARIANTS: dict[str, Variant] = {
         Variant("ucret", EMBEDDED, "header", with_options=True, repair=True),
         Variant("ucret_js", EMBEDDED_JS, "header", with_options=True, repair=True),
         Variant("keep_all", KEEP_ALL),
-        Variant("without_explanations", EMBEDDED, "header", with_options=True, repair=True, explain=False),
         Variant("jaccard_only", JACCARD_ONLY),
         Variant("bidirectional", EMBEDDED, "header", with_options=True, repair=True, rows=_BOTH_WAYS),
     )
 }
+
+
+# What each parameter of a grid sets, the measures that it belongs to, and its range.
+_GRID: dict[str, tuple[str, frozenset[str], float, float]] = {
+    "clusters": ("clusters", frozenset({"cosine", "jsd"}), 1, 1000),
+    "tau": ("jaccard", frozenset({"cosine", "jsd", "words"}), 0, 1),
+    "theta": ("gate", frozenset({"cosine"}), -1, 1),
+    "eta": ("gate", frozenset({"jsd"}), 0, 1),
+    "temperature": ("temperature", frozenset({"jsd"}), 1e-6, 1e6),
+}
+GRID_PARAMETERS = tuple(_GRID)
+
+
+def variant_with(name: str, settings: Mapping[str, float]) -> Variant:
+    """A named variant with some of its column settings set otherwise (k is called ``clusters``).
+
+    Examples
+    --------
+    >>> variant_with("ucret_published", {"clusters": 3, "theta": 0.55}).columns.clusters
+    3
+
+    Raises
+    ------
+    BadInput
+        If there is no such variant, or a setting does not belong to its measure or lies outside its range.
+    """
+    if name not in VARIANTS:
+        raise BadInput(f"there is no UCRET variant {name!r}; known: {', '.join(VARIANTS)}", field="variant")
+    variant = VARIANTS[name]
+    changes: dict[str, Any] = {}
+    for parameter, value in settings.items():
+        field, measures, low, high = _GRID[parameter]
+        if variant.columns.measure not in measures:
+            raise BadInput(f"means nothing for {name}, which selects by {variant.columns.measure}", field=parameter)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+            raise BadInput(f"is {value!r}; it should be a number from {low:g} to {high:g}", field=parameter)
+        if parameter == "clusters" and value != int(value):
+            raise BadInput(f"is {value!r}; it should be a whole number", field=parameter)
+        changes[field] = int(value) if parameter == "clusters" else float(value)
+    return replace(variant, columns=replace(variant.columns, **changes)) if changes else variant
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,8 @@ import pytest
 from evidence_assets.components import declarations as declared
 from evidence_assets.components.add_benchmark import plan, write
 from evidence_assets.components.benchmark import declared as benchmarks
+from evidence_assets.components.graph import Graph
+from evidence_assets.components.knowledge_base import KnowledgeBase
 from evidence_assets.components.readers import questions_of, tables_of
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
@@ -105,9 +107,40 @@ def test_a_broken_graph_is_named_with_its_line(folder: Folder) -> None:
         plan("who", file, graph=graph, folder=folder.defs)
     with pytest.raises(BadInput, match="by --graph"):
         plan("who", file, folder=folder.defs)
+    with pytest.raises(BadInput, match=r"e\.tsv: holds no triple"):
+        plan("who", file, graph=folder.put("e.tsv", ""), folder=folder.defs)
 
 
-@pytest.mark.parametrize("name", ["obqa", "sample"])
+def test_triples_become_a_graph_that_the_benchmark_is_answered_from(folder: Folder) -> None:
+    file = folder.questions({"source_id": "1", "task": "kgqa", "text": "Who buzzes?", "gold": ["bee"]})
+    made = plan("who", file, graph=folder.put("g.tsv", "bee\tmakes\thoney\n"), folder=folder.defs)
+    write(made, folder.lake, folder=folder.defs)
+    assert made.counts == {"questions": 1, "triples": 1}
+    assert benchmarks(folder.defs)["who"].graph == "who"
+    (graph,) = declared.variants("Graph", folder.defs)
+    (files,) = Graph.model_validate(graph.attributes).files
+    assert [(folder.lake.raw / path).read_text() for path in files.paths] == ["bee\tmakes\thoney\n"]
+    (passages,) = declared.variants("GraphPassages", folder.defs)
+    assert passages.attributes == {"graph": "who"}
+
+
+def test_nodes_with_documents_become_a_knowledge_base(folder: Folder) -> None:
+    nodes = [{"node_id": n, "type": "animal", "name": n, "document": f"A {n}."} for n in ("bee", "owl")]
+    folder.put("base/nodes.jsonl", "".join(json.dumps(node) + "\n" for node in nodes))
+    folder.put("base/edges.tsv", "owl\thunts\tbee\n")
+    question = {"source_id": "1", "task": "skb_search", "text": "Who buzzes?", "gold": ["bee"]}
+    made = plan("find", folder.questions(question), graph=folder.root / "base", folder=folder.defs)
+    write(made, folder.lake, folder=folder.defs)
+    (base,) = declared.variants("KnowledgeBase", folder.defs)
+    read = KnowledgeBase.model_validate(base.attributes).read(folder.lake.raw / base.attributes["folder"])
+    assert (read.node_ids, benchmarks(folder.defs)["find"].graph) == (("bee", "owl"), "find")
+    with pytest.raises(BadInput, match=r"q\.jsonl:1: gold: 'ant' is no node"):
+        plan("other", folder.questions(question | {"gold": ["ant"]}), graph=folder.root / "base", folder=folder.defs)
+    with pytest.raises(BadInput, match=r"name a folder with nodes\.jsonl, edges\.tsv"):
+        plan("other", folder.questions(question), graph=folder.put("g.tsv", "a\tb\tc\n"), folder=folder.defs)
+
+
+@pytest.mark.parametrize("name", ["obqa", "sample", "conceptnet", "sample_skb"])
 def test_the_name_of_a_benchmark_or_corpus_is_refused(name: str, folder: Folder) -> None:
     with pytest.raises(BadInput, match="already"):
         plan(name, folder.questions(CHOICE), corpus=str(folder.root / "docs"))
@@ -163,3 +196,75 @@ def test_the_command_shows_what_dagster_loads(folder: Folder) -> None:
     again = run()
     assert again.returncode == 1
     assert "already" in again.stderr and "Traceback" not in again.stderr
+
+
+WHOLE_PATH = """
+import json, sys
+from pathlib import Path
+
+import dagster as dg
+
+from evidence_assets.components.add_benchmark import plan, write
+from evidence_assets.defs.resources import LakeResource
+
+here, lake = Path(sys.argv[1]), LakeResource().open()
+for name, brought in (
+    ("bees", {"corpus": str(here / "docs")}), ("numbers", {"tables": here / "tables"}), ("who", {"graph": here / "g.tsv"})
+):
+    write(plan(name, here / f"{name}.jsonl", **brought), lake)
+
+from evidence_assets.definitions import defs
+
+job, instance = defs().resolve_implicit_global_asset_job_def(), dg.DagsterInstance.ephemeral()
+
+
+def make(partition, *keys):
+    job.execute_in_process(
+        instance=instance, partition_key=partition, asset_selection=[dg.AssetKey(key.split("/")) for key in keys],
+        run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+    )
+
+
+make(None, *(f"raw/benchmarks/{name}" for name in ("bees", "numbers", "who")), "raw/corpora/bees", "raw/graphs/who")
+make("0", "corpus/bees/chunks", "corpus/bees/embeddings")
+make(None, "corpus/bees/index", *(
+    f"knowledge/who/{part}" for part in ("triples", "nodes", "edges", "csr", "node_vectors", "passages")
+))
+answered = {}
+for name, family, variant, parts in (
+    ("bees", "mcqa", "bm25", ("evidence", "chains", "predictions")),
+    ("numbers", "table", "bm25", ("evidence", "chains", "predictions")),
+    ("who", "graph", "nearest_triples", ("evidence", "predictions")),
+):
+    if family == "table":
+        make(name, "tables")
+    make(f"{name}|0", f"questions/{family}", *(f"{part}/{family}/{variant}" for part in parts))
+    answered[name] = lake.read("predictions", f"predictions/{family}/{variant}", f"{name}|0")["answer"].to_list()
+print(json.dumps(answered))
+"""
+
+
+@pytest.mark.slow
+def test_questions_are_answered_from_the_documents_tables_and_triples_that_came_with_them(folder: Folder) -> None:
+    shutil.copytree(REPOSITORY / "evidence_assets", folder.root / "evidence_assets")
+    shutil.copyfile(REPOSITORY / "pyproject.toml", folder.root / "pyproject.toml")
+    for file in (folder.root / "docs").iterdir():
+        file.unlink()
+    folder.put("docs/bees.md", "# Bees\n\nA bee buzzes and makes honey.\n")
+    folder.put("docs/owls.md", "# Owls\n\nAn owl hunts mice in the dark.\n")
+    folder.put("g.tsv", "bee\tmakes\thoney\nowl\thunts\tmouse\nspider\tmakes\tweb\n")
+    kgqa = {"source_id": "1", "task": "kgqa", "text": "What does the bee make?", "gold": ["honey"]}
+    choice = {"source_id": "1", "text": "Which animal makes honey?", "options": ["Owl", "Bee"], "gold": "B"}
+    claim = CLAIM | {"text": "The value of A is 1."}
+    for name, row in (("who", kgqa), ("bees", choice), ("numbers", claim)):
+        folder.put(f"{name}.jsonl", json.dumps(row) + "\n")
+    environment = {
+        **os.environ, "EVIDENCE_LAKE": str(folder.root / "lake"), "PYTHONPATH": str(folder.root), "EVIDENCE_PROFILE": ""
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", WHOLE_PATH, str(folder.root)], env=environment, capture_output=True, text=True,
+        check=False, cwd=folder.root,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    answered = json.loads(done.stdout.splitlines()[-1])
+    assert answered == {"bees": ["B"], "numbers": ["SUPPORTS"], "who": ["honey"]}

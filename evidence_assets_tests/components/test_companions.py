@@ -65,7 +65,7 @@ def test_by_default_one_variant_and_one_baseline_of_each_system(made: SmallWorld
     keys = {key.to_user_string() for key in made.graph.materializable_asset_keys}
     for family, names in (
         ("search", ["fourstepfocus", "vector_search"]),
-        ("graph", ["a2q", "kg_graph", "nearest_triples"]),
+        ("graph", ["a2q", "a2q_paths", "kg_graph", "nearest_triples"]),
     ):
         assert sorted(k.split("/")[-1] for k in keys if k.startswith(f"predictions/{family}/")) == names
 
@@ -124,6 +124,10 @@ def test_every_answer_rests_on_rows_that_exist(made: SmallWorld) -> None:
         ):
             rows = made.rows("predictions", asset).filter(pl.col("status") == "answered")
             root = trace(connection, rows["prediction_id"][0])
+            if asset.startswith("predictions/search"):
+                named = [node for node in root.next if node.kind == "node"]
+                assert [node.id for node in named] == [rows["answer"][0]]
+                assert named[0].content["name"], "the answer's name stands beside its id"
             assert {kind for kind, _ in _below(root.as_dict())} == sources
 
 
@@ -281,6 +285,40 @@ def test_the_four_cases_and_their_origins(recorded: tuple[SmallWorld, Path]) -> 
     assert set(both["supported_answers"].list.len()) == {0}, "no source says garlic"
 
 
+def test_the_four_cases_are_scored_and_model_knowledge_counts_as_no_evidence(
+    recorded: tuple[SmallWorld, Path],
+) -> None:
+    world = recorded[0]
+    world.make(*scores("graph", *CASES), partition="sample_kgqa")
+    found = {
+        name: dict(world.rows("scores", f"scores/graph/{name}").select("metric", "value").iter_rows()) for name in CASES
+    }
+    for name in CASES:
+        assert {"accuracy", "hit@1", "hit@10", "triple_f1", "evidence_recall"} <= found[name].keys(), name
+    assert found["kg_graph"]["hit@10"] > 0
+    for name in ("kg_background", "kg_none"):
+        assert {found[name][m] for m in ("hit@1", "hit@10", "triple_f1", "evidence_recall")} == {0.0}, name
+    # An answer is right by its name or an alias, whoever it comes from; the script says garlic to all that has facts.
+    questions = world.rows("questions", "questions/graph").to_dicts()
+    garlic = sum("garlic" in q["gold"] for q in questions)
+    failed = set(world.rows("chains", "chains/graph/background").filter(pl.col("status") == "failed")["question_id"])
+    unanswerable = [q for q in questions if not q["gold"]]
+    assert found["kg_none"]["accuracy"] == pytest.approx(len(unanswerable) / len(questions))
+    right = sum("garlic" in q["gold"] and q["question_id"] not in failed for q in questions)
+    assert found["kg_background"]["accuracy"] == pytest.approx(right / len(questions))
+    assert garlic >= right
+
+
+def test_hops_are_a_parameter(recorded: tuple[SmallWorld, Path]) -> None:
+    world = recorded[0]
+    world.make(*variant("graph", "kg_graph_2_hops"), partition="sample_kgqa|0")
+    one, two = (
+        set(world.rows("evidence", f"evidence/graph/{name}").select("question_id", "source_id").iter_rows())
+        for name in ("kg_graph", "kg_graph_2_hops")
+    )
+    assert two - one
+
+
 def test_model_knowledge_is_traced_to_what_the_model_said(recorded: tuple[SmallWorld, Path]) -> None:
     world = recorded[0]
     evidence = world.rows("evidence", "evidence/graph/kg_background")
@@ -366,7 +404,8 @@ def test_background_knowledge_without_a_language_model_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with small_world(tmp_path, ["name: small", PRESETS], monkeypatch) as world:
-        world.make("raw/sample")
-        world.make("questions/graph", partition="sample_kgqa|0")
+        prepared(world)
+        early = world.make("evidence/graph/kg_both", partition="sample_kgqa|0", fails=True)
+        assert "chains/graph/background has nothing on 6 of 6 questions of sample_kgqa|0" in failures(early)
         refused = world.make("chains/graph/background", partition="sample_kgqa|0", fails=True)
         assert "background knowledge takes a language model" in failures(refused)

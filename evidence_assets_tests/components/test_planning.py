@@ -14,6 +14,7 @@ from evidence_assets.cli import app
 from evidence_assets.components import benchmark, planning
 from evidence_assets.components.declarations import Declaration
 from evidence_assets.components.planning import count_of, estimate, plan, rates
+from evidence_assets.components.presets import presets
 from evidence_assets.datasets.published import figures
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
@@ -41,7 +42,7 @@ def variant(monkeypatch: pytest.MonkeyPatch) -> Declaration:
         "Reasoner", name="z", family="mcqa", selector="z", solver="generator", presets=["uscrake_costs"]
     )
     both = {"Selector": [selector], "Reasoner": [reasoner]}
-    monkeypatch.setattr(planning, "variants", lambda component: both[component])
+    monkeypatch.setattr(planning, "variants", lambda component: both.get(component, []))
     return reasoner
 
 
@@ -135,9 +136,7 @@ def test_every_rate_has_its_source() -> None:
     assert all(entry["source"] and float(str(entry["value"])) > 0 for entry in found)
 
 
-def test_what_cannot_be_planned_says_so(paper: None) -> None:
-    with pytest.raises(BadInput, match="is not about questions"):
-        plan("kbloom_prompts")
+def test_a_preset_that_there_is_not_is_refused_with_its_neighbour(paper: None) -> None:
     with pytest.raises(BadInput, match="did you mean 'uscrake_main'"):
         plan("uscrake_mian")
 
@@ -150,3 +149,67 @@ def test_the_command_prints_the_same_numbers(variant: Declaration, paper: None, 
     assert sum(e["calls"] for e in found["estimates"]) == sum(e.calls for e in plan("uscrake_costs").estimates)
     shown = CliRunner().invoke(app, ["plan", "uscrake_costs", *lake])
     assert shown.exit_code == 0 and "estimates" in shown.output
+
+
+@pytest.mark.parametrize("name", sorted(presets()))
+def test_every_preset_is_planned_in_the_published_profile(name: str, paper: None) -> None:
+    made = plan(name)
+    assert made.estimates and not made.notes, made.notes
+    for row in made.estimates:
+        assert row.count.questions > 0 and row.bytes > 0 and all(n >= 0 for n in row.rows.values()), row
+        if made.preset.relations:
+            assert row.calls > 0 and row.prompt_tokens > row.calls
+        elif row.reply_tokens or row.rows.get("chains"):
+            # A reasoner that names no solver is the profile's language model.
+            assert row.calls > 0 and row.reply_tokens > 0 and row.prompt_tokens > 0 and row.reasoning
+    if made.preset.benchmarks:
+        assert {row.benchmark for row in made.estimates} == set(made.preset.benchmarks)
+
+
+def test_a_harvest_is_counted_by_its_relations_prompts_and_pairs(paper: None, tmp_path: Path) -> None:
+    found = {e.variant: e for e in plan("kbloom_prompts").estimates}
+    whole, first = found["kbloom_printed"], found["kbloom_initial"]
+    assert (whole.count.questions, whole.count.known_from) == (55, "declared")
+    # Both searches keep 1,000 triples of each relation, and the collection those of one of them; with one prompt instead of 20 a twentieth passes through the model.
+    assert whole.rows["triples"] == first.rows["triples"] == 55 * 3 * 1000
+    assert whole.calls == pytest.approx(20 * first.calls, rel=1e-4)
+    assert found["kbloom_corrected"].rows["triples"] == 55 * 2 * 1000, "without the baseline"
+    assert whole.selecting is None, "no rate is known of this model here"
+    lake = Lake.create(tmp_path / "data_lake")
+    seeds = [seed("treats", i) for i in range(3)] + [seed("eats", 0)]
+    lake.write("knowledge/seeds", "treats", {"relation_seeds": seeds})
+    by_lake = plan("kbloom_prompts", lake).estimates[0]
+    assert (by_lake.count.questions, by_lake.count.known_from) == (2, "lake")
+
+
+def test_the_embedded_harvest_has_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(profiles.PROFILE_VARIABLE, "embedded")
+    found = plan("kbloom_costs").estimates
+    relations = len(profiles.load("embedded").harvesting.sample_relations)
+    assert {e.count.questions for e in found} == {relations} and all(e.seconds > 0 for e in found)
+
+
+def test_short_answers_and_ranked_nodes_are_calls_too(paper: None) -> None:
+    answers = {(e.variant, e.benchmark): e for e in plan("kaping_cases").estimates}
+    assert answers["kg_graph", "webqsp"].calls == 1639
+    assert answers["kg_both", "webqsp"].calls == 4 * 1639, "three requests recall what the fourth is answered with"
+    assert answers["kg_none", "webqsp"].rows["evidence"] == 0
+    nodes = {(e.variant, e.benchmark): e for e in plan("fourstepfocus_main").estimates}
+    assert nodes["vector_search", "stark_prime_human"].calls == 0
+    assert nodes["fourstepfocus", "stark_prime_human"].calls == 98
+    assert nodes["fourstepfocus_reranked", "stark_prime_human"].calls == 98 * 21
+
+
+def seed(relation: str, number: int) -> dict[str, object]:
+    return {
+        "relation_id": relation, "collection": "c", "prompt": "<HEAD> <TAIL>", "head": f"h{number}", "tail": "t",
+        "seed_id": f"{relation}{number}", "seed_hash": "v", "position": number, "template": "<HEAD> <TAIL>",
+        "head_kinds": [], "tail_kinds": [], "symmetric": False, "functional": False,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(presets()))
+def test_every_preset_is_planned_without_a_model_too(name: str, tmp_path: Path) -> None:
+    shown = CliRunner().invoke(app, ["plan", name, "--lake", str(tmp_path)])
+    assert shown.exit_code == 0, shown.output
+    assert ("model inputs" if presets()[name].relations else "evidence") in " ".join(shown.output.split())

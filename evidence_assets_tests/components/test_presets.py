@@ -8,12 +8,15 @@ import dagster as dg
 import pytest
 
 from evidence_assets import profiles
+from evidence_assets.components import benchmark, partitions
 from evidence_assets.components import declarations as declared
 from evidence_assets.components.benchmark import declared as benchmarks
 from evidence_assets.components.presets import ALL, VARIABLE, is_loaded, opted_in, presets
 from evidence_assets.components.reasoner import Reasoner
 from evidence_assets.components.selector import Selector
+from evidence_assets.components.variant import TAG
 from evidence_assets.datasets.published import SOURCES, figures
+from evidence_assets.definitions import defs
 from evidence_assets.lake.errors import BadInput
 
 
@@ -110,3 +113,26 @@ def test_no_preset_loads_a_reasoner_without_its_selector(preset: str, monkeypatc
         if reasoner.loaded:
             family, selector = reasoner.attributes["family"], reasoner.attributes["selector"]
             assert not declared.selector_left_out(family, selector), reasoner.place
+
+
+@pytest.mark.parametrize("profile", profiles.available())
+def test_every_preset_loads_and_waits_for_nothing_that_nobody_makes(
+    profile: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(profiles.PROFILE_VARIABLE, profile)
+    monkeypatch.setenv(VARIABLE, ALL)
+    caches = (
+        benchmark.benchmarks, partitions.benchmark_partitions, partitions.question_partitions, partitions.corpus_partitions
+    )  # fmt: skip
+    for cache in caches:
+        cache.cache_clear()
+    try:
+        graph = defs().resolve_asset_graph()
+        nobodys = {k for k in graph.get_all_asset_keys() if not graph.get(k).is_executable}
+        assert not nobodys
+        tags = {tag for key in graph.materializable_asset_keys for tag in graph.get(key).tags}
+        assert {f"{TAG}{name}" for name in presets()} <= tags
+    finally:
+        monkeypatch.undo()
+        for cache in caches:
+            cache.cache_clear()

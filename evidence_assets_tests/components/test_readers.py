@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import dagster as dg
 import pytest
 
-from evidence_assets.components.benchmark import Benchmark, declared
+from evidence_assets.components.benchmark import ANSWERED_FROM, Benchmark, declared
+from evidence_assets.components.declarations import variants
 from evidence_assets.components.readers import PAIRED, questions_of, tables_of
 from evidence_assets.datasets import registry
+from evidence_assets.defs.resources import LakeResource
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets.systems.benchmark_rows import question_rows, table_rows
@@ -24,6 +27,10 @@ def lake_with(root: Path, files: dict[str, str]) -> Lake:
     return lake
 
 
+OTHERWISE_ASKED = {"retrieval": ("kgqa", "skb_search")}
+"""Of a collection that only evidence is scored on, the questions have a task of their own."""
+
+
 def test_every_official_benchmark_names_a_reader_and_a_split_that_exist() -> None:
     for name, benchmark in declared().items():
         if benchmark.reader == "own":
@@ -31,11 +38,11 @@ def test_every_official_benchmark_names_a_reader_and_a_split_that_exist() -> Non
         assert benchmark.profiles == ("paper",), name
         assert benchmark.expected.questions > 0, name
         assert bool(benchmark.expected.options) == (benchmark.family in ("mcqa", "table")), name
-        if benchmark.reader in (*PAIRED, "tabmcq"):
-            assert benchmark.family == "table", name
-            continue
+        assert (benchmark.reader in (*PAIRED, "tabmcq")) == (benchmark.family == "table"), name
         info = registry.info(benchmark.reader)
-        assert (info.task, benchmark.split in info.splits) == (benchmark.task, True), name
+        assert info.task in OTHERWISE_ASKED.get(benchmark.task, (benchmark.task,)), name
+        assert benchmark.split in info.splits and benchmark.split not in info.hidden, name
+        assert info.licence and info.source.startswith("https://"), name
         if benchmark.split in info.counts:
             assert benchmark.expected.questions == info.counts[benchmark.split], name
 
@@ -74,6 +81,42 @@ def test_gold_cells_of_tabmcq_lead_to_the_cell_that_they_quote(tmp_path: Path) -
     assert table.rows[0][1] == "one"
 
 
+@pytest.mark.parametrize(
+    ("name", "files"),
+    [
+        ("scitab", {"dataset/sci_tab.json": json.dumps([CLAIM])}),
+        ("scitab", {"sci_tab.json": json.dumps([CLAIM])}),
+        (
+            "pubhealthtab",
+            {"test.jsonl": json.dumps({"claim": "c", "label": "SUPPORTS", "table": {"rows": [["1", "2"]]}}) + "\n"},
+        ),
+        (
+            "tabfact",
+            {
+                "test_examples.json": json.dumps({"1.csv": [["Kane has 8."], [1], "g"]}),
+                "all_csv/1.csv": "a#b\nKane#8\n",
+            },
+        ),
+    ],
+)
+def test_a_folder_is_searched_for_the_official_files(tmp_path: Path, name: str, files: dict[str, str]) -> None:
+    lake = lake_with(tmp_path, {f"{name}/{place}": text for place, text in files.items()})
+    benchmark = declared()[name]
+    assert [q.gold for q in questions_of(lake, benchmark)] == [("SUPPORTS",)]
+    assert len(list(tables_of(lake, benchmark))) == 1
+
+
+def test_a_folder_without_the_official_files_says_which_to_put_there(tmp_path: Path) -> None:
+    lake = lake_with(tmp_path, {"scitab/other.json": "[]", "tabfact/test_examples.json": "{}"})
+    with pytest.raises(BadInput, match=r"put dataset/sci_tab\.json into .*github\.com/XinyuanLu00/SciTab"):
+        list(questions_of(lake, declared()["scitab"]))
+    with pytest.raises(BadInput, match="holds no tables: put data/all_csv"):
+        list(questions_of(lake, declared()["tabfact"]))
+    alone = Benchmark(name="mine", task="verification", reader="tabfact", path="tabfact/test_examples.json")
+    with pytest.raises(BadInput, match="declare `tables`"):
+        list(questions_of(lake, alone))
+
+
 @pytest.mark.dev_data
 @pytest.mark.parametrize("name", ["medmcqa", "medqa", "mmlu_medical_genetics", "scitab", "tabmcq"])
 def test_official_files_become_rows_of_the_lake(name: str, dev_data: Path, tmp_path: Path) -> None:
@@ -93,3 +136,45 @@ def test_official_files_become_rows_of_the_lake(name: str, dev_data: Path, tmp_p
                     at_row, at_column = (int(part) for part in gold["locator"][1:].split("c"))
                     header = tables[row["table_id"]]["header"]
                     assert (cells[at_row - 1, at_column] if at_row else header[at_column]) == gold["text"]
+
+
+LISTED = {
+    "medqa", "medmcqa", "mirage", "csqa", "obqa", "arc_c", "arc_e", "riddle", "piqa", "pubmedqa", "headqa", "scitab",
+    "pubhealthtab", "tabmcq", "simplequestions", "simplequestions_wd", "mintaka", "webqsp", "stark_prime_synth",
+    "stark_mag_synth", "stark_amazon_synth", "hotpotqa", "musique", "beir", "mmlu_anatomy", "tabfact",
+}  # fmt: skip
+"""Readers of official formats that questions are read with."""
+
+
+def test_every_reader_of_questions_has_a_declared_benchmark() -> None:
+    assert {benchmark.reader for benchmark in declared().values()} >= LISTED
+
+
+def test_every_benchmark_is_answered_from_what_its_profile_makes() -> None:
+    for name, benchmark in declared().items():
+        for field, components in ANSWERED_FROM.items():
+            wanted = getattr(benchmark, field)
+            made = [d for component in components for d in variants(component) if d.attributes.get("name") == wanted]
+            assert not wanted or made, f"{name}: {field} {wanted}"
+            for declaration in made:
+                found = declaration.attributes.get("profiles")
+                assert not found or set(benchmark.profiles) <= set(found), f"{name}: {field} {wanted}"
+
+
+def test_a_graph_that_nothing_makes_is_refused_in_a_sentence() -> None:
+    for stated, said in (
+        ({"graph": "nowhere"}, "graph: benchmark mine is answered from 'nowhere', which is declared nowhere: declare a Graph or"),
+        ({"corpus": "wikipedia"}, "corpus: .*'wikipedia', which is declared for other profiles only: declare a Corpus of"),
+    ):  # fmt: skip
+        with pytest.raises(BadInput, match=said):
+            Benchmark.model_validate({"name": "mine", "task": "mcqa", **stated}).build_defs(None)  # type: ignore[arg-type]
+
+
+def test_files_that_are_missing_are_named_with_where_they_come_from(tmp_path: Path) -> None:
+    (asset,) = Benchmark(name="mine", task="mcqa", reader="arc_e", path="arc").build_defs(None).assets or []  # type: ignore[arg-type]
+    assert isinstance(asset, dg.AssetsDefinition)
+    lake = lake_with(tmp_path, {})
+    with pytest.raises(
+        BadInput, match=r"raw/arc: is not there: .*ARC-Easy-Test\.jsonl \(obtain it from https://allenai"
+    ):
+        dg.materialize([asset], resources={"lake": LakeResource(root=str(lake.root))})

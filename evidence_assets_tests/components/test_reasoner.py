@@ -10,6 +10,7 @@ import pytest
 from evidence_assets.components import reasoner
 from evidence_assets.components.reasoner import Reasoner
 from evidence_assets.defs.resources import LakeIOManager, LakeResource
+from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.lake_rows import prediction, question
 
@@ -40,3 +41,17 @@ def test_scoring_again_calls_no_solver_and_leaves_the_predictions(
     scores = {row["metric"]: row["value"] for row in lake.read("scores", "scores/mcqa/x").to_dicts()}
     assert scores["accuracy"] == 0.75
     assert lake.path("predictions", "predictions/mcqa/x", f"{benchmark}|0").read_bytes() == before
+
+
+def test_predictions_that_were_never_made_are_refused_and_not_scored_as_wrong(tmp_path: Path) -> None:
+    lake = Lake.create(tmp_path / "data_lake", question_shards=1, corpus_shards=1)
+    lake.write("questions/mcqa", "sample_mcqa|0", {"questions": [question(0, "sample_mcqa")]})
+    made = Reasoner(name="x", family="mcqa", selector="bm25").build_defs(None)  # type: ignore[arg-type]
+    resource = LakeResource(root=str(lake.root))
+    with pytest.raises(StaleInput, match="predictions/mcqa/x has no rows for sample_mcqa: materialize it first"):
+        dg.materialize(
+            [asset for asset in made.assets or [] if isinstance(asset, dg.AssetsDefinition)],
+            selection=[dg.AssetKey(["scores", "mcqa", "x"])],
+            partition_key="sample_mcqa",
+            resources={"lake": resource, "lake_io": LakeIOManager(lake=resource)},
+        )

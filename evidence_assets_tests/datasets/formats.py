@@ -122,6 +122,20 @@ def lines(*records: Any) -> str:
     return "".join(json.dumps(record) + "\n" for record in records)
 
 
+SCITAB = {
+    "id": "s1", "claim": "A is 1.", "label": "supports", "table_id": "t1", "table_caption": "Numbers",
+    "table_column_names": ["name", "value"], "table_content_values": [["A", "1"], ["B", "2"]],
+}  # fmt: skip
+PUBHEALTHTAB = {
+    "_id": "p1", "claim": "A is 1.", "label": "NOT ENOUGH INFO",
+    "table": {"caption": None, "header_horizontal": ["x"], "header_vertical": [], "rows": [["1"]]},
+}  # fmt: skip
+TABMCQ = (
+    "QUESTION\tQUESTION-ALIGNMENT\tCHOICE 1\tCHOICE 2\tCORRECT CHOICE\tRELEVANT TABLE\tRELEVANT ROW\tRELEVANT COL\n"
+    '"What does a fox eat?"\t"0,1"\tcarrots\tmice\t2\tm-1\t1\t1\n'
+)
+
+
 def lay(folder: Path, files: dict[str, str]) -> Path:
     for name, text in files.items():
         path = folder / name

@@ -23,7 +23,10 @@ from evidence_assets_tests.datasets.formats import (
     MINTAKA,
     MIRAGE,
     MUSIQUE,
+    PUBHEALTHTAB,
     PUBMEDQA,
+    SCITAB,
+    TABMCQ,
     WEBQSP,
     lay,
     lines,
@@ -208,6 +211,42 @@ CASES: list[Case] = [
             "source_id": "q1",
             "gold": ("d1", "d2"),
             "gold_evidence": (GoldEvidence("chunk", "d1", "", "one"), GoldEvidence("chunk", "d2", "", "two")),
+        },
+    ),
+    (
+        "scitab",
+        "test",
+        {"dataset/sci_tab.json": json.dumps([SCITAB])},
+        {"source_id": "s1", "gold": ("SUPPORTS",), "table_id": "t1"},
+    ),
+    (
+        "pubhealthtab",
+        "test",
+        {"data/pubhealthtab_testset.jsonl": lines(PUBHEALTHTAB)},
+        {"source_id": "p1", "gold": ("NOT ENOUGH INFORMATION",), "table_id": "table-p1"},
+    ),
+    (
+        "tabfact",
+        "test",
+        {
+            "tokenized_data/test_examples.json": json.dumps({"1.csv": [["Kane has 9."], [0], "goals"]}),
+            "data/all_csv/1.csv": "player#goals\nKane#8\n",
+        },
+        {"source_id": "1.csv#0", "gold": ("REFUTES",), "table_id": "1.csv"},
+    ),
+    (
+        "tabmcq",
+        "all",
+        {"MCQs.tsv": TABMCQ, "Tables/m/1.tsv": "Animal\tFood\nFox\tmice\n"},
+        {
+            "gold": ("B",),
+            "table_id": "m-1",
+            "gold_evidence": (
+                GoldEvidence("cell", "m-1", "r1c1", "mice"),
+                GoldEvidence("row", "m-1", "r1", ""),
+                GoldEvidence("column", "m-1", "c0", "Animal"),
+                GoldEvidence("column", "m-1", "c1", "Food"),
+            ),
         },
     ),
 ]

@@ -49,6 +49,73 @@ def test_processed_layout(tmp_path: Path) -> None:
     assert base.answer_types == frozenset()
 
 
+def as_official(folder: Path, info: dict[str, object], tensors: dict[str, object], **types: dict[str, str]) -> Path:
+    """Files as STaRK's own program saves them, its dictionaries converted; `types` are the type dictionaries it saves."""
+    for name, value in {"node_info": info, **types}.items():
+        (folder / f"{name}.json").write_text(json.dumps(value), encoding="utf-8")
+    for name, value in tensors.items():
+        torch.save(torch.tensor(value), folder / f"{name}.pt")
+    return folder
+
+
+def test_mag_whose_files_hold_no_names_of_types(tmp_path: Path) -> None:
+    nothing = float("nan")
+    base = read_stark(
+        as_official(
+            tmp_path,
+            {
+                "0": {"id": 7, "mag_id": 11, "Rank": 3, "DisplayName": "Ada Byron", "PaperCount": 2, "type": "author"},
+                "1": {"id": 8, "mag_id": 12, "DisplayName": -1, "PaperCount": -1, "type": "author"},
+                "2": {"id": 0, "mag_id": 13, "DisplayName": "Analytical Institute", "type": "institution"},
+                "3": {"id": 4, "mag_id": 14, "DisplayName": "Computing", "Level": 0, "type": "field_of_study"},
+                "4": {"id": 5, "mag_id": 15, "title": "On engines", "abstract": "They weave.", "Date": "1843-08-01",
+                      "OriginalVenue": "Memoirs", "JournalDisplayName": nothing, "type": "paper"},
+                "5": {"id": 6, "mag_id": 16, "title": nothing, "abstract": "Numbers.", "type": "paper"},
+            },
+            {"node_types": [0, 0, 1, 2, 3, 3], "edge_index": [[0, 4, 4, 0, 1], [2, 5, 3, 4, 5]],
+             "edge_types": [0, 1, 2, 3, 3]},
+        ),
+        "mag",
+    )  # fmt: skip
+    assert base.names == ("Ada Byron", "author 1 without a name", "Analytical Institute", "Computing", "On engines",
+                          "paper 5 without a name")  # fmt: skip
+    assert {base.node_type_names[code] for code in base.answer_types} == {"paper"}
+    triples = [base.triple(*edge) for edge in zip(base.heads, base.edge_types, base.tails, strict=True)]
+    assert ("Ada Byron", "writes", "On engines") in triples
+    assert ("On engines", "cites", "paper 5 without a name") in triples
+    assert base.documents[4] == (
+        "title: On engines\nabstract: They weave.\nDate: 1843-08-01\nOriginalVenue: Memoirs\ntype: paper"
+    )
+    assert "nan" not in "".join(base.documents)
+
+
+def test_amazon_with_its_brands_categories_and_colours(tmp_path: Path) -> None:
+    product = {
+        "review": [{"reviewerID": "A1", "summary": "Fine", "reviewText": "Holds air.", "vote": None}], "qa": [],
+        "color": ["red"], "asin": "B01", "title": "Bicycle pump", "global_category": "Sports", "category": ["pumps"],
+        "price": "", "brand": "Zephyr", "feature": ["Steel", "Light"], "rank": "5", "details": {}, "description": ["A pump."],
+    }  # fmt: skip
+    base = read_stark(
+        as_official(
+            tmp_path,
+            {"0": product, "1": {**product, "asin": "B02", "title": ""}, "2": {"brand_name": "Zephyr"},
+             "3": {"category_name": "pumps"}, "4": {"color_name": "red"}},
+            {"node_types": [0, 0, 1, 2, 3], "edge_index": [[0, 0, 0, 0], [1, 2, 3, 4]], "edge_types": [0, 2, 3, 4]},
+            node_type_dict={"0": "product", "1": "brand", "2": "category", "3": "color"},
+            edge_type_dict={"0": "also_buy", "1": "also_view", "2": "has_brand", "3": "has_category", "4": "has_color"},
+        ),
+        "amazon",
+    )  # fmt: skip
+    assert base.names == ("Bicycle pump", "product 1 without a name", "Zephyr", "pumps", "red")
+    assert {base.node_type_names[code] for code in base.answer_types} == {"product"}
+    assert "review: A1, Fine, Holds air." in base.documents[0]
+    triples = [base.triple(*edge) for edge in zip(base.heads, base.edge_types, base.tails, strict=True)]
+    assert triples == [
+        ("Bicycle pump", "also_buy", "product 1 without a name"), ("Bicycle pump", "has_brand", "Zephyr"),
+        ("Bicycle pump", "has_category", "pumps"), ("Bicycle pump", "has_color", "red"),
+    ]  # fmt: skip
+
+
 @pytest.mark.filterwarnings("ignore:Detected pickle protocol")
 def test_pickles_are_refused_with_the_way_out(tmp_path: Path) -> None:
     folder = written(tmp_path)

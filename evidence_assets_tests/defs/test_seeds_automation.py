@@ -134,6 +134,9 @@ def test_a_deleted_file_takes_its_partition_and_its_triples_along_and_may_come_b
     path.unlink()
     assert house.settle(MERGED) == [[("raw/seeds", None)], MERGED]
     assert house.partitions() == set(RELATIONS) - {"leads_to"}
+    assert not [key for key in house.stale() if "leads_to" in key], "nothing is left that could be stale"
+    house.make("knowledge/sample/edges")
+    assert "leads_to" not in set(house.lake.read("kg_edges", "knowledge/sample/edges")["relation"])
     for table in ("relation_seeds", "prompts", "candidate_tuples", "triples"):
         assert "leads_to" not in set(
             house.lake.read(table).get_column("relation" if table == "triples" else "relation_id")
@@ -287,6 +290,15 @@ def test_a_pair_the_tokenizer_cannot_represent_fails_its_relation_alone_and_once
     assert house.tick() == [(SEEDS, "leads_to")]
     house.work()
     assert house.tick() == [(HARVEST, "leads_to")]
+
+
+def test_kinds_that_nothing_can_check_fail_the_relation_and_are_not_ignored(house: House) -> None:
+    house.seed("leads_to", head_kinds=["disease"])
+    house.tick()
+    house.work()
+    assert house.tick() == [(HARVEST, "leads_to")]
+    [said] = house.work(failing=[(HARVEST, "leads_to")])
+    assert "head_kinds: relation 'leads_to' allows only disease" in said
 
 
 def test_weights_that_are_no_numbers_fail_the_relation(house: House) -> None:

@@ -55,7 +55,7 @@ def everywhere(lake: Lake, identifier: str, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_trace_by_files_is_the_trace_through_the_views(
     name: str, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with connect(lake.root) as connection:
+    with connect(lake.root, lazily=True) as connection:
         assert rows_of_a_question(connection, long(name)) is not None
         found = trace(connection, long(name))
     assert found.as_dict() == everywhere(lake, long(name), monkeypatch).as_dict()
@@ -92,6 +92,21 @@ def test_a_beginning_is_enough_where_it_is_long_or_alone(lake: Lake) -> None:
 
 
 def test_lineage_lies_in_small_row_groups(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "LINEAGE_ROW_GROUP", 2)
+    monkeypatch.setitem(store.SMALL_GROUPS, "lineage_edges", 2)
     lake.write("x", "", {"lineage_edges": [edge("chunk", f"k{i}", DERIVED, "question", "q1", "v") for i in range(5)]})
     assert pq.ParquetFile(lake.path("lineage_edges", "x")).metadata.num_row_groups == 3
+
+
+@pytest.mark.parametrize(("table", "column"), [("lineage_edges", "child_id"), ("evidence", "evidence_id")])
+def test_files_tell_which_ids_they_do_not_hold(table: str, column: str, lake: Lake) -> None:
+    path = lake.path(table, "evidence/mcqa/s", "quiz|0")
+    with connect(lake.root) as connection:
+
+        def left_unread(identifier: str) -> list[bool]:
+            found = connection.execute(
+                f"SELECT bloom_filter_excludes FROM parquet_bloom_probe('{path}', '{column}', $id)", {"id": identifier}
+            )
+            return [row[0] for row in found.fetchall()]
+
+        assert left_unread(long("e11")) == [False]
+        assert sum(all(left_unread(long(f"elsewhere{i}"))) for i in range(50)) > 45

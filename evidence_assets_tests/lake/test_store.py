@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence_assets.lake.errors import LakeVersionError, SchemaMismatch
@@ -46,6 +46,7 @@ def test_every_table_is_declared_with_a_sentence_a_column_and_a_key_of_its_own()
         assert {*schema.key, schema.row_id, schema.version_column} <= set(schema.names), schema.name
 
 
+@settings(deadline=None)
 @given(st.permutations(list(range(12))))
 def test_the_order_of_rows_does_not_matter(order: list[int]) -> None:
     assert prepare("citations", [citation(i) for i in order]).equals(

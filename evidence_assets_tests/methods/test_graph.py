@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 import networkx as nx
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.methods.graph import OVER_BUDGET, Graph
+from evidence_assets.methods.graph import OVER_BUDGET, Graph, best_of_each
 
 
 def graph_of(n_nodes: int, edges: list[tuple[int, int, int]]) -> Graph:
@@ -40,6 +41,38 @@ def test_every_edge_is_seen_from_both_ends_and_a_loop_once(case: tuple[int, list
     assert sorted(found) == expected
     assert found == sorted(found, key=lambda row: row[:3]), "slots are in order of node, neighbour, edge"
     assert graph.relations.tolist() == [r for _, r, _ in edges]
+
+
+@given(edge_lists())
+def test_every_edge_is_kept_once_at_its_end_with_fewer_slots(case: tuple[int, list[tuple[int, int, int]]]) -> None:
+    n, edges = case
+    graph = graph_of(n, edges)
+    degree = graph.degree(np.arange(n))
+    kept = [
+        (node, int(graph.kept_ends[place]), int(graph.kept_edges[place]))
+        for node in range(n)
+        for place in range(graph.kept_offsets[node], graph.kept_offsets[node + 1])
+    ]
+    assert sorted(edge for _, _, edge in kept) == list(range(len(edges)))
+    for node, end, edge in kept:
+        assert {node, end} == {edges[edge][0], edges[edge][2]}
+        assert (degree[node], node) <= (degree[end], end)
+
+
+@given(st.data())
+@settings(max_examples=150)
+def test_the_best_of_each_owner_are_those_of_a_sorted_list(data: st.DataObject) -> None:
+    most = data.draw(st.integers(1, 4))
+    sizes = data.draw(st.lists(st.integers(most + 1, 20), max_size=6))
+    worths = st.sampled_from([-np.inf, -1.0, 0.0, 0.25, 0.5, 1.0]) if data.draw(st.booleans()) else st.integers(-3, 3)
+    rows = [data.draw(st.lists(worths, min_size=size, max_size=size)) for size in sizes]
+    expected = []
+    for row in rows:
+        best = sorted(range(len(row)), key=lambda i, row=row: (-row[i], i))[:most]  # type: ignore[misc]
+        expected += [i in best for i in range(len(row))]
+    owner = np.repeat(np.arange(len(sizes)) * 7, sizes)
+    worth = np.array([value for row in rows for value in row])
+    assert best_of_each(owner, worth, most).tolist() == expected
 
 
 @given(edge_lists(), st.data())
@@ -138,7 +171,7 @@ def test_save_and_open_give_the_same_graph(tmp_path: Path) -> None:
     graph.save(tmp_path / "g")
     opened = Graph.open(tmp_path / "g")
     assert isinstance(opened.neighbours, np.memmap)
-    for name in ("heads", "tails", "relations", "offsets", "neighbours", "slot_edges", "outgoing"):
+    for name in (field.name for field in fields(Graph)):
         np.testing.assert_array_equal(getattr(opened, name), getattr(graph, name))
     assert opened.neighbourhood([0], 2).nodes.tolist() == [0, 1, 2]
     first = {path.name: path.read_bytes() for path in (tmp_path / "g").iterdir()}
@@ -155,7 +188,7 @@ def test_a_broken_folder_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="do not belong together"):
         Graph.open(tmp_path / "g")
     (tmp_path / "g" / "graph.json").write_text('{"format": 99}')
-    with pytest.raises(ValueError, match="format 99"):
+    with pytest.raises(ValueError, match="format 99, this version reads 2: build it again"):
         Graph.open(tmp_path / "g")
 
 
@@ -171,3 +204,6 @@ def test_bad_input_is_named() -> None:
         graph.neighbourhood([0], 1, score=np.zeros(2))
     with pytest.raises(ValueError, match="cap"):
         graph.neighbourhood([0], 1, cap=0)
+    star = graph_of(4, [(0, 0, 1), (0, 0, 2), (0, 0, 3)])
+    with pytest.raises(ValueError, match="the score of node 2 is not a number"):
+        star.neighbourhood([0], 1, cap=2, score=np.array([0, 0, np.nan, 0]))

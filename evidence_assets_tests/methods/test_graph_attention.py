@@ -140,7 +140,7 @@ def test_training_is_that_of_torch_geometric(heads: int) -> None:
     assert found.scores.mean() > untrained.scores.mean() + 0.05, "training raises the cosine"
 
 
-@pytest.mark.parametrize("variant", ["gat", "gcn", "cosine", "contrastive"])
+@pytest.mark.parametrize("variant", ["gat", "gcn", "cosine", "contrastive", "walk"])
 def test_many_at_once_equals_one_at_a_time(variant: ga.Variant) -> None:
     settings = AttentionSettings(variant=variant, steps=50)
     shapes = [(1, 0), (1, 1), (30, 60), (9, 4), (0, 0), (28, 10), (17, 40), (2, 3)]
@@ -234,9 +234,18 @@ def test_golden_scores() -> None:
 GOLDEN = [0.644738, 0.732927, 0.837926, 0.901460, 0.552005]
 
 
+@pytest.mark.parametrize("device", ["cpu", torch.device("cpu"), torch.device("cpu", 0)])
+def test_the_device_is_named_or_given_and_changes_nothing(device: str | torch.device) -> None:
+    problems = [problem(f"d{i}", 5 + i, 8) for i in range(3)]
+    graphs, queries = [graph for graph, _ in problems], [query for _, query in problems]
+    for there, here in zip(train_batch(graphs, queries, device=device), train_batch(graphs, queries), strict=True):
+        np.testing.assert_array_equal(there.scores, here.scores)
+        np.testing.assert_array_equal(there.attention, here.attention)
+
+
 @pytest.mark.cuda
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-@pytest.mark.parametrize("variant", ["gat", "gcn", "contrastive"])
+@pytest.mark.parametrize("variant", ["gat", "gcn", "contrastive", "walk"])
 def test_cuda_gives_the_scores_of_the_cpu(variant: ga.Variant) -> None:
     problems = [problem(f"cuda{i}", 20 + i, 30) for i in range(6)]
     graphs, queries = [graph for graph, _ in problems], [query for _, query in problems]

@@ -1,14 +1,13 @@
-"""Answers without chains: by the score of the evidence alone, or by a model that is shown all of it."""
+"""Answers without chains: by the score of the evidence alone."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from evidence_assets.reasoning.direct import BestFound, WithoutChains
-from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption
+from evidence_assets.reasoning.direct import BestFound
+from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem
 
 LABELS = ("A", "B", "C")
 
@@ -43,34 +42,3 @@ def test_the_best_found_option_is_named(scores: dict[str, list[float]], negated:
 def test_a_question_for_the_exception_is_known_by_its_words() -> None:
     (made,) = BestFound().choose([task({"A": [0.3], "B": [0.1], "C": [0.2]}, "Which is NOT a fruit?")])
     assert isinstance(made, Choice) and made.answer == "B"
-
-
-class Asked:
-    """A solver that remembers what it was asked."""
-
-    name, model_id, version = "inner", "m", "7"
-
-    def __init__(self) -> None:
-        self.tasks: list[ChooseAnswer] = []
-
-    def task_version(self, task: ExplainOption) -> str:
-        raise AssertionError("no chain is asked for")
-
-    def explain(self, tasks: Sequence[ExplainOption]) -> list[Any]:
-        raise AssertionError("no chain is asked for")
-
-    def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Any]:
-        self.tasks += tasks
-        return [Choice("A", (), "answered", 0.0) for _ in tasks]
-
-
-def test_a_model_is_asked_without_chains_and_writes_none() -> None:
-    inner = Asked()
-    solver = WithoutChains(inner)
-    explain = ExplainOption("Which one?", "A", "a", ())
-    assert solver.explain([explain]) == [Chain("A", ())]
-    assert solver.task_version(explain) == solver.version != inner.version
-    assert solver.name == "inner_without_chains" and solver.model_id == "m"
-    asked = task({"A": [0.1]})
-    assert solver.choose([asked]) == [Choice("A", (), "answered", 0.0)]
-    assert inner.tasks[0].chains == () and inner.tasks[0].evidence == asked.evidence

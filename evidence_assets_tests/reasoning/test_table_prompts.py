@@ -15,6 +15,7 @@ from evidence_assets_tests.reasoning.test_prompted import CHOOSE, EXPLAIN, DictC
 LABELS = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION")
 CELLS = {(0, 0): "Lake", (0, 1): "Depth", (1, 0): "Como", (1, 1): "425", (2, 0): "Garda", (2, 1): "346"}
 EVIDENCE = tuple(EvidenceItem(f"e{r}{c}", "cell", "lakes", f"r{r}c{c}", text) for (r, c), text in CELLS.items())
+OUTSIDE = EvidenceItem("o", "chunk", "doc", "0:22", "Como lies in Lombardy.")
 CLAIM = ExplainOption("Como is deeper than Garda.", "SUPPORTS", "SUPPORTS", EVIDENCE, "verification")
 OPTION = ExplainOption("Which is deeper?", "B", "Garda", EVIDENCE, "table_qa")
 CASE = Chain("SUPPORTS", (Step('[r1c1] "425" is more than [r2c1] "346".', ("e11", "e21"), ("425", "346")),))
@@ -34,6 +35,23 @@ def test_the_task_and_its_evidence_decide_the_words() -> None:
     assert not is_table_task(EXPLAIN) and not is_table_task(CHOOSE)
     assert not is_table_task(dataclasses.replace(CLAIM, evidence=EXPLAIN.evidence))
     assert not is_table_task(dataclasses.replace(CLAIM, evidence=()))
+    assert is_table_task(dataclasses.replace(CLAIM, evidence=(*EVIDENCE, OUTSIDE)))
+
+
+def test_evidence_from_outside_is_shown_apart_and_cited_as_such() -> None:
+    solver, generator = _solver('1. [r1c1] "425" says little.\n2. From outside, [o1] "Como lies in Lombardy".')
+    beside = dataclasses.replace(CLAIM, evidence=(*EVIDENCE, OUTSIDE))
+    chain, without = solver.explain([beside, CLAIM])
+    assert isinstance(chain, Chain)
+    assert chain.steps[1].cited == ("o",) and chain.steps[1].quoted == ("Como lies in Lombardy",)
+    shown, alone = (request.user for request in generator.asked[:2])
+    assert shown.index("[r2c1] 346") < shown.index("Outside the table:\n[o1] Como lies in Lombardy.")
+    assert "use it only where the table says nothing" in shown
+    assert "Outside the table" not in alone and "Use nothing but the table" in alone
+    assert isinstance(without, Failure) and "cites o1, but no pieces from outside were given" in without.reason
+    solver, generator = _solver("SUPPORTS")
+    solver.choose([dataclasses.replace(VERIFY, evidence=dict.fromkeys(LABELS, (*EVIDENCE, OUTSIDE)))])
+    assert "[o1] Como lies in Lombardy." in generator.asked[0].user
 
 
 def test_an_explanation_cites_the_evidence_at_its_places() -> None:

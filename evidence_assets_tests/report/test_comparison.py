@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 from scipy.stats import binomtest
+from typer.testing import CliRunner
 
+from evidence_assets.cli import app
 from evidence_assets.lake import connect
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
@@ -75,3 +77,12 @@ def test_the_command_loads_neither_dagster_nor_torch(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)[0]["only_a"] == 6
+
+
+def test_several_variants_are_compared_with_one_in_one_table(tmp_path: Path) -> None:
+    lake = made(tmp_path, [True] * 6, [False] * 6)
+    done = CliRunner().invoke(app, ["compare", "one", "two", "mcqa/one", "--json", "--lake", str(lake.root)])
+    assert done.exit_code == 0, done.output
+    assert [(row["b"], row["only_a"]) for row in json.loads(done.output)] == [("two", 6), ("mcqa/one", 0)]
+    shown = CliRunner().invoke(app, ["compare", "one", "two", "mcqa/one", "--lake", str(lake.root)]).output
+    assert shown.count("quiz") == 2 and "A = one" in shown

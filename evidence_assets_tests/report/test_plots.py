@@ -11,7 +11,7 @@ from matplotlib.image import imread
 
 from evidence_assets.lake import connect
 from evidence_assets.lake.store import Lake
-from evidence_assets.report.plots import draw, judged, points
+from evidence_assets.report.plots import MAIN, draw, judged, points
 from evidence_assets_tests.lake_rows import evidence
 
 
@@ -46,9 +46,10 @@ def test_a_picture_a_question_and_none_without_rows(tmp_path: Path) -> None:
     only = lake_with(tmp_path / "a", [score("accuracy", 0.5), score("evidence_recall", None)])
     assert set(drawn(only)) == {"accuracy.png"}
     rows = [evidence(1, 1, "x" * 30), evidence(1, 2, "x" * 10), evidence(2, 1, "x" * 20)]
-    whole = lake_with(tmp_path / "b", [score("accuracy", 0.5), score("evidence_recall", 0.7)], rows)
+    curve = [score(f"evidence_recall@{k}", k / 10) for k in (1, 5)]
+    whole = lake_with(tmp_path / "b", [score("accuracy", 0.5), score("evidence_recall", 0.7), *curve], rows)
     images = drawn(whole)
-    assert set(images) == {"accuracy.png", "evidence_recall.png", "cost.png"}
+    assert set(images) == {"accuracy.png", "evidence_recall.png", "evidence_recall_curves.png", "cost.png"}
     for image in images.values():
         pixels = imread(io.BytesIO(image), format="png")
         assert pixels.shape[0] > 50 and pixels.std() > 0.01
@@ -66,9 +67,10 @@ def test_equal_scores_give_equal_bytes_and_other_scores_others(tmp_path: Path) -
 
 
 def test_a_search_is_judged_by_its_first_hit(tmp_path: Path) -> None:
-    scores = [score("accuracy", 0.1, "skb"), score("hit@1", 0.4, "skb"), score("accuracy", 0.5)]
+    scores = [score("accuracy", 0.1, "skb"), score("hit@1", 0.4, "skb"), score("mrr", 0.6, "skb")]
+    scores += [score("accuracy", 0.5), score("hit@1", 0.9)]  # of a graph question its triples are hits, not its answer
     with connect(lake_with(tmp_path, scores).root) as connection:
-        found = judged(points(connection, ["accuracy", "hit@1"]))
+        found = judged(points(connection, MAIN))
     assert [(p.benchmark, p.value) for p in found] == [("quiz", 0.5), ("skb", 0.4)]
 
 
@@ -77,3 +79,26 @@ def test_names_with_dollar_signs_are_drawn(tmp_path: Path) -> None:
     lake = Lake.create(tmp_path / "data_lake")
     lake.write("scores/mcqa/x", "quiz", {"scores": rows})
     assert "accuracy.png" in drawn(lake)
+
+
+def test_curves_follow_the_recall_at_each_depth(tmp_path: Path) -> None:
+    flat = [score(f"evidence_recall@{k}", 0.5) for k in (1, 5, 10)]
+    rising = [score(f"evidence_recall@{k}", k / 20) for k in (1, 5, 10)]
+    drawn_flat, drawn_rising = (drawn(lake_with(tmp_path / n, s)) for n, s in (("a", flat), ("b", rising)))
+    assert set(drawn_flat) == {"evidence_recall_curves.png"}
+    assert drawn_flat != drawn_rising
+
+
+def test_harvests_are_drawn_by_collection_each_variant_by_its_own_name(tmp_path: Path) -> None:
+    lake = Lake.create(tmp_path / "data_lake")
+    rows = [
+        score("precision@50", value, "biomedical", selector, scope_kind="collection", reasoner="")
+        for selector, value in (("kbloom", 0.7), ("bertnet", 0.2))
+    ]
+    lake.write("scores/knowledge/kbloom", "", {"scores": rows})
+    with connect(lake.root) as connection:
+        found = points(connection, ["precision@50"], "collection")
+        assert [(p.benchmark, p.variant, p.value) for p in found] == [
+            ("biomedical", "bertnet", 0.2), ("biomedical", "kbloom", 0.7)
+        ]  # fmt: skip
+        assert set(draw(connection)) == {"harvest.png"}

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import unicodedata
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import yaml
 from evidence_assets.sample.chains import KnownFacts
 from evidence_assets.sample.facts import Fact, load_world
 from evidence_assets.sample.render import render
+from evidence_assets.sample.tables import FINDERS, Finder, load_tables
 from evidence_assets.sample.wording import statement
 
 BENCHMARKS = {
@@ -113,6 +115,38 @@ def test_questions_are_well_formed(benchmark: str, size: str, request: pytest.Fi
         elif question["answerable"]:
             assert question["gold"] and question["options"] == []
         assert bool(question["gold_evidence"]) == question["answerable"]
+
+
+def normalised(option: str) -> str:
+    """An option as a reader compares it: letters and digits alone, a number by its value."""
+    number = option.replace(",", "").replace("−", "-").strip()
+    if re.fullmatch(r"-?\d+(\.\d+)?", number):
+        return f"{float(number):g}"
+    words = re.findall(r"\w+", unicodedata.normalize("NFKC", option).casefold())
+    return " ".join(word for word in words if word not in ("a", "an", "the"))
+
+
+@pytest.mark.parametrize("benchmark", BENCHMARKS)
+@pytest.mark.parametrize("size", ["sample", "small"])
+def test_no_two_options_are_the_same_to_a_reader(benchmark: str, size: str, request: pytest.FixtureRequest) -> None:
+    other_names = {
+        normalised(alias): normalised(name) for name, aliases in load_world().aliases.items() for alias in aliases
+    }
+    for question in read(request.getfixturevalue(size), f"benchmarks/{benchmark}.jsonl"):
+        options = [normalised(option) for option in question["options"]]
+        assert all(options), question["question_id"]
+        assert len({other_names.get(option, option) for option in options}) == len(options), question
+
+
+@pytest.mark.parametrize("finder", FINDERS)
+def test_whatever_is_drawn_from_a_table_its_options_differ(finder: Finder) -> None:
+    """The questions of one rendering are a few of those that the tables could yield; this draws many others."""
+    drawn = [found for table in load_tables() for turn in range(40) if (found := finder(table, f"draw {turn}"))]
+    assert drawn
+    for found in drawn:
+        options = [normalised(option) for option in (found.answer, *found.wrong)]
+        assert len(set(options)) == len(options), found
+        assert found.statement != found.false_statement
 
 
 def test_gold_sentences_stand_at_their_offsets_and_state_the_answer(sample: Path) -> None:
@@ -241,6 +275,45 @@ def test_knowledge_base_questions_have_exactly_their_answers(sample: Path) -> No
         assert set(found) == set(question["gold"])
         assert len(question["topic_entities"]) >= 2
         assert all(len(paths) >= 2 for paths in found.values())
+
+
+def test_knowledge_base_gold_is_all_that_answers_and_of_the_kind_asked_for(sample: Path) -> None:
+    """Enumerate every node against every condition, from the rendered files alone.
+
+    A condition is read off a gold path: the node it starts from, and its relations with their directions.
+    """
+    nodes = {node["node_id"]: node for node in read(sample, "skb/sample/nodes.jsonl")}
+    edges = triples(sample, "skb/sample/edges.tsv")
+    both_ways = {"interacts_with", "may_be_allelic_with", "see_also"}
+
+    def step(at: str, relation: str, forward: bool) -> set[str]:
+        ahead = {tail for head, kind, tail in edges if (head, kind) == (at, relation)}
+        behind = {head for head, kind, tail in edges if (tail, kind) == (at, relation)}
+        return ahead | behind if relation in both_ways else ahead if forward else behind
+
+    def reach(at: str, steps: list[tuple[str, bool]], seen: frozenset[str]) -> set[str]:
+        if not steps:
+            return {at}
+        return set().union(*(reach(to, steps[1:], seen | {to}) for to in step(at, *steps[0]) - seen))
+
+    for question in read(sample, "benchmarks/sample_skb.jsonl"):
+        rows, gold = question["gold_evidence"], question["gold"]
+        answering = []
+        for number, topic in enumerate(question["topic_entities"]):
+            at = start = next(id_ for id_, node in nodes.items() if node["name"] == topic)
+            steps = []
+            for head, relation, tail in rows[number * len(gold)]["locator"]:
+                steps.append((relation, head == at))
+                at = tail if head == at else head
+            answering.append(reach(start, steps, frozenset({start})))
+        assert len(rows) == len(answering) * len(gold)
+        found = re.match(r"Which (.+) is at once ", question["text"])
+        assert found
+        of_kind = {id_ for id_, node in nodes.items() if node["type"] == found.group(1)}
+        assert set(gold) == set.intersection(*answering) & of_kind, question["text"]
+        for left_out in range(len(answering)):
+            others = answering[:left_out] + answering[left_out + 1 :]
+            assert len(set.intersection(*others) & of_kind) > len(gold), "every condition matters"
 
 
 def test_held_out_facts_are_nowhere(sample: Path) -> None:

@@ -149,6 +149,23 @@ def test_baselines_equal_slow_versions() -> None:
     assert linked[1] == []
 
 
+def test_baselines_are_told_the_options_where_asked_to() -> None:
+    vectors = ENCODER.sentences([FACTS.sentence(edge) for edge in range(len(EDGES))])
+    question = asked("Where is a street?", "chicago", "oven")
+    linker = EntityLinker(NAMES)
+    told, untold = (
+        triples(LinkedTriples("linked", FACTS, linker, ENCODER, vectors, options=o).select([question])[0])
+        for o in (True, False)
+    )
+    assert set(untold) == {("pizzeria", "AtLocation", "street"), ("street", "PartOf", "city")}
+    assert set(untold) < set(told)
+    assert ("chicago", "PartOf", "city") in told
+    joined = asked("Where is a street? chicago, oven")
+    nearest = NearestTriples("nearest", FACTS, ENCODER, vectors, options=True)
+    assert nearest.select([question]) == NearestTriples("nearest", FACTS, ENCODER, vectors).select([joined])
+    assert nearest.version != NearestTriples("nearest", FACTS, ENCODER, vectors).version
+
+
 def test_bad_arguments_and_versions() -> None:
     with pytest.raises(ValueError, match="give one a node"):
         A2Q("a2q", FACTS, np.zeros((3, 64), np.float32), EntityLinker(NAMES), ENCODER)

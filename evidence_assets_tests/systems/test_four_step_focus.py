@@ -176,6 +176,53 @@ def test_triplets_that_say_too_little_or_too_much(triplets: list[list[str]], sup
     assert any(note in text for text in ranking.notes), ranking.notes
 
 
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ("Aspirin would be my choice.", "no JSON object"),
+        (json.dumps({"target": "?d", "variables": {"?d": "potion"}, "triplets": [["?d", "treats", "gout"]]}),
+         "'potion' is no node type"),
+        (json.dumps({"target": "?d", "variables": {"?d": "drug"}, "triplets": [["?d", "heals", "gout"]]}),
+         "'heals' is no edge type"),
+        (json.dumps({"variables": {"?d": "drug"}, "triplets": [["?d", "treats", "gout"]]}), "no target is named"),
+        (json.dumps({"target": "?d", "variables": {"?d": "drug"}, "triplets": [["aspirin", "treats", "gout"]]}),
+         "all ends are constants"),
+    ],
+)  # fmt: skip
+def test_replies_that_cannot_be_used_fail_or_leave_vector_search(reply: str, reason: str) -> None:
+    reader = PromptedTriplets(Scripted(lambda _: reply), schema_of(BASE))
+    failed = ask(focus(reader), "What helps with gout?")[0]
+    assert (failed.status, failed.nodes, failed.picks) == ("failed", (), ())
+    assert reason in failed.error
+    searched = ask(focus(reader, FocusSettings(fallback=True)), "What helps with gout?")[0]
+    assert (searched.status, searched.supported, searched.candidates) == ("answered", (), None)
+    assert [n.node_id for n in searched.nodes] == [
+        n.node_id for n in ask(focus(None), "What helps with gout?")[0].nodes
+    ]
+    assert len(searched.notes) == 1 and reason in searched.notes[0]
+    told = [json.loads(pick.why or "")["notes"] for pick in searched.picks]
+    assert told and all(notes == list(searched.notes) for notes in told)
+    assert focus(reader).version != focus(reader, FocusSettings(fallback=True)).version
+
+
+PARAPHRASES = (
+    "My knee is swollen with gout. Which pill would you give me?",
+    "Gout and fever at the same time: what can be taken?",
+    "a remedy against gout",
+    "Which drug treats gout?",
+    "Was hilft gegen Gicht?",
+)
+
+
+@pytest.mark.parametrize("question", PARAPHRASES)
+def test_other_words_for_a_known_question_are_never_guessed_at(question: str) -> None:
+    failed = ask(focus(PARSER), question)[0]
+    assert (failed.status, failed.nodes) == ("failed", ())
+    assert failed.error == "the question is written in none of the known forms"
+    searched = ask(focus(PARSER, FocusSettings(fallback=True)), question)[0]
+    assert (searched.status, searched.supported, len(searched.nodes)) == ("answered", (), 7)
+
+
 def test_a_constant_that_names_ten_thousand_nodes() -> None:
     n = 10_000
     base = KnowledgeBase(

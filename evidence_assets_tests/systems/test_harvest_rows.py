@@ -17,6 +17,7 @@ from evidence_assets.systems.harvest_rows import (
     harvest_hash,
     harvest_rows,
     in_collection,
+    kinds_of,
     relation_of,
     relations_of,
     seed_rows,
@@ -86,12 +87,60 @@ def test_the_hash_changes_with_everything_that_decides_a_harvest() -> None:
 
     assert of() == of()
     assert len({of(), of(model="n"), of(words="f"), of(n=6), of(relation(seeds=4)), of(relation(functional=True))}) == 6
+    picky, kinds = relation(head_kinds=("bird",)), {"owl": frozenset({"bird"})}
+    asking = [harvest_hash(picky, "m", "e", [], known) for known in (kinds, {}, {"owl": frozenset({"ape"})})]
+    assert len(set(asking)) == 3
+    assert harvest_hash(relation(), "m", "e", [], kinds) == harvest_hash(relation(), "m", "e", [], {})
 
 
 def test_a_collection_takes_its_own_relations_and_one_origin() -> None:
-    seeds = pl.DataFrame({"relation_id": ["a", "b"], "collection": ["x", "y"]})
-    triples = pl.DataFrame(
-        {"relation_id": ["a", "a", "b", "gone"], "origin": ["kbloom", "bertnet", "kbloom", "kbloom"]}
-    )
-    assert in_collection(triples, seeds, "x", "kbloom").rows() == [("a", "kbloom")]
+    seeds = of_relations(relation(id="a", collection="x"), relation(id="b", collection="y"))
+    triples = harvested(("m", "a", "n"), ("m", "b", "n"), ("m", "gone", "n"))
+    triples = pl.concat([triples, triples.with_columns(origin=pl.lit("bertnet"))])
+    assert in_collection(triples, seeds, "x", "kbloom").select("relation", "origin").rows() == [("a", "kbloom")]
     assert in_collection(triples, seeds, "z", "kbloom").height == 0
+
+
+def of_relations(*relations: Relation) -> pl.DataFrame:
+    found = pl.from_arrow(prepare("relation_seeds", [row for one in relations for row in seed_rows(one)]))
+    assert isinstance(found, pl.DataFrame)
+    return found
+
+
+def harvested(*facts: tuple[str, str, str]) -> pl.DataFrame:
+    rows = [
+        {
+            "triple_id": "-".join(fact), "head": fact[0], "relation": fact[1], "tail": fact[2], "origin": "kbloom",
+            "rank": rank, "flags": ["seed"] if rank == 1 else [], "relation_id": fact[1], "source": "s", "licence": "",
+        }
+        for rank, fact in enumerate(facts, 1)
+    ]  # fmt: skip
+    found = pl.from_arrow(prepare("triples", rows))
+    assert isinstance(found, pl.DataFrame)
+    return found
+
+
+def test_what_the_reverse_of_a_triple_says_is_flagged() -> None:
+    seeds = of_relations(
+        relation(id="near", symmetric=True), relation(id="eats", inverse="eaten_by"), relation(id="eaten_by")
+    )
+    triples = harvested(
+        ("Sea", "near", "town"), ("town", "near", "sea"), ("hill", "near", "town"),
+        ("owl", "eats", "mouse"), ("Mouse", "eats", "owl"), ("cat", "eats", "fish"), ("cow", "eats", "grass"),
+        ("fish", "eaten_by", "cat"),
+    )  # fmt: skip
+    rows = in_collection(triples, seeds, "tiny", "kbloom")
+    found = {(h, r, t): flags for h, r, t, flags in rows.select("head", "relation", "tail", "flags").rows()}
+    assert found == {
+        ("Sea", "near", "town"): ["seed", "both_ways"], ("town", "near", "sea"): ["both_ways"],
+        ("hill", "near", "town"): [], ("owl", "eats", "mouse"): ["reversed"], ("Mouse", "eats", "owl"): ["reversed"],
+        ("cat", "eats", "fish"): ["by_inverse"], ("fish", "eaten_by", "cat"): ["by_inverse"],
+        ("cow", "eats", "grass"): [],
+    }  # fmt: skip
+
+
+def test_kinds_are_read_from_typed_triples() -> None:
+    typed = harvested(("Owl", "eats", "mouse"), ("owl", "near", "sea")).with_columns(
+        head_type=pl.Series(["bird", "hunter"]), tail_type=pl.Series([None, "place"], dtype=pl.String)
+    )
+    assert kinds_of(typed) == {"owl": frozenset({"bird", "hunter"}), "sea": frozenset({"place"})}

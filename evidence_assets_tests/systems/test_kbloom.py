@@ -18,7 +18,7 @@ from evidence_assets.methods.prompt_text import as_sentence, fill
 from evidence_assets.methods.triple_metrics import precision_at, recall, relevance
 from evidence_assets.methods.triple_scoring import final_scores, nearness
 from evidence_assets.methods.tuple_search import Query, search_tuples
-from evidence_assets.systems.kbloom import Harvest, KBloomSettings, _Asker, harvest, mine
+from evidence_assets.systems.kbloom import Harvest, KBloomSettings, _Asker, fits, harvest, mine
 from evidence_assets_tests.models.tiny_masked import byte_pair, word_piece
 from evidence_assets_tests.models.tiny_world import WORDINGS, tiny_model, tiny_world
 
@@ -184,6 +184,21 @@ def test_disjoint_prompt_sets_can_be_harvested_by_themselves() -> None:
         assert [prompt.text for prompt in result.prompts] == [wording]
         catches.append({(triple.head, triple.tail) for triple in result.triples})
     assert catches[0] != catches[1] and catches[0] & catches[1]
+
+
+def test_known_entities_of_other_kinds_are_no_triples_and_unknown_ones_are_flagged() -> None:
+    free = harvest(relation(), tiny_model(), LetterEncoder(), SMALL, prompts=eats_prompts())
+    heads = sorted({triple.head for triple in free.triples})
+    kinds = {heads[0]: frozenset({"rock"}), heads[1]: frozenset({"animal", "pet"})}
+    picky = relation(head_kinds=("animal",))
+    held = harvest(picky, tiny_model(), LetterEncoder(), SMALL, prompts=eats_prompts(), kinds=kinds)
+    assert held.candidates == free.candidates
+    assert heads[0] not in {triple.head for triple in held.triples}
+    assert {triple.head for triple in held.triples if triple.kinds_known} == {heads[1]}
+    assert all(triple.kinds_known for triple in free.triples)
+    assert fits(picky, heads[1].upper(), "anything", kinds) is True
+    with pytest.raises(BadInput, match="head_kinds: relation 'eats' allows only animal"):
+        harvest(picky, tiny_model(), LetterEncoder(), SMALL, prompts=eats_prompts())
 
 
 def test_sentences_end_with_a_stop() -> None:

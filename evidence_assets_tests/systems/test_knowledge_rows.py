@@ -13,7 +13,15 @@ from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import prepare
 from evidence_assets.systems.benchmark_rows import question_rows
 from evidence_assets.systems.graph_passages import fact_passages, lineage_of, passage_table
-from evidence_assets.systems.knowledge_rows import base_of, edge_rows, facts_of_rows, node_id, node_rows, source_id
+from evidence_assets.systems.knowledge_rows import (
+    base_of,
+    definitions_of,
+    edge_rows,
+    facts_of_rows,
+    node_id,
+    node_rows,
+    source_id,
+)
 from evidence_assets.systems.node_search import NodePassages, NodeSearch, node_passages
 from evidence_assets_tests.systems.small_models import WordEncoder
 from evidence_assets_tests.systems.test_four_step_focus import BASE
@@ -102,3 +110,12 @@ def test_a_graph_stands_by_names_and_sentences() -> None:
     assert [p.text for p in made[:7]] == list(BASE.names)
     assert {p.text for p in made[7:]} >= {"aspirin treats fever"}
     assert {p.owner_id for p in made[7:]} == set(EDGES["edge_id"])
+
+
+def test_definitions_are_first_sentences_by_name_and_alias() -> None:
+    found = definitions_of(NODES)
+    assert found["aspirin"] == found["ASA"] == "Aspirin comes from willow bark."
+    assert found["pyrexia"] == "Fever is heat."
+    assert "tubulin" not in found, "a node without a document defines nothing"
+    twice = pl.concat([NODES, NODES.with_columns(pl.lit("Another aspirin.").alias("document")).head(1)])
+    assert "aspirin" not in definitions_of(twice), "a name that means two things is no definition"

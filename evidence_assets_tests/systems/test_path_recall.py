@@ -10,8 +10,8 @@ import pytest
 
 from evidence_assets.methods.surface_forms import name_key
 from evidence_assets.reasoning.paths import path_locator
+from evidence_assets.systems.gold_evidence import evidence_recall
 from evidence_assets.systems.knowledge import edge_id, node_id
-from evidence_assets.systems.scoring import evidence_recall
 
 PATH = [["metformin", "may_treat", "diabetes"], ["Excessive thirsts", "is_associated_with", "diabetes"]]
 TEXT = "metformin may_treat diabetes; excessive thirst is_associated_with diabetes"
@@ -27,8 +27,12 @@ FIRST, SECOND = edge("Metformin", "may_treat", "diabetes"), edge("excessive thir
 def recall(*rows: dict[str, Any]) -> float:
     gold = {"kind": "path", "source": "graph", "locator": json.dumps(PATH), "text": TEXT, "group": ""}
     frame = pl.DataFrame(
-        [{"question_id": "q", "source_id": "", "source_kind": "edge", "text": "", "why": None, **row} for row in rows],
-        schema=dict.fromkeys(("question_id", "kind", "locator", "source_id", "source_kind", "text", "why"), pl.String),
+        [
+            {"question_id": "q", "source_id": "", "source_kind": "edge", "text": "", "why": None, "rank": 1, **row}
+            for row in rows
+        ],
+        schema=dict.fromkeys(("question_id", "kind", "locator", "source_id", "source_kind", "text", "why"), pl.String)
+        | {"rank": pl.Int32},
     )
     (share,) = evidence_recall([{"question_id": "q", "gold_evidence": [gold]}], frame)
     return share

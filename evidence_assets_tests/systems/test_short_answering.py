@@ -11,8 +11,8 @@ import pytest
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import prepare
 from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers
+from evidence_assets.systems.gold_evidence import evidence_recall
 from evidence_assets.systems.retrieval_scores import retrieval_metrics
-from evidence_assets.systems.scoring import evidence_recall
 from evidence_assets.systems.selection import Asked, Rows
 from evidence_assets.systems.short_answering import short_answer_rows
 from evidence_assets_tests.systems.small_models import WordEncoder
@@ -91,7 +91,10 @@ def test_unchanged_rows_are_taken_over_and_changed_evidence_is_answered_again() 
 
 def gold(question: str, text: str, answers: list[str], path: str) -> dict[str, Any]:
     evidence_ = [{"kind": "path", "source": "graph", "locator": "[]", "text": path, "group": ""}] if path else []
-    return {"question_id": question, "text": text, "gold": answers, "gold_aliases": [], "gold_evidence": evidence_}
+    return {
+        "question_id": question, "task": "kgqa", "text": text, "options": [], "gold": answers, "gold_aliases": [],
+        "gold_evidence": evidence_,
+    }  # fmt: skip
 
 
 def test_retrieval_counts_sources_only() -> None:
@@ -106,6 +109,19 @@ def test_retrieval_counts_sources_only() -> None:
     }  # fmt: skip
     assert metrics["coverage"].n == 3
     assert evidence_recall(asked, FOUND) == [1.0, 0.0]
+
+
+def test_what_a_model_recalled_counts_only_where_it_is_asked_for_by_name() -> None:
+    asked = [gold("q1", "What is a web made by?", ["spider"], ""), gold("q2", "What is milk made by?", ["cow"], "")]
+    metrics = retrieval_metrics(asked, FOUND, recalled=True)
+    assert metrics["hit@10"].value == 0.5
+    assert metrics["hit@10_with_recalled"].value == 1.0
+
+
+def test_a_hit_of_a_question_with_options_is_the_text_of_a_right_one() -> None:
+    asked = [{**gold("q1", "What is a web made by?", ["B"], ""), "task": "mcqa", "options": ["cow", "spider"]}]
+    assert retrieval_metrics(asked, FOUND)["hit@1"].value == 1.0
+    assert retrieval_metrics([{**asked[0], "gold": ["A"]}], FOUND)["hit@10"].value == 0.0
 
 
 @pytest.mark.parametrize(("second", "found"), [("spider skilled at spinning", 1.0), ("spider afraid of birds", 0.0)])

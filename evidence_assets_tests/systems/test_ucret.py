@@ -13,9 +13,17 @@ import pytest
 
 from evidence_assets.datasets import scitab, tabmcq
 from evidence_assets.datasets.records import Table
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.methods.table_text import tokens
 from evidence_assets.models.protocols import TokenVectors
-from evidence_assets.systems.ucret import VARIANTS, TableQuestion, answer, encode_unique, select_evidence
+from evidence_assets.systems.ucret import (
+    VARIANTS,
+    TableQuestion,
+    answer,
+    encode_unique,
+    select_evidence,
+    variant_with,
+)
 
 
 class HashedWords:
@@ -114,8 +122,36 @@ def test_the_same_alone_or_among_others() -> None:
         assert select_evidence([CLAIM, ASKED, CLAIM], TABLES, VARIANTS[name], HashedWords())[1] == alone
 
 
-def test_versions_tell_variants_apart() -> None:
-    assert len({variant.version for variant in VARIANTS.values()}) == len(VARIANTS)
+def test_versions_tell_variants_and_settings_apart() -> None:
+    made = [*VARIANTS.values(), variant_with("ucret_published", {"clusters": 3}), variant_with("ucret", {"tau": 0.1})]
+    assert len({variant.version for variant in made}) == len(made)
+    assert variant_with("ucret", {}) is VARIANTS["ucret"]
+
+
+def test_a_grid_sets_what_its_parameters_are_called_in_print() -> None:
+    columns = variant_with("ucret_published", {"clusters": 4, "theta": 0.55, "tau": 0.3}).columns
+    assert (columns.clusters, columns.gate, columns.jaccard) == (4, 0.55, 0.3)
+    columns = variant_with("ucret_js_published", {"eta": 0.2, "temperature": 0.05}).columns
+    assert (columns.gate, columns.temperature) == (0.2, 0.05)
+
+
+@pytest.mark.parametrize(
+    ("variant", "settings", "said"),
+    [
+        ("ucret_publishd", {}, "there is no UCRET variant 'ucret_publishd'"),
+        ("ucret_published", {"eta": 0.3}, "eta: means nothing for ucret_published, which selects by cosine"),
+        ("ucret_js_published", {"theta": 0.3}, "theta: means nothing"),
+        ("keep_all", {"tau": 0.3}, "tau: means nothing"),
+        ("ucret_published", {"tau": 1.5}, "tau: is 1.5; it should be a number from 0 to 1"),
+        ("ucret_published", {"tau": "high"}, "tau: is 'high'"),
+        ("ucret_published", {"clusters": 0}, "clusters: is 0"),
+        ("ucret_published", {"clusters": 2.5}, "clusters: is 2.5; it should be a whole number"),
+        ("ucret_js_published", {"temperature": 0}, "temperature: is 0"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(variant: str, settings: dict[str, float], said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        variant_with(variant, settings)
 
 
 @pytest.mark.parametrize("name", sorted(VARIANTS))
@@ -156,7 +192,7 @@ def test_on_real_questions_the_answer_column_is_kept_and_read(dev_data: Path) ->
     ]
     right = [answer(e, q.labels).answer == q.gold[0] for q, e in zip(questions, evidence, strict=True)]
     assert sum(kept) / len(kept) >= 0.98
-    assert sum(right) / len(right) >= 0.90
+    assert sum(right) / len(right) >= 0.95
 
 
 @pytest.mark.dev_data
@@ -165,4 +201,4 @@ def test_on_real_claims_the_whole_table_beats_the_majority_class(dev_data: Path)
     asked = [TableQuestion(q.question_id, q.text, t.table_id) for q, t in claims]
     evidence = select_evidence(asked, {t.table_id: t for _, t in claims}, VARIANTS["keep_all"], HashedWords())
     right = sum(answer(e, ()).answer == q.gold[0] for (q, _), e in zip(claims, evidence, strict=True))
-    assert right / len(claims) >= 0.45
+    assert right / len(claims) >= 0.50

@@ -130,7 +130,7 @@ def test_a_subgraph_of_one_node_with_a_self_loop() -> None:
     assert found.passages == {"A": (), "B": ()}
 
 
-@pytest.mark.parametrize("variant", ["gat", "gcn", "cosine", "contrastive", "none"])
+@pytest.mark.parametrize("variant", ["gat", "gcn", "cosine", "contrastive", "walk", "none"])
 def test_every_variant_and_many_questions_at_once(variant: str) -> None:
     settings = (
         replace(SETTINGS, node_filter="none")

@@ -1,25 +1,38 @@
-"""Attention2Query and the retrievals it is compared with: triples of a graph."""
+"""Attention2Query, this project's ranking of paths, and the retrievals they are compared with: triples of a graph."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from evidence_assets import profiles
+from evidence_assets.components.benchmark import benchmarks
 from evidence_assets.components.knowledge_inputs import facts_of
-from evidence_assets.components.models_in_use import encoder, reranker
+from evidence_assets.components.models_in_use import encoder, reranker, tuned_classifier
 from evidence_assets.components.selector_methods.method import Method, Source
 from evidence_assets.components.table_asset import Step
-from evidence_assets.systems import a2q
+from evidence_assets.models.protocols import Reranker
+from evidence_assets.systems import a2q, linked_paths
+from evidence_assets.systems.knowledge_rows import definitions_of
 from evidence_assets.systems.selection import Selector
 
-
-def _settings(parameters: dict[str, Any]) -> a2q.A2QSettings:
-    return a2q.A2QSettings(**{name: value for name, value in parameters.items() if name != "classifier"})
+_SWITCHES = ("classifier", "taxonomy")
 
 
 def _a2q(name: str, step: Step, parameters: dict[str, Any]) -> Selector:
+    profile = profiles.load()
+    wanted = parameters.get("classifier", True)
+    return _with_classifier(
+        name, step, parameters, reranker(profile.reranker, profile.token_encoder) if wanted else None
+    )
+
+
+def _tuned(name: str, step: Step, parameters: dict[str, Any]) -> Selector:
+    return _with_classifier(name, step, parameters, tuned_classifier(step.lake))
+
+
+def _with_classifier(name: str, step: Step, parameters: dict[str, Any], classifier: Reranker | None) -> Selector:
     graph, profile = facts_of(step), profiles.load()
-    classifier = reranker(profile.reranker, profile.token_encoder) if parameters.get("classifier", True) else None
+    taxonomy = benchmarks()[step.benchmark].taxonomy if parameters.get("taxonomy", True) else ""
     return a2q.A2Q(
         name,
         graph.facts,
@@ -27,15 +40,14 @@ def _a2q(name: str, step: Step, parameters: dict[str, Any]) -> Selector:
         graph.linker,
         encoder(profile.encoder),
         classifier,
-        _settings(parameters),
+        a2q.A2QSettings(**{name: value for name, value in parameters.items() if name not in _SWITCHES}),
+        definitions_of(step.read("kg_nodes", f"knowledge/{taxonomy}/nodes")) if taxonomy else None,
     )
 
 
 def _nearest(name: str, step: Step, parameters: dict[str, Any]) -> Selector:
     graph = facts_of(step)
-    return a2q.NearestTriples(
-        name, graph.facts, encoder(profiles.load().encoder), graph.edge_vectors, int(parameters.get("top_n", 10))
-    )
+    return a2q.NearestTriples(name, graph.facts, encoder(profiles.load().encoder), graph.edge_vectors, **parameters)
 
 
 def _linked(name: str, step: Step, parameters: dict[str, Any]) -> Selector:
@@ -46,18 +58,35 @@ def _linked(name: str, step: Step, parameters: dict[str, Any]) -> Selector:
         graph.linker,
         encoder(profiles.load().encoder),
         graph.edge_vectors,
-        int(parameters.get("top_n", 10)),
+        **parameters,
     )
 
 
+def _paths(name: str, step: Step, parameters: dict[str, Any]) -> Selector:
+    graph = facts_of(step)
+    return linked_paths.LinkedPaths(
+        name,
+        graph.facts,
+        graph.linker,
+        encoder(profiles.load().encoder),
+        graph.edge_vectors,
+        linked_paths.PathSettings(**parameters),
+    )
+
+
+_PARAMETERS = (*_SWITCHES, "paths", "options", "penalty", "layers", "score", "kept_nodes", "top_n")
 _READS: tuple[Source, ...] = ("graph", "graph_passages")
 METHODS: dict[str, Method] = {
     "a2q": Method(
         _a2q,
-        _READS,
-        ("classifier", "paths", "options", "penalty", "layers", "score", "kept_nodes", "top_n"),
+        (*_READS, "taxonomy"),
+        _PARAMETERS,
         a2q.VERSION,
     ),
-    "nearest_triples": Method(_nearest, _READS, ("top_n",), a2q.VERSION),
-    "linked_triples": Method(_linked, _READS, ("top_n",), a2q.VERSION),
+    "a2q_tuned": Method(_tuned, (*_READS, "taxonomy", "tuned_classifier"), _PARAMETERS[1:], a2q.VERSION),
+    "nearest_triples": Method(_nearest, _READS, ("top_n", "options"), a2q.VERSION),
+    "linked_triples": Method(_linked, _READS, ("top_n", "options"), a2q.VERSION),
+    "linked_paths": Method(
+        _paths, _READS, ("penalty", "bridge", "top_n", "fan", "max_neighbours"), linked_paths.VERSION
+    ),
 }

@@ -14,18 +14,21 @@ from evidence_assets.systems.benchmark_rows import table_of
 from evidence_assets.systems.selection import Selector
 
 
-def _chunks(step: Step) -> baselines.Chunks:
+def chunks_in(step: Step) -> baselines.Chunks:
+    """The chunks of the corpus that the partition's benchmark is answered from."""
     corpus = corpus_of(step)
     return baselines.Chunks(corpus.version, corpus.chunks["chunk_id"].to_list(), corpus.chunks["text"].to_list())
 
 
 def _bm25(name: str, step: Step, parameters: dict[str, Any]) -> Selector:
-    return baselines.Bm25Chunks(name, _chunks(step), chunks_kept(parameters))
+    return baselines.Bm25Chunks(name, chunks_in(step), chunks_kept(parameters))
 
 
 def _cosine(name: str, step: Step, parameters: dict[str, Any]) -> Selector:
     index = corpus_of(step).index
-    return baselines.CosineChunks(name, _chunks(step), index, encoder(profiles.load().encoder), chunks_kept(parameters))
+    return baselines.CosineChunks(
+        name, chunks_in(step), index, encoder(profiles.load().encoder), chunks_kept(parameters)
+    )
 
 
 def tables_of(step: Step) -> dict[str, tuple[Table, str]]:

@@ -9,6 +9,7 @@ from evidence_assets.components.knowledge_inputs import facts_of
 from evidence_assets.components.models_in_use import encoder
 from evidence_assets.components.selector_methods.method import Method
 from evidence_assets.components.table_asset import Step
+from evidence_assets.lake.errors import StaleInput
 from evidence_assets.systems import background_knowledge
 from evidence_assets.systems.selection import Selector
 
@@ -16,11 +17,7 @@ from evidence_assets.systems.selection import Selector
 def _prompting(name: str, step: Step, parameters: dict[str, Any]) -> Selector:
     graph = facts_of(step)
     recall = str(parameters.get("recall", ""))
-    recalled = (
-        background_knowledge.stored_background(step.read("chains", f"chains/graph/{recall}", step.partition))
-        if recall
-        else None
-    )
+    recalled = _recalled(step, f"chains/graph/{recall}") if recall else None
     settings = background_knowledge.BackgroundSettings(
         graph=bool(parameters.get("graph", True)),
         model=bool(recall),
@@ -30,6 +27,18 @@ def _prompting(name: str, step: Step, parameters: dict[str, Any]) -> Selector:
     return background_knowledge.BackgroundKnowledge(
         name, graph.facts, graph.linker, encoder(profiles.load().encoder), settings, recalled
     )
+
+
+def _recalled(step: Step, asset: str) -> background_knowledge.StoredBackground:
+    """What the asset holds for the partition's questions, each of which it must have a row of, if only a failed one."""
+    rows = step.read("chains", asset, step.partition)
+    asked = step.read("questions", "questions/graph", step.partition)["question_id"].to_list()
+    missing = len(set(asked) - set(rows["question_id"].to_list()))
+    if missing:
+        raise StaleInput(
+            f"{asset} has nothing on {missing} of {len(asked)} questions of {step.partition}: materialize it first"
+        )
+    return background_knowledge.stored_background(rows)
 
 
 METHODS: dict[str, Method] = {

@@ -13,7 +13,10 @@ from evidence_assets.components.table_asset import Step
 from evidence_assets.systems.knowledge import OpenGraph
 from evidence_assets.systems.selection import Selector
 
-Source = Literal["corpus", "tables", "graph", "joined_graph", "graph_passages", "subgraphs", "token_store"]
+Source = Literal[
+    "corpus", "tables", "graph", "joined_graph", "graph_passages", "subgraphs", "token_store", "taxonomy",
+    "tuned_classifier",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -30,8 +33,10 @@ def lacking(reads: Sequence[Source], benchmark: Benchmark) -> str:
     """Why a method that reads this has nothing to read for a benchmark; empty where it has.
 
     One that reads a corpus and a graph works with either; ``joined_graph`` is the benchmark's graph or, where it is
-    answered from a corpus, the one beside that.
+    answered from a corpus, the one beside that. One that reads tables, which are the benchmark's own, does without all.
     """
+    if "tables" in reads:
+        return ""
     named = {"corpus": benchmark.corpus, "graph": benchmark.graph, "joined_graph": benchmark.joined_graph}
     wanted = [source for source in named if source in reads]
     if not wanted or any(named[source] for source in wanted):

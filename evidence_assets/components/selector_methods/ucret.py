@@ -1,25 +1,43 @@
-"""UCRET and UCRET-JS: cells of the collapsed table."""
+"""UCRET and UCRET-JS: cells of the collapsed table, with or without a bridge to text outside it."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from evidence_assets import profiles
+from evidence_assets.components.benchmark import benchmarks
 from evidence_assets.components.models_in_use import encoder
-from evidence_assets.components.selector_methods.baselines import tables_of
+from evidence_assets.components.selector_methods.baselines import chunks_in, tables_of
 from evidence_assets.components.selector_methods.method import Method
 from evidence_assets.components.table_asset import Step
-from evidence_assets.lake.errors import BadInput
 from evidence_assets.systems import ucret
+from evidence_assets.systems.baselines import Bm25Chunks
 from evidence_assets.systems.selection import Selector
-from evidence_assets.systems.table_selection import CollapsedTable
+from evidence_assets.systems.table_selection import BRIDGE_VERSION, BridgedTable, CollapsedTable
+
+PASSAGES = 3
+
+
+def _collapsed(name: str, step: Step, parameters: dict[str, Any]) -> CollapsedTable:
+    grid = {key: parameters[key] for key in ucret.GRID_PARAMETERS if key in parameters}
+    variant = ucret.variant_with(str(parameters.get("variant", name)), grid)
+    return CollapsedTable(name, tables_of(step), variant, encoder(profiles.load().encoder))
 
 
 def _ucret(name: str, step: Step, parameters: dict[str, Any]) -> Selector:
-    variant = str(parameters.get("variant", name))
-    if variant not in ucret.VARIANTS:
-        raise BadInput(f"selector {name}: there is no UCRET variant {variant!r}; known: {', '.join(ucret.VARIANTS)}")
-    return CollapsedTable(name, tables_of(step), ucret.VARIANTS[variant], encoder(profiles.load().encoder))
+    return _collapsed(name, step, parameters)
 
 
-METHODS: dict[str, Method] = {"ucret": Method(_ucret, ("tables",), ("variant",), ucret.VERSION)}
+def _bridged(name: str, step: Step, parameters: dict[str, Any]) -> Selector:
+    kept = int(parameters.get("passages", PASSAGES))
+    outside = Bm25Chunks(name, chunks_in(step), kept) if benchmarks()[step.benchmark].corpus else None
+    return BridgedTable(_collapsed(name, step, parameters), outside)
+
+
+_PARAMETERS = ("variant", *ucret.GRID_PARAMETERS)
+METHODS: dict[str, Method] = {
+    "ucret": Method(_ucret, ("tables",), _PARAMETERS, ucret.VERSION),
+    "ucret_bridge": Method(
+        _bridged, ("tables", "corpus"), (*_PARAMETERS, "passages"), f"{ucret.VERSION}-{BRIDGE_VERSION}"
+    ),
+}

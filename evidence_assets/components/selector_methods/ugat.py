@@ -13,27 +13,28 @@ from evidence_assets.components.table_asset import Step
 from evidence_assets.datasets.graphs.relations import load
 from evidence_assets.datasets.records import option_labels
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.methods.graph_attention import CONTRASTIVE, AttentionSettings, Variant
+from evidence_assets.methods.graph_attention import CONTRASTIVE, WALK, AttentionSettings, Variant
 from evidence_assets.systems.graph_selection import VERSION, GraphPaths
 from evidence_assets.systems.question_concepts import concepts_from_row
 from evidence_assets.systems.selection import NoEvidence, Selector
 from evidence_assets.systems.ugat import UgatSettings
 
+MEASURED = {"contrastive": CONTRASTIVE, "walk": WALK}
 SCORERS = (*get_args(Variant), "none")
 
 
 def settings_of(name: str, parameters: dict[str, Any]) -> UgatSettings:
     """The profile's numbers with what a variant states otherwise: ``scorer``, ``hops``.
 
-    The contrastive scorer has steps and a temperature of its own, chosen by measurement.
+    The contrastive scorer and the walk from it have settings of their own, chosen by measurement.
     """
     numbers = profiles.load().ugat
     scorer = str(parameters.get("scorer", "gat"))
     if scorer not in SCORERS:
         raise BadInput(f"selector {name}: there is no node scorer {scorer!r}; known: {', '.join(SCORERS)}")
     attention = AttentionSettings(steps=numbers.steps)
-    if scorer == "contrastive":
-        attention = CONTRASTIVE
+    if scorer in MEASURED:
+        attention = MEASURED[scorer]
     elif scorer != "none":
         attention = replace(attention, variant=cast(Variant, scorer))
     return UgatSettings(

@@ -6,7 +6,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evidence_assets.datasets.graphs import conceptnet, disease_database, hetionet, primekg, tab_separated, umls
+from evidence_assets.datasets.graphs import (
+    conceptnet,
+    disease_database,
+    hetionet,
+    primekg,
+    simplequestions,
+    tab_separated,
+    umls,
+)
 from evidence_assets.datasets.graphs.triples import TripleRecord
 from evidence_assets.lake.errors import BadInput
 
@@ -42,6 +50,7 @@ FORMATS: dict[str, Format] = {
     "conceptnet": Format(("assertions",), conceptnet.assertions, "conceptnet"),
     "conceptnet_completion": Format(("triples",), conceptnet.completion, "conceptnet"),
     "primekg": Format(("kg.csv",), primekg.read, "primekg"),
+    "simplequestions": Format(("facts",), simplequestions.read),
     "hetionet": Format(("edges", "nodes"), hetionet.read, "hetionet"),
 }
 

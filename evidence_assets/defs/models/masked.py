@@ -5,9 +5,10 @@ from __future__ import annotations
 import dagster as dg
 
 from evidence_assets import profiles
-from evidence_assets.components.models_in_use import MASKED_LM, SAMPLE_MASKED_LM, masked_lm, model_key
+from evidence_assets.components.models_in_use import MASKED_LM, masked_lm, model_key
 from evidence_assets.components.partitions import EVERY
 from evidence_assets.components.table_asset import Made, Step, dep, sound_check, table_asset
+from evidence_assets.models.sample_masked_lm import SAMPLE_MASKED_LM
 from evidence_assets.systems import sample_model
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import dagster as dg
 
-from evidence_assets.components.benchmark import of_family
+from evidence_assets.components.benchmark import Family, of_family
 from evidence_assets.components.declarations import variants
 from evidence_assets.components.partitions import EVERY
 from evidence_assets.components.table_asset import OWNER, dep
@@ -15,22 +15,42 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import replacing_folder
 from evidence_assets.report import plots
 
+SCORED: dict[str, Family | None] = {
+    "Reasoner": None,
+    "GraphAnswers": "graph",
+    "NodeRanking": "search",
+    "Retrieval": "retrieval",
+}
+"""Components whose variants are scored on benchmarks; the family where it does not stand in the YAML."""
+
 
 def score_assets() -> list[str]:
-    """Assets with the scores of every reasoner that is loaded and has a benchmark to answer."""
-    return sorted(f"scores/{r.place}" for r in variants("Reasoner") if r.loaded and of_family(r.attributes["family"]))
+    """Assets with the scores of every variant that is loaded and has a benchmark to answer."""
+    found = []
+    for component, family in SCORED.items():
+        for variant in variants(component):
+            own = family or variant.attributes["family"]
+            if variant.loaded and of_family(own):
+                found.append(f"scores/{own}/{variant.attributes['name']}")
+    return sorted(found)
+
+
+def harvest_score_assets() -> list[str]:
+    """Assets with the scores of every harvest that is loaded and has facts to be scored against."""
+    loaded = (h for h in variants("KBloom") if h.loaded and h.attributes.get("truth"))
+    return sorted(f"scores/knowledge/{harvest.attributes['name']}" for harvest in loaded)
 
 
 @dg.definitions
 def defs() -> dg.Definitions:
     @dg.asset(
         key=["report", "scoreboard"],
-        description="Every variant's accuracy with its interval beside the printed figure, its evidence and its cost.",
+        description="Every variant's accuracy with its interval beside the printed figure, its evidence and its cost; harvests, too.",
         group_name="scores",
         owners=[OWNER],
         kinds={"matplotlib", "png"},
         code_version=plots.VERSION,
-        deps=[dep(key, EVERY) for key in score_assets()],
+        deps=[*(dep(key, EVERY) for key in score_assets()), *(dep(key) for key in harvest_score_assets())],
     )
     def scoreboard(lake: LakeResource) -> dg.MaterializeResult[Any]:
         opened = lake.open()

@@ -10,32 +10,34 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from evidence_assets.methods.cells import CellValue
-from evidence_assets.methods.table_text import STOP_WORDS, stem, unit_in, word_set
+from evidence_assets.methods.table_text import STOP_WORDS, unit_in, word_set
 from evidence_assets.reasoning.tables import degrees as vocabulary
 from evidence_assets.reasoning.tables import workings
+from evidence_assets.reasoning.tables.clauses import clauses
 from evidence_assets.reasoning.tables.degrees import Degree
-from evidence_assets.reasoning.tables.mentions import Condition, Mention, Reading, is_numeric, number_at, read_text
+from evidence_assets.reasoning.tables.english import excludes
+from evidence_assets.reasoning.tables.mentions import Mention, Reading, is_numeric, number_at, read_text
 from evidence_assets.reasoning.tables.operations import states
+from evidence_assets.reasoning.tables.quantified import always, counted, every_row, only_row, part_of_rows
+from evidence_assets.reasoning.tables.verdicts import denied, further_words, verdict
 from evidence_assets.reasoning.tables.view import TableView
 from evidence_assets.reasoning.tables.workings import Outcome, label_of, measured_column, pair_number
 
-VERSION = "1"
+VERSION = "2"
 
-# Words of claims about tables that say nothing of the matter itself.
-_FRAME_LIST = """
-    value values entry entries row rows column columns table tables cell list listed lists show shows shown read reads
-    stand stands give gives given record recorded figure figures item items exactly only just least most number name
-    named named under amount one ones sort sorted order ordered rank ranked lie lies differ difference time times every
-    equal equals same twice double doubled triple half third much many total altogether rise rises fall falls grow grows no not never
-"""
-_FRAME = frozenset(stem(word) for word in _FRAME_LIST.split())
 # So many further words may a claim hold whose column is only hinted at; with more it speaks of something else.
 _FURTHER_WORDS = 1
 # And with more than these it says more than any one operation can check.
 _MOST_FURTHER_WORDS = 3
+# Words that lead from a term to what it means, and the share of a claim's other words that its meaning must hold.
+_DEFINES_LIST = """
+    stand stands stood short abbreviation abbreviates acronym mean means meaning defined define defines definition refer
+    refers term called denote denotes known glossary not
+"""
+_DEFINES = frozenset(_DEFINES_LIST.split())
+_SAID = 0.8
+_NEITHER = re.compile(r"\b(?:neither|none of)\b", re.IGNORECASE)
 _BOUNDS = frozenset({">", "<", "≥", "≤"})
-_COUNTED = re.compile(r"\s*(?:(?:out )?of (?:all )?(?:the|these|those|its|them)\s*)?(?:\w+\s+){0,2}?$")
 
 
 def check(view: TableView, claim: str) -> Outcome | None:
@@ -48,25 +50,43 @@ def check(view: TableView, claim: str) -> Outcome | None:
     (False, True)
     """
     reading = read_text(view, claim)
+    parts = clauses(reading)
+    if len(parts) > 1:
+        outcomes = [_check(read_text(view, part)) for part in parts]
+        found = [outcome for outcome in outcomes if outcome is not None]
+        if len(found) == len(parts):
+            cells = tuple(dict.fromkeys(place for outcome in found for place in outcome.cells))
+            said = " ".join(outcome.text for outcome in found)
+            return replace(found[0], text=said, cells=cells, holds=all(outcome.holds for outcome in found))
+    return _check(reading)
+
+
+def _check(reading: Reading) -> Outcome | None:
+    """Carry out the one operation that a claim, or a clause of it, states."""
     if len(further_words(reading)) > _MOST_FURTHER_WORDS:
         return None
     words = workings.words_of_degree(reading)
-    for operation in (_trend, _counted, _every_row, _related, _summed, _extreme, _compared, _bounded, _same, _says):
+    for operation in (
+        _defined,
+        _trend,
+        _stepped,
+        part_of_rows,
+        always,
+        counted,
+        only_row,
+        every_row,
+        _related,
+        _summed,
+        _extreme,
+        _compared,
+        _bounded,
+        _same,
+        _says,
+    ):
         outcome = operation(reading, words)
         if outcome is not None:
             return outcome
     return None
-
-
-def _denied(reading: Reading) -> bool:
-    return any(not reading.masked(match.start()) for match in vocabulary.NOT.finditer(reading.text))
-
-
-def _verdict(outcome: Outcome, holds: bool, reading: Reading) -> Outcome:
-    """The outcome with its verdict, turned round where the claim denies what was checked."""
-    if not _denied(reading):
-        return replace(outcome, holds=holds)
-    return replace(outcome, holds=not holds, text=f"{outcome.text} The claim denies this.")
 
 
 def _measured(reading: Reading, degree: Degree | None) -> int | None:
@@ -77,18 +97,25 @@ def _measured(reading: Reading, degree: Degree | None) -> int | None:
     return column if len(further_words(reading)) <= _FURTHER_WORDS else None
 
 
-def further_words(reading: Reading) -> frozenset[str]:
-    """Content words that are neither the table's nor words of degree, operation or frame."""
-    degree_spans = [(word.start, word.end) for word in workings.words_of_degree(reading)]
-    named = [(m.start, m.end) for m in reading.mentions] + [(n.start, n.end) for n in reading.numbers] + degree_spans
-    return frozenset(
+def _defined(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
+    """A term of a glossary means what the claim says of it, or the claim says what another term means."""
+    view = reading.view
+    if not view.shape.glossary or len(reading.rows) != 1:
+        return None
+    row, mention = reading.rows[0]
+    said = {
         word.stem
         for word in reading.words
-        if word.raw not in STOP_WORDS
-        and word.stem not in _FRAME
-        and not vocabulary.is_pointer(word.raw)
-        and not any(start <= word.start < end for start, end in named)
-    )
+        if not mention.start <= word.start < mention.end and word.raw not in STOP_WORDS | _DEFINES
+    }
+    if not said:
+        return None
+    shares = {i: len(said & word_set(view.cell((i, 1)).plain)) / len(said) for i in view.body}
+    if shares[row] < _SAID and max(shares.values()) < _SAID:
+        return None
+    cells = ((row, 0), (row, 1))
+    told = f"The glossary says of “{view.cell(cells[0]).plain}”: “{view.cell(cells[1]).plain}”."
+    return verdict(Outcome("look_up", told, cells, column=1), shares[row] >= _SAID, reading)
 
 
 def _trend(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
@@ -98,7 +125,7 @@ def _trend(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
         # "The fewer are sold, the higher the price."
         sign = comparatives[0].direction * comparatives[1].direction
         found = workings.series_pattern(reading.view, columns[1][0], columns[0][0], 1)
-        return found and _verdict(
+        return found and verdict(
             found, (found.number or 0.0) > 0.5 if sign > 0 else (found.number or 0.0) < 0.5, reading
         )
     clause = workings.trend_clause(reading, columns, vocabulary.ORDERED.search)
@@ -111,63 +138,41 @@ def _trend(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
         return None
     wanted = vocabulary.squeezed(said)
     if len(wanted) > 1 or wanted[0] not in (1, -1) or vocabulary.EVERY_STEP.search(reading.text):
-        return _verdict(outcome, outcome.pattern == wanted, reading)
+        return verdict(outcome, outcome.pattern == wanted, reading)
     share = outcome.number if wanted[0] > 0 else 1 - outcome.number
-    return _verdict(outcome, share > 0.5, reading)
+    return verdict(outcome, share > 0.5, reading)
 
 
 def _the_before(reading: Reading, word: Degree) -> bool:
     return bool(re.search(r"\bthe\s+$", reading.text[: word.start], re.IGNORECASE))
 
 
-def _conditions(reading: Reading, words: Sequence[Degree], without: CellValue | None = None) -> list[Condition]:
-    numbers = [number for number in reading.numbers if number is not without]
-    numeric = [workings.numeric_condition(reading, number, words) for number in numbers]
-    return sorted([*reading.conditions, *filter(None, numeric)], key=lambda condition: condition.at)
-
-
-def _counted(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
-    """So many rows satisfy something: a number before the word for the rows, or after "the number of"."""
-    if reading.rows:
+def _stepped(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
+    """A column goes up or down at a row, or from one row to another: "sales fell in 2020"."""
+    said = [sign for at, sign in vocabulary.moves(reading.text) if not reading.masked(at)]
+    rows, view = [row for row, _ in reading.rows], reading.view
+    if len(said) != 1 or said[0] not in (1, -1) or len(rows) not in (1, 2) or len(reading.numeric_columns) != 1:
         return None
-    nouns = [match.start() for match in vocabulary.ROWS.finditer(reading.text)] + [m.start for m in reading.items]
-    number = next(
-        (n for n in reading.numbers for at in nouns if n.end <= at and _COUNTED.fullmatch(reading.text[n.end : at])),
-        None,
-    )
-    if number is None and vocabulary.COUNT.search(reading.text) and reading.numbers:
-        number = reading.numbers[-1]
-    if number is None or number.value != int(number.value):
+    if not view.name_columns or not is_numeric(view, view.name_columns[0]) or reading.numbers:
         return None
-    conditions = _conditions(reading, words, number)
-    if not conditions:
+    column = reading.numeric_columns[0][0]
+    if len(rows) == 1:
+        at = view.body.index(rows[0])
+        rows = [view.body[at - 1], rows[0]] if at else []
+    numbers = [number_at(view, (row, column)) for row in rows]
+    if len(rows) != 2 or None in numbers:
         return None
-    outcome = workings.count(reading.view, conditions)
-    found = outcome.number or 0.0
-    if number.comparator in {">", "<"}:
-        holds = found > number.value if number.comparator == ">" else found < number.value
-    else:
-        holds = states(number, found)
-    return _verdict(outcome, holds, reading)
-
-
-def _every_row(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
-    """All rows, or none, satisfy something; what stands before the word for the rows says which rows are meant."""
-    every, none = vocabulary.ALL.search(reading.text), vocabulary.NONE.search(reading.text)
-    if reading.rows or not (every or none) or not (reading.items or vocabulary.ROWS.search(reading.text)):
-        return None
-    conditions = [*_conditions(reading, words), *workings.yes_conditions(reading)]
-    nouns = [m.start for m in reading.items] + [m.start() for m in vocabulary.ROWS.finditer(reading.text)]
-    which = [condition for condition in conditions if condition.at < min(nouns) and condition.number is None]
-    if len(conditions) == len(which):
-        return None
-    among = len(workings.count(reading.view, which).rows) if which else len(reading.view.body)
-    outcome = workings.count(reading.view, conditions)
-    return _verdict(outcome, outcome.number == (among if every else 0), reading)
+    first, last = (number or 0.0 for number in numbers)
+    cells = tuple((row, column) for row in rows)
+    how = "rises" if last > first else "falls" if last < first else "stays the same"
+    told = f"“{label_of(view, column)}” {how} from “{view.cell(cells[0]).plain}” to “{view.cell(cells[1]).plain}”."
+    return verdict(Outcome("trend", told, cells, column=column), said[0] * (last - first) > 0, reading)
 
 
 def _related(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
     """Two rows differ by a number, or one is a multiple of the other."""
+    if _NEITHER.search(reading.text):
+        return None
     rows = workings.compared_order(reading)
     fixed = vocabulary.RATIO.search(reading.text) and workings.fixed_ratio(reading.text)
     if len(rows) != 2 or not (reading.numbers or fixed) or len(reading.numbers) > 1:
@@ -184,7 +189,7 @@ def _related(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
         outcome = pair_number(reading.view, column, rows[0], rows[1], "ratio")
         if outcome is None or outcome.number is None:
             return None
-        return _verdict(outcome, states(number, outcome.number * (100 if percent else 1)), reading)
+        return verdict(outcome, states(number, outcome.number * (100 if percent else 1)), reading)
     outcome = pair_number(reading.view, column, rows[0], rows[1], "difference")
     if outcome is None or outcome.number is None or not (comparative or vocabulary.DIFFERENCE.search(reading.text)):
         return None
@@ -194,7 +199,7 @@ def _related(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
         holds = states(number, 100 * outcome.number / abs(second))
     if comparative is not None:
         holds = holds and workings.direction_in(reading.view, comparative, column) * (first - second) > 0
-    return _verdict(outcome, holds, reading)
+    return verdict(outcome, holds, reading)
 
 
 def _summed(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
@@ -202,13 +207,22 @@ def _summed(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
     if operation not in {"sum", "mean"} or not reading.numbers:
         return None
     column = _measured(reading, None)
-    rows = [row for row, _ in reading.rows] or list(reading.view.body)
+    if column is None:
+        column = _measured(reading, words[0] if words else None)
+    rows = [row for row, _ in reading.rows]
+    if not rows:
+        rows = [i for i, _ in workings.count(reading.view, reading.conditions).rows]
     if column is None or len(rows) < 2:
         return None
     outcome = workings.aggregate(reading.view, column, rows, operation)
     if outcome is None or outcome.number is None:
         return None
-    return _verdict(outcome, states(reading.numbers[-1], outcome.number), reading)
+    wanted = reading.numbers[-1]
+    led = [word for word in words if word.kind == "comparative" and word.end <= wanted.start]
+    if led and not wanted.comparator:
+        # "The average exceeds 200."
+        wanted = replace(wanted, comparator=">" if workings.direction_in(reading.view, led[-1], column) > 0 else "<")
+    return verdict(outcome, states(wanted, outcome.number), reading)
 
 
 def _extreme(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
@@ -236,7 +250,7 @@ def _extreme(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
     outcome = workings.extreme(view, column, among, direction, degree.rank)
     if outcome is None:
         return None
-    return _verdict(outcome, number_at(view, (row, column)) == outcome.number, reading)
+    return verdict(outcome, number_at(view, (row, column)) == outcome.number, reading)
 
 
 def _compared(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
@@ -270,11 +284,14 @@ def _ordered(
         return None
     direction = workings.direction_in(view, degree, column)
     holds = all(direction * ((a or 0.0) - (b or 0.0)) > 0 for a, b in numbers)
+    if re.search(r"\bno(?:t any)?\s*$", reading.text[: degree.start], re.IGNORECASE) and not denied(reading):
+        # "No deeper than B" says at most as deep.
+        holds = all(direction * ((a or 0.0) - (b or 0.0)) <= 0 for a, b in numbers)
     a, b = pairs[0]
     sign = {1: ">", -1: "<", 0: "="}[_sign((numbers[0][0] or 0.0) - (numbers[0][1] or 0.0))]
     said = f"Under “{label_of(view, column)}”: “{view.cell(a).plain}” {sign} “{view.cell(b).plain}”."
     cells = tuple(dict.fromkeys(place for pair in pairs for place in pair))
-    return _verdict(Outcome("comparison", said, cells, column=column), holds, reading)
+    return verdict(Outcome("comparison", said, cells, column=column), holds, reading)
 
 
 def _sign(value: float) -> int:
@@ -300,7 +317,8 @@ def _bounded(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
     fitting = sum(row in workings.fitting_rows(reading.view, bound) for row in rows for bound in bounds)
     limits = ", ".join(f"{bound.number.comparator} {bound.number.value:g}" for bound in bounds[:1] if bound.number)
     said = f"{fitting} of {len(cells)} cells are {limits}."
-    return _verdict(Outcome("count", said, cells, column=bounds[0].column), fitting == len(cells), reading)
+    wanted = 0 if _NEITHER.search(reading.text) else len(cells)
+    return verdict(Outcome("count", said, cells, column=bounds[0].column), fitting == wanted, reading)
 
 
 def _same(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
@@ -312,32 +330,35 @@ def _same(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
     cells = tuple((row, column) for row in rows)
     texts = [reading.view.cell(place).plain for place in cells]
     said = "The cells say " + ", ".join(f"“{text}”" for text in texts) + "."
-    return _verdict(Outcome("comparison", said, cells, column=column), len(set(texts)) == 1 and all(texts), reading)
+    return verdict(Outcome("comparison", said, cells, column=column), len(set(texts)) == 1 and all(texts), reading)
 
 
 def _says(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
-    """The cells of a row say what the claim says of the columns it names."""
-    if len(reading.rows) != 1 or words:
+    """The cells of a row, or of several rows alike, say what the claim says of the columns it names."""
+    if not reading.rows or words or (len(reading.rows) > 1 and (reading.numbers or reading.columns)):
         return None
-    row = reading.rows[0][0]
-    found: list[tuple[int, bool]] = []
+    rows = [row for row, _ in reading.rows]
+    found: list[tuple[int, int, bool]] = []
     if not reading.columns and len(further_words(reading)) <= _FURTHER_WORDS:
         # "Turin is in Italy": the column is the one that holds the value.
         for condition in reading.conditions:
-            found.append((condition.column, row in workings.fitting_rows(reading.view, condition)))
+            fitting = workings.fitting_rows(reading.view, condition)
+            found += [(row, condition.column, row in fitting) for row in rows]
     for column, mention in reading.columns:
-        stated = _stated(reading, row, column, mention)
+        stated = _stated(reading, rows[0], column, mention)
         if stated is not None:
-            found.append((column, stated))
-    if not found or not {reading.column_of(number) for number in reading.numbers} <= {column for column, _ in found}:
+            found.append((rows[0], column, stated))
+    if not found or not {reading.column_of(number) for number in reading.numbers} <= {column for _, column, _ in found}:
         return None
-    cells = tuple((row, column) for column, _ in found)
+    cells = tuple((row, column) for row, column, _ in found)
     shown = ", ".join(
-        f"“{label_of(reading.view, column)}” {'says' if holds else 'says otherwise:'} “{reading.view.cell((row, column)).plain}”"
-        for column, holds in found
+        f"in the row of {workings.row_name(reading.view, row)} “{label_of(reading.view, column)}” "
+        f"{'says' if holds else 'says otherwise:'} “{reading.view.cell((row, column)).plain}”"
+        for row, column, holds in found
     )
-    said = f"In the row of {workings.row_name(reading.view, row)} {shown}."
-    return _verdict(Outcome("look_up", said, cells, column=found[0][0]), all(holds for _, holds in found), reading)
+    wanted = not _NEITHER.search(reading.text)
+    verdict_ = all(holds == wanted for *_, holds in found)
+    return verdict(Outcome("look_up", f"{shown[0].upper()}{shown[1:]}.", cells, column=found[0][1]), verdict_, reading)
 
 
 def _stated(reading: Reading, row: int, column: int, mention: Mention) -> bool | None:
@@ -352,6 +373,9 @@ def _stated(reading: Reading, row: int, column: int, mention: Mention) -> bool |
         return None if not numbers or value is None else any(states(number, value) for number in numbers)
     yes = {"yes": True, "true": True, "no": False, "false": False}.get(view.cell((row, column)).plain.lower())
     if yes is not None:
+        yes = yes != (workings.denied_at(reading, mention) and not denied(reading))
         return yes if mention.whole and not further_words(reading) else None
     cell = word_set(view.cell((row, column)).plain)
+    if excludes(frozenset(word.raw for word in reading.words), view.cell((row, column)).plain):
+        return False
     return True if cell and cell <= further_words(reading) else None

@@ -6,9 +6,12 @@ A cell speaks for an option as far as
 * it says what the option says (``match``), and its row says the rest of it (``cover``);
 * the rest of its row holds the question's words, rare ones above all (``row``), or is named by them whole (``key``);
 * its column is what the question asks for (``header``), or stands where the question leaves its gap (``gap``);
+* option and row are spelled like cell and question, in runs of three letters (``spelling``), so that "French" says
+  something of a row about France;
 * and, among cells alike in all this, as far as option and row are worded as the question has them (``verbatim``).
 
-The weights were set on the first half of the TabMCQ subset; each term lies in [0, 1].
+The weights were set on the first half of the TabMCQ subset, as it is and with words of its questions dropped or bent;
+each term lies in [0, 1].
 
 Where the question calls for an operation (`questions`), its outcome goes before: an option that is the outcome has more
 support than any cell can give, and the cells are weighed only among options that are not.
@@ -23,15 +26,17 @@ from functools import lru_cache
 
 from rapidfuzz import fuzz
 
-from evidence_assets.methods.table_text import alternatives, tokens, word_set
+from evidence_assets.methods.table_text import alternatives, letter_runs, tokens, word_set
 from evidence_assets.reasoning.tables.questions import option_share, work_out
+from evidence_assets.reasoning.tables.turning import as_given
 from evidence_assets.reasoning.tables.view import Place, Status, TableAnswer, TableChain, TableStep, TableView
 from evidence_assets.reasoning.tables.workings import Outcome
 
-VERSION = "2"
+VERSION = "3"
 
 MATCH, COVER, ROW, KEY, HEADER, GAP, VERBATIM = 1.0, 0.3, 1.0, 0.3, 0.25, 0.4, 0.05
-_LARGEST = MATCH + COVER + ROW + KEY + HEADER + GAP + 2 * VERBATIM
+SPELLING, OPTION_SPELLING = 0.3, 0.1
+_LARGEST = MATCH + COVER + ROW + KEY + HEADER + GAP + 2 * VERBATIM + SPELLING + OPTION_SPELLING
 # Options whose best cells differ by less than this are equally supported.
 _TIE = 0.01
 TIED_SUPPORT = _TIE / _LARGEST
@@ -112,6 +117,8 @@ def read_cells(view: TableView, question: str, options: Sequence[str]) -> list[R
     asked_heads = len(frozenset().union(*heads.values()))
     constant = {j for j in columns if len(body) > 1 and len({view.cell((i, j)).plain for i in body}) == 1}
     gap = _gap_context(question)
+    letters = letter_runs(_GAP.sub(" ", question))
+    letters_total = sum(view.run_weight(run) for run in letters)
     readings = []
     for i in body:
         texts = [view.cell((i, j)).plain for j in columns]
@@ -134,9 +141,16 @@ def read_cells(view: TableView, question: str, options: Sequence[str]) -> list[R
             base += HEADER * len(heads[j]) / asked_heads if asked_heads else 0.0
             base += VERBATIM * _spelled_alike(question, [*texts[:place], *texts[place + 1 :]])
             base += GAP * _gap_fit(gap, texts, place) if gap else 0.0
+            if letters_total:
+                runs = frozenset().union(*(letter_runs(text) for k, text in enumerate(texts) if k != place))
+                base += SPELLING * sum(view.run_weight(run) for run in letters & runs) / letters_total
             readings += [
                 Reading(
-                    MATCH * match + COVER * covers[o] + VERBATIM * _verbatim(options[o], texts[place]) + base,
+                    MATCH * match
+                    + COVER * covers[o]
+                    + VERBATIM * _verbatim(options[o], texts[place])
+                    + OPTION_SPELLING * _spelled_like(options[o], texts[place])
+                    + base,
                     o,
                     (i, j),
                     match,
@@ -175,6 +189,13 @@ def _containment(text: str, words: frozenset[str]) -> float:
 def _verbatim(option: str, cell: str) -> bool:
     wanted = tokens(option)
     return any(tokens(part) == wanted for part in alternatives(cell))
+
+
+@lru_cache(maxsize=65536)
+def _spelled_like(option: str, cell: str) -> float:
+    """Dice overlap of an option and a cell in runs of letters."""
+    left, right = letter_runs(option), letter_runs(cell)
+    return 2 * len(left & right) / (len(left) + len(right)) if left or right else 0.0
 
 
 def _spelled_alike(question: str, texts: Sequence[str]) -> float:
@@ -219,6 +240,14 @@ def answer_choice(
     ``ambiguous``. Where no cell says anything of any option, or nothing ties such a cell to the question, the status is
     ``insufficient``. A negated question asks for the one option that the table supports least.
     """
+    upright = view.upright
+    asked = upright.in_own_words(question)
+    return as_given(_answered(upright, asked, labels, [*map(upright.in_own_words, options)], negated), upright)
+
+
+def _answered(
+    view: TableView, question: str, labels: Sequence[str], options: Sequence[str], negated: bool
+) -> TableAnswer:
     readings = read_cells(view, question, options)
     best: dict[int, Reading] = {}
     for reading in readings:
@@ -237,8 +266,9 @@ def answer_choice(
         return TableAnswer(None, (), "insufficient", 0.0, chains, view.table_id)
     wanted = min(support) if negated else top
     close = [o for o in range(len(options)) if abs(support[o] - wanted) < TIED_SUPPORT]
-    # At equal weight the cell that stands first is the answer, as a reader meets it first.
-    first = min(close, key=lambda o: best[o].place if o in best else (0, o))
+    # Of those the table speaks for most; at equal weight the cell that stands first, as a reader meets it first.
+    sign = 1 if negated else -1
+    first = min(close, key=lambda o: (sign * round(support[o], 9), best[o].place if o in best else (0, o)))
     supported = tuple(labels[o] for o in close)
     status: Status = "ambiguous" if len(close) > 1 else "answered"
     return TableAnswer(labels[first], supported, status, top / len(close), chains, view.table_id)
@@ -255,7 +285,9 @@ def _worked_chain(view: TableView, outcome: Outcome, option: str, chain: TableCh
     if outcome.operation == "look_up" and place is not None:
         names = tuple((place[0], j) for j in view.name_columns if view.cell((place[0], j)).plain)
         quoted_names = tuple(view.cell(name).plain for name in names)
-        find = TableStep("find_row", f"Row {place[0]} is that of “{' '.join(quoted_names)}”.", names, quoted_names)
+        find = TableStep(
+            "find_row", f"{view.line(place[0])} is that of “{' '.join(quoted_names)}”.", names, quoted_names
+        )
         steps = (find, TableStep("look_up", f"{outcome.text} It says “{option}”.", outcome.cells, quoted))
         return TableChain(chain.hypothesis, steps, _WORKED + (1 - _WORKED) * share)
     said = f"That is “{option}”." if share == 1.0 else f"That comes near to “{option}” ({share:.2f})."
@@ -270,7 +302,7 @@ def _chain(view: TableView, label: str, option: str, reading: Reading | None) ->
     steps = []
     if reading.key_place is not None:
         key = view.cell(reading.key_place).plain
-        said = f"Row {reading.place[0]} holds “{key}”, which the question names."
+        said = f"{view.line(reading.place[0])} holds “{key}”, which the question names."
         steps.append(TableStep("find_row", said, (reading.key_place,), (key,)))
     text = view.cell(reading.place).plain
     column = view.shape.labels[reading.place[1]] or f"column {reading.place[1]}"

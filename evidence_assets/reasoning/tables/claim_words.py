@@ -16,7 +16,7 @@ from evidence_assets.methods.cells import CellValue, parse_values
 from evidence_assets.methods.table_text import STOP_WORDS, plain_text, stem, tokens, word_set
 from evidence_assets.reasoning.tables.view import Place, TableView
 
-VERSION = "1"
+VERSION = "2"
 
 CueKind = Literal["comparative", "superlative", "trend"]
 
@@ -74,6 +74,8 @@ _LOWER_IS_BETTER = re.compile(
 # How many characters before a word a negation may stand and still deny it.
 _NEGATION_REACH = 45
 _NAMED = 0.6
+_CLAUSE_END = re.compile(r"[,;:.]\s|\b(?:while|but|whereas|which|and)\b", re.IGNORECASE)
+_CLAUSE_WORDS = 3
 _OWN_WORDS = frozenset({"our", "ours", "we", "proposed"})
 
 
@@ -108,7 +110,7 @@ class Cue:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim taken apart."""
+    """A claim taken apart; ``coverage`` is how far it is about the table, in [0, 1]."""
 
     text: str
     rows: tuple[Line, ...]
@@ -177,12 +179,20 @@ def read_claim(view: TableView, text: str) -> Claim:
     columns = _named_columns(view, words)
     names = {stem(t) for j in view.columns for t in tokens(view.shape.labels[j])}
     names |= {stem(t) for i in view.body for name in view.shape.row_labels[i] for t in tokens(name)}
-    content = word_set(plain)
-    coverage = len(content & names) / len(content) if content else 0.0
     return Claim(
         plain, rows, columns, _stated_numbers(plain, names), _cues(plain),
-        tuple(match.start() for match in _NEGATION.finditer(plain)), bool(_UNIVERSAL.search(plain)), coverage,
+        tuple(match.start() for match in _NEGATION.finditer(plain)), bool(_UNIVERSAL.search(plain)),
+        _coverage(plain, names),
     )  # fmt: skip
+
+
+def _coverage(plain: str, names: set[str]) -> float:
+    """How far a claim is about the table: the share of words that are its names, in the clause that has most of them.
+
+    What a long claim says besides (why something is so, who found it before) does not make its core about less.
+    """
+    parts = [plain, *(part for part in _CLAUSE_END.split(plain) if len(word_set(part)) >= _CLAUSE_WORDS)]
+    return max((len(words & names) / len(words) for words in map(word_set, parts) if words), default=0.0)
 
 
 def _positioned(plain: str) -> list[tuple[str, int]]:

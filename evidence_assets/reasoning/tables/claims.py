@@ -26,10 +26,11 @@ from evidence_assets.reasoning.tables.operations import (
     times,
     trend,
 )  # fmt: skip
+from evidence_assets.reasoning.tables.turning import as_given
 from evidence_assets.reasoning.tables.view import Status, TableAnswer, TableChain, TableStep, TableView
 from evidence_assets.reasoning.tables.workings import Outcome
 
-VERSION = "2"
+VERSION = "3"
 
 SUPPORTS, REFUTES, NOT_ENOUGH = "SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION"
 # Below this share of the claim's words among the names of rows and columns the table is about something else.
@@ -42,6 +43,11 @@ _HOLDS_FOR_ALL = 0.95
 
 def verify_claim(view: TableView, text: str) -> TableAnswer:
     """Label a claim by what the table's cells say, with a chain of cited steps for each label."""
+    upright = view.upright
+    return as_given(_verified(upright, upright.in_own_words(text)), upright)
+
+
+def _verified(view: TableView, text: str) -> TableAnswer:
     claim = read_claim(view, text)
     outcome = check(view, text)
     if outcome is not None and outcome.holds is not None:
@@ -282,7 +288,7 @@ def _named_step(view: TableView, claim: Claim) -> list[TableStep]:
 def _not_enough_chain(view: TableView, claim: Claim, findings: Sequence[Finding], support: float) -> TableChain:
     steps = list(_named_step(view, claim))
     if claim.coverage < _LEAST_COVERAGE:
-        said = f"Only {claim.coverage:.0%} of the claim's words are names of rows or columns."
+        said = f"In no clause of the claim are more than {claim.coverage:.0%} of the words names of rows or columns."
         steps.append(TableStep("coverage", said, ()))
     elif not findings:
         steps.append(TableStep("absent", "The claim states no number and no comparison that the cells can show.", ()))

@@ -15,9 +15,10 @@ from functools import cached_property
 from evidence_assets.methods.cells import CellValue, parse_values
 from evidence_assets.methods.table_text import STOP_WORDS, plain_text, stem, tokens, unit_in, without_unit
 from evidence_assets.reasoning.tables.degrees import names_a_date
+from evidence_assets.reasoning.tables.english import irregular_base
 from evidence_assets.reasoning.tables.view import Place, TableView
 
-VERSION = "1"
+VERSION = "2"
 
 _NUMBER_WORDS = {
     word: value
@@ -232,8 +233,8 @@ def _positioned(plain: str) -> Iterator[_Word]:
 
 
 def _root(token: str) -> str:
-    """Stem of the stem, so that "breeds" meets "breed", of which more is cut."""
-    return stem(stem(token))
+    """Stem of the stem, so that "breeds" meets "breed", of which more is cut; "built" meets "building"."""
+    return stem(stem(irregular_base(token)))
 
 
 def _stems(name: str) -> tuple[str, ...]:
@@ -361,7 +362,18 @@ def _numbers(plain: str, words: Sequence[_Word], taken: Sequence[tuple[int, int]
             continue
         start, comparator = _led(plain, word.start)
         found.append(CellValue("number", float(value), word.raw, start, word.end, comparator=comparator))
-    yield from sorted(found, key=lambda value: value.start)
+    yield from _bounded(sorted(found, key=lambda value: value.start), plain)
+
+
+def _bounded(values: Sequence[CellValue], plain: str) -> list[CellValue]:
+    """Numbers of which "between 10 and 20" makes the bounds of one range."""
+    found = list(values)
+    for k in range(len(found) - 1):
+        low, high = found[k], found[k + 1]
+        between = re.search(r"\bbetween\s+$", plain[: low.start], re.IGNORECASE)
+        if between and re.fullmatch(r"\s*\S{0,12}?\s*and\s*", plain[low.end : high.start]) and low.value < high.value:
+            found[k : k + 2] = [replace(low, comparator="≥"), replace(high, comparator="≤")]
+    return found
 
 
 def _figures(value: CellValue) -> int:

@@ -19,6 +19,7 @@ from evidence_assets.reasoning.tables.degrees import (
     HOW_MUCH_MORE,
     ORDERED,
     RATIO,
+    SAME,
     TREND,
     Degree,
     moves,
@@ -29,7 +30,7 @@ from evidence_assets.reasoning.tables.operations import states
 from evidence_assets.reasoning.tables.view import Place, TableView
 from evidence_assets.reasoning.tables.workings import Outcome, measured_column, pair_number
 
-VERSION = "1"
+VERSION = "2"
 
 _ASKS_FOR_ROWS = re.compile(r"\b(?:which|who|what|whose|name|where)\b", re.IGNORECASE)
 _ABOUT = re.compile(r"\b(?:about|roughly|approximately|around|nearly|almost|estimate\w*)\b|≈|~", re.IGNORECASE)
@@ -51,7 +52,7 @@ def work_out(view: TableView, question: str) -> Outcome | None:
     """
     reading = read_text(view, question)
     words = workings.words_of_degree(reading)
-    for operation in (_trend, _pair, _aggregate, _count, _compared, _superlative, _listed, _looked_up):
+    for operation in (_trend, _pair, _span, _same_as, _aggregate, _count, _compared, _superlative, _listed, _looked_up):
         outcome = operation(reading, words)
         if outcome is not None:
             return outcome
@@ -86,6 +87,26 @@ def _pair(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
     else:
         return None
     return found and _approximate(found, reading)
+
+
+def _span(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
+    """The difference between the greatest and the smallest."""
+    ends = {word.direction for word in words if word.kind == "superlative"}
+    if ends != {1, -1} or reading.rows or not (DIFFERENCE.search(reading.text) or HOW_MUCH_MORE.search(reading.text)):
+        return None
+    column = measured_column(reading, words[0], presume=True)
+    if column is None:
+        return None
+    conditions = [condition for condition in _conditions(reading, words) if condition.column != column]
+    found = workings.span(reading.view, column, [i for i, _ in workings.count(reading.view, conditions).rows])
+    return found and _approximate(found, reading)
+
+
+def _same_as(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
+    """Rows that have the same as a named row in a named column."""
+    if len(reading.rows) != 1 or len(reading.columns) != 1 or not SAME.search(reading.text):
+        return None
+    return workings.alike(reading.view, reading.columns[0][0], reading.rows[0][0])
 
 
 def _approximate(outcome: Outcome, reading: Reading) -> Outcome:
@@ -181,10 +202,12 @@ def _superlative(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
     column = measured_column(reading, most[0], presume=True)
     if column is None:
         return None
-    rows = [row for row, _ in reading.rows]
+    without = workings.left_out(reading)
+    rows = [row for row, _ in reading.rows if row not in without]
     if len(rows) < 2:
         conditions = [condition for condition in _conditions(reading, words) if condition.column != column]
         rows = [i for i, _ in workings.count(view, conditions).rows] if conditions else list(view.body)
+        rows = [i for i in rows if i not in without]
     return workings.extreme(view, column, rows, workings.direction_in(view, most[0], column), most[0].rank)
 
 

@@ -1,23 +1,30 @@
 """The reasoner on tables behind the typed tasks: cells in as evidence, chains and answers with cited evidence out.
 
-What belongs here: rebuilding the table from the evidence rows (so that nothing but the evidence is read), and turning
-places back into evidence ids.
+What belongs here: rebuilding the table from the evidence rows (so that nothing but the evidence is read), turning
+places back into evidence ids, and letting evidence from outside the table speak where the cells say nothing.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from evidence_assets.reasoning.tables import (
     checks,
     choices,
     claim_words,
     claims,
+    clauses,
     degrees,
+    english,
     mentions,
     operations,
+    outside,
+    quantified,
     questions,
+    turning,
+    verdicts,
     view,
     workings,
 )
@@ -59,8 +66,9 @@ class TableSolver:
     model_id = "extractive"
     version = "-".join(
         (
-            "1", view.VERSION, choices.VERSION, claims.VERSION, claim_words.VERSION, operations.VERSION,
-            mentions.VERSION, degrees.VERSION, workings.VERSION, questions.VERSION, checks.VERSION,
+            "2", view.VERSION, choices.VERSION, claims.VERSION, claim_words.VERSION, operations.VERSION,
+            mentions.VERSION, degrees.VERSION, workings.VERSION, questions.VERSION, checks.VERSION, outside.VERSION,
+            clauses.VERSION, english.VERSION, quantified.VERSION, turning.VERSION, verdicts.VERSION,
         )
     )  # fmt: skip
 
@@ -77,18 +85,34 @@ class TableSolver:
             table, ids = view_of(task.evidence)
         except ValueError as error:
             return Failure(str(error))
+        beside = outside.outside_items(task.evidence)
         if task.task == "verification":
-            found = claims.verify_claim(table, task.question).chain(task.hypothesis)
+            answer = claims.verify_claim(table, task.question)
+            found = answer.chain(task.hypothesis)
             if found is None:
                 return Failure(f"{task.hypothesis!r} is no label of a claim")
-        else:
-            answer = choices.answer_choice(table, task.question, [task.hypothesis], [task.option])
-            found = answer.chains[0]
-        return _cited(found, ids)
+            said = outside.says_claim(task.question, beside) if answer.status == "insufficient" else None
+            return _with_verdict(_cited(found, ids), said)
+        found = choices.answer_choice(table, task.question, [task.hypothesis], [task.option]).chains[0]
+        chain = _cited(found, ids)
+        said = None if chain.support else outside.says_option(task.question, task.option, beside)
+        return chain if said is None else replace(chain, steps=(*chain.steps, said.step), support=said.support)
 
     def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
-        """The label whose chain has most support; equal ones are all named, and no support at all decides nothing."""
-        return [self._choose(task) for task in tasks]
+        """The label whose chain has most support; equal ones are all named, and no support at all decides nothing.
+
+        Where no chain was written for any label, the evidence is read here.
+        """
+        return [self._choose(task if task.chains else self._with_chains(task)) for task in tasks]
+
+    def _with_chains(self, task: ChooseAnswer) -> ChooseAnswer:
+        made = [
+            self._explain(
+                ExplainOption(task.question, label, option, task.evidence.get(label, ()), task.task, task.negated)
+            )
+            for label, option in zip(task.labels, task.options, strict=True)
+        ]
+        return replace(task, chains=tuple(chain for chain in made if isinstance(chain, Chain)))
 
     def _choose(self, task: ChooseAnswer) -> Choice | Failure:
         support = {chain.hypothesis: chain.support or 0.0 for chain in task.chains}
@@ -105,16 +129,29 @@ class TableSolver:
         wanted = min(support.values()) if task.negated else top
         supported = tuple(label for label in task.labels if abs(support[label] - wanted) < choices.TIED_SUPPORT)
         status = "ambiguous" if len(supported) > 1 else "answered"
-        first = min(supported, key=lambda label: _first_reached(task, label))
+        sign = 1 if task.negated else -1
+        first = min(supported, key=lambda label: (sign * round(support[label], 9), _first_reached(task, label)))
         return Choice(first, supported, status, top / len(supported))
 
 
 def _first_reached(task: ChooseAnswer, label: str) -> Place:
-    """Place of the cell that a label's chain ends in: at equal support the one that stands first is the answer."""
-    places = {item.evidence_id: item.locator for item in task.evidence.get(label, ())}
+    """Place of the cell that a label's chain ends in: at equal support the one that stands first is the answer.
+
+    A chain that rests on no cell comes as its label does.
+    """
+    places = {item.evidence_id: item.locator for item in task.evidence.get(label, ()) if item.kind == "cell"}
     chain = next(chain for chain in task.chains if chain.hypothesis == label)
     cited = [evidence_id for step in chain.steps for evidence_id in step.cited if evidence_id in places]
     return place_of(places[cited[-1]]) if cited else (0, task.labels.index(label))
+
+
+def _with_verdict(chain: Chain, said: outside.Outside | None) -> Chain:
+    """The chain of a label of a claim that the table leaves open, with what evidence from outside says to it."""
+    if said is None:
+        return chain
+    if chain.hypothesis == said.label:
+        return replace(chain, steps=(*chain.steps, said.step), support=said.support)
+    return replace(chain, support=0.5 * (chain.support or 0.0))
 
 
 def _cited(chain: TableChain, ids: dict[Place, str]) -> Chain:

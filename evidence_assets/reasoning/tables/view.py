@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from evidence_assets.methods.abbreviations import definitions, definitions_in, in_words_of, is_short_form
 from evidence_assets.methods.cells import Cell
 from evidence_assets.methods.table_shape import TableShape, detect_shape
-from evidence_assets.methods.table_text import word_set
+from evidence_assets.methods.table_text import letter_runs, word_set
 
-VERSION = "1"
+VERSION = "2"
 
 Place = tuple[int, int]
 Status = Literal["answered", "ambiguous", "insufficient"]
@@ -63,11 +64,16 @@ class TableAnswer:
 
 @dataclass(frozen=True)
 class TableView:
-    """A table with its shape and its words."""
+    """A table with its shape and its words.
+
+    ``turned`` says that rows and columns have been exchanged, as the table reads sideways: its places are the other
+    way round than in the table as given.
+    """
 
     table_id: str
     caption: str
     shape: TableShape
+    turned: bool = False
 
     @classmethod
     def of(cls, table_id: str, caption: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> TableView:
@@ -83,6 +89,51 @@ class TableView:
 
     def cell(self, place: Place) -> Cell:
         return self.shape.grid[place[0]][place[1]]
+
+    @cached_property
+    def upright(self) -> TableView:
+        """The table with its things in rows: itself, or turned round where it has attributes down its side.
+
+        Only a plain sideways table is turned: one header row, one column of names, no sections.
+        """
+        shape = self.shape
+        if not shape.sideways or shape.header_rows != (0,) or shape.row_header_columns != (0,) or shape.sections:
+            return self
+        lines = [[row[j].text for row in shape.grid] for j in range(shape.width)]
+        turned = detect_shape(lines[0], lines[1:])
+        if turned.header_rows != (0,) or turned.sideways:
+            return self
+        return TableView(self.table_id, self.caption, turned, turned=True)
+
+    def line(self, row: int) -> str:
+        """What a row is called in the table as given."""
+        return f"{'Column' if self.turned else 'Row'} {row}"
+
+    @cached_property
+    def abbreviations(self) -> dict[str, str]:
+        """Short forms that the table defines, in its caption, in a name or cell, or as a glossary's terms."""
+        texts = [self.caption, *self._texts]
+        found = definitions_in(texts)
+        if self.shape.glossary:
+            pairs = ((self.cell((i, 0)).plain, self.cell((i, 1)).plain) for i in self.body)
+            found |= {term: meaning for term, meaning in pairs if is_short_form(term) and meaning}
+        return found
+
+    @cached_property
+    def _texts(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(cell.plain for row in self.shape.grid for cell in row if cell.plain))
+
+    def in_own_words(self, text: str) -> str:
+        """A text in the table's own forms, where it or the table says which abbreviation stands for what.
+
+        Examples
+        --------
+        >>> view = TableView.of("t", "TZ: transition zone", ["Zone", "Volume"], [["TZ", "3"], ["PZ", "5"]])
+        >>> view.in_own_words("The transition zone has a volume of 3.")
+        'The TZ has a volume of 3.'
+        """
+        known = definitions(text) | self.abbreviations
+        return in_words_of(text, known, self._texts) if known else text
 
     @property
     def body(self) -> tuple[int, ...]:
@@ -112,3 +163,14 @@ class TableView:
     def weight(self, word: str) -> float:
         """Inverse row frequency: a word of every row weighs next to nothing, a word of one row most."""
         return math.log(1.0 + len(self.body) / (0.5 + self.row_frequency[word]))
+
+    @cached_property
+    def _run_weights(self) -> dict[str, float]:
+        counts: Counter[str] = Counter()
+        for i in self.body:
+            counts.update(frozenset().union(*(letter_runs(self.cell((i, j)).plain) for j in self.columns)))
+        return {run: math.log(1.0 + len(self.body) / (0.5 + count)) for run, count in counts.items()}
+
+    def run_weight(self, run: str) -> float:
+        """Inverse row frequency of a run of letters; 0 for one that no row has."""
+        return self._run_weights.get(run, 0.0)

@@ -13,8 +13,12 @@ from itertools import pairwise
 
 from evidence_assets.methods.cells import CellValue
 from evidence_assets.methods.table_text import stem, tokens, unit_in, without_unit
+from evidence_assets.reasoning.tables.claim_words import lower_is_better
 from evidence_assets.reasoning.tables.degrees import (
+    EXCEPT,
     FIXED_RATIOS,
+    GO_INTO,
+    LACKS,
     MEAN,
     RATIO,
     SUM,
@@ -29,7 +33,7 @@ from evidence_assets.reasoning.tables.mentions import Condition, Mention, Readin
 from evidence_assets.reasoning.tables.operations import states
 from evidence_assets.reasoning.tables.view import Place, TableView
 
-VERSION = "1"
+VERSION = "2"
 
 MIXED = (2,)
 
@@ -86,6 +90,9 @@ def measured_column(reading: Reading, degree: Degree | None, *, presume: bool = 
     view = reading.view
     at = degree.start if degree is not None else 0
     named = min(reading.numeric_columns, key=lambda item: (not item[1].whole, abs(item[1].start - at)), default=None)
+    if named is not None and degree is not None and not degree.in_time and is_dated(view, named[0]):
+        # "The most expensive to build": the price, not the year under "Built".
+        return next((j for j in (_hinted(reading, degree.hints),) if j is not None), named[0])
     if named is not None:
         return named[0]
     values = [j for j in view.columns if is_numeric(view, j) and j not in view.name_columns]
@@ -96,6 +103,8 @@ def measured_column(reading: Reading, degree: Degree | None, *, presume: bool = 
             hinted = only(j for j in values if is_dated(view, j))
     if hinted is None and (units := units_in_words(reading.text)):
         hinted = only(j for j in values if unit_in(view.shape.labels[j]) in units)
+        if hinted is None and "years" in units:
+            hinted = only(j for j in values if is_dated(view, j))
     if hinted is None and presume:
         return only(values)
     return hinted
@@ -103,6 +112,8 @@ def measured_column(reading: Reading, degree: Degree | None, *, presume: bool = 
 
 def direction_in(view: TableView, degree: Degree, column: int) -> int:
     """Direction of a degree among the numbers of a column: the older has the greater age but the earlier year."""
+    if degree.judging and lower_is_better([view.shape.labels[column]]):
+        return -degree.direction
     return degree.in_time if degree.in_time and is_dated(view, column) else degree.direction
 
 
@@ -187,6 +198,8 @@ def compared_order(reading: Reading) -> list[int]:
         if re.search(r"\b(?:as|than|that of|those of)(?: the)?\s*$", reading.text[: mention.start], re.IGNORECASE)
     }
     rows = [row for row, _ in reading.rows]
+    if GO_INTO.search(reading.text):
+        return rows[::-1]
     return sorted(rows, key=lambda row: row in led)
 
 
@@ -198,7 +211,7 @@ def yes_conditions(reading: Reading) -> list[Condition]:
         texts = {reading.view.cell((i, column)).plain for i in reading.view.body}
         yes = {text for text in texts if text.lower() in _YES}
         if column not in stated and yes and len({text for text in texts if text}) <= 2:
-            texts = texts - yes if _denied_at(reading, mention) else yes
+            texts = texts - yes if denied_at(reading, mention) else yes
             found.append(Condition(column, frozenset(texts), at=mention.start))
     return found
 
@@ -206,9 +219,36 @@ def yes_conditions(reading: Reading) -> list[Condition]:
 _YES = frozenset({"yes", "true", "y", "✓"})
 
 
-def _denied_at(reading: Reading, mention: Mention) -> bool:
-    """Whether "no" stands directly before a mention: "has no metro"."""
-    return bool(re.search(r"\b(?:no|without)(?: an?)?\s*$", reading.text[: mention.start], re.IGNORECASE))
+def denied_at(reading: Reading, mention: Mention) -> bool:
+    """Whether a word for lacking stands directly before a mention: "has no metro", "lacks a metro"."""
+    return bool(LACKS.search(reading.text[: mention.start]))
+
+
+def left_out(reading: Reading) -> frozenset[int]:
+    """Rows that a text leaves out of a comparison: "apart from Lima"."""
+    return frozenset(row for row, mention in reading.rows if EXCEPT.search(reading.text[: mention.start]))
+
+
+def span(view: TableView, column: int, rows: Sequence[int]) -> Outcome | None:
+    """How far the greatest and the smallest number of a column lie apart."""
+    order = ranking(view, column, rows, 1)
+    if len(order) < 2:
+        return None
+    (high, first), (low, last) = order[0], order[-1]
+    texts = [view.cell((row, column)).plain for row in (first, last)]
+    said = f"The greatest and the smallest under “{label_of(view, column)}” are “{texts[0]}” and “{texts[1]}”, {high - low:.6g} apart."
+    return Outcome("difference", said, ((first, column), (last, column)), high - low, column=column)
+
+
+def alike(view: TableView, column: int, row: int) -> Outcome | None:
+    """Other rows with the same cell in a column."""
+    text = view.cell((row, column)).plain
+    rows = [i for i in view.body if i != row and text and view.cell((i, column)).plain == text]
+    if not rows:
+        return None
+    said = f"Under “{label_of(view, column)}”, {' and '.join(row_name(view, i) for i in rows)} and {row_name(view, row)} have “{text}”."
+    cells = ((row, column), *((i, column) for i in rows))
+    return Outcome("comparison", said, cells, rows=tuple((i, 1.0) for i in rows), column=column)
 
 
 def aggregate(view: TableView, column: int, rows: Sequence[int], operation: str) -> Outcome | None:
@@ -308,9 +348,18 @@ def pair_operation(text: str) -> str | None:
     return "sum" if SUM.search(text) else None
 
 
+_BOUND = re.compile(
+    r"\b(?:(?P<above>more than|over)|(?P<below>less than|under|not (?:quite|even))|(?P<least>at least)|(?P<most>at most))\s+$",
+    re.IGNORECASE,
+)
+_BOUND_SIGNS = {"above": ">", "below": "<", "least": "≥", "most": "≤"}
+
+
 def fixed_ratio(text: str) -> CellValue | None:
     """The number that "twice" or "half" states."""
     for word, value in FIXED_RATIOS.items():
         if match := re.search(rf"\b{word}\b", text, re.IGNORECASE):
-            return CellValue("number", value, f"{value:g}.0", match.start(), match.end(), comparator="≈")
+            bound = _BOUND.search(text[: match.start()])
+            sign = _BOUND_SIGNS[bound.lastgroup or ""] if bound else "≈"
+            return CellValue("number", value, f"{value:g}.0", match.start(), match.end(), comparator=sign)
     return None

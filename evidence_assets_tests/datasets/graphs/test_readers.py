@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from evidence_assets.datasets.graphs import conceptnet, disease_database, hetionet, primekg, tab_separated, umls
+from evidence_assets.datasets.graphs import (
+    conceptnet,
+    disease_database,
+    hetionet,
+    primekg,
+    simplequestions,
+    tab_separated,
+    umls,
+)
 from evidence_assets.datasets.graphs.triples import TripleRecord, frame, frames
 from evidence_assets.lake.errors import BadInput
 
@@ -148,3 +156,15 @@ def test_the_real_files(dev_data: Path) -> None:
     labelled = list(conceptnet.completion(dev_data / "conceptnet" / "dev1.txt"))
     assert len(labelled) == 1_200 and {record.label for record in labelled} == {True, False}
     assert len(list(conceptnet.completion(dev_data / "conceptnet" / "train_slice.txt"))) == 20_000
+
+
+def test_freebase_subsets_of_simplequestions(tmp_path: Path) -> None:
+    line = "www.freebase.com/m/01\twww.freebase.com/people/person/born\twww.freebase.com/m/02 www.freebase.com/m/03\n"
+    path = file_of(tmp_path, "FB2M.txt", line + "www.freebase.com/m/04\twww.freebase.com/a/b\twww.freebase.com/m/01\n")
+    assert triples(simplequestions.read(path)) == [
+        ("m.01", "people.person.born", "m.02", 1), ("m.01", "people.person.born", "m.03", 1), ("m.04", "a.b", "m.01", 2),
+    ]  # fmt: skip
+    with pytest.raises(BadInput, match=r"g\.txt:2: objects: is empty"):
+        list(simplequestions.read(file_of(tmp_path, "g.txt", "m.1\tr\tm.2\nm.1\tr\t \n")))
+    with pytest.raises(BadInput, match=r"h\.txt:1: 2 fields, expected 3"):
+        list(simplequestions.read(file_of(tmp_path, "h.txt", "m.1\tm.2\n")))

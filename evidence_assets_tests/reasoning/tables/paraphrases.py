@@ -136,3 +136,112 @@ UNSEEN_CLAIMS: tuple[tuple[TableView, str, str], ...] = (
     (BRIDGES, "Sky Path carries more traffic than North Link.", N), (BRIDGES, "Newer bridges cost more.", R),
     (BRIDGES, "Sky Path cost 23 million more than North Link.", S),
 )  # fmt: skip
+
+# One turn of phrase each: what is left out, ranks, ranges, shares, "only", two clauses, "not as … as", steps of a series.
+TURNS_OF_QUESTIONS: tuple[tuple[TableView, str, tuple[str, ...], str], ...] = (
+    (CITIES, "Apart from Lima, which city is most populous?", ("Lima", "Quito", "Turin"), "Quito"),
+    (DOGS, "Which dog ranks third in height?", ("Boxer", "Greyhound", "Beagle"), "Boxer"),
+    (SALES, "What is the difference between the highest and the lowest price?", ("10", "35", "7"), "10"),
+    (CITIES, "Which city lacks a metro?", ("Lyon", "La Paz", "Quito"), "La Paz"),
+    (PLANTS, "Which plant shares its family with the Snowdrop?", ("Daffodil", "Chicory", "Foxglove"), "Daffodil"),
+    (BRIDGES, "Which bridge was built between 1950 and 2000?", ("Sky Path", "North Link", "Iron Gate"), "Sky Path"),
+    (DOGS, "Which breed comes last in weight?", ("Chihuahua", "Pug", "Beagle"), "Chihuahua"),
+    (DOGS, "What is the second-lightest dog?", ("Chihuahua", "Pug", "Beagle"), "Pug"),
+    (DOGS, "Which is the longest-lived breed?", ("Chihuahua", "Pug", "Beagle"), "Chihuahua"),
+    (CITIES, "How many people live in Lyon and Turin combined, in millions?", ("1.37", "0.33", "0.85"), "1.37"),
+    (BRIDGES, "How many years lie between the openings of Sky Path and North Link?", ("9", "109", "50"), "9"),
+    (BRIDGES, "How often does the span of Old Arch go into that of Sky Path, roughly?", ("9", "3", "35"), "9"),
+)  # fmt: skip
+TURNS_OF_CLAIMS: tuple[tuple[TableView, str, str], ...] = (
+    (CITIES, "Only La Paz has no metro.", S), (CITIES, "Only Lyon is in France.", R),
+    (CITIES, "Most of the cities have a metro.", S), (DOGS, "Half of the dogs are hounds.", R),
+    (CITIES, "A majority of the cities lies above 1000 m.", R),
+    (CITIES, "La Paz is higher than Quito but less populous than Lima.", S),
+    (CITIES, "La Paz is higher than Quito and more populous than Lima.", R),
+    (CITIES, "Lyon is in France and Turin is in Peru.", R), (DOGS, "The Pug is not as heavy as the Beagle.", S),
+    (DOGS, "The Beagle is not as heavy as the Pug.", R), (DOGS, "The Greyhound is no heavier than the Great Dane.", S),
+    (DOGS, "The Great Dane is no heavier than the Pug.", R),
+    (DOGS, "The average weight of the working breeds exceeds 40 kg.", S),
+    (BRIDGES, "Sky Path outstrips Iron Gate in span.", S), (DOGS, "The Beagle trails the Boxer in height.", S),
+    (CITIES, "Quito's population is below that of Lima.", S), (CITIES, "It is false that Lima is the highest city.", S),
+    (DOGS, "Beagle and Greyhound both come from England.", S), (DOGS, "Beagle and Boxer both come from England.", R),
+    (PLANTS, "The sunflower is more than twice as tall as chicory.", S), (CITIES, "Lima leads in population.", S),
+    (PLANTS, "The daffodil flowers in April.", R), (CITIES, "Lyon comes last in population.", S),
+    (BRIDGES, "North Link ranks second in span.", S), (SALES, "Prices never fell below 35 EUR.", S),
+    (SALES, "Prices never fell below 38 EUR.", R), (SALES, "Units sold dropped in 2020.", S),
+    (SALES, "Units sold rose in 2020.", R), (SALES, "Units sold rose from 2018 to 2022.", S),
+    (DOGS, "Nobody outlives the Chihuahua.", S),
+    (BRIDGES, "Neither Sky Path nor North Link was built before 1990.", S),
+    (BRIDGES, "Neither Old Arch nor North Link was built before 1990.", R),
+    (BRIDGES, "Sky Path was the most expensive bridge to build.", S), (BRIDGES, "Two bridges cross the Ebro.", S),
+)  # fmt: skip
+
+HUTS = TableView.of(
+    "huts", "", ["Hut", "Canton", "Altitude (m)", "Beds", "Opened", "Warden", "Shower"],
+    [["Monte Rosa", "Valais", "2883", "120", "1894", "Imhof", "yes"], ["Gleckstein", "Bern", "2317", "80", "1880", "Roth", "no"],
+     ["Tierbergli", "Bern", "2795", "70", "1905", "Hess", "no"], ["Albert Heim", "Uri", "2543", "84", "1918", "Furrer", "yes"],
+     ["Salbit", "Uri", "2105", "52", "1931", "Walker", "yes"]],
+)  # fmt: skip
+FERRIES = TableView.of(
+    "ferries", "", ["Ship", "Company", "Crossing time (min)", "Distance (km)", "Fare (EUR)", "Passengers", "Destination"],
+    [["Heron", "Nordline", "55", "22", "14", "400", "Skagen"], ["Gannet", "Nordline", "240", "130", "48", "900", "Bergen"],
+     ["Petrel", "Baltika", "95", "41", "21", "650", "Visby"], ["Tern", "Baltika", "180", "98", "39", "650", "Riga"]],
+)  # fmt: skip
+MUSEUM = TableView.of(
+    "museum", "", ["Year", "Visitors (thousand)", "Ticket (EUR)", "Exhibitions", "Staff"],
+    [["2016", "310", "9", "4", "41"], ["2017", "335", "9", "5", "44"], ["2018", "362", "10", "6", "44"],
+     ["2019", "401", "10", "8", "52"], ["2020", "118", "8", "2", "39"]],
+)  # fmt: skip
+# Written after the vocabulary had been widened for the second time, in one go and without looking anything up in it, and
+# not run before that vocabulary was finished. On the first run 17 of 25 questions and 31 of 40 claims were right, 3 were
+# wrong and the other 14 left open. What could be mended in general was mended afterwards: 21 and 37.
+BLIND_QUESTIONS: tuple[tuple[TableView, str, tuple[str, ...], str], ...] = (
+    (HUTS, "At which hut do you sleep nearest to the sky?", ("Salbit", "Monte Rosa", "Tierbergli"), "Monte Rosa"),
+    (HUTS, "Which hut has room for the fewest guests?", ("Salbit", "Tierbergli", "Gleckstein"), "Salbit"),
+    (HUTS, "Which of the huts welcomed guests first?", ("Monte Rosa", "Gleckstein", "Salbit"), "Gleckstein"),
+    (HUTS, "How many huts in Bern are listed?", ("1", "2", "3"), "2"),
+    (HUTS, "Who looks after the Tierbergli hut?", ("Roth", "Hess", "Imhof"), "Hess"),
+    (HUTS, "How many more beds does Monte Rosa offer than Gleckstein?", ("40", "50", "36"), "40"),
+    (HUTS, "In which canton would I find Albert Heim?", ("Bern", "Uri", "Valais"), "Uri"),
+    (HUTS, "How many of the huts are without a shower?", ("2", "3", "4"), "2"),
+    (HUTS, "Leaving out Monte Rosa, which hut is the highest?", ("Tierbergli", "Albert Heim", "Gleckstein"), "Tierbergli"),
+    (HUTS, "Which hut opened between 1900 and 1910?", ("Salbit", "Tierbergli", "Gleckstein"), "Tierbergli"),
+    (FERRIES, "Which ship takes the longest to get across?", ("Gannet", "Tern", "Heron"), "Gannet"),
+    (FERRIES, "What do you pay for a trip on the Petrel?", ("14", "21", "39"), "21"),
+    (FERRIES, "Which ferry is the second cheapest?", ("Heron", "Petrel", "Tern"), "Petrel"),
+    (FERRIES, "Which ship carries as many passengers as the Tern?", ("Petrel", "Gannet", "Heron"), "Petrel"),
+    (FERRIES, "How much longer is the crossing on the Gannet than on the Tern?", ("60", "145", "85"), "60"),
+    (FERRIES, "What is the mean fare of the Baltika ships?", ("30", "31", "21"), "30"),
+    (FERRIES, "How many ships ask more than 20 euros?", ("2", "3", "4"), "3"),
+    (FERRIES, "Where does the Heron sail to?", ("Riga", "Skagen", "Visby"), "Skagen"),
+    (FERRIES, "By what factor is the Gannet's passenger capacity greater than the Heron's?", ("2.25", "1.38", "500"), "2.25"),
+    (FERRIES, "How far apart are the dearest and the cheapest fare?", ("34", "48", "27"), "34"),
+    (MUSEUM, "When did the museum see the most visitors?", ("2018", "2019", "2016"), "2019"),
+    (MUSEUM, "In how many years were more than five exhibitions shown?", ("2", "3", "4"), "2"),
+    (MUSEUM, "How many exhibitions were put on over the whole period?", ("25", "21", "8"), "25"),
+    (MUSEUM, "What did a ticket cost in 2018?", ("8", "9", "10"), "10"),
+    (MUSEUM, "By how much did the number of visitors drop from 2019 to 2020?", ("283", "39", "118"), "283"),
+)  # fmt: skip
+BLIND_CLAIMS: tuple[tuple[TableView, str, str], ...] = (
+    (HUTS, "No hut lies higher than Monte Rosa.", S), (HUTS, "Salbit is the oldest of the huts.", R),
+    (HUTS, "Gleckstein has ten more beds than Tierbergli.", S), (HUTS, "Tierbergli sits higher up than Albert Heim.", S),
+    (HUTS, "Only Monte Rosa is in Valais.", S), (HUTS, "Only Salbit is in Uri.", R),
+    (HUTS, "Most of the huts have a shower.", S), (HUTS, "There is no shower at Gleckstein.", S),
+    (HUTS, "Albert Heim has 84 beds and lies in Uri.", S), (HUTS, "Albert Heim has 84 beds but lies in Bern.", R),
+    (HUTS, "Salbit opened thirteen years after Albert Heim.", S), (HUTS, "Imhof is the warden of Salbit.", R),
+    (HUTS, "Every hut has at least 50 beds.", S), (HUTS, "The food at Salbit is better than at Gleckstein.", N),
+    (HUTS, "Monte Rosa was rebuilt after a storm.", N), (HUTS, "Gleckstein is not as high as Tierbergli.", S),
+    (FERRIES, "The Heron makes the shortest crossing.", S), (FERRIES, "A trip on the Tern is dearer than one on the Gannet.", R),
+    (FERRIES, "Both Baltika ships take 650 passengers.", S), (FERRIES, "The Petrel and the Tern belong to the same company.", S),
+    (FERRIES, "The Gannet carries fewer people than the Heron.", R), (FERRIES, "All ships belong to Nordline.", R),
+    (FERRIES, "The Gannet covers more than five times the distance of the Heron.", S),
+    (FERRIES, "The captain of the Tern comes from Riga.", N), (FERRIES, "The Heron burns less fuel than the Petrel.", N),
+    (FERRIES, "Two of the four ships cost less than 25 EUR.", S), (FERRIES, "The average crossing takes over three hours.", R),
+    (FERRIES, "The Gannet costs exactly twice as much as the Petrel.", R), (FERRIES, "The Petrel sails to Riga.", R),
+    (MUSEUM, "Visitor numbers went up every year until 2019.", S), (MUSEUM, "2020 was the worst year for visitors.", S),
+    (MUSEUM, "A ticket was cheaper in 2020 than in any other year.", S), (MUSEUM, "The museum had 50 employees in 2019.", R),
+    (MUSEUM, "In 2017 and 2018 the staff was equally large.", S), (MUSEUM, "More exhibitions were shown in 2016 than in 2018.", R),
+    (MUSEUM, "The museum was closed on Mondays.", N), (MUSEUM, "The more exhibitions were shown, the more visitors came.", S),
+    (MUSEUM, "Ticket prices never exceeded 10 EUR.", S), (MUSEUM, "The number of visitors doubled between 2016 and 2019.", R),
+    (MUSEUM, "Altogether, more than 1500 thousand visitors came.", S),
+)  # fmt: skip

@@ -103,9 +103,12 @@ def test_what_cannot_be_solved_fails_with_a_reason() -> None:
     for evidence in ((*EVIDENCE, other), (broken,)):
         result = TableSolver().explain([ExplainOption(QUESTION, "A", "herbivore", evidence)])[0]
         assert isinstance(result, Failure)
-    missing = TableSolver().choose([ChooseAnswer(QUESTION, ("A", "B"), ("a", "b"), ())])[0]
+    only = (Chain("A", (), 0.5),)
+    missing = TableSolver().choose([ChooseAnswer(QUESTION, ("A", "B"), ("a", "b"), only)])[0]
     assert isinstance(missing, Failure)
-    assert "no chain for A, B" in missing.reason
+    assert "no chain for B" in missing.reason
+    unread = dict.fromkeys("AB", (*EVIDENCE, other))
+    assert isinstance(TableSolver().choose([ChooseAnswer(QUESTION, ("A", "B"), ("a", "b"), (), unread)])[0], Failure)
     wrong = TableSolver().explain([ExplainOption("x", "MAYBE", "MAYBE", EVIDENCE, "verification")])[0]
     assert isinstance(wrong, Failure)
 

@@ -1,0 +1,118 @@
+"""A knowledge base of 100,000 nodes and 1 million edges, generated in STaRK's processed layout, read from disk.
+
+The baseline is what cannot be avoided: the same files parsed with ``json`` and ``torch`` into plain dictionaries and
+tensors, without types, names, documents or checks. Both run in this process, one after the other; the edges and names
+that both give are asserted to be equal. Memory is what the process holds more than before (resident set), and its peak.
+
+Run: ``python bench/bench_stark.py [--nodes 100000] [--edges 1000000] [--repeats 3]``
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from evidence_assets.datasets.stark import read_stark
+from evidence_assets.methods.substitution import Constant, Pattern, Variable, substitute
+
+NODE_TYPES = ("disease", "gene/protein", "drug", "pathway", "anatomy")
+EDGE_TYPES = ("ppi", "target", "indication", "expression present", "interacts with")
+WORDS = ("cell", "binds", "receptor", "pathway", "of", "the", "liver", "acute", "protein", "in", "chronic", "level")
+
+
+def written(folder: Path, nodes: int, edges: int) -> None:
+    """The layout of PRIME: a record a node with nested details, and three tensors."""
+    generator = np.random.default_rng(0)
+    kinds = generator.integers(0, len(NODE_TYPES), nodes)
+    words = generator.integers(0, len(WORDS), (nodes, 60))
+    info = {
+        str(node): {
+            "id": node, "type": NODE_TYPES[kinds[node]], "name": f"thing {node}", "source": "GEN",
+            "details": {"alias": [f"T{node}", f"alias {node}"], "summary": " ".join(WORDS[w] for w in words[node])},
+        }
+        for node in range(nodes)
+    }  # fmt: skip
+    (folder / "node_info.json").write_text(json.dumps(info), encoding="utf-8")
+    for name, types in (("node_type_dict", NODE_TYPES), ("edge_type_dict", EDGE_TYPES)):
+        (folder / f"{name}.json").write_text(json.dumps(dict(enumerate(types))), encoding="utf-8")
+    torch.save(torch.from_numpy(kinds), folder / "node_types.pt")
+    ends = (nodes * generator.random((2, edges)) ** 2).astype(np.int64)
+    torch.save(torch.from_numpy(ends), folder / "edge_index.pt")
+    torch.save(torch.from_numpy(generator.integers(0, len(EDGE_TYPES), edges)), folder / "edge_types.pt")
+
+
+def plain(folder: Path) -> tuple[dict[str, dict[str, str]], torch.Tensor, torch.Tensor]:
+    """The files parsed and nothing more."""
+    info = json.loads((folder / "node_info.json").read_text(encoding="utf-8"))
+    tensors = [torch.load(folder / f"{name}.pt", weights_only=True) for name in ("edge_index", "edge_types")]
+    return info, tensors[0], tensors[1]
+
+
+def resident() -> float:
+    """MiB that the process holds now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 2**20
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, default=100_000)
+    parser.add_argument("--edges", type=int, default=1_000_000)
+    parser.add_argument("--repeats", type=int, default=3)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        written(folder, arguments.nodes, arguments.edges)
+        size = sum(path.stat().st_size for path in folder.iterdir()) / 2**20
+        times: dict[str, list[float]] = {"plain": [], "read_stark": []}
+        held = 0.0
+        for repeat in range(arguments.repeats):
+            gc.collect()
+            before = resident()
+            start = time.process_time()
+            base = read_stark(folder, "prime")
+            times["read_stark"].append(time.process_time() - start)
+            if not repeat:
+                gc.collect()
+                held = resident() - before
+            start = time.process_time()
+            info, ends, kinds = plain(folder)
+            times["plain"].append(time.process_time() - start)
+            expected = np.unique(np.stack([ends[0].numpy(), kinds.numpy(), ends[1].numpy()], axis=1), axis=0)
+            assert list(base.names) == [record["name"] for record in info.values()]
+            assert np.array_equal(np.stack([base.heads, base.edge_types, base.tails], axis=1), expected)
+            del info, ends, kinds, expected
+        ours, theirs = min(times["read_stark"]), min(times["plain"])
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(f"{arguments.nodes:,} nodes, {arguments.edges:,} edges, {size:.0f} MiB of files: files alone {theirs:.2f} s, "
+              f"read_stark {ours:.2f} s of processor time, {ours / theirs:.1f} times; the base holds {held:.0f} MiB, "
+              f"peak of the process {peak:.0f} MiB")  # fmt: skip
+        start = time.process_time()
+        graph = base.typed_graph
+        built = time.process_time() - start
+        heads, tails, types = base.heads, base.tails, base.edge_types
+        second = int(np.flatnonzero(np.isin(heads, tails[:1000]))[0])
+        first = int(np.flatnonzero(tails[:1000] == heads[second])[0])
+        third = int(np.flatnonzero(heads == tails[second])[0])
+        x, y = Variable("x"), Variable("y")
+        query = [
+            Pattern(Constant("a", (int(heads[first]),)), int(types[first]), x),
+            Pattern(x, int(types[second]), y),
+            Pattern(y, int(types[third]), Constant("b", (int(tails[third]),))),
+        ]
+        start = time.process_time()
+        found = substitute(graph, query, x)
+        print(f"graph for substitution built in {built:.2f} s; a query of three triplets, {len(found.candidates)} "
+              f"candidates, {1000 * (time.process_time() - start):.1f} ms")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""What harvested edges change in the answers to the sample's graph questions: the graph with them, without, and more.
+
+The harvest lies in LAKE, as ``python -m bench.measure_kbloom LAKE`` leaves it; the relations are those of the demo. For
+each number of best triples a relation, the graph is built as the assets build it, the questions are answered by the
+default selector (``ugat``) and the extractive reasoner, and compared with the answers without harvested edges. Both
+halves of the questions are used: nothing is chosen on either. ``true`` is the share of the harvested triples that the
+sample's facts hold, whether the corpus states them or not. The sample's graph lacks six in a hundred facts only, so that
+it is asked a second time with half of the edges of the demo's relations taken out of its files.
+
+Run: python -m bench.measure_harvested_edges LAKE
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from bench.measure_graph_selection import frame
+from evidence_assets import profiles
+from evidence_assets.components.models_in_use import encoder
+from evidence_assets.components.selector_methods.ugat import settings_of
+from evidence_assets.datasets import own
+from evidence_assets.datasets.graphs.relations import load
+from evidence_assets.lake.store import Lake
+from evidence_assets.methods.ranking_metrics import accuracy, mcnemar_exact
+from evidence_assets.reasoning.extractive import ExtractiveSolver
+from evidence_assets.sample.facts import load_world
+from evidence_assets.systems import knowledge
+from evidence_assets.systems.answering import chain_rows, prediction_rows
+from evidence_assets.systems.benchmark_rows import question_rows
+from evidence_assets.systems.graph_selection import GraphPaths
+from evidence_assets.systems.knowledge import GraphSource, OpenGraph, encoded
+from evidence_assets.systems.question_concepts import concepts_of
+from evidence_assets.systems.scoring import correct
+from evidence_assets.systems.selection import asked, evidence_rows
+
+BEST = (0, 15, 50)
+LACKING = (0.0, 0.5)
+
+
+def built(raw: Path, folder: Path, harvested: pl.DataFrame, lacking: float, relations: list[str]) -> OpenGraph:
+    """The sample graph with these harvested triples, ``lacking`` a share of what its files state of these relations."""
+    model = encoder(profiles.load().encoder)
+    files = [GraphSource("tab_separated", (f"graphs/{name}.tsv",), "own") for name in ("biomedical", "commonsense")]
+    stated = knowledge.triple_table(files, raw, load())
+    gone = pl.Series([int(name[:8], 16) < lacking * 16**8 for name in stated["triple_id"]], dtype=pl.Boolean)
+    triples = pl.concat([stated.filter(~(gone & stated["relation"].is_in(relations))), harvested])
+    nodes, edges = knowledge.merged(triples, knowledge.synonyms(files, raw))
+    nodes, edges = frame("kg_nodes", nodes), frame("kg_edges", edges)
+    knowledge.build_csr(folder / "csr", nodes, edges, "bench")
+    knowledge.build_name_vectors(folder / "vectors", nodes, model, "bench", "bench")
+    graph, relations = knowledge.open_csr(folder / "csr", "bench")
+    forms = knowledge.open_name_vectors(folder / "vectors", nodes, "bench", "bench")
+    return OpenGraph(
+        "sample", "bench", graph, nodes["node_id"].to_list(), nodes["name"].to_list(), edges["edge_id"].to_list(),
+        relations, forms, partial(encoded, model),
+    )  # fmt: skip
+
+
+def answered(graph: OpenGraph, rows: pl.DataFrame) -> tuple[np.ndarray, list[str]]:
+    """Whether each question is answered rightly, and the status of each answer."""
+    questions, gold = asked(rows), rows.sort("question_id").to_dicts()
+    linked = {each.question_id: each for each in concepts_of(questions, graph.linker, graph.encode)}
+    selector = GraphPaths("ugat", graph, linked, load(), settings_of("ugat", {"scorer": "contrastive"}))
+    none = frame("lineage_edges", [])
+    solver = ExtractiveSolver(encoder(profiles.load().encoder))
+    table = frame("evidence", evidence_rows(selector, questions, frame("evidence", []), none).rows)
+    chains = frame("chains", chain_rows(solver, "ugat", questions, table, frame("chains", []), none).rows)
+    made = prediction_rows(solver, "ugat", questions, table, chains, frame("predictions", []), none).rows
+    by_question = {row["question_id"]: row for row in made}
+    ordered = [by_question[q["question_id"]] for q in gold]
+    right = [bool(correct(q, row)) for q, row in zip(gold, ordered, strict=True)]
+    return np.array(right), [row["status"] for row in ordered]
+
+
+def main() -> None:
+    lake = Lake(Path(sys.argv[1]).resolve() / "data_lake")
+    raw = lake.raw / "sample"
+    records = list(own.read_questions(raw / "benchmarks/sample_graph.jsonl", "sample_graph"))
+    rows = pl.concat([frame("questions", question_rows(records, split, 0, 1)) for split in ("dev", "test")])
+    demo = list(profiles.load("embedded").harvesting.sample_relations)
+    triples = lake.read("triples", "knowledge/kbloom/harvest").filter(
+        (pl.col("origin") == "kbloom") & pl.col("relation_id").is_in(demo)
+    )
+    world = load_world()
+    right: dict[int, np.ndarray] = {}
+    print(
+        f"{'lacking':>8} {'best of a relation':>18} {'nodes':>6} {'edges':>6} {'true':>6}  accuracy, {rows.height} questions"
+    )
+    for lacking, best in itertools.product(LACKING, BEST):
+        added = knowledge.best_of(triples, best) if best else triples.clear()
+        facts = {(h.casefold(), r, t.casefold()) for h, r, t in (f.triple for f in world.facts)}
+        true = [(h.casefold(), r, t.casefold()) in facts for h, r, t in added.select("head", "relation", "tail").rows()]
+        with tempfile.TemporaryDirectory() as folder:
+            graph = built(raw, Path(folder), added, lacking, demo)
+            right[best], status = answered(graph, rows)
+        share = accuracy(right[best].tolist())
+        told = f"{share.value:.3f} ({share.low:.3f} to {share.high:.3f})"
+        if best:
+            gained, lost = int((right[best] & ~right[0]).sum()), int((~right[best] & right[0]).sum())
+            told += f"; {gained} only with, {lost} only without, p = {mcnemar_exact(right[best], right[0]):.2f}"
+        kinds = ", ".join(f"{status.count(kind)} {kind}" for kind in sorted(set(status)))
+        held = f"{np.mean(true):.2f}" if true else ""
+        print(
+            f"{lacking:8.1f} {best:18} {graph.graph.n_nodes:6} {graph.graph.n_edges:6} {held:>6}  {told}; {kinds}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

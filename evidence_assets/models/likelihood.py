@@ -1,0 +1,118 @@
+"""How likely a language model finds one text after another: the score of BARTScore, by any model that writes text.
+
+Belongs here: the log-probability of a given text. What is put before it, and what the number is taken for, is the
+business of whoever asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from evidence_assets.models.masked import UnusableModel
+from evidence_assets.models.protocols import FloatArray
+from evidence_assets.models.weights import check_model_folder, folder_revision, loading
+
+
+class TextLikelihood:
+    """An encoder-decoder such as BART, or a causal language model such as GPT, that rates given texts.
+
+    ``score(x, y) = 1/m · Σ_t log p(y_t | y_<t, x)`` over the m tokens of y (Yuan et al. 2021, uniform weights). A causal
+    model reads x and y as one text. Pairs of equal token counts are run together, unpadded, so that no score depends on
+    the other pairs of the call but for the last digits.
+
+    Parameters
+    ----------
+    model, tokenizer
+        An ``AutoModelForSeq2SeqLM`` or ``AutoModelForCausalLM`` and its tokenizer.
+    batch_size
+        Pairs that one forward pass takes at most.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        model_id: str,
+        revision: str = "",
+        batch_size: int = 64,
+        device: str = "cpu",
+    ) -> None:
+        self._model, self._tokenizer = model.to(device).eval(), tokenizer
+        self._device, self._batch_size = torch.device(device), batch_size
+        self._encodes = bool(model.config.is_encoder_decoder)
+        self._longest = int(getattr(model.config, "max_position_embeddings", 0) or 1 << 30)
+        self.model_id, self.revision = model_id, revision
+
+    @classmethod
+    def load(cls, name: str | Path, *, revision: str | None = None, device: str = "auto") -> TextLikelihood:
+        """Load from a folder or a hub name; ``auto`` takes CUDA where there is one."""
+        from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
+
+        folder = Path(name)
+        local = folder.is_dir()
+        if local:
+            check_model_folder(folder)
+        options = {"revision": None if local else revision, "local_files_only": local}
+        with loading(f"the language model {str(name)!r}"):
+            config = AutoConfig.from_pretrained(str(name), **options)
+        if all(each.endswith("ForMaskedLM") for each in config.architectures or ()):
+            raise UnusableModel(
+                f"{folder.name if local else name} writes no text; name an encoder-decoder such as BART or a causal "
+                "language model"
+            )
+        kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+        with loading(f"the language model {str(name)!r}"):
+            tokenizer = AutoTokenizer.from_pretrained(str(name), **options)
+            model = kind.from_pretrained(str(name), use_safetensors=True, **options)
+        if device == "auto":
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+        known = folder_revision(folder) if local else str(getattr(config, "_commit_hash", None) or revision or "")
+        return cls(model, tokenizer, model_id=folder.name if local else str(name), revision=known, device=device)
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
+        """Mean log-probability of the tokens of each pair's second text, given its first; at most 0."""
+        rows = [self._row(*pair) for pair in pairs]
+        groups: dict[tuple[int, int], list[int]] = {}
+        for number, (source, target) in enumerate(rows):
+            groups.setdefault((len(source), len(target)), []).append(number)
+        scores = np.zeros(len(rows), dtype=np.float32)
+        for members in groups.values():
+            for start in range(0, len(members), self._batch_size):
+                batch = members[start : start + self._batch_size]
+                scores[batch] = self._means([rows[i][0] for i in batch], [rows[i][1] for i in batch])
+        if np.isnan(scores).any():
+            raise UnusableModel(f"{self.model_id} yields NaN; load it in float32 or check its weights")
+        return scores
+
+    def _row(self, source: str, target: str) -> tuple[list[int], list[int]]:
+        before = list(self._tokenizer(source)["input_ids"])
+        after = list(self._tokenizer(target, add_special_tokens=self._encodes)["input_ids"])
+        if not before or not after:
+            raise ValueError(f"a likelihood needs two texts with a token each, not {source!r} and {target!r}")
+        ends = {self._tokenizer.eos_token_id, self._tokenizer.sep_token_id} - {None}
+        if not self._encodes and len(before) > 1 and before[-1] in ends:
+            before.pop()  # the text goes on
+        longest = max(len(before), len(after)) if self._encodes else len(before) + len(after)
+        if longest > self._longest:
+            raise ValueError(f"{self.model_id} reads {self._longest} tokens, this text has {longest}: {target!r}")
+        return before, after
+
+    def _means(self, sources: list[list[int]], targets: list[list[int]]) -> FloatArray:
+        wanted = torch.tensor(targets, device=self._device)
+        given = torch.tensor(sources, device=self._device)
+        with torch.inference_mode():
+            if self._encodes:
+                logits = self._model(input_ids=given, attention_mask=torch.ones_like(given), labels=wanted).logits
+            else:
+                whole = torch.cat([given, wanted], dim=1)
+                logits = self._model(input_ids=whole, attention_mask=torch.ones_like(whole)).logits
+                logits = logits[:, given.shape[1] - 1 : -1]
+            known = torch.log_softmax(logits.float(), dim=-1).gather(2, wanted[:, :, None])[:, :, 0]
+        means: FloatArray = known.mean(dim=1).cpu().numpy().astype(np.float32)
+        return means

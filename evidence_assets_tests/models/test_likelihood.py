@@ -1,0 +1,79 @@
+"""Likelihood of a text against the model's own probabilities, for an encoder-decoder and a causal model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import BartConfig, BartForConditionalGeneration, set_seed
+
+from evidence_assets.models.likelihood import TextLikelihood
+from evidence_assets.models.masked import UnusableModel
+from evidence_assets_tests.models.tiny import make_causal
+from evidence_assets_tests.models.tiny_masked import word_piece
+
+PAIRS = [("aspirin may", "treat pain"), ("insulin lowers glucose", "the patient has a fever"), ("a", "treat pain")]
+
+
+def make_bart(folder: Path) -> Path:
+    """A one-layer BART with the tokenizer of the tiny BERT, saved in the Hugging Face layout."""
+    tokenizer = word_piece()._tokenizer
+    tokenizer.save_pretrained(folder)
+    set_seed(0)
+    config = BartConfig(
+        vocab_size=len(tokenizer), d_model=16, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
+        decoder_attention_heads=2, encoder_ffn_dim=32, decoder_ffn_dim=32, max_position_embeddings=24, init_std=0.5,
+        pad_token_id=0, bos_token_id=2, eos_token_id=3, decoder_start_token_id=3, forced_eos_token_id=None,
+    )  # fmt: skip
+    BartForConditionalGeneration(config).save_pretrained(folder)
+    return folder
+
+
+def test_an_encoder_decoder_gives_the_mean_of_its_own_log_probabilities(tmp_path: Path) -> None:
+    model = TextLikelihood.load(make_bart(tmp_path / "tiny-bart"), device="cpu")
+    assert model.model_id == "tiny-bart" and model.revision
+    pairs = [("the river", "near the sea"), ("iron", "a town"), ("copper is near", "near the sea")]
+    found = model.score(pairs)
+    for (source, target), score in zip(pairs, found, strict=True):
+        given, wanted = (model._tokenizer(text, return_tensors="pt")["input_ids"] for text in (source, target))
+        shifted = torch.cat([torch.tensor([[3]]), wanted[:, :-1]], dim=1)
+        with torch.inference_mode():
+            logits = model._model(input_ids=given, decoder_input_ids=shifted).logits[0]
+        expected = torch.log_softmax(logits, -1)[range(wanted.shape[1]), wanted[0]].mean()
+        assert score == pytest.approx(float(expected), abs=1e-5) and score < 0
+    np.testing.assert_allclose(model.score(pairs[2:])[0], found[2], atol=1e-6)
+    assert found[0] != found[2], "what stands before counts"
+
+
+def test_a_causal_model_reads_both_as_one_text(tmp_path: Path) -> None:
+    model = TextLikelihood.load(make_causal(tmp_path / "tiny-llama"), device="cpu")
+    found = model.score(PAIRS)
+    for (source, target), score in zip(PAIRS, found, strict=True):
+        before = model._tokenizer(source)["input_ids"]
+        after = model._tokenizer(target, add_special_tokens=False)["input_ids"]
+        with torch.inference_mode():
+            logits = model._model(input_ids=torch.tensor([before + after])).logits[0]
+        steps = torch.log_softmax(logits, -1)[len(before) - 1 : -1]
+        assert score == pytest.approx(float(steps[range(len(after)), after].mean()), abs=1e-5)
+    assert found[0] != found[2]
+
+
+def test_what_cannot_be_rated_is_said(tmp_path: Path) -> None:
+    masked = word_piece()
+    masked._model.save_pretrained(tmp_path / "tiny-bert")
+    masked._tokenizer.save_pretrained(tmp_path / "tiny-bert")
+    with pytest.raises(UnusableModel, match="tiny-bert writes no text"):
+        TextLikelihood.load(tmp_path / "tiny-bert")
+    model = TextLikelihood.load(make_bart(tmp_path / "tiny-bart"), device="cpu")
+    with pytest.raises(ValueError, match="reads 24 tokens"):
+        model.score([("the river", "the sea " * 20)])
+    with torch.no_grad():
+        model._model.model.shared.weight[6] = float("nan")
+    with pytest.raises(UnusableModel, match="yields NaN"):
+        model.score([("the river", "the sea")])
+    causal = TextLikelihood.load(make_causal(tmp_path / "tiny-llama"), device="cpu")
+    with pytest.raises(ValueError, match="needs two texts"):
+        causal.score([("", "treat")])
+    assert causal.score([]).shape == (0,)
