@@ -65,22 +65,25 @@ def repeated(array: pa.Array, times: int) -> pa.Array:
     return array.take(pa.array(np.repeat(np.arange(len(array)), times)))
 
 
-def generate(lake: Lake, predictions: int, per_partition: int) -> list[str]:
-    """Fill the lake; returns some prediction ids."""
+def generate(lake: Lake, predictions: int, per_partition: int) -> None:
+    """Fill the lake; partitions that are there already are kept."""
     rng = np.random.default_rng(0)
     chunks = ids(rng, CHUNKS)
     doc_ids = pa.array([f"d{i:06d}" for i in range(CHUNKS)])
-    lake.write("corpus/c/chunks", "0", {"chunks": filled("chunks", CHUNKS, chunk_id=chunks, doc_id=doc_ids, text=TEXT)})
-    sampled = []
+    if not lake.files("chunks"):
+        rows = filled("chunks", CHUNKS, chunk_id=chunks, doc_id=doc_ids, text=TEXT)
+        lake.write("corpus/c/chunks", "0", {"chunks": rows})
     for shard, start in enumerate(range(0, predictions, per_partition)):
-        n = min(per_partition, predictions - start)
+        n, partition = min(per_partition, predictions - start), f"b{shard // 8}|{shard % 8}"
+        if lake.path("predictions", "predictions/mcqa/s", partition).exists():
+            continue
+        rng = np.random.default_rng(shard + 1)
         question, prediction, chain = ids(rng, n), ids(rng, n), ids(rng, n * OPTIONS)
         picked = n * OPTIONS * PER_CHAIN
         evidence, source = ids(rng, picked), chunks.take(pa.array(rng.integers(0, CHUNKS, picked)))
         labels = pa.array(np.tile(np.array(list("ABCD")), n))
         ranks = pa.array(np.tile(np.arange(1, PER_CHAIN + 1), n * OPTIONS))
         of_chain, of_evidence = repeated(question, OPTIONS), repeated(question, OPTIONS * PER_CHAIN)
-        partition = f"b{shard // 8}|{shard % 8}"
         lake.write("questions/mcqa", partition, {"questions": filled("questions", n, question_id=question, text=TEXT)})
         rows = filled(
             "evidence", picked, evidence_id=evidence, question_id=of_evidence, option=repeated(labels, PER_CHAIN),
@@ -100,8 +103,6 @@ def generate(lake: Lake, predictions: int, per_partition: int) -> list[str]:
         lake.write(
             "predictions/mcqa/s", partition, {"predictions": rows, "lineage_edges": pa.concat_tables([asked, chosen])}
         )
-        sampled += prediction.slice(0, 3).to_pylist()
-    return sampled
 
 
 def scanned(connection: duckdb.DuckDBPyConnection, identifier: str) -> dict[str, list[str]]:
@@ -139,10 +140,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         root = (chosen.folder or Path(temporary)) / "data_lake"
         lake = Lake.create(root)
-        if not lake.files("predictions"):
-            seconds, _ = timed(generate, lake, chosen.predictions, chosen.per_partition)
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-            print(f"generated in {seconds:.0f} s, peak memory {peak:.2f} GiB")
+        seconds, _ = timed(generate, lake, chosen.predictions, chosen.per_partition)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        print(f"generated in {seconds:.0f} s, peak memory {peak:.2f} GiB")
         for table in ("questions", "evidence", "chains", "predictions", "lineage_edges"):
             files = lake.files(table)
             size = sum(path.stat().st_size for path in files)

@@ -53,7 +53,7 @@ def generated(raw: Path, count: int) -> None:
     folder.mkdir(parents=True)
     with (folder / "questions.jsonl").open("w", encoding="utf-8") as stream:
         for number in range(count):
-            row = rows[number % len(rows)]
+            row = {k: v for k, v in rows[number % len(rows)].items() if k != "question_id"}
             changed = {"source_id": str(number), "split": "test", "text": f"{row['text']} ({number})"}
             stream.write(json.dumps(row | changed, ensure_ascii=False) + "\n")
 

@@ -38,7 +38,7 @@ from evidence_assets.systems.question_concepts import concepts_of, numbers
 from evidence_assets.systems.scoring import correct
 from evidence_assets.systems.selection import asked, evidence_rows
 
-SCORERS = ("none", "cosine", "gat", "gcn", "contrastive")
+SCORERS = ("none", "cosine", "gat", "gcn", "contrastive", "walk")
 
 
 def frame(table: str, rows: object) -> pl.DataFrame:

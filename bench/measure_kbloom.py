@@ -4,10 +4,9 @@ The assets of the profile `embedded` (3,000 training steps, 4 prompts, n = 120) 
 relation of the sample that has a seed file, those of the demo among them, and read back. Then every ranking that the
 product knows is scored on the same candidates: the one with the best mean precision@50 over the tuned half of the
 relations (halves by a hash of their names) is what the default should be, and the reported half says what it is worth.
-At last the control: the held-out facts that were harvested, with what the corpus states around them, against three ideas
-of chance: every untold pair of the relation's heads and tails alike; pairs in proportion to how often the relation's facts
-name both (what the scores use); and the same apart for pairs that the stated facts suggest (another head has this tail
-and shares a tail with this head) and those that they do not.
+At last the control: the held-out facts that were harvested, with what the corpus states around them, against two ideas of
+chance: every untold pair of the relation's heads and tails alike, and pairs in proportion to how often the relation's
+facts name both, which is what the scores use.
 
 With ``--variants`` the opted-in variants (published formulas and prompt settings) are harvested, too, on the relations
 of the demo alone, in a lake of their own, and only their means are printed.
@@ -228,19 +227,14 @@ def drawn(found: set[Any], held: set[Any], weight: dict[Any, float]) -> Any:
 
 
 def chance(lake: Any) -> None:
-    """What three ideas of chance make of the held-out facts that were found."""
+    """What two ideas of chance make of the held-out facts that were found."""
     from evidence_assets.methods.triple_metrics import Direction, canonical_fact
     from evidence_assets.systems import harvest_rows
     from evidence_assets.systems.harvest_scores import Control, above_chance, read_facts
 
     stated, held_out = (read_facts(lake.raw / "sample" / f"{name}.tsv") for name in ("stated", "held_out"))
     triples = lake.read("triples", "knowledge/kbloom/harvest").filter(pl.col("origin") == "kbloom")
-    controls: dict[str, list[Control]] = {
-        "all pairs alike": [],
-        "by popularity": [],
-        "suggested": [],
-        "not suggested": [],
-    }
+    controls: dict[str, list[Control]] = {"all pairs alike": [], "by popularity": []}
     for relation in harvest_rows.relations_of(lake.read("relation_seeds", "knowledge/seeds")):
         directions = {relation.id: Direction(symmetric=relation.symmetric)}
         rows = triples.filter(pl.col("relation_id") == relation.id).select("head", "tail").rows()
@@ -251,19 +245,10 @@ def chance(lake: Any) -> None:
         known = told | held
         pairs = {(h, t) for h, _, t in known} | ({(t, h) for h, _, t in known} if relation.symmetric else set())
         heads, tails = Counter(h for h, _ in pairs), Counter(t for _, t in pairs)
-        said = {(h, t) for h, _, t in told} | ({(t, h) for h, _, t in told} if relation.symmetric else set())
-        near = {(h, other) for h, t in said for other, s in said if s == t and other != h}
-        suggested = {(h, t) for h, other in near for o, t in said if o == other}
         untold = {canonical_fact((h, relation.id, t), directions) for h in heads for t in tails if h != t} - told
-
-        turned = {(t, h) for h, t in suggested} if relation.symmetric else set()
-        hinted = {fact for fact in untold if (fact[0], fact[2]) in suggested | turned}
         popular = {fact: float(heads[fact[0]] * tails[fact[2]]) for fact in untold}
         controls["all pairs alike"].append(drawn(found, held, dict.fromkeys(untold, 1.0)))
         controls["by popularity"].append(drawn(found, held, popular))
-        controls["suggested"].append(drawn(found, held, {fact: popular[fact] for fact in hinted}))
-        controls["not suggested"].append(drawn(found, held, {fact: popular[fact] for fact in untold - hinted}))
-    controls["apart"] = controls["suggested"] + controls["not suggested"]
     print("\nheld-out facts found, expected by chance, P(as many or more)")
     for name, members in controls.items():
         found, held, expected = (sum(getattr(one, part) for one in members) for part in ("found", "held", "expected"))

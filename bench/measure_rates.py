@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -27,7 +28,7 @@ from evidence_assets.models.masked import HFMaskedLM
 from evidence_assets.reasoning.tasks import ExplainOption
 from evidence_assets.systems.answering import evidence_items
 from evidence_assets.systems.harvest_rows import relations_of
-from evidence_assets.systems.kbloom import KBloomSettings, harvest
+from evidence_assets.systems.kbloom import KBloomSettings, harvest, mine
 from evidence_assets.systems.selection import asked
 
 
@@ -69,16 +70,17 @@ def measure_harvest(lake: Lake) -> None:
         return
     profile = profiles.load()
     model, words = Counting(masked_lm(lake, profile.harvesting.model)), encoder(profile.encoder)
-    settings = KBloomSettings(n=profile.harvesting.n, max_prompts=profile.harvesting.prompts)
-    started, triples, candidates, weighted = time.process_time(), 0, 0, 0
+    own = KBloomSettings(n=profile.harvesting.n, max_prompts=profile.harvesting.prompts)
+    started, weighted = time.process_time(), 0
     relations = relations_of(seeds)
     for relation in relations:
-        made = harvest(relation, model, words, settings)  # type: ignore[arg-type]
-        triples, candidates = triples + len(made.triples), candidates + len(made.candidates)
-        weighted += len(made.candidates) * sum(prompt.kept for prompt in made.prompts)
+        prompts = mine(relation, model, words, own)  # type: ignore[arg-type]
+        for settings in (own, replace(own, variant="bertnet")):
+            made = harvest(relation, model, words, settings, prompts=prompts)  # type: ignore[arg-type]
+            weighted += len(made.candidates) * sum(prompt.kept for prompt in prompts)
     took = time.process_time() - started
     print(
-        f"harvest of {len(relations)} relations: {triples} triples, {candidates / triples:.2f} candidates a triple, "
+        f"harvest of {len(relations)} relations: {model.texts:,} texts, "
         f"{model.texts / weighted:.2f} texts a candidate and prompt, {model.words / model.texts:.1f} words a text, "
         f"{took / model.texts:.6f} CPU seconds a text"
     )

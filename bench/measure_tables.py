@@ -99,12 +99,16 @@ def overlap_answer(grids: dict[str, Grid], question: Question) -> TableAnswer:
     for name, (header, rows) in grids.items():
         for i, words in enumerate(rows, 1):
             for j, cell in enumerate(words):
+                matches = [
+                    (len(option & cell) / len(option | cell), o) for o, option in enumerate(options) if option & cell
+                ]
+                if not matches:
+                    continue
                 rest = frozenset().union(*(w for k, w in enumerate(words) if k != j))
                 around = len(asked & rest) + 0.5 * len(asked & (header[j] if j < len(header) else frozenset()))
-                for o, option in enumerate(options):
-                    match = len(option & cell) / len(option | cell) if option & cell else 0.0
+                for match, o in matches:
                     score = match + around / max(1, len(asked))
-                    if match and score > best[0]:
+                    if score > best[0]:
                         best = (score, o, (i, j), name)
     if not best[0]:
         return TableAnswer(None, (), "insufficient", 0.0, ())
@@ -164,7 +168,8 @@ Named = Mapping[str, Variant]
 ERRORS_OF = {name: VARIANTS[name] for name in ("ucret", "keep_all")}
 
 
-def tabmcq_results(folder: Path, encoder: MiniLm, variants: Named) -> dict[str, list[Answered]]:
+def tabmcq_results(folder: Path, encoder: MiniLm, variants: Named, *, whole: bool) -> dict[str, list[Answered]]:
+    """Answers of each variant; with ``whole`` those with the table to be found, and the floor, too."""
     tables = {table.table_id: table for table in tabmcq.read_tables(folder)}
     questions = list(tabmcq.read_questions(folder))
     views = {key: TableView.of(key, t.caption, t.header, t.rows) for key, t in tables.items()}
@@ -173,6 +178,8 @@ def tabmcq_results(folder: Path, encoder: MiniLm, variants: Named) -> dict[str, 
     for name, variant in variants.items():
         found = select_evidence(asked, tables, variant, encoder)
         results[name] = [Answered(q, e, answer(e, q.labels)) for q, e in zip(questions, found, strict=True)]
+    if not whole:
+        return results
     finder = TableFinder(list(views.values()))
     results[FOUND] = [Answered(q, None, finder.answer(q.text, q.labels, q.options)) for q in questions]
     grids = {key: overlap_grid(table) for key, table in tables.items()}
@@ -375,7 +382,8 @@ def main() -> None:
     folder, encoder = Path(name), MiniLm()
     answered = wanted & {"errors", "decisions"}
     if wanted & {"tabmcq"} or answered:
-        questions = tabmcq_results(folder / "tabmcq", encoder, VARIANTS if "tabmcq" in wanted else ERRORS_OF)
+        whole = "tabmcq" in wanted
+        questions = tabmcq_results(folder / "tabmcq", encoder, VARIANTS if whole else ERRORS_OF, whole=whole)
     if wanted & {"scitab"} or answered:
         claims = scitab_results(
             folder / "scitab" / "sci_tab.json", encoder, VARIANTS if "scitab" in wanted else ERRORS_OF

@@ -28,7 +28,7 @@ FAMILY_OF_TASK: dict[str, Family] = {
     "skb_search": "search",
     "retrieval": "retrieval",
 }
-ANSWERED_FROM = {"corpus": ("Corpus",), "graph": ("Graph", "KnowledgeBase")}
+ANSWERED_FROM = {"corpus": ("Corpus",), "graph": ("Graph", "KnowledgeBase"), "background_graph": ("Graph",)}
 """Components that make what a benchmark is answered from."""
 BENCHMARKS = DEFS / "benchmarks"
 

@@ -10,6 +10,7 @@ import polars as pl
 from pydantic import Field
 
 from evidence_assets.components.benchmark import of_family
+from evidence_assets.components.counterfactuals import counterfactual_asset
 from evidence_assets.components.models_in_use import encoder
 from evidence_assets.components.partitions import question_partitions
 from evidence_assets.components.reasoner import Published, failed_share
@@ -22,6 +23,7 @@ from evidence_assets.components.variant import Variant
 from evidence_assets.methods.ranking_metrics import Estimate
 from evidence_assets.reasoning import short_answers as reasoning
 from evidence_assets.systems import retrieval_scores
+from evidence_assets.systems.asked_again import ShortAnswersAgain
 from evidence_assets.systems.background_knowledge import stored_background
 from evidence_assets.systems.selection import asked, evidence_rows
 from evidence_assets.systems.short_answering import short_answer_rows
@@ -38,6 +40,8 @@ class GraphAnswers(dg.Component, Variant):
     parameters: dict[str, Any] = Field(default_factory=dict)
     recall: str = ""
     """Background knowledge that is put beside the graph's triples; see ``Background``."""
+    counterfactual: bool = False
+    """Also ask whether each answer stands without the triples it was read from, and with these alone."""
     group: str = "graph_questions"
     published: Published | None = None
 
@@ -82,6 +86,14 @@ class GraphAnswers(dg.Component, Variant):
             )
             return Made(rows.rows, rows.lineage, rows.metadata, rows.reused)
 
+        def asked_again(step: Step) -> ShortAnswersAgain:
+            return ShortAnswersAgain(
+                short_answers(step),
+                asked(step.read("questions", questions, step.partition)),
+                step.read("evidence", evidence, step.partition),
+                step.read("lineage_edges", f"predictions/{place}", step.partition),
+            )
+
         def more(step: Step, rows: Sequence[dict[str, Any]], found: pl.DataFrame) -> Mapping[str, Estimate]:
             tokens = encoder(step.profile.token_encoder)
             return retrieval_scores.retrieval_metrics(rows, found, tokens, recalled=bool(self.recall))
@@ -101,7 +113,15 @@ class GraphAnswers(dg.Component, Variant):
             scores_asset(
                 "graph", self.name, group=self.group, tags=self.tags, about=about, headline="accuracy",
                 published=self.published, more=more, more_version=retrieval_scores.VERSION,
+                counterfactual=self.counterfactual,
             ),
         ]  # fmt: skip
+        if self.counterfactual:
+            made.append(
+                counterfactual_asset(
+                    "graph", self.name, asked_again, deps=[dep(questions), dep(evidence), dep(f"predictions/{place}")],
+                    about=about, group=self.group, tags=self.tags, pool="llm",
+                )
+            )  # fmt: skip
         extra = {1: failed_share}
         return dg.Definitions(assets=made, asset_checks=[sound_check(a, extra.get(i)) for i, a in enumerate(made)])

@@ -10,6 +10,7 @@ import dagster as dg
 import yaml
 
 from evidence_assets.components.benchmark import benchmarks, of_family
+from evidence_assets.components.counterfactuals import counterfactual_asset
 from evidence_assets.components.knowledge_base import KnowledgeBase, declared_base
 from evidence_assets.components.knowledge_inputs import OpenBase, open_base
 from evidence_assets.components.models_in_use import encoder, model_key, reranker
@@ -24,6 +25,7 @@ from evidence_assets.reasoning.grading import Grader, PromptedGrader, RerankerGr
 from evidence_assets.reasoning.question_forms import FormParser, forms_of
 from evidence_assets.reasoning.triplets import PromptedTriplets, TripletReader
 from evidence_assets.systems import four_step_focus, node_answers, node_search
+from evidence_assets.systems.asked_again import RankingAgain
 from evidence_assets.systems.four_step_focus import FocusSettings, FourStepFocus, schema_of
 from evidence_assets.systems.node_search import NodeSearch
 from evidence_assets.systems.selection import Rows, asked, evidence_rows
@@ -48,6 +50,9 @@ class NodeRanking(dg.Component, Variant):
     search: Literal["vector", "multi_vector"] = "multi_vector"
     rerank: bool = False
     """Whether the profile's language model, or its reranker where it has none, grades the best nodes."""
+    counterfactual: bool = False
+    """Also ask which node ranks first without the edges by which the answer satisfies the triplets; for bases of
+    thousands of edges."""
     group: str = "four_step_focus"
     published: Published | None = None
 
@@ -80,6 +85,13 @@ class NodeRanking(dg.Component, Variant):
             )
             return _made(rows)
 
+        def asked_again(step: Step) -> RankingAgain:
+            return RankingAgain(
+                self.system(step),
+                asked(step.read("questions", questions, step.partition)),
+                step.read("evidence", evidence, step.partition),
+            )
+
         version = f"{four_step_focus.VERSION}:{node_search.VERSION}:{self._manner}:{self.search}:{self.rerank}"
         graphs = sorted({b.graph for b in of_family("search") if b.graph})
         sources = [dep(f"knowledge/{graph}/{part}") for graph in graphs for part in ("nodes", "edges", "passages")]
@@ -96,9 +108,16 @@ class NodeRanking(dg.Component, Variant):
             ),
             scores_asset(
                 "search", self.name, group=self.group, tags=self.tags, about=about, headline="hit@1",
-                published=self.published,
+                published=self.published, counterfactual=self.counterfactual,
             ),
         ]  # fmt: skip
+        if self.counterfactual:
+            made.append(
+                counterfactual_asset(
+                    "search", self.name, asked_again, deps=[dep(questions), dep(evidence), dep(f"predictions/{place}"), *sources],
+                    about=about, group=self.group, tags=self.tags, pool=self._pool,
+                )
+            )  # fmt: skip
         extra = {1: failed_share}
         return dg.Definitions(assets=made, asset_checks=[sound_check(a, extra.get(i)) for i, a in enumerate(made)])
 

@@ -154,7 +154,7 @@ def estimate(reasoner: Declaration, benchmark: Benchmark, count: Count, lake: La
     }  # fmt: skip
     made.store(sum(number * characters(kind) for kind, number in each.items()) * selections)
     generator = profile.generator
-    extractive = reasoner.attributes.get("solver", "extractive") == "extractive" or generator.backend == "extractive"
+    extractive = reasoner.attributes.get("solver") == "extractive" or generator.backend == "extractive"
     if extractive:
         made.reasoning = chains * rate("seconds_per_chain", family) if family in rates()["seconds_per_chain"] else None
     else:

@@ -13,6 +13,8 @@ from evidence_assets.systems.four_step_focus import FocusSettings
 
 TRIPLETS, GRADE = 512, 8
 """Most tokens of a reply that gives triplets, or the grade of a node."""
+SHAPES = 4
+"""Shapes of pairs (words of head and tail), of each of which K-Bloom keeps n candidates; the baseline keeps n in all."""
 EVIDENCE_TRIPLES = 10
 """Triples that a question on a graph gets, where the variant states no number of its own."""
 
@@ -86,9 +88,9 @@ def relation_count(stated: int, lake: Lake | None) -> Count:
 
 
 def harvest(variant: Declaration, relations: Count) -> Estimate:
-    """Triples of a masked language model: one text a masked question that the search asks, and as many again to score.
+    """Triples of a masked language model, found by K-Bloom's search and, where it is run beside it, the baseline's.
 
-    ``calls`` are texts that pass through the model. Where prompts or candidates are fewer than their limits, so is all else.
+    ``calls`` are texts that pass through the model, one a masked word, at most: fewer prompts may be kept than may be.
     """
     harvesting, stated = profiles.load().harvesting, variant.attributes.get("settings") or {}
     single = stated.get("prompts", "multi") != "multi"
@@ -96,7 +98,7 @@ def harvest(variant: Declaration, relations: Count) -> Estimate:
     searches = 2 if variant.attributes.get("baseline", True) else 1
     made = Estimate(str(variant.attributes["name"]), "all relations", relations)
     triples = relations.questions * searches * n
-    candidates = round(triples * rate("harvest", "candidates_per_triple"))
+    candidates = relations.questions * n * (SHAPES + searches - 1)
     made.rows = {
         "prompts": round(relations.questions * rate("harvest", "prompts_per_relation")), "candidate_tuples": candidates,
         "triples": triples + relations.questions * n,

@@ -6,6 +6,7 @@ import dagster as dg
 import polars as pl
 
 from evidence_assets.components.benchmark import Family, of_family
+from evidence_assets.components.counterfactuals import counterfactual_asset, key_of
 from evidence_assets.components.declarations import selector_left_out
 from evidence_assets.components.models_in_use import encoder
 from evidence_assets.components.partitions import BY_BENCHMARK, benchmark_partitions, question_partitions
@@ -15,8 +16,7 @@ from evidence_assets.components.variant import Variant
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.methods.ranking_metrics import Estimate
 from evidence_assets.systems import answering, retrieval_scores, scoring
-from evidence_assets.systems.counterfactuals import VERSION as COUNTERFACTUALS
-from evidence_assets.systems.counterfactuals import counterfactual_rows
+from evidence_assets.systems.asked_again import ChainsAgain
 from evidence_assets.systems.published_figures import PrintedAs
 from evidence_assets.systems.selection import Rows, asked
 
@@ -76,10 +76,14 @@ class Reasoner(dg.Component, Variant):
                 f"reasoner {self.name} is loaded, its selector {self.selector} is not: give the selector the same "
                 f"presets, {', '.join(self.presets)}"
             )
+        if self.counterfactual and not self.explain:
+            raise ValueError(
+                f"reasoner {self.name} explains nothing and so cites nothing: take out `counterfactual` or `explain`"
+            )
         place = f"{self.family}/{self.name}"
         questions, evidence = f"questions/{self.family}", f"evidence/{self.family}/{self.selector}"
         chains, predictions, citations = f"chains/{place}", f"predictions/{place}", f"citations/{place}"
-        counterfactuals = f"counterfactuals/{place}"
+        counterfactuals = key_of(self.family, self.name)
         partitions = question_partitions(self.family)
         # The extractive reasoner weighs words by how rare they are in the corpus; the one on tables does not.
         named = {b.corpus for b in of_family(self.family) if b.corpus} if self.family != "table" else set()
@@ -119,17 +123,12 @@ class Reasoner(dg.Component, Variant):
                 )
             )
 
-        def make_counterfactuals(step: Step) -> Made:
-            return _made(
-                counterfactual_rows(
-                    solver_named(self.solver, self.family, step),
-                    asked(step.read("questions", questions, step.partition)),
-                    step.read("evidence", evidence, step.partition),
-                    step.read("chains", chains, step.partition),
-                    step.read("predictions", predictions, step.partition),
-                    step.previous(),
-                    step.previous_lineage(),
-                )
+        def asked_again(step: Step) -> ChainsAgain:
+            return ChainsAgain(
+                solver_named(self.solver, self.family, step),
+                asked(step.read("questions", questions, step.partition)),
+                step.read("evidence", evidence, step.partition),
+                step.read("chains", chains, step.partition),
             )
 
         def make_scores(step: Step) -> Made:
@@ -186,14 +185,13 @@ class Reasoner(dg.Component, Variant):
                 group=self.group, tags=self.tags, partitions=benchmark_partitions(self.family),
             ),
         ]  # fmt: skip
-        made += [
-            table_asset(
-                key, "counterfactuals", make_counterfactuals, description=f"Answers without the evidence they cite: {about}.",
-                code_version=COUNTERFACTUALS, deps=[questions, evidence, chains, predictions, *corpora],
-                pool=self._pool, group=self.group, tags=self.tags, partitions=partitions,
-            )
-            for key in again
-        ]  # fmt: skip
+        if self.counterfactual:
+            made.append(
+                counterfactual_asset(
+                    self.family, self.name, asked_again, deps=[questions, evidence, chains, predictions, *corpora],
+                    about=about, group=self.group, tags=self.tags, pool=self._pool,
+                )
+            )  # fmt: skip
         extra = {1: failed_share}
         return dg.Definitions(assets=made, asset_checks=[sound_check(a, extra.get(i)) for i, a in enumerate(made)])
 

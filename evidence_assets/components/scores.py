@@ -9,6 +9,7 @@ import dagster as dg
 import polars as pl
 
 from evidence_assets.components.benchmark import Family
+from evidence_assets.components.counterfactuals import key_of
 from evidence_assets.components.partitions import BY_BENCHMARK, benchmark_partitions
 from evidence_assets.components.reasoner import Published
 from evidence_assets.components.table_asset import Made, Step, dep, table_asset
@@ -32,14 +33,20 @@ def scores_asset(
     published: Published | None = None,
     more: More | None = None,
     more_version: str = "",
+    counterfactual: bool = False,
 ) -> dg.AssetsDefinition:
-    """``scores/<family>/<name>``; ``headline`` is the metric shown with its interval, ``more`` adds metrics."""
+    """``scores/<family>/<name>``; ``headline`` is the metric shown with its interval, ``more`` adds metrics.
+
+    ``counterfactual`` says that the variant has counterfactuals, and adds what they come to.
+    """
     printed = None if published is None else PrintedAs(published.system, published.variant, published.language_model)
     named = (published.system, published.variant, published.language_model) if published else ()
     place = f"{family}/{name}"
     inputs = {
         "questions": f"questions/{family}", "predictions": f"predictions/{place}", "evidence": f"evidence/{place}"
     }  # fmt: skip
+
+    again = key_of(family, name)
 
     def make(step: Step) -> Made:
         read = {table: step.read_benchmark(table, asset) for table, asset in inputs.items()}
@@ -56,6 +63,7 @@ def scores_asset(
             read["evidence"],
             pl.DataFrame(schema=dict.fromkeys(TABLES["citations"].names, pl.String)),
             printed_as=printed,
+            counterfactuals=step.read_benchmark("counterfactuals", again) if counterfactual else None,
             more=more(step, read["questions"].sort("question_id").to_dicts(), read["evidence"]) if more else None,
         )
         shown = {row["metric"]: row["value"] for row in rows if row["value"] is not None}
@@ -71,7 +79,7 @@ def scores_asset(
         make,
         description=f"What the variant reaches: {about}.",
         code_version=":".join([scoring.VERSION, *filter(None, (more_version, *named))]),
-        deps=[dep(key, BY_BENCHMARK) for key in inputs.values()],
+        deps=[dep(key, BY_BENCHMARK) for key in (*inputs.values(), *([again] if counterfactual else []))],
         group=group,
         tags=tags,
         partitions=benchmark_partitions(family),

@@ -22,7 +22,7 @@ USED, DERIVED, GENERATED = "used", "was_derived_from", "was_generated_by"
 _SHOWN = {
     "predictions": ("answer", "status", "confidence", "selector", "reasoner"),
     "chains": ("hypothesis", "status", "selector", "reasoner"),
-    "evidence": ("kind", "locator", "text", "rank", "score", "why"),
+    "evidence": ("kind", "text", "locator", "rank", "score", "why"),
     "citations": ("verdict", "quoted"),
     "counterfactuals": ("answer", "without_cited", "only_cited", "necessary", "sufficient"),
     "subgraphs": ("graph", "note"),

@@ -153,7 +153,7 @@ class TransformerEncoder:
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, special tokens left out."""
-        return [len(encoding) - self._n_special for encoding in self._tokenize(texts)]
+        return [len(encoding) - self._n_special for encoding in self._tokenize(texts, offsets=False)]
 
     def pieces(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
         """Surface forms of each text's tokens, special ones left out, without running the network."""
@@ -174,7 +174,7 @@ class TransformerEncoder:
         import torch
 
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
-        for rows, features in self._batches(texts, self._read(texts)):
+        for rows, features in self._batches(texts, self._read(texts, offsets=False)):
             with torch.inference_mode():
                 del features["input_ids"]  # may hold filler rows
                 for module in list(self._model)[1:]:
@@ -207,22 +207,25 @@ class TransformerEncoder:
             self._refuse_nan(batch, [texts[row] for row in rows])
             for row, vectors in zip(rows, batch, strict=True):
                 encoding = encodings[row]
+                # each of these attributes makes its whole list anew whenever it is read
+                offsets, words, tokens = encoding.offsets, encoding.word_ids, encoding.tokens
                 own = [i for i, special in enumerate(encoding.special_tokens_mask) if not special]
                 found[row] = TokenVectors(
                     vectors=np.ascontiguousarray(vectors[own], dtype=np.float32),
-                    offsets=np.array([encoding.offsets[i] for i in own], dtype=np.int32).reshape(-1, 2),
-                    words=np.array([encoding.word_ids[i] for i in own], dtype=np.int32),
-                    tokens=tuple(encoding.tokens[i] for i in own),
+                    offsets=np.array([offsets[i] for i in own], dtype=np.int32).reshape(-1, 2),
+                    words=np.array([words[i] for i in own], dtype=np.int32),
+                    tokens=tuple(tokens[i] for i in own),
                 )
         return [each for each in found if each is not None]
 
-    def _tokenize(self, texts: Sequence[str]) -> list[Any]:
+    def _tokenize(self, texts: Sequence[str], *, offsets: bool = True) -> list[Any]:
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")  # else it warns whenever the process forks
-        encodings: list[Any] = self._tokenizer.encode_batch([_LONE_SURROGATE.sub("\ufffd", text) for text in texts])
+        read = self._tokenizer.encode_batch if offsets else self._tokenizer.encode_batch_fast
+        encodings: list[Any] = read([_LONE_SURROGATE.sub("\ufffd", text) for text in texts])
         return encodings
 
-    def _read(self, texts: Sequence[str]) -> list[Any]:
-        encodings = self._tokenize(texts)
+    def _read(self, texts: Sequence[str], *, offsets: bool = True) -> list[Any]:
+        encodings = self._tokenize(texts, offsets=offsets)
         for text, encoding in zip(texts, encodings, strict=True):
             if len(encoding) - self._n_special > self.max_tokens:
                 raise BadInput(

@@ -242,7 +242,7 @@ class OpenAIGenerator:
             body = None
         if status in _TRY_AGAIN:
             raise _TryAgain(f"it answers {status}: {self._message(body)}", _retry_after(headers))
-        if status == 200 and body is None:
+        if status == 200 and body is None and method == "POST":
             raise _TryAgain(f"its reply is not JSON: {self._hidden(received[:60].decode(errors='replace'))!r}")
         return status, body
 

@@ -71,9 +71,9 @@ def tune_reranker(
     losses = []
     for _ in range(settings.epochs):
         total = 0.0
-        shuffled = torch.randperm(len(pairs), generator=order).tolist()
+        mixed = torch.randperm(len(pairs), generator=order).tolist()
         for start in range(0, len(pairs), settings.batch):
-            batch = [pairs[row] for row in shuffled[start : start + settings.batch]]
+            batch = [pairs[row] for row in mixed[start : start + settings.batch]]
             read = tokenizer(
                 [p.query for p in batch], [p.text for p in batch], truncation=True, max_length=settings.longest,
                 padding=True, return_tensors="pt",
@@ -82,7 +82,7 @@ def tune_reranker(
             scores = model(**read).logits[:, 0]
             loss = torch.nn.functional.binary_cross_entropy_with_logits(scores, wanted, pos_weight=weight)
             optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
+            torch.autograd.backward(loss)
             optimizer.step()
             total += float(loss.detach()) * len(batch)
         losses.append(total / len(pairs))

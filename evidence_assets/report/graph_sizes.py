@@ -38,7 +38,7 @@ def graph_sizes(connection: duckdb.DuckDBPyConnection) -> list[GraphSize]:
         FROM kg_edges GROUP BY 1
         """
     ).fetchall()
-    # A source is a file with a line, or the name of a harvest.
+    # A source is a file with a line, or the name of a harvest; a knowledge base states its edges without triples.
     sources = connection.execute(
         """
         WITH stated AS (
@@ -46,10 +46,17 @@ def graph_sizes(connection: duckdb.DuckDBPyConnection) -> list[GraphSize]:
                    unnest(triple_ids) AS triple_id
             FROM kg_edges
         )
+        , origins AS (
+            SELECT graph, source, edge_id, licence
+            FROM stated JOIN (SELECT DISTINCT triple_id, source, licence FROM triples) USING (triple_id)
+            WHERE list_contains(sources, source)
+            UNION ALL
+            SELECT regexp_extract(asset, '^knowledge/(.+)/edges$', 1), unnest(sources), edge_id, NULL
+            FROM kg_edges WHERE len(triple_ids) = 0
+        )
         SELECT graph, regexp_replace(source, ':[0-9]+$', '') AS origin, count(DISTINCT edge_id) AS edges,
-               list_sort(list(DISTINCT licence))
-        FROM stated JOIN (SELECT DISTINCT triple_id, source, licence FROM triples) USING (triple_id)
-        WHERE list_contains(sources, source) GROUP BY graph, origin ORDER BY graph, edges DESC, origin
+               coalesce(list_sort(list(DISTINCT licence) FILTER (licence IS NOT NULL)), [])
+        FROM origins GROUP BY graph, origin ORDER BY graph, edges DESC, origin
         """
     ).fetchall()
     counted = {graph: (n, relations) for graph, n, relations in edges}

@@ -90,7 +90,8 @@ def _shown(rows: AnswerRows) -> list[Row]:
 
 def _chains(rows: AnswerRows) -> list[list[str]]:
     blocks = []
-    numbers, shown = rows.numbers, _shown(rows)
+    shown = _shown(rows)
+    numbers = {row["evidence_id"]: number for number, row in enumerate(_cited(rows), 1)}
     for chain in shown:
         support = "" if chain["support"] is None else f" (support {chain['support']:.3f})"
         lines = [f"chain for {chain['hypothesis'] or 'the answer'}{support}"]
@@ -109,15 +110,20 @@ def _chains(rows: AnswerRows) -> list[list[str]]:
     return blocks
 
 
+def _cited(rows: AnswerRows) -> list[Row]:
+    """The rows of evidence that the shown chains cite."""
+    shown = {chain["chain_id"] for chain in _shown(rows)}
+    cited = {c["evidence_id"] for c in rows.citations if c["chain_id"] in shown}
+    return [row for row in rows.evidence if row["evidence_id"] in cited]
+
+
 def _evidence(connection: duckdb.DuckDBPyConnection, rows: AnswerRows) -> list[list[str]]:
-    """The rows that the shown chains cite."""
-    cited = {c["evidence_id"] for c in rows.citations if c["chain_id"] in {chain["chain_id"] for chain in _shown(rows)}}
-    chosen = [row for row in rows.evidence if row["evidence_id"] in cited]
+    chosen = _cited(rows)
     walks = walked(connection, [row["locator"] for row in chosen if row["kind"] == "path"])
     blocks = []
-    for row in chosen:
+    for number, row in enumerate(chosen, 1):
         about = f" for {row['option']}" if row["option"] else ""
-        lines = [f"[{rows.numbers[row['evidence_id']]}] {row['kind']}, rank {row['rank']}{about}"]
+        lines = [f"[{number}] {row['kind']}, rank {row['rank']}{about}"]
         lines += _wrapped(row["text"], "    ")
         if row["kind"] == "path":
             for heading, said in reasons(row["why"], walks[row["locator"]]).items():

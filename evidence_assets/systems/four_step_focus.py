@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
@@ -140,6 +141,19 @@ class FourStepFocus:
             base.content_hash, search.method, encoder.model_id, encoder.revision, reader and reader.version,
             grader and grader.version, sorted(symmetric), [linker.fuzzy_threshold, linker.embedding_threshold],
         )  # fmt: skip
+
+    @property
+    def base(self) -> KnowledgeBase:
+        """The knowledge base that is searched."""
+        return self._base
+
+    def on(self, base: KnowledgeBase) -> FourStepFocus:
+        """The same system on a base with the same nodes and other edges; its version stays that of this one."""
+        if base.node_ids != self._base.node_ids:
+            raise ValueError("the other base has other nodes: build a system of its own for it")
+        other = copy(self)
+        other._base = base
+        return other
 
     def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
         """Evidence of each question's best answers; none where the question failed."""

@@ -54,7 +54,7 @@ class GraphFacts:
         """An edge as a sentence."""
         return self.verbalise(*self.triple(edge))
 
-    def pick(self, edge: int, score: float, option: str = "", **why: object) -> Pick:
+    def pick(self, edge: int, score: float, option: str = "", /, **why: object) -> Pick:
         """An edge as evidence; ``why`` says what led to it."""
         reason = json.dumps({"triple": self.triple(edge), **why}, ensure_ascii=False, sort_keys=True)
         parent = Parent("edge", self.edge_ids[edge], self.edge_versions[edge])

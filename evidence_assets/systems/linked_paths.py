@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -149,10 +148,12 @@ class LinkedPaths:
     def _picks(self, paths: Sequence[_Path]) -> list[Pick]:
         picks: dict[str, Pick] = {}
         for path in sorted(paths, key=lambda p: (-round(p.score, 9), p.edges)):
-            about: dict[str, Any] = {"toward": path.option} if path.option else {}
             told = [self._facts.sentence(edge) for edge in path.edges]
             for step, edge in enumerate(path.edges, 1):
-                pick = self._facts.pick(edge, round(path.score, 6), path=told, step=step, stage="path", **about)
+                why: dict[str, object] = {"path": told, "step": step, "stage": "path"} | (
+                    {"toward": path.option} if path.option else {}
+                )
+                pick = self._facts.pick(edge, round(path.score, 6), **why)
                 picks.setdefault(pick.text, pick)
                 if len(picks) == self._settings.top_n:
                     return list(picks.values())

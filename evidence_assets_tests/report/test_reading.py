@@ -136,7 +136,13 @@ def test_graphs_are_counted_with_their_sources_and_licences(lake: Lake) -> None:
             SourceSize("other.tsv", 1, ("CC-BY-4.0",)),
         ),
     )  # fmt: skip
+    base = {"edge_id": "b1", "head_id": "x:1", "relation": "treats", "tail_id": "x:2", "triple_ids": [], "licences": []}
+    lake.write("knowledge/base/edges", "", {"kg_edges": [{**base, "sources": ["skb/nodes"]}]})
+    nodes = [{"node_id": f"x:{i}", "name": "n", "aliases": [], "type": None, "document": None} for i in (1, 2)]
+    lake.write("knowledge/base/nodes", "", {"kg_nodes": nodes})
+    with connect(lake.root) as connection:
+        assert graph_sizes(connection)[0] == GraphSize("base", 2, 1, 1, (SourceSize("skb/nodes", 1, ()),))
     done = CliRunner().invoke(app, ["graphs", "--lake", str(lake.root)])
     assert done.exit_code == 0 and "CC-BY-4.0" in done.output
     done = CliRunner().invoke(app, ["graphs", "--json", "--lake", str(lake.root)])
-    assert json.loads(done.output)[0]["sources"][0]["edges"] == 2
+    assert json.loads(done.output)[1]["sources"][0]["edges"] == 2

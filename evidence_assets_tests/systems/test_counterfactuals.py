@@ -9,6 +9,7 @@ import polars as pl
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, ExplainOption, Failure, Step
 from evidence_assets.systems.answering import chain_rows, prediction_rows
+from evidence_assets.systems.asked_again import ChainsAgain
 from evidence_assets.systems.counterfactuals import counterfactual_rows
 from evidence_assets.systems.selection import Asked
 from evidence_assets_tests.systems.small_graph import stored
@@ -71,7 +72,8 @@ def world(
     predicted = prediction_rows(solver, "s", asked, rows, chains, stored("predictions", []), none)
     solver.explained = 0
     previous = before or (stored("counterfactuals", []), none)
-    made = counterfactual_rows(solver, asked, rows, chains, stored("predictions", predicted.rows), *previous)
+    again = ChainsAgain(solver, asked, rows, chains)
+    made = counterfactual_rows(again, stored("predictions", predicted.rows), *previous)
     table, lineage = stored("counterfactuals", made.rows), stored("lineage_edges", made.lineage)
     return {row["question_id"]: row for row in table.to_dicts()}, solver, (table, lineage), made.reused
 

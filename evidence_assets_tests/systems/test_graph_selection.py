@@ -9,11 +9,14 @@ import pytest
 
 from evidence_assets.datasets.graphs.relations import load
 from evidence_assets.methods.graph_attention import AttentionSettings
+from evidence_assets.reasoning.extractive import ExtractiveSolver
+from evidence_assets.reasoning.negation import asks_for_exception
 from evidence_assets.reasoning.paths import Fact, wrong_with
+from evidence_assets.systems.answering import chain_rows, prediction_rows
 from evidence_assets.systems.graph_selection import GraphPaths
 from evidence_assets.systems.knowledge import OpenGraph
 from evidence_assets.systems.question_concepts import Expansion, concepts_from_row, concepts_of, numbers, subgraph_rows
-from evidence_assets.systems.selection import Asked, Pick
+from evidence_assets.systems.selection import Asked, Pick, evidence_rows
 from evidence_assets.systems.ugat import UgatSettings
 from evidence_assets_tests.systems.small_graph import small_graph, stored
 
@@ -123,3 +126,30 @@ def test_subgraphs_are_written_down_and_read_back(graph: OpenGraph) -> None:
     assert stored("subgraphs", again.rows).equals(stored("subgraphs", made.rows))
     wider = subgraph_rows(asked, graph, Expansion(2, 1, 3), stored("subgraphs", made.rows), empty[1])
     assert wider.reused == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "stated"),
+    [
+        ("Which of these is NOT something that metformin treats or belongs to?", False),
+        ("Metformin treats or belongs to all of these except", False),
+        ("To which of these is metformin least related?", False),
+        ("Which of these has metformin to do with?", True),
+    ],
+    ids=["not", "except", "least", "stated by the benchmark"],
+)
+def test_a_negated_question_is_answered_by_the_option_that_no_path_leads_to(
+    graph: OpenGraph, text: str, stated: bool
+) -> None:
+    question = Asked(
+        "q", "b", "mcqa", text, ("diabetes", "biguanide", "writing"), negated=stated or asks_for_exception(text)
+    )
+    assert question.negated
+    linked = {each.question_id: each for each in concepts_of([question], graph.linker, graph.encode)}
+    selector, none = GraphPaths("ugat", graph, linked, load(), SETTINGS), stored("lineage_edges", [])
+    evidence = stored("evidence", evidence_rows(selector, [question], stored("evidence", []), none).rows)
+    solver = ExtractiveSolver()
+    chains = stored("chains", chain_rows(solver, "ugat", [question], evidence, stored("chains", []), none).rows)
+    made = prediction_rows(solver, "ugat", [question], evidence, chains, stored("predictions", []), none)
+    assert set(evidence["option"]) == {"A", "B"}
+    assert (made.rows[0]["answer"], made.rows[0]["status"]) == ("C", "answered")

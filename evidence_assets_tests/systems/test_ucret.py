@@ -192,7 +192,7 @@ def test_on_real_questions_the_answer_column_is_kept_and_read(dev_data: Path) ->
     ]
     right = [answer(e, q.labels).answer == q.gold[0] for q, e in zip(questions, evidence, strict=True)]
     assert sum(kept) / len(kept) >= 0.98
-    assert sum(right) / len(right) >= 0.90
+    assert sum(right) / len(right) >= 0.95
 
 
 @pytest.mark.dev_data
@@ -201,4 +201,4 @@ def test_on_real_claims_the_whole_table_beats_the_majority_class(dev_data: Path)
     asked = [TableQuestion(q.question_id, q.text, t.table_id) for q, t in claims]
     evidence = select_evidence(asked, {t.table_id: t for _, t in claims}, VARIANTS["keep_all"], HashedWords())
     right = sum(answer(e, ()).answer == q.gold[0] for (q, _), e in zip(claims, evidence, strict=True))
-    assert right / len(claims) >= 0.45
+    assert right / len(claims) >= 0.50
