@@ -20,7 +20,6 @@ from evidence_assets.components.scores import scores_asset
 from evidence_assets.components.solvers import reader_of_profile
 from evidence_assets.components.table_asset import Made, Step, dep, sound_check, table_asset
 from evidence_assets.components.variant import Variant
-from evidence_assets.lake.errors import BadInput
 from evidence_assets.reasoning.grading import Grader, PromptedGrader, RerankerGrader
 from evidence_assets.reasoning.question_forms import FormParser, forms_of
 from evidence_assets.reasoning.triplets import PromptedTriplets, TripletReader
@@ -170,12 +169,7 @@ def _triplet_reader(step: Step, declared: KnowledgeBase, opened: OpenBase) -> Tr
     model = reader_of_profile(step)
     if model is not None and len(opened.base):
         return PromptedTriplets(model, schema_of(opened.base))
-    if not declared.forms:
-        raise BadInput(
-            f"the questions about {declared.name} are in no known forms, so reading triplets from them takes a language "
-            f"model: name one under `generator` in the profile {step.profile.name}, or leave this variant out"
-        )
-    return FormParser(forms_of(_lexicon()), opened.base.node_type_names)
+    return FormParser(forms_of(_lexicon()) if declared.forms else (), opened.base.node_type_names)
 
 
 def _lexicon() -> dict[str, Any]:

@@ -99,6 +99,11 @@ class FormParser:
 
     def parse(self, question: str) -> TripletQuery:
         """The triplets of a question; :class:`UnusableReply` where no form fits."""
+        if not self._forms:
+            raise UnusableReply(
+                "nobody says in which forms these questions are written: name a language model under `generator` in the "
+                "profile to read them"
+            )
         text = " ".join(question.split()).rstrip(" .?!")
         node_type, rest = ANY_TYPE, text
         conjunction = _CONJUNCTION.fullmatch(text)

@@ -99,3 +99,8 @@ def test_an_unknown_type_is_named() -> None:
 def test_forms_without_one_slot_are_refused() -> None:
     with pytest.raises(ValueError, match="needs one slot"):
         FormParser([Form("a medicine", "treats", "head")])
+
+
+def test_without_forms_each_question_is_refused_with_what_to_do() -> None:
+    with pytest.raises(UnusableReply, match="name a language model"):
+        FormParser(()).parse("Which drug may treat gout?")
