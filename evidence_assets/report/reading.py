@@ -20,7 +20,13 @@ WIDTH = 110
 def reading(connection: duckdb.DuckDBPyConnection, prediction: str) -> str:
     """The answer named by a prediction's id, or the beginning of it, as lines of text."""
     rows = answer_rows(connection, prediction)
-    blocks = [_question(rows), _concepts(connection, rows), _answer(rows), *_chains(rows), *_evidence(connection, rows)]
+    blocks = [
+        _question(rows),
+        _concepts(connection, rows),
+        _answer(connection, rows),
+        *_chains(rows),
+        *_evidence(connection, rows),
+    ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
@@ -67,10 +73,12 @@ def _concepts(connection: duckdb.DuckDBPyConnection, rows: AnswerRows) -> list[s
     return lines
 
 
-def _answer(rows: AnswerRows) -> list[str]:
+def _answer(connection: duckdb.DuckDBPyConnection, rows: AnswerRows) -> list[str]:
     answer = rows.prediction
+    named = rows_of(connection, "SELECT name FROM kg_nodes WHERE node_id = $id LIMIT 1", id=answer["answer"])
+    told_as = f"{named[0]['name']}, {answer['answer']}" if named else answer["answer"] or "none"
     confidence = "" if answer["confidence"] is None else f", confidence {answer['confidence']:.3f}"
-    lines = [f"answer: {answer['answer'] or 'none'} ({answer['status']}{confidence})"]
+    lines = [f"answer: {told_as} ({answer['status']}{confidence})"]
     lines.append(f"by {answer['reasoner']} ({answer['model_id']}), evidence by {answer['selector']}")
     if answer["error"]:
         lines += _wrapped(answer["error"], "why it failed: ", "  ")
@@ -111,7 +119,9 @@ def _chains(rows: AnswerRows) -> list[list[str]]:
 
 
 def _cited(rows: AnswerRows) -> list[Row]:
-    """The rows of evidence that the shown chains cite."""
+    """The rows of evidence that the shown chains cite; all that the answer used where it has no chains."""
+    if not rows.chains:
+        return rows.evidence
     shown = {chain["chain_id"] for chain in _shown(rows)}
     cited = {c["evidence_id"] for c in rows.citations if c["chain_id"] in shown}
     return [row for row in rows.evidence if row["evidence_id"] in cited]

@@ -108,6 +108,17 @@ def test_a_question_for_the_exception_shows_every_chain(lake: Lake) -> None:
     assert "asks for the option that does not hold" in text and "Nothing links it." in text
 
 
+def test_an_answer_without_chains_shows_all_that_it_used_and_the_name_of_a_node(lake: Lake) -> None:
+    used = [edge("prediction", "p-s-1", USED, "evidence", "e-s-1-1", "h", 1)]
+    made = {"predictions": [prediction(1, "n7")], "lineage_edges": used}
+    lake.write("predictions/mcqa/s", "quiz|0", made)
+    node = {"node_id": "n7", "name": "gout", "aliases": [], "type": None, "document": None}
+    lake.write("knowledge/h/nodes", "", {"kg_nodes": [node]})
+    with connect(lake.root) as connection:
+        text = reading(connection, "p-s-1")
+    assert "answer: gout, n7 (answered" in text and "metformin —may treat→ diabetes" in text
+
+
 def test_the_card_shows_the_same_instead_of_json(lake: Lake) -> None:
     with connect(lake.root) as connection:
         page = card(connection, "p-s-1")
