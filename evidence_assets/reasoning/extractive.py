@@ -17,10 +17,10 @@ import numpy as np
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.reasoning.negation import asks_for_exception
-from evidence_assets.reasoning.statements import Statement, asked_kind, statements, stems
+from evidence_assets.reasoning.statements import Statement, asked_kind, spelled, statements, stems
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, ExplainOption, Failure, Step
 
-VERSION = "3"
+VERSION = "4"
 """Changes whenever a chain or a choice may."""
 
 TASKS = ("mcqa", "kgqa")
@@ -298,7 +298,8 @@ def _steps(task: ExplainOption, link: _Link, against: _Link | None) -> tuple[Ste
         elif number == 0:
             lead = "On the question the evidence states"
         else:
-            lead = f"“{task.option}” is reached through {', '.join(link.bridge)}, as it also states"
+            shared = spelled(link.bridge, statement.quote)
+            lead = f"“{task.option}” is reached through {', '.join(shared)}, as it also states"
         steps.append(Step(f"{lead}: “{statement.quote}”", (statement.evidence_id,), (statement.quote,)))
     if against is not None:
         denial = against.statements[0]
