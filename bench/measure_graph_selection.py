@@ -47,11 +47,15 @@ def frame(table: str, rows: object) -> pl.DataFrame:
     return made
 
 
-def opened(folder: Path) -> OpenGraph:
-    """The sample graph as the assets make it."""
+def stated(folder: Path) -> pl.DataFrame:
+    """The triples that the sample's files state."""
+    return knowledge.triple_table(_files(), folder, load())
+
+
+def opened(raw: Path, folder: Path, triples: pl.DataFrame) -> OpenGraph:
+    """A graph of these triples as the assets make it, below ``folder``, with the synonyms of the sample's files."""
     model = encoder(profiles.load().encoder)
-    files = [GraphSource("tab_separated", (f"graphs/{name}.tsv",), "own") for name in ("biomedical", "commonsense")]
-    nodes, edges = knowledge.merged(knowledge.triple_table(files, folder, load()), knowledge.synonyms(files, folder))
+    nodes, edges = knowledge.merged(triples, knowledge.synonyms(_files(), raw))
     nodes, edges = frame("kg_nodes", nodes), frame("kg_edges", edges)
     knowledge.build_csr(folder / "csr", nodes, edges, "bench")
     knowledge.build_name_vectors(folder / "vectors", nodes, model, "bench", "bench")
@@ -61,6 +65,10 @@ def opened(folder: Path) -> OpenGraph:
         "sample", "bench", graph, nodes["node_id"].to_list(), nodes["name"].to_list(), edges["edge_id"].to_list(),
         relations, forms, partial(encoded, model),
     )  # fmt: skip
+
+
+def _files() -> list[GraphSource]:
+    return [GraphSource("tab_separated", (f"graphs/{name}.tsv",), "own") for name in ("biomedical", "commonsense")]
 
 
 def interval(difference: np.ndarray, rng: np.random.Generator) -> str:
@@ -76,7 +84,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         render(folder, "full")
-        graph = opened(folder)
+        graph = opened(folder, folder, stated(folder))
         records = list(own.read_questions(folder / "benchmarks/sample_graph.jsonl", "sample_graph"))
     rows = frame("questions", question_rows(records, split, 0, 1))
     questions, gold_rows = asked(rows), rows.sort("question_id").to_dicts()

@@ -15,13 +15,12 @@ from __future__ import annotations
 import itertools
 import sys
 import tempfile
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from bench.measure_graph_selection import frame
+from bench.measure_graph_selection import frame, opened, stated
 from evidence_assets import profiles
 from evidence_assets.components.models_in_use import encoder
 from evidence_assets.components.selector_methods.ugat import settings_of
@@ -35,7 +34,7 @@ from evidence_assets.systems import knowledge
 from evidence_assets.systems.answering import chain_rows, prediction_rows
 from evidence_assets.systems.benchmark_rows import question_rows
 from evidence_assets.systems.graph_selection import GraphPaths
-from evidence_assets.systems.knowledge import GraphSource, OpenGraph, encoded
+from evidence_assets.systems.knowledge import OpenGraph
 from evidence_assets.systems.question_concepts import concepts_of
 from evidence_assets.systems.scoring import correct
 from evidence_assets.systems.selection import asked, evidence_rows
@@ -46,28 +45,16 @@ LACKING = (0.0, 0.5)
 
 def built(raw: Path, folder: Path, harvested: pl.DataFrame, lacking: float, relations: list[str]) -> OpenGraph:
     """The sample graph with these harvested triples, ``lacking`` a share of what its files state of these relations."""
-    model = encoder(profiles.load().encoder)
-    files = [GraphSource("tab_separated", (f"graphs/{name}.tsv",), "own") for name in ("biomedical", "commonsense")]
-    stated = knowledge.triple_table(files, raw, load())
-    gone = pl.Series([int(name[:8], 16) < lacking * 16**8 for name in stated["triple_id"]], dtype=pl.Boolean)
-    triples = pl.concat([stated.filter(~(gone & stated["relation"].is_in(relations))), harvested])
-    nodes, edges = knowledge.merged(triples, knowledge.synonyms(files, raw))
-    nodes, edges = frame("kg_nodes", nodes), frame("kg_edges", edges)
-    knowledge.build_csr(folder / "csr", nodes, edges, "bench")
-    knowledge.build_name_vectors(folder / "vectors", nodes, model, "bench", "bench")
-    graph, relations = knowledge.open_csr(folder / "csr", "bench")
-    forms = knowledge.open_name_vectors(folder / "vectors", nodes, "bench", "bench")
-    return OpenGraph(
-        "sample", "bench", graph, nodes["node_id"].to_list(), nodes["name"].to_list(), edges["edge_id"].to_list(),
-        relations, forms, partial(encoded, model),
-    )  # fmt: skip
+    kept = stated(raw)
+    gone = pl.Series([int(name[:8], 16) < lacking * 16**8 for name in kept["triple_id"]], dtype=pl.Boolean)
+    return opened(raw, folder, pl.concat([kept.filter(~(gone & kept["relation"].is_in(relations))), harvested]))
 
 
 def answered(graph: OpenGraph, rows: pl.DataFrame) -> tuple[np.ndarray, list[str]]:
     """Whether each question is answered rightly, and the status of each answer."""
     questions, gold = asked(rows), rows.sort("question_id").to_dicts()
     linked = {each.question_id: each for each in concepts_of(questions, graph.linker, graph.encode)}
-    selector = GraphPaths("ugat", graph, linked, load(), settings_of("ugat", {"scorer": "contrastive"}))
+    selector = GraphPaths("ugat", graph, linked, load(), settings_of("ugat", {"scorer": "walk"}))
     none = frame("lineage_edges", [])
     solver = ExtractiveSolver(encoder(profiles.load().encoder))
     table = frame("evidence", evidence_rows(selector, questions, frame("evidence", []), none).rows)

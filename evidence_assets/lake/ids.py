@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +39,6 @@ def content_id(*parts: Any) -> str:
     True
     """
     return hashlib.blake2b(canonical(parts), digest_size=16).hexdigest()
-
-
-def combined_id(ids: Iterable[str]) -> str:
-    """Id of a set of ids, whatever their order."""
-    return content_id(sorted(ids))
 
 
 def file_id(path: Path) -> str:

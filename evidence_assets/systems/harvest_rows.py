@@ -7,7 +7,7 @@ scored, is the business of ``kbloom`` and ``harvest_scores``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -233,14 +233,6 @@ def in_collection(triples: pl.DataFrame, seeds: pl.DataFrame, collection: str, o
 
     flags = [[*own, *([new] if (new := flag(fact)) else [])] for own, fact in zip(rows["flags"], facts, strict=True)]
     return rows.with_columns(pl.Series("flags", flags, dtype=rows.schema["flags"]))
-
-
-def collections_of(relations: Iterable[Relation]) -> dict[str, list[str]]:
-    """Relation ids by collection."""
-    found: dict[str, list[str]] = {}
-    for relation in relations:
-        found.setdefault(relation.collection, []).append(relation.id)
-    return found
 
 
 def _seed_id(relation: Relation, head: str, tail: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence_assets.reasoning.statements import asked_kind, denies, sentence_spans, statements, stems
+from evidence_assets.reasoning.statements import asked_kind, denies, sentence_spans, spelled, statements, stems
 from evidence_assets.reasoning.tasks import EvidenceItem
 
 
@@ -68,3 +68,11 @@ def test_kind_of_the_answer_is_told_from_the_topic() -> None:
 @pytest.mark.parametrize(("text", "negative"), [("Without it there is no wine.", False), ("It is not wine.", True)])
 def test_two_negations_affirm(text: str, negative: bool) -> None:
     assert denies(text) is negative
+
+
+def test_stems_are_spelled_as_the_text_writes_them_first() -> None:
+    assert spelled(["diabet", "carv", "rust"], "Carving helps against diabetes; carved ones do not.") == [
+        "diabetes",
+        "Carving",
+        "rust",
+    ]

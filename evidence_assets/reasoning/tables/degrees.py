@@ -384,8 +384,3 @@ def pattern_of(text: str) -> tuple[int, ...]:
 def squeezed(signs: Sequence[int]) -> tuple[int, ...]:
     """Signs with repeats in a row left out."""
     return tuple(sign for k, sign in enumerate(signs) if k == 0 or sign != signs[k - 1])
-
-
-def said_words(text: str) -> frozenset[str]:
-    """Stems of all words of a text."""
-    return frozenset(stem(token) for token in tokens(text))

@@ -160,13 +160,6 @@ class Reading:
             value.start <= position < value.end for value in self.numbers
         )
 
-    def named_places(self) -> tuple[Place, ...]:
-        """Cells that bear the names of the rows and columns named."""
-        top, names = self.view.shape.header_rows, self.view.name_columns
-        heads = [(top[0], column) for column, _ in self.columns if top and self.view.cell((top[0], column)).plain]
-        rows = [(row, names[0]) for row, _ in self.rows if names and self.view.cell((row, names[0])).plain]
-        return tuple(dict.fromkeys([*rows, *heads]))
-
 
 def only(items: Iterable[int]) -> int | None:
     """The one item there is, or None."""
