@@ -123,6 +123,17 @@ def test_bfloat16_stays_within_tolerance() -> None:
     assert cosines.min() > 0.999
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_torch_without_onednn_gives_the_same_vectors(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = load_encoder(EMBEDDED, device="cpu", dtype=dtype)
+    assert isinstance(packed, TransformerEncoder)
+    linear = [each for each in packed._model[0].auto_model.modules() if type(each) is torch.nn.Linear]
+    assert not linear or not torch.backends.mkldnn.is_available()
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
+    plain = load_encoder(EMBEDDED, device="cpu", dtype=dtype)
+    assert np.abs(packed.sentences(SAMPLE) - plain.sentences(SAMPLE)).max() < (1e-6 if dtype == "float32" else 5e-3)
+
+
 def test_auto_dtype_follows_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     for native, dtype in ((True, "bfloat16"), (False, "float32")):
         monkeypatch.setattr(encoders, "_native_bfloat16", lambda native=native: native)
