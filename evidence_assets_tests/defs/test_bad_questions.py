@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import dagster as dg
@@ -12,6 +13,7 @@ import pytest
 
 from evidence_assets.components import benchmark, partitions
 from evidence_assets.components.benchmark import Benchmark
+from evidence_assets.datasets.registry import DATASETS
 from evidence_assets.defs.benchmarks.assets import defs
 from evidence_assets.defs.resources import LakeIOManager, LakeResource
 from evidence_assets.lake.errors import BadInput
@@ -29,7 +31,9 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lake]:
         cache.cache_clear()
 
 
-def load(lake: Lake, monkeypatch: pytest.MonkeyPatch, reader: str, split: str, files: dict[str, bytes]) -> None:
+def load(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, reader: str, split: str, files: dict[str, bytes]
+) -> dg.ExecuteInProcessResult:
     """Materialize the questions of a benchmark with these files."""
     for name, content in files.items():
         path = lake.raw / "mine" / name
@@ -42,7 +46,7 @@ def load(lake: Lake, monkeypatch: pytest.MonkeyPatch, reader: str, split: str, f
     (asset,) = defs().assets or []
     assert isinstance(asset, dg.AssetsDefinition)
     resource = LakeResource(root=str(lake.root))
-    dg.materialize(
+    return dg.materialize(
         [asset], partition_key="mine|0", resources={"lake": resource, "lake_io": LakeIOManager(lake=resource)}
     )
 
@@ -103,3 +107,19 @@ def test_a_byte_order_mark_and_line_ends_of_another_system_change_nothing(
     load(lake, monkeypatch, "medmcqa", "dev", {"dev.json": content})
     rows = lake.read("questions").sort("source_id").to_dicts()
     assert [(r["source_id"], r["text"], r["gold"]) for r in rows] == [("m1", "Which?", ["A"]), ("m2", "Which?", ["A"])]
+
+
+@pytest.mark.parametrize("official", [2, 3])
+def test_a_file_of_another_length_than_the_official_one_is_told(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, official: int
+) -> None:
+    info = replace(DATASETS["medmcqa"], counts={"dev": official})
+    monkeypatch.setitem(DATASETS, "medmcqa", info)
+    (event,) = load(
+        lake, monkeypatch, "medmcqa", "dev", {"dev.json": lines(GOOD, row(2))}
+    ).get_asset_materialization_events()
+    metadata = event.step_materialization_data.materialization.metadata
+    assert metadata["in all shards"].value == 2
+    note = metadata.get("official count")
+    assert (note.value if note else "") == info.count_note("dev", 2)
+    assert bool(note) == (official == 3)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import dagster as dg
 
 from evidence_assets.components.benchmark import FAMILIES, Benchmark, Family, benchmarks, of_family
 from evidence_assets.components.partitions import benchmark_partitions, question_partitions
 from evidence_assets.components.readers import questions_of, tables_of
 from evidence_assets.components.table_asset import Made, Step, sound_check, table_asset
+from evidence_assets.datasets.records import Question
+from evidence_assets.datasets.registry import DATASETS
 from evidence_assets.systems.benchmark_rows import question_rows, table_rows
 
 
@@ -18,8 +22,20 @@ def _declared(step: Step) -> Benchmark:
 def _make_questions(step: Step) -> Made:
     declared = _declared(step)
     shards = step.profile.shards.questions
-    rows = question_rows(questions_of(step.lake, declared), declared.split, step.shard, shards, declared.graph)
-    return Made(rows, metadata={"answerable": sum(bool(row["gold"]) for row in rows)})
+    found = 0
+
+    def counted() -> Iterator[Question]:
+        nonlocal found
+        for question in questions_of(step.lake, declared):
+            found += question.split == declared.split
+            yield question
+
+    rows = question_rows(counted(), declared.split, step.shard, shards, declared.graph)
+    metadata: dict[str, object] = {"answerable": sum(bool(row["gold"]) for row in rows), "in all shards": found}
+    if declared.reader in DATASETS and (note := DATASETS[declared.reader].count_note(declared.split, found)):
+        step.context.log.warning(note)
+        metadata["official count"] = note
+    return Made(rows, metadata=metadata)
 
 
 def _make_tables(step: Step) -> Made:
