@@ -144,6 +144,7 @@ def mcq_line(name: str, rows: Sequence[Answered]) -> str:
     right = sum(item.right for item in rows)
     low, high = wilson(right, n)
     among = sum(item.question.gold[0] in item.answer.supported for item in rows)
+    shared = sum(item.question.gold[0] in item.answer.supported and 1 / len(item.answer.supported) for item in rows)
     status = Counter(item.answer.status for item in rows)
     selected = sum(item.evidence is not None for item in rows)
     explained = len(given) and n
@@ -151,7 +152,7 @@ def mcq_line(name: str, rows: Sequence[Answered]) -> str:
         [
             f"  {name:22s}", percent(column, selected), percent(aligned_kept, aligned), percent(row, selected), "|",
             percent(kept, columns), percent(wide_kept, wide_columns), percent(rows_kept, rows_all), "|",
-            percent(right, n), f"[{100 * low:.1f}, {100 * high:.1f}]", percent(among, explained), "|",
+            percent(right, n), f"[{100 * low:.1f}, {100 * high:.1f}]", percent(shared, n), percent(among, explained), "|",
             percent(precise, len(given)), percent(recalled, explained), "|",
             f"{status['ambiguous']:3d} {status['insufficient']:3d}",
         ]
@@ -160,7 +161,7 @@ def mcq_line(name: str, rows: Sequence[Answered]) -> str:
 
 MCQ_HEAD = (
     "  recall of gold column, aligned columns, gold row | share kept of columns, of those in tables with more than 2,\n"
-    "  of rows | accuracy [95 %], gold among the supported | citation precision, recall | questions ambiguous, open"
+    "  of rows | accuracy [95 %], accuracy with a tie counted by its share, gold among the supported | citation precision, recall | questions ambiguous, open"
 )
 
 

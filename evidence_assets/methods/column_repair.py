@@ -6,8 +6,11 @@ rows) that are put back, each with the reason. Word for word and number for numb
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from evidence_assets.methods.cells import parse_cell, parse_values
 from evidence_assets.methods.columns import Kept, Rule, Selection
@@ -20,12 +23,16 @@ from evidence_assets.methods.table_text import (
     word_set,
 )
 
-VERSION = "3"
+VERSION = "4"
 
 # A column is one of the options' if it matches them nearly as well as the best one does.
 _OPTION_SHARE = 0.9
 # And it is if it holds so many of them word for word, and half as many as any other column.
 _SEVERAL = 2
+# Of what the question says of the options' rows the kept columns should say so much, and a column that adds less stays out.
+_ROW_SHARE, _LEAST_SHARE = 0.7, 0.1
+# So many columns that differ from row to row make a statement: which row, and what of it.
+_PAIR = 2
 # A name names rows if it stands in no more than these, or in a quarter of all.
 _MOST_ROWS_NAMED = 3
 
@@ -74,6 +81,16 @@ class TableWords:
             tuple(frozenset(value.value for cell in column for value in cell.values) for column in parsed),
             tuple(len(column) > 1 and len({cell.plain for cell in column}) == 1 for column in parsed),
         )
+
+    @cached_property
+    def places(self) -> dict[str, list[tuple[int, int]]]:
+        """Row and column of every cell that a content word stands in."""
+        found: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for j, column in enumerate(self.cells):
+            for i, cell in enumerate(column):
+                for word in cell:
+                    found[word].append((i, j))
+        return dict(found)
 
 
 def named_cells(words: TableWords, text: str) -> dict[frozenset[str], dict[int, set[int]]]:
@@ -136,20 +153,62 @@ def _best_columns(words: TableWords, options: Sequence[str]) -> list[dict[int, f
     return found
 
 
-def _nearest_column(
-    words: TableWords, said: frozenset[str], text: str, without: Collection[int]
-) -> list[dict[int, float]]:
-    """The column, outside some, with the cell that the text says most of; if it says none, that is spelled most alike."""
-    shares = {
-        j: max((len(cell & said) / len(cell) for cell in column if cell), default=0.0)
-        for j, column in enumerate(words.cells)
-        if j not in without and not words.constant[j]
-    }
-    if not any(shares.values()):
-        letters = letter_runs(text)
-        shares = {j: len(words.runs[j] & letters) / max(1, len(letters)) for j in shares}
-    best = max(shares, key=lambda j: (shares[j], -j), default=None)
-    return [{best: shares[best]}] if best is not None and shares[best] > 0 else []
+def _nearest_cells(words: TableWords, option: frozenset[str]) -> list[tuple[int, int]]:
+    """Row and column of the cells that say most nearly what an option says."""
+    found: dict[float, list[tuple[int, int]]] = defaultdict(list)
+    for i, j in {place for word in option for place in words.places.get(word, ())}:
+        names = (words.cells[j][i], *words.listed[j][i])
+        found[max(2 * len(option & name) / (len(option) + len(name)) for name in names)].append((i, j))
+    return found[max(found)] if found else []
+
+
+def _naming_columns(
+    words: TableWords, said: frozenset[str], options: Sequence[str], kept: Collection[int]
+) -> list[tuple[int, float]]:
+    """The fewest columns, found greedily, that tell the options' rows apart as the question does.
+
+    What a choice of columns is worth is, for each option, the weight of the question's words that its best row holds in
+    these columns, the option's own cell left out; a word weighs the more the fewer rows it stands in. With each column
+    comes the share that it adds.
+    """
+    in_row: dict[int, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+    weight = {}
+    for word in said & words.places.keys():
+        places = [(i, j) for i, j in words.places[word] if not words.constant[j]]
+        for i, j in places:
+            in_row[i][j].add(word)
+        if places:
+            weight[word] = math.log((len(words.cells[0]) + 1) / len({i for i, _ in places}))
+    homes = [[place for place in _nearest_cells(words, word_set(option)) if place[0] in in_row] for option in options]
+
+    def worth(columns: Collection[int]) -> float:
+        total = 0.0
+        for home in homes:
+            held = (set().union(*(in_row[i][k] for k in in_row[i] if k in columns and k != j)) for i, j in home)
+            total += max((sum(weight[word] for word in sorted(row)) for row in held), default=0.0)
+        return total
+
+    columns, found = set(kept), []
+    now, whole = worth(columns), worth(range(len(words.cells)))
+    while now < _ROW_SHARE * whole:
+        gains = {j: worth(columns | {j}) - now for j in range(len(words.cells)) if j not in columns}
+        best = max(gains, key=lambda j: (round(gains[j], 9), -j))
+        if gains[best] < _LEAST_SHARE * whole:
+            break
+        columns.add(best)
+        found.append((best, gains[best] / whole))
+        now += gains[best]
+    return found
+
+
+def _alike_columns(words: TableWords, text: str, without: Collection[int]) -> list[tuple[int, float]]:
+    """The columns that tell rows apart, outside some, each with the share of the text's letter runs that it holds; the
+    one spelled most like the text first."""
+    letters = letter_runs(text)
+    others = (j for j in range(len(words.cells)) if j not in without and not words.constant[j])
+    return sorted(
+        ((j, len(words.runs[j] & letters) / max(1, len(letters))) for j in others), key=lambda item: (-item[1], item[0])
+    )
 
 
 def restore_columns(
@@ -161,8 +220,12 @@ def restore_columns(
     of the fallback stay only if nothing else does.
     Then in this order, each only while no kept column covers it: the columns of the options; a column named by its
     header; one that holds a name; one that holds a number. A column that covers several of these goes before others.
+    Where there are options, the columns that tell their rows apart as the text does come last.
     """
-    chosen = [item for item in selection.kept if item.rule != "fallback"]
+    # A column that says the same in every row cannot tell options apart.
+    chosen = [
+        item for item in selection.kept if item.rule != "fallback" and not (options and words.constant[item.line])
+    ]
     kept = [*chosen, *(Kept(j, "row_header", 1.0) for j in row_headers if j not in {item.line for item in chosen})]
     # Twin columns (energy in, energy out) hold the same options: only the reasoner can tell them apart, so all stay.
     options_in = option_columns(words, options)
@@ -171,12 +234,10 @@ def restore_columns(
     wishes += [("option", holders) for holders in _best_columns(words, options)]
     said = frozenset(content_stems(text))
     wishes += [("header", {j: 1.0}) for j, head in enumerate(words.headers) if head and head <= said]
+    # Names of the options' own rows are left to the columns that tell these rows apart.
+    homes = {i for option in options for i, _ in _nearest_cells(words, word_set(option))}
     named = [_telling(words, places) for places in named_cells(words, text).values()]
-    names = [dict.fromkeys(places, 1.0) for places in named if places]
-    # With options, some other column must say which row is meant: the one nearest to the question if none is named.
-    if options and all(holders.keys() <= options_in.keys() for holders in names):
-        names += _nearest_column(words, said, text, options_in.keys())
-    wishes += [("entity", holders) for holders in names]
+    wishes += [("entity", dict.fromkeys(p, 1.0)) for p in named if p and homes.isdisjoint(set().union(*p.values()))]
     for value in parse_values(plain_text(text)):
         holders = {j: 1.0 for j, numbers in enumerate(words.numbers) if value.value in numbers}
         if holders:
@@ -186,6 +247,15 @@ def restore_columns(
         if not any(item.line in holders for item in kept):
             best = max(holders, key=lambda j: (holders[j], demand[j], -j))
             kept.append(Kept(best, rule, holders[best]))
+    if options:
+        naming = _naming_columns(words, said, options, {item.line for item in kept})
+        kept += [Kept(j, "entity", share) for j, share in naming]
+        # It takes one column to say which row is meant and another to say what it holds.
+        for j, share in _alike_columns(words, text, {item.line for item in kept}):
+            lines = {item.line for item in kept}
+            if not lines <= options_in.keys() and sum(not words.constant[line] for line in lines) >= _PAIR:
+                break
+            kept.append(Kept(j, "entity", share))
     # What was kept only because nothing else was is needed only if still nothing but names of rows is.
     present = {item.line for item in kept}
     if present <= set(row_headers):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from evidence_assets.methods.column_repair import (
     TableWords,
     named_cells,
@@ -109,3 +112,42 @@ def test_a_name_of_many_rows_tells_none_apart() -> None:
     words = TableWords.of(["Lake", "Side"], columns)
     assert restore_columns(Selection((), 2), words, "north").indices == ()
     assert restore_columns(Selection((), 2), words, "south").indices == (1,)
+
+
+def test_of_two_columns_the_one_that_tells_the_options_rows_apart_is_put_back() -> None:
+    columns = [
+        ["strong winds move arid land", "heavy rain fills a river", "strong winds push the sea"],
+        ["weather", "weather", "weather event"],
+        ["dust is picked up", "a flood", "waves"],
+    ]
+    words = TableWords.of(["Cause", "Kind", "Effect"], columns)
+    restored = restore_columns(
+        Selection((), 3), words, "When winds move over the land what weather follows?", ["dust is picked up", "waves"]
+    )
+    assert _rules(restored) == {0: "entity", 2: "option"}
+
+
+def test_a_name_of_a_row_without_an_option_is_kept() -> None:
+    columns = [["Como", "Garda", "Iseo"], ["425", "346", "251"], ["Lombardy", "Veneto", "Lombardy"]]
+    words = TableWords.of(["Lake", "Depth", "Region"], columns)
+    restored = restore_columns(Selection((), 3), words, "How much deeper is Como than Garda?", ["251", "79"])
+    assert _rules(restored) == {0: "entity", 1: "option"}
+
+
+WORD = st.sampled_from(["red", "green", "blue", "north", "south", "old", "new", "tin", "iron"])
+TABLE = st.integers(1, 5).flatmap(
+    lambda height: st.lists(st.lists(WORD, min_size=height, max_size=height), min_size=1, max_size=5)
+)
+
+
+@given(TABLE, st.lists(WORD, min_size=1, max_size=6), st.lists(WORD, min_size=1, max_size=4))
+def test_with_options_a_row_can_always_be_told_and_every_option_read(
+    columns: list[list[str]], text: list[str], options: list[str]
+) -> None:
+    words = TableWords.of([""] * len(columns), columns)
+    kept = restore_columns(Selection((), len(columns)), words, " ".join(text), options).indices
+    differing = [j for j, column in enumerate(columns) if len(column) == 1 or len(set(column)) > 1]
+    assert len(set(kept) & set(differing)) >= min(2, len(differing))
+    for option in options:
+        homes = {j for j, column in enumerate(columns) if option in column}
+        assert not homes or homes & set(kept)

@@ -4,7 +4,9 @@ What belongs here: weighing every cell as the answer cell of every option, and t
 A cell speaks for an option as far as
 
 * it says what the option says (``match``), and its row says the rest of it (``cover``);
-* the rest of its row holds the question's words, rare ones above all (``row``), or is named by them whole (``key``);
+* the rest of its row holds the question's words, rare ones above all (``row``), or is named by them whole, by a name
+  of few rows rather than of many (``key``);
+* the question says what the rest of its row holds (``said``), rather than one of many things that it lists;
 * its column is what the question asks for (``header``), or stands where the question leaves its gap (``gap``);
 * option and row are spelled like cell and question, in runs of three letters (``spelling``), so that "French" says
   something of a row about France;
@@ -23,26 +25,28 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from rapidfuzz import fuzz
 
-from evidence_assets.methods.table_text import alternatives, letter_runs, tokens, word_set
+from evidence_assets.methods.table_text import alternatives, letter_runs, stem, tokens, word_set
 from evidence_assets.reasoning.tables.questions import option_share, work_out
 from evidence_assets.reasoning.tables.turning import as_given
 from evidence_assets.reasoning.tables.view import Place, Status, TableAnswer, TableChain, TableStep, TableView
 from evidence_assets.reasoning.tables.workings import Outcome
 
-VERSION = "3"
+VERSION = "4"
 
 MATCH, COVER, ROW, KEY, HEADER, GAP, VERBATIM = 1.0, 0.3, 1.0, 0.3, 0.25, 0.4, 0.05
-SPELLING, OPTION_SPELLING = 0.3, 0.1
-_LARGEST = MATCH + COVER + ROW + KEY + HEADER + GAP + 2 * VERBATIM + SPELLING + OPTION_SPELLING
+SPELLING, OPTION_SPELLING, SAID = 0.3, 0.1, 0.1
+_LARGEST = MATCH + COVER + ROW + KEY + HEADER + GAP + 2 * VERBATIM + SPELLING + OPTION_SPELLING + SAID
 # Options whose best cells differ by less than this are equally supported.
 _TIE = 0.01
 TIED_SUPPORT = _TIE / _LARGEST
 # An option that an operation leads to has at least this support, one that only cells speak for at most the next.
 _WORKED, _BESIDE = 0.5, 0.3
 _SIMILAR_SPELLING = 80.0
+_LEAST_PART = 3
 _GAP = re.compile(r"_{2,}|\.{4,}|…")
 
 
@@ -110,7 +114,7 @@ def option_match(option: str, cell: str) -> float:
 def read_cells(view: TableView, question: str, options: Sequence[str]) -> list[Reading]:
     """Every cell that says something of an option, weighed as its answer cell."""
     columns, body = view.columns, view.body
-    asked = _as_spelled_in(view, word_set(_GAP.sub(" ", question)))
+    asked = _as_spelled_in(view, _GAP.sub(" ", question))
     known = asked & view.row_frequency.keys()
     total = sum(view.weight(word) for word in known)
     heads = {j: word_set(view.shape.labels[j]) & asked for j in columns}
@@ -128,7 +132,10 @@ def read_cells(view: TableView, question: str, options: Sequence[str]) -> list[R
         words = [word_set(text) for text in texts]
         whole = frozenset().union(*words)
         covers = [_shared(word_set(option), whole) / max(1, len(word_set(option))) for option in options]
-        keys = [_containment(text, asked) if j not in constant else 0.0 for j, text in zip(columns, texts, strict=True)]
+        keys = [
+            0.0 if j in constant else _containment(text, asked) * view.telling((i, j))
+            for j, text in zip(columns, texts, strict=True)
+        ]
         for place, j in enumerate(columns):
             if not any(matches[place]):
                 continue
@@ -141,6 +148,11 @@ def read_cells(view: TableView, question: str, options: Sequence[str]) -> list[R
             base += HEADER * len(heads[j]) / asked_heads if asked_heads else 0.0
             base += VERBATIM * _spelled_alike(question, [*texts[:place], *texts[place + 1 :]])
             base += GAP * _gap_fit(gap, texts, place) if gap else 0.0
+            base += (
+                SAID
+                * sum(view.weight(word) for word in sorted(known & rest))
+                / max(1e-9, sum(view.weight(word) for word in sorted(rest)))
+            )
             if letters_total:
                 runs = frozenset().union(*(letter_runs(text) for k, text in enumerate(texts) if k != place))
                 base += SPELLING * sum(view.run_weight(run) for run in letters & runs) / letters_total
@@ -169,11 +181,23 @@ def cell_support(view: TableView, question: str, options: Sequence[str]) -> floa
     return max((reading.support for reading in read_cells(view, question, options)), default=0.0)
 
 
-def _as_spelled_in(view: TableView, words: frozenset[str]) -> frozenset[str]:
-    """The question's words, those that the table does not have joined by its words of like spelling."""
-    vocabulary = view.row_frequency.keys()
-    alike = (known for word in words - vocabulary for known in vocabulary if _same_word(word, known))
-    return words.union(alike)
+def _as_spelled_in(view: TableView, question: str) -> frozenset[str]:
+    """The question's words, joined by the table's words for those that it does not have: of like spelling, or written
+    as one where the question writes two ("loud speaker") or as two where it writes one."""
+    words, vocabulary = word_set(question), view.row_frequency.keys()
+    missing = words - vocabulary
+    alike = {known for word in missing for known in vocabulary if _same_word(word, known)}
+    spoken = tokens(question)
+    pairs = ((left, right) for left, right in pairwise(spoken) if min(len(left), len(right)) >= _LEAST_PART)
+    joined = {stem(left + right) for left, right in pairs} & vocabulary
+    cut = {
+        part
+        for word in missing
+        for i in range(_LEAST_PART, len(word) - _LEAST_PART + 1)
+        if (parts := {stem(word[:i]), stem(word[i:])}) <= vocabulary
+        for part in parts
+    }
+    return words.union(alike, joined, cut)
 
 
 def _containment(text: str, words: frozenset[str]) -> float:
@@ -266,9 +290,17 @@ def _answered(
         return TableAnswer(None, (), "insufficient", 0.0, chains, view.table_id)
     wanted = min(support) if negated else top
     close = [o for o in range(len(options)) if abs(support[o] - wanted) < TIED_SUPPORT]
-    # Of those the table speaks for most; at equal weight the cell that stands first, as a reader meets it first.
+    # Of those the table speaks for most; at equal weight the one written to the letter as its cell is, then the one whose
+    # cell stands first, as a reader meets it first.
     sign = 1 if negated else -1
-    first = min(close, key=lambda o: (sign * round(support[o], 9), best[o].place if o in best else (0, o)))
+    first = min(
+        close,
+        key=lambda o: (
+            sign * round(support[o], 9),
+            not (o in best and options[o].strip() in alternatives(view.cell(best[o].place).plain)),
+            best[o].place if o in best else (0, o),
+        ),
+    )
     supported = tuple(labels[o] for o in close)
     status: Status = "ambiguous" if len(close) > 1 else "answered"
     return TableAnswer(labels[first], supported, status, top / len(close), chains, view.table_id)

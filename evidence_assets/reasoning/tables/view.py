@@ -18,7 +18,7 @@ from evidence_assets.methods.cells import Cell
 from evidence_assets.methods.table_shape import TableShape, detect_shape
 from evidence_assets.methods.table_text import letter_runs, word_set
 
-VERSION = "2"
+VERSION = "3"
 
 Place = tuple[int, int]
 Status = Literal["answered", "ambiguous", "insufficient"]
@@ -163,6 +163,16 @@ class TableView:
     def weight(self, word: str) -> float:
         """Inverse row frequency: a word of every row weighs next to nothing, a word of one row most."""
         return math.log(1.0 + len(self.body) / (0.5 + self.row_frequency[word]))
+
+    @cached_property
+    def _repeats(self) -> Counter[tuple[int, str]]:
+        return Counter((j, self.cell((i, j)).plain) for i in self.body for j in self.columns)
+
+    def telling(self, place: Place) -> float:
+        """How far a cell's text tells its row from others of the body: 1 for a text of one row, ½ for one of every row."""
+        rows = len(self.body)
+        repeats = self._repeats[place[1], self.cell(place).plain]
+        return 1.0 - 0.5 * math.log(repeats) / math.log(rows) if repeats > 1 else 1.0
 
     @cached_property
     def _run_weights(self) -> dict[str, float]:

@@ -51,6 +51,31 @@ def test_several_supported_options_are_ambiguous() -> None:
     assert answer.confidence <= 0.5
 
 
+def test_of_equal_options_the_one_written_as_its_cell_is_goes_first() -> None:
+    answer = answer_choice(DIET, "Which animal is a carnivore?", LABELS[:2], ["Andean Cat", "Arctic fox"])
+    assert (answer.answer, answer.status, answer.supported) == ("B", "ambiguous", ("A", "B"))
+
+
+def test_a_name_of_few_rows_counts_more_than_one_of_many() -> None:
+    rows = [["odometer", "length", "miles"], ["tape", "length", "feet"], ["ruler", "length", "inches"]]
+    view = TableView.of("t", "", ["Tool", "Dimension", "Unit"], rows)
+    assert [view.telling((1, j)) for j in range(3)] == [1.0, 0.5, 1.0]
+    answer = answer_choice(view, "An odometer measures length in what?", LABELS[:3], ["inches", "feet", "miles"])
+    assert (answer.answer, answer.status) == ("C", "answered")
+
+
+def test_words_written_apart_or_together_are_the_same() -> None:
+    rows = [["loudspeaker", "electric"], ["candle light", "chemical"], ["hand", "muscle"]]
+    view = TableView.of("t", "", ["Device", "Energy"], rows)
+    for question, answer in (
+        ("What energy does a loud speaker take?", "electric"),
+        ("What energy does a candlelight take?", "chemical"),
+    ):
+        options = ["muscle", "electric", "chemical"]
+        found = answer_choice(view, question, LABELS[:3], options)
+        assert found.status == "answered" and options[LABELS.index(found.answer or "")] == answer
+
+
 def test_a_gap_is_filled_from_its_place_in_the_sentence() -> None:
     answer = answer_choice(
         MOON, "During a new moon, _______ is visible.", LABELS[:2], ["the entire moon", "no part of the moon"]
