@@ -181,9 +181,12 @@ def scoreboard(lake: LakeOption = None) -> None:
             rows = connection.execute(
                 """
                 SELECT scope_id, if(scope_kind = 'collection', selector, regexp_extract(asset, '[^/]+$')) AS variant,
-                       reasoner, metric, value, low, high, n, published,
-                       published_source
-                FROM scores WHERE metric IN ('accuracy', 'hit@1', 'precision@50') AND scope_kind <> 'relation'
+                       reasoner, metric, value, low, high, n, open, published, published_source
+                FROM scores LEFT JOIN (
+                    SELECT asset, scope_id, max(value) AS open
+                    FROM scores WHERE metric = 'insufficient_share' GROUP BY ALL
+                ) USING (asset, scope_id)
+                WHERE metric IN ('accuracy', 'hit@1', 'precision@50') AND scope_kind <> 'relation'
                 ORDER BY scope_id, metric, value DESC
                 """
             ).fetchall()
@@ -195,19 +198,24 @@ def scoreboard(lake: LakeOption = None) -> None:
         "value",
         "95 %",
         "n",
+        "open",
         "published",
         "difference",
         "printed in",
     )
     shown = Table(*headers, title="Scoreboard")
-    for scope, variant, reasoner, metric, value, low, high, n, published, source in rows:
+    for scope, variant, reasoner, metric, value, low, high, n, left_open, published, source in rows:
         interval = "" if low is None else f"{low:.3f} – {high:.3f}"
         shown.add_row(
             scope, variant, reasoner, metric, "" if value is None else f"{value:.3f}", interval, str(n),
-            "" if published is None else f"{published:.3f}", _difference(value, low, high, published), _cell(source),
+            "" if left_open is None else f"{left_open:.0%}", "" if published is None else f"{published:.3f}",
+            _difference(value, low, high, published), _cell(source),
         )  # fmt: skip
     out.print(shown)
-    if any(row[8] is not None for row in rows):
+    out.print(
+        "open: share of questions that the evidence left undecided; it counts as right where nothing is", style="dim"
+    )
+    if any(row[9] is not None for row in rows):
         out.print("difference: value − published; * where the interval leaves the published figure out", style="dim")
 
 
