@@ -118,17 +118,17 @@ def _pack_weights(network: Any) -> None:
     """
     import torch
 
-    pack = getattr(torch.ops.mkldnn, "_reorder_linear_weight", None)
-    if pack is None or not torch.backends.mkldnn.is_available():
+    onednn = torch.ops.mkldnn
+    if not (torch.backends.mkldnn.is_available() and hasattr(onednn, "_reorder_linear_weight")):  # type: ignore[no-untyped-call]
         return
 
     class PackedLinear(torch.nn.Module):
         def __init__(self, linear: torch.nn.Linear) -> None:
             super().__init__()
-            self.weight, self.bias = pack(linear.weight.detach()), linear.bias
+            self.weight, self.bias = onednn._reorder_linear_weight(linear.weight.detach()), linear.bias
 
         def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-            product: torch.Tensor = torch.ops.mkldnn._linear_pointwise(inputs, self.weight, self.bias, "none", [], "")
+            product: torch.Tensor = onednn._linear_pointwise(inputs, self.weight, self.bias, "none", [], "")
             return product
 
     for parent in list(network.modules()):

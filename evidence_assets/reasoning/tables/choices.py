@@ -33,9 +33,9 @@ from evidence_assets.methods.table_text import alternatives, letter_runs, stem, 
 from evidence_assets.reasoning.tables.questions import option_share, work_out
 from evidence_assets.reasoning.tables.turning import as_given
 from evidence_assets.reasoning.tables.view import Place, Status, TableAnswer, TableChain, TableStep, TableView
-from evidence_assets.reasoning.tables.workings import Outcome
+from evidence_assets.reasoning.tables.workings import Outcome, whose_cells
 
-VERSION = "4"
+VERSION = "5"
 
 MATCH, COVER, ROW, KEY, HEADER, GAP, VERBATIM = 1.0, 0.3, 1.0, 0.3, 0.25, 0.4, 0.05
 SPELLING, OPTION_SPELLING, SAID = 0.3, 0.1, 0.1
@@ -215,6 +215,11 @@ def _verbatim(option: str, cell: str) -> bool:
     return any(tokens(part) == wanted for part in alternatives(cell))
 
 
+def written_as(option: str, cell: str) -> bool:
+    """Whether an option is a cell, or one of the alternatives that it lists, to the letter."""
+    return option.strip() in alternatives(cell)
+
+
 @lru_cache(maxsize=65536)
 def _spelled_like(option: str, cell: str) -> float:
     """Dice overlap of an option and a cell in runs of letters."""
@@ -297,7 +302,7 @@ def _answered(
         close,
         key=lambda o: (
             sign * round(support[o], 9),
-            not (o in best and options[o].strip() in alternatives(view.cell(best[o].place).plain)),
+            not (o in best and written_as(options[o], view.cell(best[o].place).plain)),
             best[o].place if o in best else (0, o),
         ),
     )
@@ -311,21 +316,17 @@ def _worked_chain(view: TableView, outcome: Outcome, option: str, chain: TableCh
     share, place = option_share(view, outcome, option)
     quoted = tuple(view.cell(cited).plain for cited in outcome.cells)
     worked = TableStep(outcome.operation, outcome.text, outcome.cells, quoted)
+    named = whose_cells(view, outcome.cells)
     if share <= 0:
         differs = TableStep("differs", f"That is not “{option}”.")
-        return TableChain(chain.hypothesis, (worked, differs, *chain.steps), _BESIDE * chain.support)
+        return TableChain(chain.hypothesis, (*named, worked, differs, *chain.steps), _BESIDE * chain.support)
     if outcome.operation == "look_up" and place is not None:
-        names = tuple((place[0], j) for j in view.name_columns if view.cell((place[0], j)).plain)
-        quoted_names = tuple(view.cell(name).plain for name in names)
-        find = TableStep(
-            "find_row", f"{view.line(place[0])} is that of “{' '.join(quoted_names)}”.", names, quoted_names
-        )
-        steps = (find, TableStep("look_up", f"{outcome.text} It says “{option}”.", outcome.cells, quoted))
+        steps = (*named, TableStep("look_up", f"{outcome.text} It says “{option}”.", outcome.cells, quoted))
         return TableChain(chain.hypothesis, steps, _WORKED + (1 - _WORKED) * share)
     said = f"That is “{option}”." if share == 1.0 else f"That comes near to “{option}” ({share:.2f})."
     cells = () if place is None else (place,)
     agrees = TableStep("agrees", said, cells, tuple(view.cell(cited).plain for cited in cells))
-    return TableChain(chain.hypothesis, (worked, agrees), _WORKED + (1 - _WORKED) * share)
+    return TableChain(chain.hypothesis, (*named, worked, agrees), _WORKED + (1 - _WORKED) * share)
 
 
 def _chain(view: TableView, label: str, option: str, reading: Reading | None) -> TableChain:
@@ -340,5 +341,6 @@ def _chain(view: TableView, label: str, option: str, reading: Reading | None) ->
     column = view.shape.labels[reading.place[1]] or f"column {reading.place[1]}"
     relation = "says" if reading.match == 1.0 else "comes near to"
     read = f"There, under “{column}”, stands “{text}”: it {relation} “{option}”."
-    steps.append(TableStep("look_up", read, (reading.place,), (text,)))
+    cells = (*view.heads(reading.place[1]), reading.place)
+    steps.append(TableStep("look_up", read, cells, tuple(view.cell(cell).plain for cell in cells)))
     return TableChain(label, tuple(steps), reading.support)

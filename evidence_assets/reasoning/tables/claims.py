@@ -28,9 +28,9 @@ from evidence_assets.reasoning.tables.operations import (
 )  # fmt: skip
 from evidence_assets.reasoning.tables.turning import as_given
 from evidence_assets.reasoning.tables.view import Status, TableAnswer, TableChain, TableStep, TableView
-from evidence_assets.reasoning.tables.workings import Outcome
+from evidence_assets.reasoning.tables.workings import Outcome, whose_cells
 
-VERSION = "3"
+VERSION = "4"
 
 SUPPORTS, REFUTES, NOT_ENOUGH = "SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION"
 # Below this share of the claim's words among the names of rows and columns the table is about something else.
@@ -85,7 +85,7 @@ def _checked(view: TableView, claim: Claim, outcome: Outcome) -> TableAnswer:
     absent = TableStep("absent", "No cell speaks for this label.", ())
     settled = TableStep("settled", "The cells named settle the claim.", ())
     chains = {
-        label: TableChain(label, (*named, worked), 1.0),
+        label: TableChain(label, (*named, *whose_cells(view, outcome.cells), worked), 1.0),
         other: TableChain(other, (*named, absent), 0.0),
         NOT_ENOUGH: TableChain(NOT_ENOUGH, (*named, settled), 0.0),
     }
@@ -266,7 +266,7 @@ def _scaled(finding: Finding, scale: float) -> Finding:
 
 
 def _chain(view: TableView, label: str, claim: Claim, findings: Sequence[Finding], support: float) -> TableChain:
-    steps = list(_named_step(view, claim))
+    steps = [*_named_step(view, claim), *whose_cells(view, [place for f in findings for place in f.cells])]
     steps += [
         TableStep(f.operation, f.text, f.cells, tuple(view.cell(place).plain for place in f.cells)) for f in findings
     ]

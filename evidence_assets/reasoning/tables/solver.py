@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import zip_longest
 
 from evidence_assets.reasoning.tables import (
     checks,
@@ -134,15 +135,21 @@ class TableSolver:
         return Choice(first, supported, status, top / len(supported))
 
 
-def _first_reached(task: ChooseAnswer, label: str) -> Place:
-    """Place of the cell that a label's chain ends in: at equal support the one that stands first is the answer.
+def _first_reached(task: ChooseAnswer, label: str) -> tuple[bool, Place]:
+    """Which of equally supported labels is the answer: the one whose option is written as the cell that its chain ends
+    in, and of these the one whose cell stands first.
 
     A chain that rests on no cell comes as its label does.
     """
     places = {item.evidence_id: item.locator for item in task.evidence.get(label, ()) if item.kind == "cell"}
     chain = next(chain for chain in task.chains if chain.hypothesis == label)
-    cited = [evidence_id for step in chain.steps for evidence_id in step.cited if evidence_id in places]
-    return place_of(places[cited[-1]]) if cited else (0, task.labels.index(label))
+    cited = [
+        pair for step in chain.steps for pair in zip_longest(step.cited, step.quoted, fillvalue="") if pair[0] in places
+    ]
+    index = task.labels.index(label)
+    if not cited:
+        return True, (0, index)
+    return not choices.written_as(task.options[index], cited[-1][1]), place_of(places[cited[-1][0]])
 
 
 def _with_verdict(chain: Chain, said: outside.Outside | None) -> Chain:

@@ -18,7 +18,7 @@ from evidence_assets.methods.cells import Cell
 from evidence_assets.methods.table_shape import TableShape, detect_shape
 from evidence_assets.methods.table_text import letter_runs, word_set
 
-VERSION = "3"
+VERSION = "4"
 
 Place = tuple[int, int]
 Status = Literal["answered", "ambiguous", "insufficient"]
@@ -151,6 +151,10 @@ class TableView:
         found = self.shape.row_header_columns
         first = [self.cell((i, found[0])).plain for i in self.body] if found else []
         return found[:1] if first and all(first) and len(set(first)) == len(first) else found
+
+    def heads(self, column: int) -> tuple[Place, ...]:
+        """The cells above a column that say what it holds."""
+        return tuple((i, column) for i in self.shape.header_rows if self.cell((i, column)).plain)
 
     @cached_property
     def row_frequency(self) -> Counter[str]:

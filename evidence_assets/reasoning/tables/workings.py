@@ -31,9 +31,12 @@ from evidence_assets.reasoning.tables.degrees import (
 )  # fmt: skip
 from evidence_assets.reasoning.tables.mentions import Condition, Mention, Reading, is_dated, is_numeric, number_at, only
 from evidence_assets.reasoning.tables.operations import states
-from evidence_assets.reasoning.tables.view import Place, TableView
+from evidence_assets.reasoning.tables.view import Place, TableStep, TableView
 
-VERSION = "2"
+VERSION = "3"
+
+# Of a working over many rows only so many are named in the sentence; all are cited.
+_ROWS_TOLD = 3
 
 MIXED = (2,)
 
@@ -64,6 +67,20 @@ def label_of(view: TableView, column: int) -> str:
 def row_name(view: TableView, row: int) -> str:
     """The names of a row."""
     return ", ".join(filter(None, (view.cell((row, j)).plain for j in view.name_columns))) or f"row {row}"
+
+
+def whose_cells(view: TableView, cells: Sequence[Place]) -> tuple[TableStep, ...]:
+    """The step that cites whose cells these are and what they hold: a value without its row's name proves nothing."""
+    rows = list(dict.fromkeys(i for i, _ in cells if i in view.body))
+    names = [place for i in rows for j in view.name_columns if view.cell(place := (i, j)).plain]
+    heads = [place for j in dict.fromkeys(j for _, j in cells) for place in view.heads(j)]
+    cited = tuple(place for place in (*names, *heads) if place not in cells)
+    if not cited:
+        return ()
+    told = [f"{view.line(i)} is that of “{row_name(view, i)}”" for i in rows[:_ROWS_TOLD]]
+    more = f", and so on for {len(rows)} rows" if len(rows) > _ROWS_TOLD else ""
+    said = f"{', '.join(told)}{more}." if told else "The column is headed so."
+    return (TableStep("find_row", said, cited, tuple(view.cell(place).plain for place in cited)),)
 
 
 def words_of_degree(reading: Reading) -> tuple[Degree, ...]:

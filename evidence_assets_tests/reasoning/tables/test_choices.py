@@ -29,10 +29,10 @@ def test_look_up_with_cited_cells() -> None:
     chain = answer.chain("B")
     assert chain is not None
     assert [step.operation for step in chain.steps] == ["find_row", "look_up"]
-    assert chain.steps[0].cells == ((4, 1),)
+    assert chain.steps[0].cells == ((4, 1), (0, 3)), "the name of the row, and the head of the column"
     assert chain.steps[1].cells == ((4, 3),)
     assert chain.steps[1].quoted == ("omnivore",)
-    assert [step.operation for step in answer.chain("D").steps] == ["look_up", "differs", "absent"]
+    assert [step.operation for step in answer.chain("D").steps] == ["find_row", "look_up", "differs", "absent"]
 
 
 def test_every_citation_quotes_its_cell() -> None:
@@ -81,7 +81,7 @@ def test_a_gap_is_filled_from_its_place_in_the_sentence() -> None:
         MOON, "During a new moon, _______ is visible.", LABELS[:2], ["the entire moon", "no part of the moon"]
     )
     assert answer.answer == "B"
-    assert answer.chain("B").steps[-1].cells == ((2, 3),)
+    assert answer.chain("B").steps[-1].cells == ((0, 3), (2, 3))
 
 
 def test_what_the_question_gives_away_is_not_the_answer() -> None:
