@@ -298,11 +298,17 @@ def _completion(body: Any, seconds: float) -> Completion:
             raise TypeError
     except (KeyError, IndexError, TypeError, AttributeError):
         raise _TryAgain(f"its reply has no completion in it: {str(body)[:60]!r}") from None
-    usage = body.get("usage") or {}
     return Completion(
         text=text,
-        prompt_tokens=int(usage.get("prompt_tokens") or 0),
-        completion_tokens=int(usage.get("completion_tokens") or 0),
+        prompt_tokens=_counted(body, "prompt_tokens"),
+        completion_tokens=_counted(body, "completion_tokens"),
         seconds=seconds,
         finish_reason=str(choice.get("finish_reason") or "unknown"),
     )
+
+
+def _counted(body: dict[str, Any], name: str) -> int:
+    """A number of tokens as the server counts them; 0 where it states none that is a number."""
+    usage = body.get("usage")
+    stated = usage.get(name) if isinstance(usage, dict) else None
+    return int(stated) if isinstance(stated, int | float) and math.isfinite(stated) else 0

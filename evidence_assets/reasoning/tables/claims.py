@@ -103,12 +103,14 @@ def _number_findings(view: TableView, claim: Claim) -> list[Finding]:
     rows = entries(view, [line.index for line in claim.rows], view.columns) if claim.rows else []
     columns = entries(view, view.body, [line.index for line in claim.columns]) if claim.columns else []
     everything = entries(view, view.body, view.columns)
+    # Where a row and a column are named no other cell can say what stands where they cross.
+    pools = (near,) if claim.rows and claim.columns else (near, rows, columns, everything)
     findings = []
     for value in claim.numbers:
         finding = bounds(view, value, near)
         if finding is not None:
             finding = _for_all(finding, claim)
-        for pool in (near, rows, columns, everything):
+        for pool in pools:
             if finding is None and pool:
                 scale = 1.0 if pool is near else 0.7 if pool is not everything else 0.4
                 finding = look_up(view, value, pool)
@@ -143,6 +145,8 @@ def _cue_finding(view: TableView, claim: Claim, cue: Cue) -> Finding | None:
     if not claim.columns and not _commensurable(view):
         return None
     for axis, subjects, rivals, others in _sides(view, claim, cue):
+        if axis == "column" and not rivals and cue.kind != "trend" and not _commensurable(view):
+            continue  # an accuracy is not set against the year beside it
         attributes = claim.columns if axis == "row" else claim.rows
         every = list(view.shape.value_columns if axis == "row" else view.body)
         crossing = claim.attributes(attributes, cue) or every
