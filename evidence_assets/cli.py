@@ -9,6 +9,7 @@ import csv
 import io
 import json
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,6 +21,9 @@ from evidence_assets.console import JsonOption, LakeOption, out
 from evidence_assets.console import cell as _cell
 from evidence_assets.console import sentences as _sentences
 from evidence_assets.experiments import commands as experiments
+
+# Which of Dagster's features are new to Dagster is no news to who asks the lake.
+warnings.filterwarnings("ignore", message=".*is currently in (beta|preview)")
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -1,15 +1,20 @@
-"""Commands about experiments: variants compared, presets planned, answers and graphs to read, a benchmark of one's own."""
+"""Commands about experiments: variants compared, recorded answers scored, presets planned, answers and graphs to read, a
+benchmark of one's own."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.table import Table
 
-from evidence_assets.console import JsonOption, LakeOption, out, sentences
+from evidence_assets.console import JsonOption, LakeOption, cell, out, sentences
+
+if TYPE_CHECKING:
+    from evidence_assets.datasets.replay import Scored
 
 commands = typer.Typer(rich_markup_mode=None)
 adding = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Bring your own data into the lake.")
@@ -47,6 +52,45 @@ def compare(
     if left_out:
         out.print(f"{left_out:,} questions are left out: only one of the two has a prediction for them")
     out.print("better: only where the 95 % interval excludes 0 and McNemar's test gives p < 0.05", style="dim")
+
+
+@commands.command()
+def replay(
+    folder: Annotated[Path, typer.Argument(help="Folder with index.tsv and one file an answer.")],
+    several: Annotated[
+        Literal["first", "refuse"],
+        typer.Option(help="Of a reply that names several letters: take the first, or refuse it."),
+    ] = "first",
+    as_json: JsonOption = False,
+) -> None:
+    """Recorded answers of other models, scored as ours are: accuracy with its 95 % interval, and what was unusable."""
+    with sentences():
+        from evidence_assets.datasets.replay import read_recorded, score
+        from evidence_assets.methods.ranking_metrics import accuracy
+
+        scored: dict[tuple[str, str, str], list[Scored]] = {}
+        for item in score(read_recorded(folder), several):
+            recorded = item.recorded
+            for benchmark in (recorded.question.benchmark, "all"):
+                scored.setdefault((benchmark, recorded.model, recorded.mode), []).append(item)
+        found = [(*key, accuracy([i.correct for i in items]), items) for key, items in scored.items()]
+    if as_json:
+        names = ("benchmark", "model", "mode", "accuracy", "low", "high", "n", "unusable")
+        rows = [
+            (b, m, mode, e.value, e.low, e.high, e.n, sum(i.answer is None for i in s)) for b, m, mode, e, s in found
+        ]
+        print(json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=1, ensure_ascii=False))
+        return
+    shown = Table("benchmark", "model", "mode", "accuracy", "95 %", "right", "n", "unusable")
+    for benchmark, model, mode, e, items in found:
+        shown.add_row(
+            cell(benchmark), cell(model), cell(mode), f"{e.value:.3f}", f"{e.low:.3f} – {e.high:.3f}",
+            str(sum(i.correct for i in items)), str(e.n), str(sum(i.answer is None for i in items)),
+        )  # fmt: skip
+    out.print(shown)
+    reasons = Counter(i.error for benchmark, *_, items in found if benchmark == "all" for i in items if i.error)
+    for reason, count in reasons.most_common():
+        out.print(f"{count:,} unusable: {reason}", style="dim", markup=False)
 
 
 @commands.command()

@@ -19,6 +19,8 @@ class FromRaw(dg.Model, dg.Resolvable):
     """Raw asset that puts the files there; where none is named, one of its own looks at them."""
     profiles: tuple[str, ...] = ()
     """Profiles in which it is made; in all where none is named."""
+    holds: str = ""
+    """What its files hold, where to obtain them and on which terms, as a message about missing ones says it."""
 
     def runs_in(self, profile: str = "") -> bool:
         """Whether it is made in the profile of this name, by default in the one in use."""
@@ -26,7 +28,7 @@ class FromRaw(dg.Model, dg.Resolvable):
 
     def raw_assets(self, key: str, below_raw: list[str], wanted: str = "") -> tuple[str, list[dg.AssetsDefinition]]:
         """Key of the raw asset that its files belong to, and that asset where it is its own."""
-        return (self.source, []) if self.source else (key, [raw_asset(key, below_raw, wanted)])
+        return (self.source, []) if self.source else (key, [raw_asset(key, below_raw, wanted or self.holds)])
 
 
 def raw_asset(key: str, below_raw: list[str], wanted: str = "") -> dg.AssetsDefinition:

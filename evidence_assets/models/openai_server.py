@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import email.utils
 import json
+import math
 import os
 import random
 import threading

@@ -10,6 +10,7 @@ import pytest
 
 from evidence_assets.components import graph as component
 from evidence_assets.components import inputs
+from evidence_assets.components.declarations import variants
 from evidence_assets.components.graph import Graph, GraphFiles
 from evidence_assets.defs.resources import LakeIOManager, LakeResource
 from evidence_assets.lake.catalogue import connect
@@ -143,3 +144,11 @@ def test_a_bad_line_is_named_and_leaves_what_was_there(lake: Lake) -> None:
         from evidence_assets.datasets.graphs.formats import format_named
 
         format_named("rdf", [])
+
+
+def test_every_source_of_the_paper_profile_says_where_it_is_obtained() -> None:
+    for kind in ("Graph", "Corpus", "KnowledgeBase"):
+        for declared in variants(kind):
+            stated = declared.attributes
+            if "paper" in (stated.get("profiles") or ()) and not stated.get("source"):
+                assert len(stated.get("holds", "")) > 20, stated["name"]
