@@ -41,7 +41,7 @@ import numpy as np
 import polars as pl
 import torch
 from measure_graph_selection import frame as stored
-from measure_graph_selection import opened as sample_graph
+from measure_graph_selection import opened, stated
 from sentence_transformers import SentenceTransformer
 
 from evidence_assets.datasets import own
@@ -150,21 +150,21 @@ def sample_queries() -> tuple[Graph, list[str], list[Query]]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         render(folder, "full")
-        opened = sample_graph(folder)
+        sample = opened(folder, folder / "made", stated(folder))
         records = list(own.read_questions(folder / "benchmarks/sample_graph.jsonl", "sample_graph"))
     rows = pl.concat([stored("questions", question_rows(records, split, 0, 1)) for split in ("dev", "test")])
-    edge_number = {edge: i for i, edge in enumerate(opened.edge_ids)}
-    graph, found = opened.graph, []
+    edge_number = {edge: i for i, edge in enumerate(sample.edge_ids)}
+    graph, found = sample.graph, []
     gold_of = {row["question_id"]: row["gold_evidence"] for row in rows.to_dicts()}
     questions = asked(rows)
-    for question, named in zip(questions, concepts_of(questions, opened.linker, opened.encode), strict=True):
+    for question, named in zip(questions, concepts_of(questions, sample.linker, sample.encode), strict=True):
         pieces = [gold_edges(piece) or set() for piece in gold_of[question.question_id]]
         edges = [edge_number[edge] for piece in pieces for edge in piece if edge in edge_number]
         concepts = set(numbers(named.concepts))
         gold = {int(end) for edge in edges for end in (graph.heads[edge], graph.tails[edge])} - concepts
         if concepts and gold:
             found.append(Query(question.question_id, question.text, sorted(concepts), gold))
-    return graph, list(opened.names), found
+    return graph, list(sample.names), found
 
 
 def prepare(graph: Graph, names: list[str], queries: list[Query], encoder: SentenceTransformer) -> Prepared:
