@@ -8,14 +8,16 @@ values mean for a claim is decided by the reasoner.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
+from decimal import Decimal
 from functools import lru_cache
+from math import isfinite
 from typing import Literal
 
-from evidence_assets.methods.table_text import latin_digits, plain_text
+from evidence_assets.methods.table_text import latin_digits, plain_text, unit_in
 
-VERSION = "1"
+VERSION = "2"
 
 Kind = Literal["number", "percentage", "count", "range", "deviation", "p_value", "date"]
 
@@ -40,6 +42,8 @@ class CellValue:
         Significance stars behind the value.
     comparator
         "<", ">", "≤", "≥" or "≈" where the text bounds the value instead of stating it.
+    scale
+        Factor by which a word or sign behind the number scaled it; the value holds it already.
     text, start, end
         The words it was read from, and where they stand in the reading copy.
     """
@@ -55,6 +59,7 @@ class CellValue:
     deviation: float | None = None
     stars: int = 0
     comparator: str = ""
+    scale: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -74,8 +79,19 @@ class Cell:
         return None
 
 
+_SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+_POWER = rf"(?:\^\s?[+-]?\d{{1,2}}(?!\d)|[⁺⁻]?[{_SUPERSCRIPTS}]{{1,2}})"
+# Spaces part thousands only in a number that no other number stands beside: "10 200 30", "10 200, 300" and "5 100%" are
+# lists. Behind a word a single digit is rather its number ("Group 1 200 patients").
+_SPACED = (
+    r"(?<!\d[\s,;/|])(?<!\d[,;/|]\s)(?:(?:(?<![^\W\d_]\s)[1-9]|[1-9]\d{1,2})(?:[ ]\d{3})+|[1-9](?:[ ]\d{3}){2,})"
+    r"(?:\.\d+|,\d{1,2})?(?!\.?\d|\s?%|\s?[,;/|]?\s?\d)"
+)
 _DIGITS = (
-    r"(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?:[\u00a0\u202f\u2009]\d{3})+(?![\d.])"
+    rf"(?:10{_POWER}|{_SPACED}"
+    r"|[1-9]\d{0,2}(?:\.\d{3}){2,}(?:,\d{1,2})?(?![.,]?\d)|\d{1,3}(?:['’]\d{3})+(?:\.\d+)?(?!\d)"
+    r"|\d{1,3}(?:,\d{3})+(?:\.\d+)?|(?<!\d,)\d{1,2}(?:,\d{2})+,\d{3}(?:\.\d+)?(?!,?\d)"
+    r"|\d{1,3}(?:[\u00a0\u202f\u2009]\d{3})+(?![\d.])"
     r"|\d+\.\d+|(?<!\d,)\d+,\d{1,2}(?![\d,])|\d+|\.\d+)"
 )
 _NUMBER = rf"(?<![\w.])(?<![A-Za-z][-–])[+\-–]?\s?{_DIGITS}(?:[eE][+-]?\d+)?(?![\d])"
@@ -89,7 +105,13 @@ _COMPARATORS = {
     "more than": ">", "greater than": ">", "over": ">", "above": ">", "at least": "≥",
 }  # fmt: skip
 _COMPARATOR = "|".join(re.escape(word) for word in sorted(_COMPARATORS, key=len, reverse=True))
-_SCALES = {"K": 1e3, "k": 1e3, "M": 1e6, "B": 1e9}
+_SCALES = {
+    "k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6, "b": 1e9, "bn": 1e9, "billion": 1e9, "trillion": 1e12
+}  # fmt: skip
+_SCALE = (
+    r"(?:[\s-]?(?:thousand|million|billion|trillion)s?\b|\s?(?-i:[bB]n)\b|(?-i:[KkMB])(?![A-Za-z])"
+    rf"|\s?[×x·⋅]\s?10{_POWER})"
+)
 # Words that may follow a number without being what it counts.
 _NOT_COUNTED_LIST = """
     and or to of in on at for from by with vs than is are was were the a an as per while when which that respectively
@@ -106,30 +128,38 @@ _PERCENT = r"(?:%|percentage\s+points?|percent\b|per\s+cent\b)"
 
 _PATTERN = re.compile(
     rf"""
-    (?P<p>\bp(?:[\s-]?values?)?\s*(?P<p_cmp><=|>=|[<>=≤≥]|of|was|is)\s*(?P<p_val>\d*\.?\d+(?:[eE][+-]?\d+)?))
+    (?P<p>\bp(?:[\s-]?values?(?:\s*(?P<p_colon>:))?)?\s*(?P<p_cmp><=|>=|[<>=≤≥]|of|was|is|(?(p_colon)|(?!)))\s*
+      (?P<p_val>(?:0,\d+(?![\d,])|\d*\.?\d+)(?:[eE][+-]?\d+)?))
   | (?P<iso>(?<!\d)(?P<iso_y>\d{{4}})-(?P<iso_m>\d{{2}})-(?P<iso_d>\d{{2}})(?!\d))
   | (?P<dmy>(?<!\d)(?P<dmy_d>\d{{1,2}})(?:st|nd|rd|th)?\s+(?P<dmy_m>{_MONTH})\s+(?P<dmy_y>\d{{4}})(?!\d))
   | (?P<mdy>\b(?P<mdy_m>{_MONTH})(?:\s+(?P<mdy_d>\d{{1,2}})(?:st|nd|rd|th)?,?)?\s+(?P<mdy_y>\d{{4}})(?!\d))
   | (?P<my>(?<![\d/])(?P<my_m>0?[1-9]|1[0-2])/(?P<my_y>[12]\d{{3}})(?![\d/]))
   | (?P<year>(?<=[(\[])(?P<year_y>1[5-9]\d\d|20\d\d)(?=[a-z]?[)\]]))
   | (?P<level>\b\d{{2}}(?:\.\d+)?\s?%\s?(?:CI|confidence|CrI)\b)
-  | (?P<num>(?:(?P<cmp>(?<!\w)(?:{_COMPARATOR}))\s*)?[$€£]?(?P<val>{_NUMBER})
-      (?P<scale>[KkMB](?![A-Za-z]))?
+  | (?P<num>(?:(?P<cmp>(?<!\w)(?:{_COMPARATOR}))\s*)?(?P<spread>(?:±|\+/-|\+-)\s?)?(?P<currency>[$€£])?(?P<val>{_NUMBER})
+      (?P<scale>{_SCALE}|(?(currency)(?-i:m)(?![A-Za-z])|(?!)))?[{_SUPERSCRIPTS}]*
       (?:
-          (?P<range_pct>\s?%)?\s?(?:[–—-]|to(?=\s))\s?(?P<to>(?<![\d.])\s?{_DIGITS})(?P<to_pct>\s?{_PERCENT})?
+          (?P<range_pct>\s?%)?\s?(?:[–—-]|to(?=\s))\s?[$€£]?(?P<to>(?<![\d.])\s?{_DIGITS}(?:[eE][+-]?\d+)?)
+          (?P<to_scale>{_SCALE})?(?P<to_pct>\s?{_PERCENT})?
       )?
       (?P<stars>\s?\*{{1,4}}|\s?[†‡§])?
-      (?P<pct>\s?{_PERCENT})?
-      (?:\s?(?:±|\+/-|\+-)\s?(?P<dev>{_DIGITS})(?P<dev_pct>\s?%)?)?
-      (?:\s?\(\s?(?:±|\+/-|SD:?|SE:?|s\.d\.|s\.e\.)\s?=?\s?(?P<pdev>{_DIGITS})\s?%?\s?\))?
-      (?:\s?\(\s?(?P<bare>{_DIGITS})\s?\))?
+      (?P<pct>\s?{_PERCENT}(?P<pct_stars>\s?\*{{1,4}})?)?
+      (?:\s?(?:±|\+/-|\+-)\s?(?P<dev>{_DIGITS})(?P<dev_scale>{_SCALE})?(?P<dev_pct>\s?%)?(?P<dev_stars>\s?\*{{1,4}})?)?
+      (?:\s?\(\s?(?:±|\+/-|SD:?|SE:?|s\.d\.|s\.e\.)\s?=?\s?(?P<pdev>{_DIGITS})\s?%?\s?\)(?P<pdev_stars>\s?\*{{1,4}})?)?
+      (?:\s?\(\s?(?P<bare>{_DIGITS})\s?\)(?P<bare_stars>\s?\*{{1,4}})?)?
       (?:\s?[\(\[]\s?(?:\d{{2}}(?:\.\d+)?\s?%\s?(?:CI|CrI|confidence\s+interval)\s?:?,?\s?)?
           (?P<lo>{_PLAIN_NUMBER})\s?%?\s?(?:,|;|to|[–—-])\s?(?P<hi>{_PLAIN_NUMBER})\s?%?\s?[\)\]])?
+      (?P<last_scale>{_SCALE})?
     )
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+_STARS = ("stars", "pct_stars", "dev_stars", "pdev_stars", "bare_stars")
+_SCALE_WORD = re.compile(r"\b(thousand|million|billion|trillion|bn)s?\b", re.IGNORECASE)
 _SHORT = 200
+_SPACE_IN_NUMBERS = re.compile(r"(?<=\d) (?=\d)")
+_SPACED_NUMBER = re.compile(r"\d+(?: \d+)+")
+_FROM_SUPERSCRIPT = str.maketrans(_SUPERSCRIPTS + "⁺⁻", "0123456789+-")
 _WORD_AFTER = re.compile(r"(?:\s|-(?=[A-Za-z]))?(°\s?[CF]\b|[^\W\d_]+(?:/[^\W\d_]+)?)")
 
 
@@ -140,15 +170,21 @@ def to_float(digits: str) -> float:
     --------
     >>> to_float("535,544"), to_float("3,14"), to_float("- 0.87"), to_float(".5"), to_float("1\u202f234")
     (535544.0, 3.14, -0.87, 0.5, 1234.0)
+    >>> to_float("10 000"), to_float("12,34,567"), to_float("1.234.567"), to_float("1'234"), to_float("10^3")
+    (10000.0, 1234567.0, 1234567.0, 1234.0, 1000.0)
     """
-    digits = re.sub(r"\s", "", digits).replace("–", "-")
+    digits = re.sub(r"[\s'’]", "", digits).replace("–", "-")
+    if power := re.fullmatch(rf"([+-]?)10({_POWER})", digits):
+        return float(f"{power[1]}1e{power[2].lstrip('^').translate(_FROM_SUPERSCRIPT)}")
+    if re.fullmatch(r"[+-]?\d{1,3}(?:\.\d{3}){2,}(?:,\d{1,2})?", digits):
+        digits = digits.replace(".", "")
     if re.fullmatch(r"[+-]?\d+,\d{1,2}", digits):
         digits = digits.replace(",", ".")
     return float(digits.replace(",", ""))
 
 
 def parse_values(plain: str) -> tuple[CellValue, ...]:
-    """All values in a reading copy, in order; each is read once."""
+    """All values in a reading copy, in order; each is read once. A number too large for a float stays text."""
     text = latin_digits(plain)
     found: list[CellValue] = []
     for match in _PATTERN.finditer(text):
@@ -156,7 +192,38 @@ def parse_values(plain: str) -> tuple[CellValue, ...]:
             found.extend(_quantities(match, text))
         elif value := _date(match) or _p_value(match):
             found.append(value)
-    return tuple(found)
+    return tuple(value for value in found if _is_finite(value))
+
+
+def _is_finite(value: CellValue) -> bool:
+    return all(isfinite(number or 0.0) for number in (value.value, value.low, value.high, value.deviation))
+
+
+def as_under(value: CellValue, header: str) -> CellValue:
+    """A value as the cells below a header write it, where the header names a scale and the value was written with one.
+
+    Examples
+    --------
+    >>> (value,) = parse_values("23 million")
+    >>> as_under(value, "Cost (million EUR)").value, as_under(value, "Cost (EUR)").value
+    (23.0, 23000000.0)
+    """
+    word = _SCALE_WORD.search(header)
+    if word is None or value.scale == 1.0:
+        return value
+    factor = _SCALES[word[1].lower()]
+    low, high, deviation = (
+        None if number is None else _scaled(number, 1.0 / factor) for number in (value.low, value.high, value.deviation)
+    )
+    return replace(
+        value,
+        value=_scaled(value.value, 1.0 / factor),
+        unit=value.unit or unit_in(header),
+        low=low,
+        high=high,
+        deviation=deviation,
+        scale=_scaled(value.scale, 1.0 / factor),
+    )
 
 
 def parse_cell(text: str) -> Cell:
@@ -176,13 +243,20 @@ def parse_cell(text: str) -> Cell:
 
 def _parse(text: str) -> Cell:
     plain = plain_text(text)
-    values = parse_values(plain)
+    values = parse_values(_apart(plain, text))
     alone = re.fullmatch(r"\(\s?(?:±\s?)?([^()]*)\)", plain)
     if alone and len(values) == 1 and values[0].kind == "number" and values[0].value >= 0:
         # "(0.075)" on a line of its own is the spread of the estimate above it.
         only = values[0]
         values = (CellValue("deviation", only.value, only.text, only.start, only.end, only.unit, deviation=only.value),)
     return Cell(text, plain, values)
+
+
+def _apart(plain: str, text: str) -> str:
+    """Copy of equal length in which numbers that a mark or a line break held apart do not read as one with spaces."""
+    if plain == text or all(spaced in text for spaced in set(_SPACED_NUMBER.findall(plain))):
+        return plain
+    return _SPACE_IN_NUMBERS.sub("\n", plain)
 
 
 _parse_short = lru_cache(maxsize=1 << 16)(_parse)
@@ -209,35 +283,70 @@ def _p_value(match: re.Match[str]) -> CellValue | None:
     if match["p"] is None:
         return None
     comparator = _COMPARATORS.get(match["p_cmp"], "")
-    return CellValue(
-        "p_value", float(match["p_val"]), match["p"], match.start(), match.end(), unit="p", comparator=comparator
-    )
+    value = float(match["p_val"].replace(",", "."))
+    return CellValue("p_value", value, match["p"], match.start(), match.end(), unit="p", comparator=comparator)
+
+
+def _scale(words: str | None) -> float:
+    """Factor that a scale word or a power of ten stands for; 1 without."""
+    if not words:
+        return 1.0
+    if "10" in words:
+        return to_float(words[words.index("10") :])
+    return _SCALES[re.sub(r"[\s-]", "", words).lower().removesuffix("s")]
+
+
+def _scaled(number: float, scale: float) -> float:
+    """Product as if written out: 2.3 million is 2,300,000, which binary fractions miss."""
+    return float(Decimal(repr(number)) * Decimal(repr(scale))) if scale != 1.0 else number
 
 
 def _quantities(match: re.Match[str], text: str) -> list[CellValue]:
-    scale = _SCALES.get(match["scale"], 1.0) if match["scale"] else 1.0
-    number = to_float(match["val"]) * scale
-    percent = bool(match["pct"] or match["range_pct"] or match["to_pct"])
-    stars = (match["stars"] or "").count("*")
-    comparator = _COMPARATORS.get((match["cmp"] or "").lower(), "")
-    deviation = next((to_float(match[name]) for name in ("dev", "pdev", "bare") if match[name]), None)
+    written = to_float(match["val"])
+    to = to_float(match["to"]) if match["to"] else None
     low = to_float(match["lo"]) if match["lo"] else None
     high = to_float(match["hi"]) if match["hi"] else None
+    deviation = next((to_float(match[name]) for name in ("dev", "pdev", "bare") if match[name]), None)
+    scale, to_scale, dev_scale, last_scale = (
+        _scale(match[name]) for name in ("scale", "to_scale", "dev_scale", "last_scale")
+    )
+    if not match["scale"]:
+        # One scale at the end holds for all numbers: "2-3 million", "2.8 ± 0.3 million"; not in "900 to 1.2 million".
+        scale = to_scale if to is not None and written <= to else dev_scale * last_scale
+    number = _scaled(written, scale)
+    to = None if to is None else _scaled(to, to_scale)
+    deviation = None if deviation is None else _scaled(deviation, dev_scale * last_scale)
+    if low is not None and high is not None and low <= written <= high:
+        low, high = _scaled(low, scale), _scaled(high, scale)
+    percent = bool(match["pct"] or match["range_pct"] or match["to_pct"])
+    stars = max((match[name] or "").count("*") for name in _STARS)
+    comparator = _COMPARATORS.get((match["cmp"] or "").lower(), "")
     kind: Kind = "percentage" if percent else "number"
-    if match["to"] and to_float(match["to"]) < number:
+    if to is not None and to < number:
         # "87 - 3.2" is no range: two values that share what surrounds them.
-        parts = ((match["val"], number, match.start("val")), (match["to"], to_float(match["to"]), match.start("to")))
         unit = "%" if percent else ""
-        return [CellValue(kind, value, text_, at, at + len(text_), unit) for text_, value, at in parts]
-    if match["to"]:
-        low, high = number, to_float(match["to"])
+        parts = (("val", number, scale), ("to", to, to_scale))
+        return [
+            CellValue(kind, value, match[name], match.start(name), match.end(name), unit, scale=factor)
+            for name, value, factor in parts
+        ]
+    if to is not None:
+        low, high = number, to
         number, kind = (low + high) / 2, "range"
+        scale = scale if scale == to_scale else 1.0
     unit, end = ("%", match.end()) if percent else _unit_after(text, match.end())
-    if kind == "number" and unit and unit.lower() not in _UNITS and "°" not in unit and number == int(number):
+    if kind == "number" and unit and not _is_measure(unit) and number.is_integer():
         kind = "count"
+    if match["spread"]:
+        kind, deviation = "deviation", number
     words = text[match.start() : end].strip()
     start = match.start()
-    return [CellValue(kind, number, words, start, end, unit, low, high, deviation, stars, comparator)]
+    return [CellValue(kind, number, words, start, end, unit, low, high, deviation, stars, comparator, scale)]
+
+
+def _is_measure(unit: str) -> bool:
+    """Whether a unit measures instead of naming what is counted; "mg/dL" and "m²" by what they begin with."""
+    return "°" in unit or unit.lower().split("/")[0].rstrip("²³") in _UNITS
 
 
 def _unit_after(text: str, position: int) -> tuple[str, int]:

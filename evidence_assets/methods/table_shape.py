@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from evidence_assets.methods.abbreviations import is_short_form, stands_for
 from evidence_assets.methods.cells import Cell, parse_cell
 
-VERSION = "2"
+VERSION = "3"
 
 # A column or row counts as numeric when this share of its cells that are not empty holds a number.
 _NUMERIC_SHARE = 0.6
@@ -32,7 +33,8 @@ class TableShape:
     header_rows
         Grid rows that name columns; empty when even the first row holds data.
     labels
-        Name of each column: its header cells from top to bottom, repeated names once; empty names stay empty.
+        Name of each column: its header cells from top to bottom, repeated names once; empty names stay empty. In the
+        upper of several header rows a name holds over the empty cells on its right, as merged cells leave them.
     row_header_columns
         Columns that name the rows, from the left.
     body
@@ -84,8 +86,8 @@ def detect_shape(header: Sequence[str], rows: Sequence[Sequence[str]]) -> TableS
     inner = [i for i in range(len(grid)) if i not in header_rows]
     sections = tuple(i for i in inner if width > 1 and _is_section(grid[i]))
     body = tuple(i for i in inner if i not in sections and any(cell.plain for cell in grid[i]))
-    labels = tuple(_joined(grid[i][j].plain for i in header_rows) for j in range(width))
     row_headers = _row_header_columns(grid, numeric, body, width)
+    labels = _labels(grid, header_rows, [j for j in range(width) if j not in row_headers])
     row_labels = _row_labels(grid, body, sections, row_headers)
     glossary = _is_glossary(grid, numeric, body, width)
     sideways = not glossary and _reads_sideways(grid, body, row_headers, width)
@@ -108,6 +110,20 @@ def _is_numeric(cell: Cell) -> bool:
 
 def _joined(parts: Iterable[str]) -> str:
     return " ".join(dict.fromkeys(part for part in parts if part))
+
+
+def _labels(
+    grid: tuple[tuple[Cell, ...], ...], header_rows: tuple[int, ...], value_columns: Sequence[int]
+) -> tuple[str, ...]:
+    """Name of each column; an empty cell above a named one takes the name on its left, within the same upper names."""
+    above: list[tuple[str, ...]] = [() for _ in grid[0]]
+    for place, i in enumerate(header_rows):
+        names = [cell.plain for cell in grid[i]]
+        for left, j in pairwise(value_columns):
+            if not names[j] and above[left] == above[j] and any(grid[k][j].plain for k in header_rows[place + 1 :]):
+                names[j] = names[left]
+        above = [(*path, name) for path, name in zip(above, names, strict=True)]
+    return tuple(_joined(path) for path in above)
 
 
 def _header_rows(grid: tuple[tuple[Cell, ...], ...], numeric: tuple[tuple[bool, ...], ...]) -> tuple[int, ...]:

@@ -18,12 +18,18 @@ _TAG_NAMES = (
     "b|bold|i|italic|em|strong|u|underline|sub|sup|span|font|p|div|br|hr|a|small|code|tt|td|th|tr|li|ul|ol|center|ref"
 )
 _TAG = re.compile(rf"</?(?:{_TAG_NAMES})(?:\s[^<>]*)?\s?/?>", re.IGNORECASE)
+# A raised number behind a number is an exponent or the mark of a note, never its next digits.
+_RAISED = re.compile(r"(?<=\d)((?:</[a-z]+>)*\s?)<sup(?:\s[^<>]*)?>\s?([+\-−–]?\d[\d, ]*)</sup>", re.IGNORECASE)
+_TO_SUPERSCRIPT = str.maketrans("0123456789+-−–", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻")
 _BREAKING_TAG = re.compile(r"</?(?:br|p|div|hr|td|th|tr|li|ul|ol)\b", re.IGNORECASE)
 # A narrow or unbreakable space inside a number is a thousands separator and stays.
 _SPACE = re.compile(r"(?!(?<=\d)[\u00a0\u202f\u2009]\d{3}(?!\d))\s+")
 # Letters and digits in one go are one word ("F1", "M0"); a number keeps its point and its separators.
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)+|[^\W_]+(?:['’][^\W\d_]+)?")
-_DIGIT_SIGNS = {"٫": ".", "٬": ",", "−": "-", "﹣": "-", "－": "-", "＋": "+", "％": "%", "٪": "%", "∗": "*", "＊": "*"}
+_DIGIT_SIGNS = {
+    "٫": ".", "٬": ",", "−": "-", "﹣": "-", "－": "-", "＋": "+", "％": "%", "٪": "%", "∗": "*", "＊": "*",
+    "．": ".", "＜": "<", "＞": ">", "＝": "=",
+}  # fmt: skip
 
 _STOP_WORD_LIST = """
     a an the of in on at to for from by with and or nor but as is are was were be been being am do does did done has
@@ -49,9 +55,12 @@ def plain_text(text: str) -> str:
     --------
     >>> plain_text("[BOLD] 76.41"), plain_text("<italic>F</italic>1"), plain_text("[EMPTY]"), plain_text("a<br>b")
     ('76.41', 'F1', '', 'a b')
+    >>> plain_text("10<sup>3</sup>"), plain_text("76.4<sup>1</sup>")
+    ('10³', '76.4¹')
     """
     text = _BRACKET_MARK.sub(" ", text)
     if "<" in text:
+        text = _RAISED.sub(lambda match: match[1] + match[2].translate(_TO_SUPERSCRIPT), text)
         text = _TAG.sub(lambda match: " " if _BREAKING_TAG.match(match.group()) else "", text)
     if "&" in text:
         text = html.unescape(text)

@@ -23,6 +23,32 @@ def test_header_over_two_rows() -> None:
     assert shape.labels == ("", "in SQuAD EM", "in SQuAD F1", "out EM")
 
 
+def test_a_merged_header_holds_over_the_empty_cells_on_its_right() -> None:
+    rows = [["", "n", "%", "n", "%"], ["A", "1", "10", "2", "20"], ["B", "3", "30", "4", "40"]]
+    shape = detect_shape(["", "Group 1", "", "Group 2", ""], rows)
+    assert shape.labels == ("", "Group 1 n", "Group 1 %", "Group 2 n", "Group 2 %")
+    # Neither from nor into the column of row names, not before the first name, not over a column without a name.
+    rows = [["", "n", "%", "n", ""], *rows[1:]]
+    assert detect_shape(["Item", "", "All", "", ""], rows).labels == ("Item", "n", "All %", "All n", "")
+
+
+def test_a_merged_header_ends_where_the_one_above_it_ends() -> None:
+    rows = [
+        ["", "Old", "", "", "New"],
+        ["", "n", "%", "n", "%"],
+        ["A", "1", "10", "2", "20"],
+        *([name, "3", "3", "4", "4"] for name in "BCDE"),
+    ]
+    shape = detect_shape(["", "Women", "", "Men", ""], rows)
+    assert shape.labels == ("", "Women Old n", "Women Old %", "Men n", "Men New %")
+
+
+def test_a_number_beyond_all_floats_has_a_shape() -> None:
+    shape = detect_shape(["A", "B", "C"], [["x", "9" * 400, "1e400"], ["y", "1", "2"]])
+    assert shape.grid[1][1].text == "9" * 400
+    assert shape.body == (1, 2)
+
+
 def test_no_header_at_all() -> None:
     rows = [["True cues", "2674"], ["False cues", "247"], ["Average length", "2.9"]]
     shape = detect_shape(["Total cues", "2921"], rows)
