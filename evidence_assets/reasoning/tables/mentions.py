@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from evidence_assets.methods.cells import CellValue, parse_values
+from evidence_assets.methods.cells import CellValue, as_under, parse_values
 from evidence_assets.methods.table_text import STOP_WORDS, plain_text, stem, tokens, unit_in, without_unit
 from evidence_assets.reasoning.tables.degrees import names_a_date
 from evidence_assets.reasoning.tables.english import irregular_base
 from evidence_assets.reasoning.tables.view import Place, TableView
 
-VERSION = "2"
+VERSION = "3"
 
 _NUMBER_WORDS = {
     word: value
@@ -212,7 +212,10 @@ def read_text(view: TableView, text: str) -> Reading:
     mentions = _whole_mentions(view, plain, words)
     taken = [(m.start, m.end) for m in mentions]
     mentions += _partial_mentions(view, words, taken)
-    numbers = tuple(_numbers(plain, words, [(m.start, m.end) for m in mentions if m.rows or m.columns or m.cells]))
+    # "23 million" is written as 23 under "Cost (million)"; a text often means a column without naming it.
+    heads = " ".join(view.shape.labels)
+    stated = _numbers(plain, words, [(m.start, m.end) for m in mentions if m.rows or m.columns or m.cells])
+    numbers = tuple(as_under(number, heads) for number in stated)
     return Reading(view, plain, tuple(sorted(mentions, key=lambda m: m.start)), numbers, words)
 
 

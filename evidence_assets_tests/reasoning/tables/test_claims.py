@@ -135,3 +135,29 @@ def test_any_table_and_claim_give_one_label(rows: list[list[str]], claim: list[s
     assert 0.0 <= answer.confidence <= 1.0
     assert all(0.0 <= chain.support <= 1.0 for chain in answer.chains)
     assert max(answer.chains, key=lambda chain: chain.support).hypothesis == answer.answer
+
+
+def test_a_cell_that_is_named_is_not_spoken_for_by_another() -> None:
+    view = TableView.of("t", "", ["City", "Population", "Area"], [["Rome", "", "12"], ["Oslo", "5", "7"]])
+    for claim in ("The population of Rome is 5.", "The population of Rome is 12."):
+        assert verify_claim(view, claim).answer == "NOT ENOUGH INFORMATION"
+    assert verify_claim(view, "The population of Oslo is 5.").answer == "SUPPORTS"
+
+
+def test_columns_of_different_kinds_are_not_compared() -> None:
+    rows = [["Alpha", "2018", "71.0"], ["Bravo", "2019", "74.8"], ["Charlie", "2020", "78.1"]]
+    view = TableView.of("t", "", ["Model", "Year", "Accuracy"], rows)
+    assert verify_claim(view, "Accuracy decreases from 2018 to 2020.").answer == "NOT ENOUGH INFORMATION"
+
+
+def test_a_number_beyond_all_floats_stops_nothing() -> None:
+    view = TableView.of("t", "", ["City", "Population"], [["Rome", "9" * 400], ["Oslo", "1e400"], ["Bern", "5"]])
+    assert verify_claim(view, "The population of Bern is 5.").answer == "SUPPORTS"
+    assert verify_claim(view, f"The population of Rome is {'9' * 400}.").answer != "REFUTES"
+
+
+def test_scales_in_words_and_in_heads_meet() -> None:
+    view = TableView.of("t", "", ["City", "Cost (million EUR)"], [["Rome", "23"], ["Oslo", "5"]])
+    assert verify_claim(view, "Rome has a cost of 23 million.").answer == "SUPPORTS"
+    plain = TableView.of("t", "", ["Model", "Params"], [["Alpha", "10M"], ["Bravo", "20M"]])
+    assert verify_claim(plain, "Alpha has 10 million params.").answer == "SUPPORTS"
