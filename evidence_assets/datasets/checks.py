@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evidence_assets.datasets.reading import Row
-from evidence_assets.datasets.records import TASKS, Question
+from evidence_assets.datasets.records import TASKS, Question, Table
 from evidence_assets.lake.errors import BadInput
 
 FEWEST_OPTIONS, MOST_OPTIONS = 2, 26
@@ -101,4 +101,13 @@ def unique_questions(located: Iterable[Located], field: str = "source_id") -> It
     for row, made in located:
         seen.add(made.source_id, Row({}, row.file, row.line))
         yield made
+    seen.finish()
+
+
+def unique_pairs(located: Iterable[tuple[Row, Question, Table]]) -> Iterator[tuple[Question, Table]]:
+    """The questions with their tables, of which several may have one; no id of a question may come twice."""
+    seen = SeenIds("source_id")
+    for row, made, table in located:
+        seen.add(made.source_id, Row({}, row.file, row.line))
+        yield made, table
     seen.finish()

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from evidence_assets.datasets.checks import Located
+from evidence_assets.datasets.checks import Located, unique_pairs
 from evidence_assets.datasets.info import DatasetInfo
 from evidence_assets.datasets.reading import Row, delimited
 from evidence_assets.datasets.reading_json import json_items
@@ -32,8 +32,7 @@ INFO = DatasetInfo(
 
 def read(path: Path, tables: Path, split: str = "all") -> Iterator[tuple[Question, Table]]:
     """Statements in file order, each with its table; a table is read once for all of its statements."""
-    for _, question, table in _rows(path, tables, split):
-        yield question, table
+    return unique_pairs(_rows(path, tables, split))
 
 
 def read_split(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:

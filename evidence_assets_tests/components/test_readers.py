@@ -69,6 +69,30 @@ def test_two_tables_of_one_name_are_refused(tmp_path: Path) -> None:
         list(tables_of(lake, benchmark))
 
 
+WEB_CLAIM = json.dumps({"_id": 7, "claim": "c", "label": "SUPPORTS", "table": {"rows": [["1", "2"]]}})
+STATEMENT = '"1.csv": [["Kane has 8."], [1], "g"]'
+OWN_CLAIM = json.dumps({"id": "c1", "table": "a.csv", "claim": "Kane has 8.", "label": "SUPPORTS"})
+
+
+@pytest.mark.parametrize(
+    ("reader", "questions", "said"),
+    [
+        ("scitab", f"[{json.dumps(CLAIM)},\n{json.dumps(CLAIM)}]", "questions:2: source_id: 'c1' occurs twice"),
+        ("pubhealthtab", f"{WEB_CLAIM}\n{WEB_CLAIM}\n", "questions:2: source_id: '7' occurs twice"),
+        ("tabfact", f"{{{STATEMENT},\n{STATEMENT}}}", "questions:2: source_id: '1.csv#0' occurs twice"),
+        ("own_tables", f"{OWN_CLAIM}\n{OWN_CLAIM}\n", "questions:2: source_id: 'c1' occurs twice"),
+    ],
+)
+def test_a_claim_whose_id_comes_twice_is_refused(tmp_path: Path, reader: str, questions: str, said: str) -> None:
+    table = "a#b\nKane#8\n"
+    lake = lake_with(tmp_path, {"b/questions": questions, "b/a.csv": table, "tables/1.csv": table})
+    tables = "tables" if reader == "tabfact" else ""
+    benchmark = Benchmark(name="mine", task="verification", reader=reader, path="b/questions", tables=tables)
+    for read in (questions_of, tables_of):
+        with pytest.raises(BadInput, match=said):
+            list(read(lake, benchmark))
+
+
 def test_gold_cells_of_tabmcq_lead_to_the_cell_that_they_quote(tmp_path: Path) -> None:
     columns = ["QUESTION", "CHOICE 1", "CHOICE 2", "CORRECT CHOICE", "RELEVANT TABLE", "RELEVANT ROW", "RELEVANT COL"]
     row = ["What is A?", "one", "two", "1", "regular-1", "1", "1"]

@@ -96,7 +96,7 @@ def _scitab_record(**changes: object) -> dict[str, object]:
 
 def test_scitab(tmp_path: Path) -> None:
     path = tmp_path / "s.json"
-    path.write_text(json.dumps([_scitab_record(), _scitab_record(label="refutes")], indent=1))
+    path.write_text(json.dumps([_scitab_record(), _scitab_record(id="2", label="refutes")], indent=1))
     (first, table), (second, _) = scitab.read(path)
     assert first.gold == ("NOT ENOUGH INFORMATION",)
     assert second.gold == ("REFUTES",)
