@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,9 +36,22 @@ def _tabfact_tables(files: list[Path]) -> Path:
 
 
 def questions_of(lake: Lake, benchmark: Benchmark) -> Iterator[Question]:
-    """The benchmark's questions under its declared name; those of its split are kept by the caller."""
-    for question in _questions(_files(lake, benchmark), benchmark):
+    """The benchmark's questions under its declared name; those of its split, at least one, are kept by the caller."""
+    files = _files(lake, benchmark)
+    splits: set[str] = set()
+    for question in _questions(files, benchmark):
+        splits.add(question.split)
         yield replace(question, benchmark=benchmark.name)
+    if benchmark.split not in splits:
+        raise _nothing_in(files[0], benchmark, splits)
+
+
+def _nothing_in(file: Path, benchmark: Benchmark, others: Iterable[str] = ()) -> BadInput:
+    """The error to raise where ``file`` gave no question of the declared split."""
+    if benchmark.reader in registry.DATASETS:
+        return registry.info(benchmark.reader).nothing_in(file, benchmark.split)
+    found = f"there are {', '.join(sorted(others))}" if others else "it is empty"
+    return BadInput(f"holds no question of the split {benchmark.split!r}; {found}", file=file, field="split")
 
 
 def _files(lake: Lake, benchmark: Benchmark) -> list[Path]:
@@ -65,13 +78,13 @@ def _tables(files: list[Path], benchmark: Benchmark) -> Iterator[Table]:
     if benchmark.reader == "own":
         return own.read_tables(files[1], benchmark.name)
     if benchmark.reader in PAIRED:
-        return _each_once(PAIRED[benchmark.reader](files, benchmark.split), files[0])
+        return _each_once(PAIRED[benchmark.reader](files, benchmark.split), files[0], benchmark)
     if benchmark.reader == "tabmcq":
         return tabmcq.read_tables(files[0])
     raise BadInput(f"benchmark {benchmark.name}: reader {benchmark.reader!r} has no tables")
 
 
-def _each_once(pairs: Pairs, file: Path) -> Iterator[Table]:
+def _each_once(pairs: Pairs, file: Path, benchmark: Benchmark) -> Iterator[Table]:
     known: dict[str, Table] = {}
     for question, table in pairs:
         before = known.setdefault(table.table_id, table)
@@ -82,3 +95,5 @@ def _each_once(pairs: Pairs, file: Path) -> Iterator[Table]:
                 f"question {question.source_id}: table {table.table_id!r} is another than the one of that name before",
                 file=file,
             )
+    if not known:
+        raise _nothing_in(file, benchmark)

@@ -93,6 +93,62 @@ def test_a_claim_whose_id_comes_twice_is_refused(tmp_path: Path, reader: str, qu
             list(read(lake, benchmark))
 
 
+@pytest.mark.parametrize(
+    ("reader", "split", "files", "said"),
+    [
+        ("medqa", "test", {"phrases_no_exclude_test.jsonl": ""}, r"test\.jsonl: holds no question; wanted is MedQA"),
+        (
+            "hotpotqa",
+            "train",
+            {"hotpotqa_train.json": "[]"},
+            r"train\.json: holds no question; wanted is HotpotQA, split",
+        ),
+        ("tabmcq", "all", {"MCQs.tsv": ""}, r"/b: holds no question; wanted is TabMCQ, split all: MCQs\.tsv"),
+        (
+            "scitab",
+            "test",
+            {"sci_tab.json": "[]"},
+            r"/b: holds no question; wanted is SCITAB, split test: dataset/sci_tab",
+        ),
+        ("pubhealthtab", "test", {"test.jsonl": ""}, r"/b: holds no question; wanted is PubHealthTab, split test"),
+        (
+            "tabfact",
+            "test",
+            {"test_examples.json": "{}", "all_csv/1.csv": ""},
+            r"/b: holds no question; wanted is TabFact",
+        ),
+    ],
+)
+def test_a_split_without_a_question_is_refused(
+    tmp_path: Path, reader: str, split: str, files: dict[str, str], said: str
+) -> None:
+    lake = lake_with(tmp_path, {f"b/{name}": text for name, text in files.items()})
+    benchmark = Benchmark(name="mine", task="mcqa", reader=reader, path="b", split=split)
+    with pytest.raises(BadInput, match=said):
+        list(questions_of(lake, benchmark))
+    if reader in PAIRED:
+        with pytest.raises(BadInput, match=said):
+            list(tables_of(lake, benchmark))
+
+
+def test_a_users_file_without_a_question_of_the_declared_split_is_refused(tmp_path: Path) -> None:
+    asked = json.dumps({"source_id": "1", "split": "dev", "text": "Which?", "options": ["a", "b"], "gold": "A"})
+    lake = lake_with(tmp_path, {"q.jsonl": asked, "none.jsonl": ""})
+    with pytest.raises(BadInput, match=r"q\.jsonl: split: holds no question of the split 'test'; there are dev"):
+        list(questions_of(lake, Benchmark(name="mine", task="mcqa", path="q.jsonl")))
+    about_files = Benchmark(name="mine", task="verification", reader="own_tables", path="none.jsonl")
+    with pytest.raises(BadInput, match=r"none\.jsonl: split: holds no question of the split 'test'; it is empty"):
+        list(questions_of(lake, about_files))
+
+
+def test_a_shard_may_hold_no_question_where_the_split_holds_some(tmp_path: Path) -> None:
+    asked = json.dumps({"source_id": "1", "text": "Which?", "options": ["a", "b"], "gold": "A"})
+    lake = lake_with(tmp_path, {"q.jsonl": asked})
+    benchmark = Benchmark(name="mine", task="mcqa", path="q.jsonl")
+    shards = [question_rows(questions_of(lake, benchmark), "test", shard, 2) for shard in range(2)]
+    assert sorted(map(len, shards)) == [0, 1]
+
+
 def test_gold_cells_of_tabmcq_lead_to_the_cell_that_they_quote(tmp_path: Path) -> None:
     columns = ["QUESTION", "CHOICE 1", "CHOICE 2", "CORRECT CHOICE", "RELEVANT TABLE", "RELEVANT ROW", "RELEVANT COL"]
     row = ["What is A?", "one", "two", "1", "regular-1", "1", "1"]
