@@ -193,6 +193,14 @@ MALFORMED: list[tuple[str, str, dict[str, str], str]] = [
         {"hotpotqa_train.json": json.dumps([HOTPOT | {"supporting_facts": [["Firm"]]}])},
         r"supporting_facts\[0\]: expected a title and the number",
     ),
+    *(
+        ("hotpotqa", "train", {"hotpotqa_train.json": json.dumps([HOTPOT | {"supporting_facts": [fact]}])}, said)
+        for fact, said in (
+            ([["x"], 1], r":1: supporting_facts\[0\]\.title: \['x'\] is not a text"),
+            ([{"x": 1}, 1], r":1: supporting_facts\[0\]\.title: \{'x': 1\} is not a text"),
+            (["Firm", True], r":1: supporting_facts\[0\]\.sentence: True is not a whole number"),
+        )
+    ),
     (
         "hotpotqa",
         "train",
