@@ -243,6 +243,22 @@ MALFORMED: list[tuple[str, str, dict[str, str], str]] = [
         },
         ":1: query-id: the header lacks this column",
     ),
+    *(
+        (
+            "beir",
+            "test",
+            {
+                "corpus.jsonl": lines({"_id": "d1", "text": "one"}, *documents),
+                "queries.jsonl": lines({"_id": "q1", "text": "?"}, *queries),
+                "qrels/test.tsv": "query-id\tcorpus-id\tscore\nq1\td1\t1\n",
+            },
+            said,
+        )
+        for documents, queries, said in (
+            ([{"_id": "d1", "text": "two"}], [], r"corpus\.jsonl:2: _id: 'd1' occurs twice"),
+            ([], [{"_id": "q1", "text": "!"}], r"queries\.jsonl:2: _id: 'q1' occurs twice"),
+        )
+    ),
 ]
 
 
