@@ -43,8 +43,8 @@ def test_every_official_benchmark_names_a_reader_and_a_split_that_exist() -> Non
         assert info.task in OTHERWISE_ASKED.get(benchmark.task, (benchmark.task,)), name
         assert benchmark.split in info.splits and benchmark.split not in info.hidden, name
         assert info.licence and info.source.startswith("https://"), name
-        if benchmark.split in info.counts:
-            assert benchmark.expected.questions == info.counts[benchmark.split], name
+        if benchmark.reader != "beir":  # a layout of many collections, each of its own size
+            assert benchmark.expected.questions == info.counts.get(benchmark.split), name
 
 
 CLAIM = {
