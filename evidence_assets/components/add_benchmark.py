@@ -70,11 +70,19 @@ class Plan:
         """Place below the lake's ``raw``."""
         return f"benchmarks/{self.name}"
 
+    def copy(self, name: str, source: Path) -> None:
+        """Have ``source`` copied as ``name``; a packed file keeps its ``.gz``, by which the readers know it."""
+        self.copies[f"{name}.gz" if source.suffix == ".gz" else name] = source
+
+    def place(self, name: str) -> str:
+        """Where the file ``name`` will lie below the lake's ``raw``, packed or not."""
+        return f"{self.folder}/{name}.gz" if f"{name}.gz" in self.copies else f"{self.folder}/{name}"
+
     def yaml(self) -> str:
         """The declaration: the benchmark and, where it brings them, its corpus and its graph."""
-        attributes: dict[str, Any] = {"name": self.name, "task": self.task, "path": f"{self.folder}/questions.jsonl"}
+        attributes: dict[str, Any] = {"name": self.name, "task": self.task, "path": self.place("questions.jsonl")}
         if "tables" in self.counts:
-            attributes["tables"] = f"{self.folder}/tables.jsonl"
+            attributes["tables"] = self.place("tables.jsonl")
         if self.split != "test":
             attributes["split"] = self.split
         if self.corpus:
@@ -85,7 +93,7 @@ class Plan:
         if self.own_corpus:
             documents.append(_document(Corpus, {"name": self.name, "folder": f"{self.folder}/corpus"}))
         if self.graph == "triples":
-            files = [{"format": "tab_separated", "paths": [f"{self.folder}/graph.tsv"], "licence": "the user's own"}]
+            files = [{"format": "tab_separated", "paths": [self.place("graph.tsv")], "licence": "the user's own"}]
             documents.append(_document(Graph, {"name": self.name, "files": files}))
             documents.append(_document(GraphPassages, {"graph": self.name}))
         if self.graph == "base":
@@ -134,7 +142,8 @@ def plan(
         )
     asked = _read_questions(questions, name)
     family = FAMILY_OF_TASK[asked[0][1].task]
-    made = Plan(name, family, asked[0][1].task, _split(asked, questions, split), copies={"questions.jsonl": questions})
+    made = Plan(name, family, asked[0][1].task, _split(asked, questions, split))
+    made.copy("questions.jsonl", questions)
     made.counts["questions"] = sum(q.split == made.split for _, q in asked)
     if family == "table":
         _add_tables(made, asked, questions, tables)
@@ -213,7 +222,7 @@ def _add_graph(made: Plan, asked: list[tuple[int, Question]], questions: Path, p
     made.counts["triples"] = sum(1 for _ in tab_separated.read(place))
     if not made.counts["triples"]:
         raise BadInput("holds no triple", file=place)
-    made.copies["graph.tsv"] = place
+    made.copy("graph.tsv", place)
     made.graph = "triples"
 
 
@@ -225,7 +234,7 @@ def _add_tables(made: Plan, asked: list[tuple[int, Question]], questions: Path, 
         made.texts["tables.jsonl"] = "".join(_table_line(table) for table in tables)
     else:
         tables = list(own.read_tables(place, made.name))
-        made.copies["tables.jsonl"] = place
+        made.copy("tables.jsonl", place)
     known = {table.table_id for table in tables}
     for line, question in asked:
         if question.table_id not in known:

@@ -36,9 +36,24 @@ def _tabfact_tables(files: list[Path]) -> Path:
 
 
 def questions_of(lake: Lake, benchmark: Benchmark) -> Iterator[Question]:
-    """The benchmark's questions under its declared name; those of its split are kept by the caller."""
-    for question in _questions(_files(lake, benchmark), benchmark):
+    """The benchmark's questions under its declared name, at least one.
+
+    Official files give those of its split alone; a user's own file gives all, of which the caller keeps a split.
+    """
+    files = _files(lake, benchmark)
+    some = False
+    for question in _questions(files, benchmark):
+        some = True
         yield replace(question, benchmark=benchmark.name)
+    if not some:
+        raise _nothing_in(files[0], benchmark)
+
+
+def _nothing_in(file: Path, benchmark: Benchmark) -> BadInput:
+    """The error to raise where ``file`` was read and gave no question."""
+    if benchmark.reader in registry.DATASETS:
+        return registry.info(benchmark.reader).nothing_in(file, benchmark.split)
+    return BadInput("holds no question", file=file)
 
 
 def _files(lake: Lake, benchmark: Benchmark) -> list[Path]:
@@ -65,13 +80,13 @@ def _tables(files: list[Path], benchmark: Benchmark) -> Iterator[Table]:
     if benchmark.reader == "own":
         return own.read_tables(files[1], benchmark.name)
     if benchmark.reader in PAIRED:
-        return _each_once(PAIRED[benchmark.reader](files, benchmark.split), files[0])
+        return _each_once(PAIRED[benchmark.reader](files, benchmark.split), files[0], benchmark)
     if benchmark.reader == "tabmcq":
         return tabmcq.read_tables(files[0])
     raise BadInput(f"benchmark {benchmark.name}: reader {benchmark.reader!r} has no tables")
 
 
-def _each_once(pairs: Pairs, file: Path) -> Iterator[Table]:
+def _each_once(pairs: Pairs, file: Path, benchmark: Benchmark) -> Iterator[Table]:
     known: dict[str, Table] = {}
     for question, table in pairs:
         before = known.setdefault(table.table_id, table)
@@ -82,3 +97,5 @@ def _each_once(pairs: Pairs, file: Path) -> Iterator[Table]:
                 f"question {question.source_id}: table {table.table_id!r} is another than the one of that name before",
                 file=file,
             )
+    if not known:
+        raise _nothing_in(file, benchmark)

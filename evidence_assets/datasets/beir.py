@@ -30,11 +30,10 @@ def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
     judged, queries, corpus = info.find(folder, split)
     judgements = _judgements(judged)
     wanted = {document for scores in judgements.values() for document, score in scores.items() if score > 0}
-    texts = {row.label("_id"): _text(row) for row in jsonl(corpus) if row.label("_id") in wanted}
+    texts = {document: _text(row) for document, row in _rows(corpus) if document in wanted}
     for missing in sorted(wanted - texts.keys()):
         raise Row({}, judged).bad(f"document {missing!r} is judged relevant but not in {corpus.name}", "corpus-id")
-    for row in jsonl(queries):
-        source_id = row.label("_id")
+    for source_id, row in _rows(queries):
         scores = judgements.pop(source_id, None)
         if scores is None:
             continue
@@ -56,10 +55,17 @@ def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
 
 def read_documents(folder: Path) -> Iterator[Document]:
     """The corpus; the text of a document does not repeat its title."""
+    for document, row in _rows(INFO.find_one(folder, CORPUS) or folder / CORPUS):
+        yield Document(document, row.text_or_none("title") or "", _text(row), CORPUS)
+
+
+def _rows(file: Path) -> Iterator[tuple[str, Row]]:
+    """The documents or queries of a file by their ids, of which none may come twice."""
     seen = SeenIds("_id")
-    for row in jsonl(INFO.find_one(folder, CORPUS) or folder / CORPUS):
-        seen.add(row.label("_id"), Row({}, row.file, row.line))
-        yield Document(row.label("_id"), row.text_or_none("title") or "", _text(row), CORPUS)
+    for row in jsonl(file):
+        identifier = row.label("_id")
+        seen.add(identifier, Row({}, row.file, row.line))
+        yield identifier, row
     seen.finish()
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evidence_assets.datasets.reading import Row
-from evidence_assets.datasets.records import TASKS, Question
+from evidence_assets.datasets.records import TASKS, Question, Table
 from evidence_assets.lake.errors import BadInput
 
 FEWEST_OPTIONS, MOST_OPTIONS = 2, 26
@@ -21,8 +21,9 @@ Located: TypeAlias = tuple[Row, Question]
 def question(row: Row, **fields: Any) -> Located:
     """A :class:`Question` with the row it came from, once it fulfils what all questions must.
 
-    It has a text; its task is known; it has no options or 2 to 26 different, non-blank ones; every gold label is one
-    of its labels; aliases, where given, stand beside each gold answer.
+    It has a text; its task is known; it has no options or 2 to 26 non-blank ones; every gold label is one of its
+    labels; aliases, where given, stand beside each gold answer. The labels of a claim are different; two options of a
+    choice may read alike, as in some official questions, since their letters tell them apart.
     """
     made = Question(**fields)
     if made.task not in TASKS:
@@ -101,4 +102,13 @@ def unique_questions(located: Iterable[Located], field: str = "source_id") -> It
     for row, made in located:
         seen.add(made.source_id, Row({}, row.file, row.line))
         yield made
+    seen.finish()
+
+
+def unique_pairs(located: Iterable[tuple[Row, Question, Table]]) -> Iterator[tuple[Question, Table]]:
+    """The questions with their tables, of which several may have one; no id of a question may come twice."""
+    seen = SeenIds("source_id")
+    for row, made, table in located:
+        seen.add(made.source_id, Row({}, row.file, row.line))
+        yield made, table
     seen.finish()

@@ -82,13 +82,14 @@ def _paragraphs(row: Row) -> Iterator[tuple[str, tuple[str, ...]]]:
 def _supporting(row: Row, paragraphs: dict[str, tuple[str, ...]]) -> Iterator[GoldEvidence]:
     for place, entry in enumerate(row.list("supporting_facts")):
         field = f"supporting_facts[{place}]"
-        if not isinstance(entry, list) or len(entry) != 2 or not isinstance(entry[1], int):
+        if not isinstance(entry, list) or len(entry) != 2:
             raise row.bad("expected a title and the number of a sentence", field)
-        title, number = entry
+        found = Row({"title": entry[0], "sentence": entry[1]}, row.file, row.line, field)
+        title, number = found.text("title"), found.number("sentence")
         sentences = paragraphs.get(title)
         if sentences is None or not 0 <= number < len(sentences):
             # A few official questions point at a sentence that is not in their context: the pointer is kept as it is.
-            yield GoldEvidence("sentence", str(title), f"sentence {number}", "")
+            yield GoldEvidence("sentence", title, f"sentence {number}", "")
             continue
         start = sum(len(sentence) for sentence in sentences[:number])
         text = sentences[number]

@@ -48,6 +48,10 @@ class DatasetInfo:
         files = ", ".join(" or ".join(pattern.split("|")) for pattern in self.files[split])
         return f"{self.title}, split {split}: {files} (obtain it from {self.source}; licence: {self.licence})"
 
+    def nothing_in(self, place: Path, split: str) -> BadInput:
+        """The error to raise where the file or folder ``place`` was read and gave no question of ``split``."""
+        return BadInput(f"holds no question; wanted is {self.wanted(split)}", file=place)
+
     def find_one(self, folder: Path, pattern: str) -> Path | None:
         """A file beside those of the splits, if it is there."""
         return next(iter(_present(folder, pattern)), None)

@@ -46,7 +46,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evidence_assets.datasets.checks import Located, SeenIds, question, unique_questions
+from evidence_assets.datasets.checks import Located, SeenIds, question, unique_pairs, unique_questions
 from evidence_assets.datasets.reading import Row, delimited
 from evidence_assets.datasets.reading_json import jsonl
 from evidence_assets.datasets.records import CLAIM_LABELS, GoldEvidence, Question, Table, option_labels
@@ -198,6 +198,10 @@ def read_tables(file: Path, benchmark: str) -> Iterator[Table]:
 
 def read_about_files(path: Path, benchmark: str = "own_tables", split: str = "all") -> Iterator[tuple[Question, Table]]:
     """Claims and questions about table files beside them, in file order, each with its table."""
+    return unique_pairs(_about_files(path, benchmark, split))
+
+
+def _about_files(path: Path, benchmark: str, split: str) -> Iterator[tuple[Row, Question, Table]]:
     known: dict[str, Table] = {}
     for row in jsonl(path):
         name = row.text("table")
@@ -211,7 +215,7 @@ def read_about_files(path: Path, benchmark: str = "own_tables", split: str = "al
             made = Question(benchmark, source_id, split, "verification", row.text("claim"), CLAIM_LABELS, gold, name)
         else:
             made = _about_file(row, benchmark, source_id, split, name)
-        yield made, known[name]
+        yield row, made, known[name]
 
 
 def _about_file(row: Row, benchmark: str, source_id: str, split: str, table: str) -> Question:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from evidence_assets.datasets.checks import Located
+from evidence_assets.datasets.checks import Located, unique_pairs
 from evidence_assets.datasets.info import DatasetInfo
 from evidence_assets.datasets.reading import Row
 from evidence_assets.datasets.reading_json import jsonl
@@ -33,8 +33,7 @@ INFO = DatasetInfo(
 
 def read(path: Path, split: str = "all") -> Iterator[tuple[Question, Table]]:
     """Claims in file order, each with its table; without a table id of its own a table is named after its claim."""
-    for _, question, table in _rows(path, split):
-        yield question, table
+    return unique_pairs(_rows(path, split))
 
 
 def read_split(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:

@@ -35,7 +35,7 @@ from evidence_assets.datasets import (
     tabmcq,
     webqsp,
 )
-from evidence_assets.datasets.checks import unique_questions
+from evidence_assets.datasets.checks import Located, unique_questions
 from evidence_assets.datasets.info import DatasetInfo, Reader
 from evidence_assets.datasets.records import Document, Question
 from evidence_assets.lake.errors import BadInput
@@ -84,8 +84,19 @@ def read_questions(name: str, folder: Path, *splits: str) -> Iterator[Question]:
         raise BadInput(f"name a split of {declared.title}: {', '.join(declared.splits)}", field="split")
     for split in splits:
         declared.find(folder, split)  # all files before the first question
-    read = READERS[name][1]
-    return unique_questions(chain.from_iterable(read(declared, folder, split) for split in splits))
+    return unique_questions(chain.from_iterable(_split(name, folder, split) for split in splits))
+
+
+def _split(name: str, folder: Path, split: str) -> Iterator[Located]:
+    """The questions of a split, of which there must be some: one of its several files may hold none."""
+    declared, read = info(name), READERS[name][1]
+    some = False
+    for located in read(declared, folder, split):
+        some = True
+        yield located
+    if not some:
+        files = declared.find(folder, split)
+        raise declared.nothing_in(files[0] if len(files) == 1 else folder, split)
 
 
 def read_passages(name: str, folder: Path, split: str) -> Iterator[Document]:

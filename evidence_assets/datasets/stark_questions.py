@@ -11,18 +11,22 @@ from evidence_assets.datasets.info import DatasetInfo
 from evidence_assets.datasets.reading import Row, headed_rows, text_lines
 from evidence_assets.lake.errors import BadInput
 
-SYNTHESIZED = {"prime": 11204, "mag": 13323, "amazon": 9100}
-HUMAN = {"prime": 98, "mag": 84, "amazon": 81}
+SYNTHESIZED = {
+    "prime": {"all": 11204, "test": 2801},
+    "mag": {"all": 13323, "test": 2665},
+    "amazon": {"all": 9100, "test": 1638},
+}
+HUMAN = {"prime": {"all": 98}, "mag": {"all": 84}, "amazon": {"all": 81}}
 CSV, HUMAN_CSV = "stark_qa/stark_qa.csv", "stark_qa/stark_qa_human_generated_eval.csv"
 
 
-def _info(base: str, kind: str, files: dict[str, tuple[str, ...]], count: int) -> DatasetInfo:
+def _info(base: str, kind: str, files: dict[str, tuple[str, ...]], counts: dict[str, int]) -> DatasetInfo:
     return DatasetInfo(
         name=f"stark_{base}_{kind}",
         title=f"STaRK {base}, {'synthesized' if kind == 'synth' else 'written by people'}",
         task="skb_search",
         files=files,
-        counts={"all": count},
+        counts=counts,
         licence="MIT; data CC BY 4.0",
         source="https://huggingface.co/datasets/snap-stanford/stark (folder qa)",
         note="Gold are node ids of the knowledge base. The splits other than all need their index file.",

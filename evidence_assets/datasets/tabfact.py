@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from evidence_assets.datasets.checks import Located
+from evidence_assets.datasets.checks import Located, unique_pairs
 from evidence_assets.datasets.info import DatasetInfo
 from evidence_assets.datasets.reading import Row, delimited
 from evidence_assets.datasets.reading_json import json_items
@@ -32,8 +32,7 @@ INFO = DatasetInfo(
 
 def read(path: Path, tables: Path, split: str = "all") -> Iterator[tuple[Question, Table]]:
     """Statements in file order, each with its table; a table is read once for all of its statements."""
-    for _, question, table in _rows(path, tables, split):
-        yield question, table
+    return unique_pairs(_rows(path, tables, split))
 
 
 def read_split(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
@@ -52,9 +51,7 @@ def tables_in(folder: Path) -> Path:
 
 
 def _rows(path: Path, tables: Path, split: str) -> Iterator[tuple[Row, Question, Table]]:
-    some = False
     for line, table_id, entry in json_items(path):
-        some = True
         if not table_id:
             raise BadInput("should be a JSON object from table files to statements", file=path, line=line)
         statements, labels, caption = _entry(entry, path, table_id)
@@ -69,8 +66,6 @@ def _rows(path: Path, tables: Path, split: str) -> Iterator[tuple[Row, Question,
                 Question(BENCHMARK, source_id, split, "verification", statement, CLAIM_LABELS, (gold,), table_id),
                 table,
             )
-    if not some:
-        raise BadInput("holds no statement; it should be a JSON object from table files to statements", file=path)
 
 
 def _entry(entry: Any, path: Path, table_id: str) -> tuple[list[str], list[int], str]:

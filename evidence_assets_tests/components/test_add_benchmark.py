@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
@@ -18,6 +19,7 @@ from evidence_assets.components.benchmark import declared as benchmarks
 from evidence_assets.components.graph import Graph
 from evidence_assets.components.knowledge_base import KnowledgeBase
 from evidence_assets.components.readers import questions_of, tables_of
+from evidence_assets.datasets.graphs import tab_separated
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.conftest import REPOSITORY
@@ -138,6 +140,27 @@ def test_nodes_with_documents_become_a_knowledge_base(folder: Folder) -> None:
         plan("other", folder.questions(question | {"gold": ["ant"]}), graph=folder.root / "base", folder=folder.defs)
     with pytest.raises(BadInput, match=r"name a folder with nodes\.jsonl, edges\.tsv"):
         plan("other", folder.questions(question), graph=folder.put("g.tsv", "a\tb\tc\n"), folder=folder.defs)
+
+
+def test_packed_files_stay_packed_and_are_read_from_where_they_are_declared(folder: Folder) -> None:
+    def packed(name: str, text: str) -> Path:
+        path = folder.root / f"{name}.gz"
+        path.write_bytes(gzip.compress(text.encode()))
+        return path
+
+    kgqa = {"source_id": "1", "task": "kgqa", "text": "Who buzzes?", "gold": ["bee"]}
+    table = {"table_id": "n.csv", "header": ["name", "value"], "rows": [["A", "1"]]}
+    asked, claims = packed("q.jsonl", json.dumps(kgqa)), packed("c.jsonl", json.dumps(CLAIM))
+    triples, tables = packed("g.tsv", "bee\tmakes\thoney\n"), packed("t.jsonl", json.dumps(table))
+    write(plan("who", asked, graph=triples, folder=folder.defs), folder.lake, folder=folder.defs)
+    write(plan("numbers", claims, tables=tables, folder=folder.defs), folder.lake, folder=folder.defs)
+    found = benchmarks(folder.defs)
+    assert [q.gold for q in questions_of(folder.lake, found["who"])] == [("bee",)]
+    assert [q.gold for q in questions_of(folder.lake, found["numbers"])] == [("SUPPORTS",)]
+    assert [t.rows for t in tables_of(folder.lake, found["numbers"])] == [(("A", "1"),)]
+    (graph,) = declared.variants("Graph", folder.defs)
+    (files,) = Graph.model_validate(graph.attributes).files
+    assert [t.head for path in files.paths for t in tab_separated.read(folder.lake.raw / path)] == ["bee"]
 
 
 @pytest.mark.parametrize("name", ["obqa", "sample", "conceptnet", "sample_skb"])

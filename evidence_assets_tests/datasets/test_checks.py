@@ -56,6 +56,11 @@ def test_faulty_questions(changes: dict[str, object], said: str) -> None:
         question(Row({}, Path("f"), 3), **(GOOD | changes))
 
 
+def test_options_of_a_choice_may_read_alike() -> None:
+    _, made = question(Row({}, Path("f"), 3), **(GOOD | {"options": ("x", "y", "x"), "gold": ("C",)}))
+    assert (made.options, made.labels, made.gold) == (("x", "y", "x"), ("A", "B", "C"), ("C",))
+
+
 def test_good_questions_pass_unchanged() -> None:
     row, made = question(Row({}, Path("f"), 3), **GOOD)
     assert list(unique_questions([(row, made)])) == [made] and made.labels == ("A", "B")

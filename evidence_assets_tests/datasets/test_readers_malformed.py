@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from evidence_assets.datasets.registry import read_questions
+from evidence_assets.datasets.registry import info, read_questions
 from evidence_assets.lake.errors import BadInput
 from evidence_assets_tests.datasets.formats import (
     AI2,
@@ -192,6 +193,14 @@ MALFORMED: list[tuple[str, str, dict[str, str], str]] = [
         {"hotpotqa_train.json": json.dumps([HOTPOT | {"supporting_facts": [["Firm"]]}])},
         r"supporting_facts\[0\]: expected a title and the number",
     ),
+    *(
+        ("hotpotqa", "train", {"hotpotqa_train.json": json.dumps([HOTPOT | {"supporting_facts": [fact]}])}, said)
+        for fact, said in (
+            ([["x"], 1], r":1: supporting_facts\[0\]\.title: \['x'\] is not a text"),
+            ([{"x": 1}, 1], r":1: supporting_facts\[0\]\.title: \{'x': 1\} is not a text"),
+            (["Firm", True], r":1: supporting_facts\[0\]\.sentence: True is not a whole number"),
+        )
+    ),
     (
         "hotpotqa",
         "train",
@@ -234,6 +243,22 @@ MALFORMED: list[tuple[str, str, dict[str, str], str]] = [
         },
         ":1: query-id: the header lacks this column",
     ),
+    *(
+        (
+            "beir",
+            "test",
+            {
+                "corpus.jsonl": lines({"_id": "d1", "text": "one"}, *documents),
+                "queries.jsonl": lines({"_id": "q1", "text": "?"}, *queries),
+                "qrels/test.tsv": "query-id\tcorpus-id\tscore\nq1\td1\t1\n",
+            },
+            said,
+        )
+        for documents, queries, said in (
+            ([{"_id": "d1", "text": "two"}], [], r"corpus\.jsonl:2: _id: 'd1' occurs twice"),
+            ([], [{"_id": "q1", "text": "!"}], r"queries\.jsonl:2: _id: 'q1' occurs twice"),
+        )
+    ),
 ]
 
 
@@ -246,6 +271,46 @@ def test_malformed_files_name_file_line_and_field(
     lay(tmp_path, files)
     with pytest.raises(BadInput, match=said):
         list(read_questions(name, tmp_path, split))
+
+
+NO_QUESTION: list[tuple[str, str, dict[str, str], str]] = [
+    ("medqa", "test", {"phrases_no_exclude_test.jsonl": ""}, r"phrases_no_exclude_test\.jsonl: holds"),
+    ("medqa", "test", {"phrases_no_exclude_test.jsonl": "\n \n"}, r"phrases_no_exclude_test\.jsonl: holds"),
+    ("mmlu_anatomy", "test", {"anatomy_test.csv": ""}, r"anatomy_test\.csv: holds"),
+    ("mmlu", "test", {"anatomy_test.csv": "", "virology_test.csv": ""}, r"DIR: holds"),
+    ("mirage", "medqa", {"benchmark.json": '{"medqa": {}}'}, r"benchmark\.json: holds"),
+    ("headqa", "test", {"test_HEAD_EN.json": '{"version": 1}'}, r"test_HEAD_EN\.json: holds"),
+    ("hotpotqa", "train", {"hotpotqa_train.json": "[]"}, r"hotpotqa_train\.json: holds"),
+    ("webqsp", "test", {"WebQSP.test.json": '{"Questions": []}'}, r"WebQSP\.test\.json: holds"),
+    ("stark_prime_synth", "val", {"stark_qa.csv": "id,query,answer_ids\n7,?,[1]\n", "val.index": ""}, r"DIR: holds"),
+    ("tabmcq", "all", {"MCQs.tsv": ""}, r"MCQs\.tsv: holds"),
+    ("scitab", "test", {"sci_tab.json": "[]"}, r"sci_tab\.json: holds"),
+    ("pubhealthtab", "test", {"test.jsonl": ""}, r"test\.jsonl: holds"),
+    (
+        "tabfact",
+        "test",
+        {"test_examples.json": '{"1.csv": [[], [], ""]}', "all_csv/1.csv": "a#b\n"},
+        "examples.json: hol",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "split", "files", "said"), NO_QUESTION, ids=[f"{i}-{case[0]}" for i, case in enumerate(NO_QUESTION)]
+)
+def test_a_split_without_a_question_says_what_is_wanted(
+    tmp_path: Path, name: str, split: str, files: dict[str, str], said: str
+) -> None:
+    lay(tmp_path, files)
+    with pytest.raises(BadInput, match=said.replace("DIR", re.escape(str(tmp_path)))) as caught:
+        list(read_questions(name, tmp_path, split))
+    assert caught.value.message == f"holds no question; wanted is {info(name).wanted(split)}"
+    assert f"split {split}: " in caught.value.message
+
+
+def test_one_of_several_files_may_hold_no_question(tmp_path: Path) -> None:
+    lay(tmp_path, {"anatomy_test.csv": "", "virology_test.csv": "Which?,a,b,c,d,A\n"})
+    assert [made.source_id for made in read_questions("mmlu", tmp_path, "test")] == ["virology-test-000"]
 
 
 def test_packed_files_are_read_and_truncated_ones_named(tmp_path: Path) -> None:

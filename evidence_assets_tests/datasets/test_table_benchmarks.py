@@ -96,7 +96,7 @@ def _scitab_record(**changes: object) -> dict[str, object]:
 
 def test_scitab(tmp_path: Path) -> None:
     path = tmp_path / "s.json"
-    path.write_text(json.dumps([_scitab_record(), _scitab_record(label="refutes")], indent=1))
+    path.write_text(json.dumps([_scitab_record(), _scitab_record(id="2", label="refutes")], indent=1))
     (first, table), (second, _) = scitab.read(path)
     assert first.gold == ("NOT ENOUGH INFORMATION",)
     assert second.gold == ("REFUTES",)
@@ -107,7 +107,6 @@ def test_scitab(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "field"),
     [
-        ("{}", 1, None),
         ("[\n1]", 2, None),
         ('[\n{"claim": "x"}]', 2, "table_id"),
         ("[\n" + json.dumps(_scitab_record()) + ",\n" + json.dumps(_scitab_record(label="maybe")) + "]", 3, "label"),
@@ -161,7 +160,7 @@ def test_tabfact(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ([], "JSON object"),
+        ([["a"]], "JSON object"),
         ({"1.csv": [["a"], [1, 0], "c"]}, "one label a statement"),
         ({"2.csv": [["a"], [1], "c"]}, "is not there"),
         ({"1.csv": [["a"], [2], "c"]}, "not 0 or 1"),

@@ -75,6 +75,7 @@ BAD: list[tuple[str, str, str, dict[str, bytes], str]] = [
     ("a gzip without its name", "medmcqa", "dev", {"dev.json": PACKED}, r"dev\.json:1?:? ?holds gzip data; name it \.gz"),
     ("a quote never closed", "mmlu_anatomy", "test", {"anatomy_test.csv": CSV + b'"Which?,a,b,c,d,A\n'}, r"anatomy_test\.csv:2: a quote opened in this row"),
     ("another format than its name", "medmcqa", "dev", {"dev.json": b"PAR1\x15\x04\x00"}, r"dev\.json:1: is a Parquet file"),
+    ("no question at all", "headqa", "test", {"test_HEAD_EN.json": b'{"version": 1}'}, r"EN\.json: holds no question; wanted is HEAD-QA"),
     ("a web page in place of the file", "mmlu_anatomy", "test", {"anatomy_test.csv": b"<!DOCTYPE html><html>"}, r"anatomy_test\.csv:1: is an HTML page"),
 ]  # fmt: skip
 
