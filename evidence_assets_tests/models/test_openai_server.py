@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
-from evidence_assets.models.openai_server import OpenAIGenerator
+from evidence_assets.models.openai_server import OpenAIGenerator, _completion
 from evidence_assets.models.protocols import Completion, Request
 from evidence_assets.reasoning.prompted import PromptedSolver
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
@@ -190,3 +190,10 @@ def test_choices_and_schemas_constrain_the_reply(shared: tuple[FaultyServer, str
 
 def test_nothing_asked_needs_no_server() -> None:
     assert OpenAIGenerator(MODEL, base_url="http://127.0.0.1:1/v1").generate([]) == []
+
+
+@pytest.mark.parametrize("usage", [None, [1], "many", {"prompt_tokens": "x"}, {"prompt_tokens": float("inf")}])
+def test_usage_that_is_no_count_is_none(usage: object) -> None:
+    body = {"choices": [{"message": {"content": "B"}, "finish_reason": "stop"}], "usage": usage}
+    found = _completion(body, 0.1)
+    assert (found.text, found.prompt_tokens, found.completion_tokens) == ("B", 0, 0)
