@@ -77,15 +77,14 @@ def test_every_row_of_lineage_leads_somewhere(made_world: World) -> None:
 
 def test_a_prediction_leads_to_its_sources_and_a_source_to_its_predictions(made_world: World) -> None:
     with connect(made_world.root / "data_lake") as connection:
-        prediction, chunk = connection.execute(
+        prediction_id, chunk = connection.execute(
             """
-            SELECT c.question_id, e.source_id FROM citations ci JOIN chains c USING (chain_id)
-            JOIN evidence e USING (evidence_id) WHERE e.kind = 'chunk' AND ci.verdict = 'verified' ORDER BY ALL LIMIT 1
+            SELECT p.prediction_id, e.source_id FROM citations ci JOIN chains c USING (chain_id)
+            JOIN evidence e USING (evidence_id)
+            JOIN predictions p ON (p.question_id, p.selector, p.reasoner) = (c.question_id, c.selector, c.reasoner)
+            WHERE e.kind = 'chunk' AND ci.verdict = 'verified' ORDER BY ALL LIMIT 1
             """
         ).fetchall()[0]
-        prediction_id = connection.execute(
-            "SELECT prediction_id FROM predictions WHERE question_id = ? ORDER BY 1", [prediction]
-        ).fetchall()[0][0]
     up = json.loads(made_world.run("trace", prediction_id, "--json").stdout)
     down = made_world.run("impact", chunk, "--json").stdout
     kinds = set(re.findall(r'"kind": "(\w+)"', json.dumps(up)))

@@ -25,4 +25,4 @@ def test_recorded_answers_are_scored_by_model_and_mode(tmp_path: Path) -> None:
 
 def test_a_folder_without_a_recording_is_named(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["replay", str(tmp_path)])
-    assert done.exit_code == 1 and "index.tsv: there is no such file" in " ".join(done.output.split())
+    assert done.exit_code == 1 and "index.tsv:thereisnosuchfile" in "".join(done.output.split())
