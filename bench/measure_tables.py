@@ -2,9 +2,10 @@
 
     EVIDENCE_DEV_DATA=<folder> python -m bench.measure_tables [tabmcq scitab sample temperature errors decisions]
 
-Without a word all parts are printed; each can be had alone. Reads the TabMCQ and SCITAB subsets and the tables of the sample, and encodes with MiniLM. Everything was
-set on the first half of each file; the second half stands beside it. One rule, that two differing columns are always
-kept, was added after a fall of the second half was seen. Takes two to five minutes on two cores.
+Without a word all parts are printed; each can be had alone. Reads the TabMCQ and SCITAB subsets and the tables of the
+sample, and encodes with MiniLM. Everything was set on the first half of each file; the second half stands beside it. One
+rule, that two differing columns are always kept, was added after a fall of the second half was seen. Takes two to five
+minutes on two cores.
 """
 
 from __future__ import annotations
