@@ -163,13 +163,13 @@ def _nearest_cells(words: TableWords, option: frozenset[str]) -> list[tuple[int,
 
 
 def _naming_columns(
-    words: TableWords, said: frozenset[str], options: Sequence[str], kept: Collection[int]
+    words: TableWords, said: frozenset[str], nearest: Sequence[list[tuple[int, int]]], kept: Collection[int]
 ) -> list[tuple[int, float]]:
     """The fewest columns, found greedily, that tell the options' rows apart as the question does.
 
     What a choice of columns is worth is, for each option, the weight of the question's words that its best row holds in
-    these columns, the option's own cell left out; a word weighs the more the fewer rows it stands in. With each column
-    comes the share that it adds.
+    these columns, the option's own cell left out; a word weighs the more the fewer rows it stands in. ``nearest`` are the
+    cells nearest to each option. With each column comes the share that it adds.
     """
     in_row: dict[int, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
     weight = {}
@@ -179,7 +179,7 @@ def _naming_columns(
             in_row[i][j].add(word)
         if places:
             weight[word] = math.log((len(words.cells[0]) + 1) / len({i for i, _ in places}))
-    homes = [[place for place in _nearest_cells(words, word_set(option)) if place[0] in in_row] for option in options]
+    homes = [[place for place in cells if place[0] in in_row] for cells in nearest]
 
     def worth(columns: Collection[int]) -> float:
         total = 0.0
@@ -235,7 +235,8 @@ def restore_columns(
     said = frozenset(content_stems(text))
     wishes += [("header", {j: 1.0}) for j, head in enumerate(words.headers) if head and head <= said]
     # Names of the options' own rows are left to the columns that tell these rows apart.
-    homes = {i for option in options for i, _ in _nearest_cells(words, word_set(option))}
+    nearest = [_nearest_cells(words, word_set(option)) for option in options]
+    homes = {i for cells in nearest for i, _ in cells}
     named = [_telling(words, places) for places in named_cells(words, text).values()]
     wishes += [("entity", dict.fromkeys(p, 1.0)) for p in named if p and homes.isdisjoint(set().union(*p.values()))]
     for value in parse_values(plain_text(text)):
@@ -248,7 +249,7 @@ def restore_columns(
             best = max(holders, key=lambda j: (holders[j], demand[j], -j))
             kept.append(Kept(best, rule, holders[best]))
     if options:
-        naming = _naming_columns(words, said, options, {item.line for item in kept})
+        naming = _naming_columns(words, said, nearest, {item.line for item in kept})
         kept += [Kept(j, "entity", share) for j, share in naming]
         # It takes one column to say which row is meant and another to say what it holds.
         for j, share in _alike_columns(words, text, {item.line for item in kept}):

@@ -140,7 +140,8 @@ def read_cells(view: TableView, question: str, options: Sequence[str]) -> list[R
             if not any(matches[place]):
                 continue
             rest = frozenset().union(*(other for k, other in enumerate(words) if k != place))
-            row = sum(view.weight(word) for word in known & rest) / total if total else 0.0
+            held = sum(view.weight(word) for word in sorted(known & rest))
+            row = held / total if total else 0.0
             key_at = max((k for k in range(len(columns)) if k != place), key=lambda k: (keys[k], -k), default=None)
             key = keys[key_at] if key_at is not None else 0.0
             key_place = (i, columns[key_at]) if key_at is not None and key > 0 else None
@@ -148,11 +149,7 @@ def read_cells(view: TableView, question: str, options: Sequence[str]) -> list[R
             base += HEADER * len(heads[j]) / asked_heads if asked_heads else 0.0
             base += VERBATIM * _spelled_alike(question, [*texts[:place], *texts[place + 1 :]])
             base += GAP * _gap_fit(gap, texts, place) if gap else 0.0
-            base += (
-                SAID
-                * sum(view.weight(word) for word in sorted(known & rest))
-                / max(1e-9, sum(view.weight(word) for word in sorted(rest)))
-            )
+            base += SAID * held / sum(view.weight(word) for word in sorted(rest)) if rest else 0.0
             if letters_total:
                 runs = frozenset().union(*(letter_runs(text) for k, text in enumerate(texts) if k != place))
                 base += SPELLING * sum(view.run_weight(run) for run in letters & runs) / letters_total

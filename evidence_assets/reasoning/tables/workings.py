@@ -71,10 +71,11 @@ def row_name(view: TableView, row: int) -> str:
 
 def whose_cells(view: TableView, cells: Sequence[Place]) -> tuple[TableStep, ...]:
     """The step that cites whose cells these are and what they hold: a value without its row's name proves nothing."""
-    rows = list(dict.fromkeys(i for i, _ in cells if i in view.body))
+    body, held = set(view.body), set(cells)
+    rows = list(dict.fromkeys(i for i, _ in cells if i in body))
     names = [place for i in rows for j in view.name_columns if view.cell(place := (i, j)).plain]
     heads = [place for j in dict.fromkeys(j for _, j in cells) for place in view.heads(j)]
-    cited = tuple(place for place in (*names, *heads) if place not in cells)
+    cited = tuple(place for place in (*names, *heads) if place not in held)
     if not cited:
         return ()
     told = [f"{view.line(i)} is that of “{row_name(view, i)}”" for i in rows[:_ROWS_TOLD]]
