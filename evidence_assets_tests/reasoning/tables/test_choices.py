@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence_assets.reasoning.tables import TableFinder, TableView, answer_choice
-from evidence_assets.reasoning.tables.choices import option_match
+from evidence_assets.reasoning.tables.choices import option_match, read_cells
 
 DIET = TableView.of(
     "diet", "", ["", "Type of Animal", "", "Type of Diet"],
@@ -62,6 +62,9 @@ def test_a_name_of_few_rows_counts_more_than_one_of_many() -> None:
     assert [view.telling((1, j)) for j in range(3)] == [1.0, 0.5, 1.0]
     answer = answer_choice(view, "An odometer measures length in what?", LABELS[:3], ["inches", "feet", "miles"])
     assert (answer.answer, answer.status) == ("C", "answered")
+    view = TableView.of("t", "", ["Tool", "Dimension", "Unit"], [*rows, ["cup", "volume", "litres"]])
+    odometer, tape = (max(r.key for r in read_cells(view, "odometer length", [o])) for o in ("miles", "feet"))
+    assert odometer == 1.0 and 0.5 < tape < 1.0, "the tape is found by a name that three of four rows have"
 
 
 def test_words_written_apart_or_together_are_the_same() -> None:
