@@ -22,20 +22,31 @@ support than any cell can give, and the cells are weighed only among options tha
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from math import fsum  # whose result no order of the summands changes, so that sets can be summed
 
-from rapidfuzz import fuzz
-
-from evidence_assets.methods.table_text import alternatives, letter_runs, stem, tokens, word_set
-from evidence_assets.reasoning.tables.questions import option_share, work_out
+from evidence_assets.methods.cells import parse_values
+from evidence_assets.methods.table_text import letter_runs, stem, tokens, word_set
+from evidence_assets.reasoning.tables.likeness import (
+    amount_in,
+    fullness,
+    option_match,
+    same_word,
+    shared,
+    spelled_like,
+    verbatim,
+    words_of,
+)
+from evidence_assets.reasoning.tables.questions import could_be, option_share, row_named, work_out
 from evidence_assets.reasoning.tables.turning import as_given
 from evidence_assets.reasoning.tables.view import Place, Status, TableAnswer, TableChain, TableStep, TableView
 from evidence_assets.reasoning.tables.workings import Outcome, whose_cells
 
-VERSION = "5"
+VERSION = "6"
 
 MATCH, COVER, ROW, KEY, HEADER, GAP, VERBATIM = 1.0, 0.3, 1.0, 0.3, 0.25, 0.4, 0.05
 SPELLING, OPTION_SPELLING, SAID = 0.3, 0.1, 0.1
@@ -45,7 +56,6 @@ _TIE = 0.01
 TIED_SUPPORT = _TIE / _LARGEST
 # An option that an operation leads to has at least this support, one that only cells speak for at most the next.
 _WORKED, _BESIDE = 0.5, 0.3
-_SIMILAR_SPELLING = 80.0
 _LEAST_PART = 3
 _GAP = re.compile(r"_{2,}|\.{4,}|…")
 
@@ -73,56 +83,21 @@ class Reading:
         return max(0.0, min(1.0, self.score / _LARGEST)) if self.linked else 0.0
 
 
-@lru_cache(maxsize=65536)
-def _alternatives(text: str) -> tuple[frozenset[str], ...]:
-    """Words of a cell, and of each of its parts where a semicolon lists alternatives."""
-    sets = [word_set(part) for part in alternatives(text)]
-    return tuple(dict.fromkeys(words for words in sets if words))
-
-
-@lru_cache(maxsize=65536)
-def _same_word(left: str, right: str) -> bool:
-    """Equal up to a slip of the pen; numbers never are."""
-    if left[0] != right[0] or min(len(left), len(right)) < 4 or left[0].isdigit():
-        return False
-    return fuzz.ratio(left, right) >= _SIMILAR_SPELLING
-
-
-def _shared(left: frozenset[str], right: frozenset[str]) -> int:
-    count = len(left & right)
-    if count == min(len(left), len(right)):
-        return count
-    rest = right - left
-    return min(count + sum(any(_same_word(a, b) for b in rest) for a in left - right), len(left), len(right))
-
-
-@lru_cache(maxsize=65536)
-def option_match(option: str, cell: str) -> float:
-    """Dice overlap of an option with a cell, or with the closest of the alternatives that the cell lists.
-
-    Examples
-    --------
-    >>> option_match("stars", "planets; stars"), option_match("nine", "9"), option_match("moon", "sun")
-    (1.0, 1.0, 0.0)
-    """
-    wanted = word_set(option)
-    if not wanted:
-        return 0.0
-    return max((2 * _shared(words, wanted) / (len(words) + len(wanted)) for words in _alternatives(cell)), default=0.0)
-
-
 def read_cells(view: TableView, question: str, options: Sequence[str]) -> list[Reading]:
     """Every cell that says something of an option, weighed as its answer cell."""
     columns, body = view.columns, view.body
     asked = _as_spelled_in(view, _GAP.sub(" ", question))
+    stated: dict[float, set[str]] = defaultdict(set)
+    for value in parse_values(question):
+        stated[value.value].add(value.comparator)
     known = asked & view.row_frequency.keys()
-    total = sum(view.weight(word) for word in known)
+    total = fsum(view.weight(word) for word in known)
     heads = {j: word_set(view.shape.labels[j]) & asked for j in columns}
     asked_heads = len(frozenset().union(*heads.values()))
-    constant = {j for j in columns if len(body) > 1 and len({view.cell((i, j)).plain for i in body}) == 1}
+    constant = {j for j in columns if view.says_one_thing(j)}
     gap = _gap_context(question)
     letters = letter_runs(_GAP.sub(" ", question))
-    letters_total = sum(view.run_weight(run) for run in letters)
+    letters_total = fsum(view.run_weight(run) for run in letters)
     readings = []
     for i in body:
         texts = [view.cell((i, j)).plain for j in columns]
@@ -131,16 +106,16 @@ def read_cells(view: TableView, question: str, options: Sequence[str]) -> list[R
             continue
         words = [word_set(text) for text in texts]
         whole = frozenset().union(*words)
-        covers = [_shared(word_set(option), whole) / max(1, len(word_set(option))) for option in options]
+        covers = [shared(word_set(option), whole) / max(1, len(word_set(option))) for option in options]
         keys = [
-            0.0 if j in constant else _containment(text, asked) * view.telling((i, j))
+            0.0 if j in constant else _named(text, asked, stated) * view.telling((i, j))
             for j, text in zip(columns, texts, strict=True)
         ]
         for place, j in enumerate(columns):
             if not any(matches[place]):
                 continue
             rest = frozenset().union(*(other for k, other in enumerate(words) if k != place))
-            held = sum(view.weight(word) for word in sorted(known & rest))
+            held = fsum(view.weight(word) for word in known & rest)
             row = held / total if total else 0.0
             key_at = max((k for k in range(len(columns)) if k != place), key=lambda k: (keys[k], -k), default=None)
             key = keys[key_at] if key_at is not None else 0.0
@@ -149,16 +124,16 @@ def read_cells(view: TableView, question: str, options: Sequence[str]) -> list[R
             base += HEADER * len(heads[j]) / asked_heads if asked_heads else 0.0
             base += VERBATIM * _spelled_alike(question, [*texts[:place], *texts[place + 1 :]])
             base += GAP * _gap_fit(gap, texts, place) if gap else 0.0
-            base += SAID * held / sum(view.weight(word) for word in sorted(rest)) if rest else 0.0
+            base += SAID * held / fsum(view.weight(word) for word in rest) if rest else 0.0
             if letters_total:
                 runs = frozenset().union(*(letter_runs(text) for k, text in enumerate(texts) if k != place))
-                base += SPELLING * sum(view.run_weight(run) for run in letters & runs) / letters_total
+                base += SPELLING * fsum(view.run_weight(run) for run in letters & runs) / letters_total
             readings += [
                 Reading(
                     MATCH * match
                     + COVER * covers[o]
-                    + VERBATIM * _verbatim(options[o], texts[place])
-                    + OPTION_SPELLING * _spelled_like(options[o], texts[place])
+                    + VERBATIM * verbatim(options[o], texts[place])
+                    + OPTION_SPELLING * spelled_like(options[o], texts[place])
                     + base,
                     o,
                     (i, j),
@@ -183,7 +158,7 @@ def _as_spelled_in(view: TableView, question: str) -> frozenset[str]:
     as one where the question writes two ("loud speaker") or as two where it writes one."""
     words, vocabulary = word_set(question), view.row_frequency.keys()
     missing = words - vocabulary
-    alike = {known for word in missing for known in vocabulary if _same_word(word, known)}
+    alike = {known for word in missing for known in vocabulary if same_word(word, known)}
     spoken = tokens(question)
     pairs = ((left, right) for left, right in pairwise(spoken) if min(len(left), len(right)) >= _LEAST_PART)
     joined = {stem(left + right) for left, right in pairs} & vocabulary
@@ -197,31 +172,17 @@ def _as_spelled_in(view: TableView, question: str) -> frozenset[str]:
     return words.union(alike, joined, cut)
 
 
-def _containment(text: str, words: frozenset[str]) -> float:
-    """Largest share of a cell's (or one alternative's) words that stand in the question.
+def _named(text: str, words: frozenset[str], stated: Mapping[float, Collection[str]]) -> float:
+    """How far a cell's text, or one of its alternatives, stands in the question: the largest share of its words.
 
-    A number is no part of a name: "7 days" is not half found in a question about 1 day.
+    A number is no part of a name: "7 days" is not half found in a question about 1 day. Nor is "less than 1" found where
+    the question states 1, so that of numbers it is asked which the question states, and with which bounds.
     """
-    fitting = (part for part in _alternatives(text) if not any(word[0].isdigit() for word in part - words))
+    own = amount_in(text)
+    if own is not None and own.value in stated:
+        return float(own.comparator in stated[own.value])
+    fitting = (part for part in words_of(text) if not any(word[0].isdigit() for word in part - words))
     return max((len(part & words) / len(part) for part in fitting), default=0.0)
-
-
-@lru_cache(maxsize=65536)
-def _verbatim(option: str, cell: str) -> bool:
-    wanted = tokens(option)
-    return any(tokens(part) == wanted for part in alternatives(cell))
-
-
-def written_as(option: str, cell: str) -> bool:
-    """Whether an option is a cell, or one of the alternatives that it lists, to the letter."""
-    return option.strip() in alternatives(cell)
-
-
-@lru_cache(maxsize=65536)
-def _spelled_like(option: str, cell: str) -> float:
-    """Dice overlap of an option and a cell in runs of letters."""
-    left, right = letter_runs(option), letter_runs(cell)
-    return 2 * len(left & right) / (len(left) + len(right)) if left or right else 0.0
 
 
 def _spelled_alike(question: str, texts: Sequence[str]) -> float:
@@ -292,15 +253,14 @@ def _answered(
         return TableAnswer(None, (), "insufficient", 0.0, chains, view.table_id)
     wanted = min(support) if negated else top
     close = [o for o in range(len(options)) if abs(support[o] - wanted) < TIED_SUPPORT]
-    # Of those the table speaks for most; at equal weight the one written to the letter as its cell is, then the one whose
-    # cell stands first, as a reader meets it first.
-    sign = 1 if negated else -1
     first = min(
         close,
-        key=lambda o: (
-            sign * round(support[o], 9),
-            not (o in best and written_as(options[o], view.cell(best[o].place).plain)),
+        key=lambda o: preference(
+            options[o],
+            view.cell(best[o].place).plain if o in best else "",
             best[o].place if o in best else (0, o),
+            support[o],
+            negated=negated,
         ),
     )
     supported = tuple(labels[o] for o in close)
@@ -308,17 +268,32 @@ def _answered(
     return TableAnswer(labels[first], supported, status, top / len(close), chains, view.table_id)
 
 
+def preference(
+    option: str, said: str, place: Place, support: float, *, negated: bool
+) -> tuple[bool, float, bool, Place]:
+    """What orders options that the table supports alike, the answer first, by the cell that each was found in.
+
+    First the one that says all of its cell, then the one the table speaks for most, at equal weight the one written to
+    the letter as its cell is, then the one whose cell stands first, as a reader meets it first.
+    """
+    full, written = fullness(option, said)
+    return not full, (1 if negated else -1) * round(support, 9), not written, place
+
+
 def _worked_chain(view: TableView, outcome: Outcome, option: str, chain: TableChain) -> TableChain:
     """The chain of an option where an operation decides: its outcome, and how the option stands to it."""
+    if not could_be(outcome, option):
+        return chain
     share, place = option_share(view, outcome, option)
-    quoted = tuple(view.cell(cited).plain for cited in outcome.cells)
-    worked = TableStep(outcome.operation, outcome.text, outcome.cells, quoted)
-    named = whose_cells(view, outcome.cells)
+    shown = outcome.shown_for(row_named(view, option) if place is None else place[0])
+    quoted = tuple(view.cell(cited).plain for cited in shown)
+    worked = TableStep(outcome.operation, outcome.text, shown, quoted)
+    named = whose_cells(view, shown)
     if share <= 0:
         differs = TableStep("differs", f"That is not “{option}”.")
         return TableChain(chain.hypothesis, (*named, worked, differs, *chain.steps), _BESIDE * chain.support)
     if outcome.operation == "look_up" and place is not None:
-        steps = (*named, TableStep("look_up", f"{outcome.text} It says “{option}”.", outcome.cells, quoted))
+        steps = (*named, TableStep("look_up", f"{outcome.text} It says “{option}”.", shown, quoted))
         return TableChain(chain.hypothesis, steps, _WORKED + (1 - _WORKED) * share)
     said = f"That is “{option}”." if share == 1.0 else f"That comes near to “{option}” ({share:.2f})."
     cells = () if place is None else (place,)

@@ -16,7 +16,7 @@ from evidence_assets.methods.cells import CellValue, parse_values
 from evidence_assets.methods.table_text import STOP_WORDS, plain_text, stem, tokens, word_set
 from evidence_assets.reasoning.tables.view import Place, TableView
 
-VERSION = "2"
+VERSION = "3"
 
 CueKind = Literal["comparative", "superlative", "trend"]
 
@@ -265,11 +265,11 @@ def _named(labels: list[tuple[int, Place, str]], words: list[tuple[str, int]]) -
                 spoken_short.add(form)
     lines: dict[int, Line] = {}
     for (index, place, _), part in zip(names, parts, strict=True):
-        total = sum(weight[word] for word in part)
-        held = [word for word in part if word in positions]
+        total = math.fsum(weight[word] for word in part)
+        held = [word for word in sorted(part) if word in positions]
         if not any((len(word) > 1 and not word.isdigit()) or word in spoken_short for word in held):
             continue
-        score = sum(weight[word] for word in held) / total
+        score = math.fsum(weight[word] for word in held) / total
         if score < _NAMED:
             continue
         where = {words[order][1] for word in held for order in positions[word]}

@@ -65,7 +65,7 @@ class TableFinder:
         return [(int(number), float(best[number])) for number in order if best[number] > 0]
 
     def _coverage(self, text: str) -> NDArray[np.float64]:
-        words = word_set(text)
+        words = sorted(word_set(text))
         scores = np.zeros(len(self._table_of))
         total = sum(self.weight(word) for word in words)
         for word in words:

@@ -10,7 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from evidence_assets.methods.cells import CellValue, as_under, parse_values
 from evidence_assets.methods.table_text import STOP_WORDS, plain_text, stem, tokens, unit_in, without_unit
@@ -27,6 +27,8 @@ _NUMBER_WORDS = {
 # Shares of the filled cells that make a column one of numbers, or of years.
 _NUMERIC, _FIRST_YEAR, _LAST_YEAR = 0.8, 1000, 2100
 _SHORTEST_ALIAS = 4
+# What is worked out for a view is kept for so many: the questions of a table mostly come together.
+_VIEWS_KEPT, _COLUMNS_KEPT = 16, 256
 _QUOTES = "'‘’\"“”"
 
 
@@ -58,7 +60,9 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class _Word:
+class Word:
+    """A word of a text, as it is compared with names."""
+
     stem: str
     root: str
     raw: str
@@ -74,7 +78,7 @@ class Reading:
     text: str
     mentions: tuple[Mention, ...]
     numbers: tuple[CellValue, ...]
-    words: tuple[_Word, ...]
+    words: tuple[Word, ...]
 
     @cached_property
     def rows(self) -> tuple[tuple[int, Mention], ...]:
@@ -180,6 +184,7 @@ def number_at(view: TableView, place: Place) -> float | None:
     return next((value.value for value in cell.values if value.kind == "date"), None)
 
 
+@lru_cache(maxsize=_COLUMNS_KEPT)
 def is_numeric(view: TableView, column: int) -> bool:
     """Whether nearly all filled cells of a column are little more than a number."""
     filled = [i for i in view.body if view.cell((i, column)).plain]
@@ -193,6 +198,7 @@ def _mostly_value(view: TableView, place: Place) -> bool:
     return letters <= 3
 
 
+@lru_cache(maxsize=_COLUMNS_KEPT)
 def is_dated(view: TableView, column: int) -> bool:
     """Whether a column holds years or dates."""
     if unit_in(view.shape.labels[column]) or not is_numeric(view, column):
@@ -219,13 +225,13 @@ def read_text(view: TableView, text: str) -> Reading:
     return Reading(view, plain, tuple(sorted(mentions, key=lambda m: m.start)), numbers, words)
 
 
-def _positioned(plain: str) -> Iterator[_Word]:
+def _positioned(plain: str) -> Iterator[Word]:
     folded, position = plain.lower(), 0
     for token in tokens(plain):
         at = folded.find(token, position)
         start = at if at >= 0 else position
         position = start + len(token) if at >= 0 else position
-        yield _Word(stem(token), _root(token), token, start, max(position, start))
+        yield Word(stem(token), _root(token), token, start, max(position, start))
 
 
 def _root(token: str) -> str:
@@ -238,13 +244,26 @@ def _stems(name: str) -> tuple[str, ...]:
     return tuple(found[1:] if len(found) > 1 and found[0] == "the" else found)
 
 
-def _names(view: TableView) -> dict[tuple[str, ...], tuple[set[int], set[int], set[Place]]]:
-    """Every name of the table, in stems, with the rows, columns and cells that bear it."""
-    found: dict[tuple[str, ...], tuple[set[int], set[int], set[Place]]] = defaultdict(lambda: (set(), set(), set()))
+@dataclass(frozen=True)
+class _Names:
+    """Every name of a table, in stems, with the rows, columns and cells that bear it; and every word of a row's or
+    column's name with the rows and columns whose name holds it."""
+
+    whole: dict[tuple[str, ...], tuple[set[int], set[int], set[Place]]]
+    words: dict[str, tuple[set[int], set[int]]]
+    longest: int
+
+
+@lru_cache(maxsize=_VIEWS_KEPT)
+def _names(view: TableView) -> _Names:
+    whole: dict[tuple[str, ...], tuple[set[int], set[int], set[Place]]] = defaultdict(lambda: (set(), set(), set()))
+    words: dict[str, tuple[set[int], set[int]]] = defaultdict(lambda: (set(), set()))
     for j in view.columns:
         label = view.shape.labels[j]
         for name in {label, without_unit(label)}:
-            found[_stems(name)][1].add(j)
+            whole[_stems(name)][1].add(j)
+        for root in _stems(without_unit(label)):
+            words[root][1].add(j)
     for i in view.body:
         for j in view.columns:
             text = view.cell((i, j)).plain
@@ -252,17 +271,19 @@ def _names(view: TableView) -> dict[tuple[str, ...], tuple[set[int], set[int], s
                 continue
             if j in view.name_columns:
                 for name in {text, without_unit(text)}:
-                    found[_stems(name)][0].add(i)
+                    whole[_stems(name)][0].add(i)
+                for root in _stems(text):
+                    words[root][0].add(i)
             elif not re.fullmatch(r"[\d.,\s%+-]+", text):
                 for name in {text, without_unit(text)}:
-                    found[_stems(name)][2].add((i, j))
-    found.pop((), None)
-    return found
+                    whole[_stems(name)][2].add((i, j))
+    whole.pop((), None)
+    return _Names(dict(whole), dict(words), max(map(len, whole), default=0))
 
 
-def _whole_mentions(view: TableView, plain: str, words: Sequence[_Word]) -> list[Mention]:
-    names = _names(view)
-    longest = max(map(len, names), default=0)
+def _whole_mentions(view: TableView, plain: str, words: Sequence[Word]) -> list[Mention]:
+    known = _names(view)
+    names, longest = known.whole, known.longest
     stems = [word.root for word in words]
     matches = []
     for start in range(len(words)):
@@ -286,13 +307,13 @@ def _whole_mentions(view: TableView, plain: str, words: Sequence[_Word]) -> list
     return found
 
 
-def _is_small(words: Sequence[_Word]) -> bool:
+def _is_small(words: Sequence[Word]) -> bool:
     """Whether a name could as well be a small word of the sentence: "no", "I", "C"."""
     return all(word.raw in STOP_WORDS or word.raw in {"no", "not", "yes"} or len(word.raw) == 1 for word in words)
 
 
 def _meant(
-    view: TableView, plain: str, first: _Word, last: _Word, rows: set[int], cells: set[Place], found: Sequence[Mention]
+    view: TableView, plain: str, first: Word, last: Word, rows: set[int], cells: set[Place], found: Sequence[Mention]
 ) -> bool:
     """Whether a small word is a name here: in quotes, behind its column's name, or written just as in the table."""
     quoted = plain[max(0, first.start - 1) : first.start] in _QUOTES and plain[last.end : last.end + 1] in _QUOTES
@@ -308,16 +329,9 @@ def _meant(
     return written.isupper() and any(view.cell(place).plain == written for place in places)
 
 
-def _partial_mentions(view: TableView, words: Sequence[_Word], taken: Sequence[tuple[int, int]]) -> list[Mention]:
+def _partial_mentions(view: TableView, words: Sequence[Word], taken: Sequence[tuple[int, int]]) -> list[Mention]:
     """Words that stand in the name of one row only, or of one column only, where the whole name is not said."""
-    holders: dict[str, tuple[set[int], set[int]]] = defaultdict(lambda: (set(), set()))
-    for j in view.columns:
-        for root in _stems(without_unit(view.shape.labels[j])):
-            holders[root][1].add(j)
-    for i in view.body:
-        for j in view.name_columns:
-            for root in _stems(view.cell((i, j)).plain):
-                holders[root][0].add(i)
+    holders = _names(view).words
     found: list[Mention] = []
     free = [word for word in words if not any(start < word.end and word.start < end for start, end in taken)]
     for word in free:
@@ -336,13 +350,18 @@ def _partial_mentions(view: TableView, words: Sequence[_Word], taken: Sequence[t
     return found
 
 
-def _within_other_name(word: _Word, words: Sequence[_Word]) -> bool:
+def rows_named_with(view: TableView, word: Word) -> frozenset[int]:
+    """The rows in whose names a word stands."""
+    return frozenset(_names(view).words.get(word.root, ((), ()))[0])
+
+
+def _within_other_name(word: Word, words: Sequence[Word]) -> bool:
     """Whether a number stands beside the word, as in "Apollo 13", which another row's number tells apart."""
     at = words.index(word)
     return any(words[k].raw[0].isdigit() for k in (at - 1, at + 1) if 0 <= k < len(words))
 
 
-def _numbers(plain: str, words: Sequence[_Word], taken: Sequence[tuple[int, int]]) -> Iterator[CellValue]:
+def _numbers(plain: str, words: Sequence[Word], taken: Sequence[tuple[int, int]]) -> Iterator[CellValue]:
     """Numbers in figures or words that belong to no name."""
     found = [
         _denied_bound(value, plain)

@@ -8,9 +8,10 @@ stand (`choices`).
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from evidence_assets.methods.cells import CellValue, parse_values
-from evidence_assets.methods.table_text import plain_text, stem, tokens, word_set
+from evidence_assets.methods.table_text import STOP_WORDS, plain_text, stem, tokens
 from evidence_assets.reasoning.tables import workings
 from evidence_assets.reasoning.tables.degrees import (
     COUNT,
@@ -25,12 +26,13 @@ from evidence_assets.reasoning.tables.degrees import (
     moves,
     pattern_of,
 )  # fmt: skip
-from evidence_assets.reasoning.tables.mentions import Condition, Reading, number_at, read_text
+from evidence_assets.reasoning.tables.likeness import option_match, rounds_to
+from evidence_assets.reasoning.tables.mentions import Condition, Reading, number_at, read_text, rows_named_with
 from evidence_assets.reasoning.tables.operations import states
 from evidence_assets.reasoning.tables.view import Place, TableView
 from evidence_assets.reasoning.tables.workings import Outcome, measured_column, pair_number
 
-VERSION = "2"
+VERSION = "3"
 
 _ASKS_FOR_ROWS = re.compile(r"\b(?:which|who|what|whose|name|where)\b", re.IGNORECASE)
 _ABOUT = re.compile(r"\b(?:about|roughly|approximately|around|nearly|almost|estimate\w*)\b|≈|~", re.IGNORECASE)
@@ -41,6 +43,7 @@ _SAME_TEXT = 0.99
 _ROUNDED = 0.9
 
 
+@lru_cache(maxsize=64)  # it is asked anew for each option of a question
 def work_out(view: TableView, question: str) -> Outcome | None:
     """Carry out the operation that a question calls for; None where it calls for none that the table can show.
 
@@ -123,10 +126,18 @@ def _aggregate(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
     conditions = _conditions(reading, words)
     if column is None or (rows and len(rows) < 2):
         return None
+    if not rows and _names_something_else(reading):
+        return None
     if not rows:
         rows = [i for i, _ in workings.count(reading.view, conditions).rows] if conditions else list(reading.view.body)
     found = workings.aggregate(reading.view, column, rows, operation)
     return found and _approximate(found, reading)
+
+
+def _names_something_else(reading: Reading) -> bool:
+    """Whether a word beside the names read stands in some row's name: "of a red squirel" means no mean of all animals."""
+    free = (word for word in reading.words if word.raw not in STOP_WORDS and not reading.masked(word.start))
+    return any(0 < len(rows_named_with(reading.view, word)) <= len(reading.view.body) / 2 for word in free)
 
 
 def _conditions(reading: Reading, words: tuple[Degree, ...]) -> list[Condition]:
@@ -243,6 +254,17 @@ def _looked_up(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
     return Outcome("look_up", said, (place,), column=place[1])
 
 
+def could_be(outcome: Outcome, option: str) -> bool:
+    """Whether an option is of the kind of an outcome: a name is never the answer where a number was worked out."""
+    return bool(outcome.rows or outcome.number is None or outcome.pattern or _numbers_of(option))
+
+
+def row_named(view: TableView, option: str) -> int | None:
+    """The row whose name an option is."""
+    names = ((i, j) for i in view.body for j in view.telling_columns)
+    return next((place[0] for place in names if _alike(option, view.cell(place).plain) >= _SAME_TEXT), None)
+
+
 def option_share(
     view: TableView, outcome: Outcome, option: str, match: float | None = None
 ) -> tuple[float, Place | None]:
@@ -290,12 +312,8 @@ def _row_share(view: TableView, outcome: Outcome, option: str) -> tuple[float, P
 
 
 def _alike(option: str, text: str) -> float:
-    left, right = word_set(option), word_set(text)
-    if not left or not right:
-        return 0.0
-    if left == right:
+    """How far an option is a cell; what it has only in part counts half."""
+    match = option_match(option, text)
+    if match == 1.0:
         return 1.0
-    claimed, stated = parse_values(plain_text(option)), parse_values(plain_text(text))
-    if len(claimed) == len(stated) == 1 and states(claimed[0], stated[0].value):
-        return 1.0
-    return 0.5 * 2 * len(left & right) / (len(left) + len(right))
+    return _ROUNDED if rounds_to(option, text) else 0.5 * match

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import zip_longest
 
 from evidence_assets.reasoning.tables import (
@@ -19,6 +20,7 @@ from evidence_assets.reasoning.tables import (
     clauses,
     degrees,
     english,
+    likeness,
     mentions,
     operations,
     outside,
@@ -55,9 +57,13 @@ def view_of(evidence: Sequence[EvidenceItem]) -> tuple[TableView, dict[Place, st
     sources = {item.source_id for item in cells}
     if len(sources) > 1:
         raise ValueError(f"cells of {len(sources)} tables cannot be read as one; give the evidence of one table")
-    texts = {place_of(item.locator): item.text for item in cells}
     ids = {place_of(item.locator): item.evidence_id for item in cells}
-    return TableView.from_cells(next(iter(sources), ""), texts), ids
+    return _shown(next(iter(sources), ""), tuple((item.locator, item.text) for item in cells)), ids
+
+
+@lru_cache(maxsize=8)  # the options of a question, and mostly its neighbours, show the same cells
+def _shown(table_id: str, cells: tuple[tuple[str, str], ...]) -> TableView:
+    return TableView.from_cells(table_id, {place_of(locator): text for locator, text in cells})
 
 
 class TableSolver:
@@ -67,9 +73,9 @@ class TableSolver:
     model_id = "extractive"
     version = "-".join(
         (
-            "2", view.VERSION, choices.VERSION, claims.VERSION, claim_words.VERSION, operations.VERSION,
+            "3", view.VERSION, choices.VERSION, claims.VERSION, claim_words.VERSION, operations.VERSION,
             mentions.VERSION, degrees.VERSION, workings.VERSION, questions.VERSION, checks.VERSION, outside.VERSION,
-            clauses.VERSION, english.VERSION, quantified.VERSION, turning.VERSION, verdicts.VERSION,
+            clauses.VERSION, english.VERSION, likeness.VERSION, quantified.VERSION, turning.VERSION, verdicts.VERSION,
         )
     )  # fmt: skip
 
@@ -130,26 +136,24 @@ class TableSolver:
         wanted = min(support.values()) if task.negated else top
         supported = tuple(label for label in task.labels if abs(support[label] - wanted) < choices.TIED_SUPPORT)
         status = "ambiguous" if len(supported) > 1 else "answered"
-        sign = 1 if task.negated else -1
-        first = min(supported, key=lambda label: (sign * round(support[label], 9), _first_reached(task, label)))
+        options = dict(zip(task.labels, task.options, strict=True))
+        first = min(
+            supported,
+            key=lambda label: choices.preference(
+                options[label], *_reached(task, label), support[label], negated=task.negated
+            ),
+        )
         return Choice(first, supported, status, top / len(supported))
 
 
-def _first_reached(task: ChooseAnswer, label: str) -> tuple[bool, Place]:
-    """Which of equally supported labels is the answer: the one whose option is written as the cell that its chain ends
-    in, and of these the one whose cell stands first.
-
-    A chain that rests on no cell comes as its label does.
-    """
+def _reached(task: ChooseAnswer, label: str) -> tuple[str, Place]:
+    """The text and the place of the cell that a label's chain ends in; a chain that rests on none comes as its label."""
     places = {item.evidence_id: item.locator for item in task.evidence.get(label, ()) if item.kind == "cell"}
     chain = next(chain for chain in task.chains if chain.hypothesis == label)
     cited = [
         pair for step in chain.steps for pair in zip_longest(step.cited, step.quoted, fillvalue="") if pair[0] in places
     ]
-    index = task.labels.index(label)
-    if not cited:
-        return True, (0, index)
-    return not choices.written_as(task.options[index], cited[-1][1]), place_of(places[cited[-1][0]])
+    return (cited[-1][1], place_of(places[cited[-1][0]])) if cited else ("", (0, task.labels.index(label)))
 
 
 def _with_verdict(chain: Chain, said: outside.Outside | None) -> Chain:

@@ -62,10 +62,11 @@ class TableAnswer:
         return next((chain for chain in self.chains if chain.hypothesis == hypothesis), None)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TableView:
     """A table with its shape and its words.
 
+    A view equals no other than itself, so that what is worked out for it can be kept with it as a key.
     ``turned`` says that rows and columns have been exchanged, as the table reads sideways: its places are the other
     way round than in the table as given.
     """
@@ -151,6 +152,15 @@ class TableView:
         found = self.shape.row_header_columns
         first = [self.cell((i, found[0])).plain for i in self.body] if found else []
         return found[:1] if first and all(first) and len(set(first)) == len(first) else found
+
+    @cached_property
+    def telling_columns(self) -> tuple[int, ...]:
+        """Of the columns that name the rows those that tell rows apart: not "weighs, on average," in each of them."""
+        return tuple(j for j in self.name_columns if not self.says_one_thing(j))
+
+    def says_one_thing(self, column: int) -> bool:
+        """Whether all rows of the body, of two or more, hold the same text in a column."""
+        return len(self.body) > 1 and len({self.cell((i, column)).plain for i in self.body}) == 1
 
     def heads(self, column: int) -> tuple[Place, ...]:
         """The cells above a column that say what it holds."""

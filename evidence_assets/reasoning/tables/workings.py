@@ -33,7 +33,7 @@ from evidence_assets.reasoning.tables.mentions import Condition, Mention, Readin
 from evidence_assets.reasoning.tables.operations import states
 from evidence_assets.reasoning.tables.view import Place, TableStep, TableView
 
-VERSION = "3"
+VERSION = "4"
 
 # Of a working over many rows only so many are named in the sentence; all are cited.
 _ROWS_TOLD = 3
@@ -58,6 +58,21 @@ class Outcome:
     about: bool = False
     holds: bool | None = None
 
+    def shown_for(self, row: int | None) -> tuple[Place, ...]:
+        """The cells that show how one row stands to the outcome, or those of the whole outcome.
+
+        Whether a row is among those found is read in its own cells. That one is the greatest shows only beside all
+        others; that it is not, beside one that is greater.
+        """
+        if row is None or not self.rows:
+            return self.cells
+        found = {i for i, share in self.rows if share == 1.0 or self.operation != "superlative"}
+        if self.operation == "superlative":
+            return self.cells if row in found else tuple(place for place in self.cells if place[0] in {row, *found})
+        columns = dict.fromkeys(j for i, j in self.cells if i in found)
+        beside = tuple(place for place in self.cells if place[0] not in found)
+        return (*beside, *((row, j) for j in columns))
+
 
 def label_of(view: TableView, column: int) -> str:
     """The name of a column, or its number if it has none."""
@@ -65,15 +80,15 @@ def label_of(view: TableView, column: int) -> str:
 
 
 def row_name(view: TableView, row: int) -> str:
-    """The names of a row."""
-    return ", ".join(filter(None, (view.cell((row, j)).plain for j in view.name_columns))) or f"row {row}"
+    """The names of a row, as far as they tell it from others."""
+    return ", ".join(filter(None, (view.cell((row, j)).plain for j in view.telling_columns))) or f"row {row}"
 
 
 def whose_cells(view: TableView, cells: Sequence[Place]) -> tuple[TableStep, ...]:
     """The step that cites whose cells these are and what they hold: a value without its row's name proves nothing."""
     body, held = set(view.body), set(cells)
     rows = list(dict.fromkeys(i for i, _ in cells if i in body))
-    names = [place for i in rows for j in view.name_columns if view.cell(place := (i, j)).plain]
+    names = [place for i in rows for j in view.telling_columns if view.cell(place := (i, j)).plain]
     heads = [place for j in dict.fromkeys(j for _, j in cells) for place in view.heads(j)]
     cited = tuple(place for place in (*names, *heads) if place not in held)
     if not cited:
@@ -161,15 +176,25 @@ def fitting_rows(view: TableView, condition: Condition) -> frozenset[int]:
     if condition.number is None:
         return frozenset(i for i in view.body if view.cell((i, condition.column)).plain in condition.texts)
     values = {i: number_at(view, (i, condition.column)) for i in view.body}
-    return frozenset(i for i, value in values.items() if value is not None and _meets(condition.number, value))
+    bounds = {i: next((v.comparator for v in view.cell((i, condition.column)).values), "") for i in view.body}
+    return frozenset(
+        i for i, value in values.items() if value is not None and _meets(condition.number, value, bounds[i])
+    )
 
 
-def _meets(wanted: CellValue, value: float) -> bool:
+def _meets(wanted: CellValue, value: float, bound: str) -> bool:
+    """Whether a cell's number is what is wanted; of one that the cell only bounds ("less than 1"), whether it must be."""
+    if bound in _BELOW or bound in _ABOVE:
+        side = _BELOW if bound in _BELOW else _ABOVE
+        return wanted.comparator in side and (value <= wanted.value if side is _BELOW else value >= wanted.value)
     if wanted.comparator == ">":
         return value > wanted.value
     if wanted.comparator == "<":
         return value < wanted.value
     return states(wanted, value)
+
+
+_BELOW, _ABOVE = ("<", "≤"), (">", "≥")
 
 
 def count(view: TableView, conditions: Sequence[Condition]) -> Outcome:

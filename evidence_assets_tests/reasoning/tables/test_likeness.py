@@ -1,0 +1,57 @@
+"""One option beside one cell: the same words, the same number, the same letters."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evidence_assets.reasoning.tables.likeness import amount_in, fullness, option_match, rounds_to
+
+
+def test_words_are_compared_by_their_stems_and_with_slips_of_the_pen() -> None:
+    assert option_match("indirectly", "directly") == 0.0
+    assert option_match("herbivore", "herbivores; omnivores") == 1.0
+    assert option_match("Raccoons", "racoon") == 1.0
+    assert option_match("", "racoon") == option_match("racoon", "") == 0.0
+
+
+@pytest.mark.parametrize(
+    ("option", "cell", "match"),
+    [
+        ("12Kg", "12", 1.0), ("12 kilograms", "12", 1.0), ("nine", "9", 1.0), ("1,021 m", "1021 m", 1.0), ("5.0", "5", 1.0),
+        ("about 8 kg", "8 kg", 1.0), ("7", "5; 7", 1.0),
+        ("9 days", "7 days", 0.0), ("2 kilograms", "12 kilograms", 0.0), ("75Kg", "12", 0.0),
+        ("1 kilogram", "less than 1", 0.5), ("less than 1 kilogram", "less than 1", 1.0), ("over 1", "less than 1", 0.5),
+        ("less than 2", "less than 1", 0.0),
+    ],
+)  # fmt: skip
+def test_amounts_are_compared_as_numbers_with_their_bounds(option: str, cell: str, match: float) -> None:
+    assert option_match(option, cell) == match
+
+
+def test_amounts_in_different_units_are_compared_by_their_words() -> None:
+    assert 0.0 < option_match("5 miles", "5 feet") < 1.0
+
+
+def test_a_number_among_other_words_is_no_amount() -> None:
+    assert amount_in("Apollo 13") is None and amount_in("3–5") is None and amount_in("two days of 24 hours") is None
+    assert option_match("Apollo 13", "Apollo 11") == 0.5
+
+
+def test_a_number_is_rounded_only_where_asked() -> None:
+    assert rounds_to("3.1", "3.14") and not rounds_to("3.14", "3.1") and not rounds_to("3.1", "more than 3.14")
+    assert not rounds_to("3 kg", "3 m") and not rounds_to("three lakes of 3", "3")
+    assert option_match("3.1", "3.14") == 0.0, "0.81 million is not the 1 m of an option"
+
+
+def test_of_two_alternatives_the_option_that_says_both_is_fuller() -> None:
+    assert fullness("sound and light", "sound; light") == (True, False)
+    assert fullness("sound", "sound; light") == (False, True)
+    assert fullness("Sound", "sound; light") == (False, False)
+
+
+@given(st.integers(0, 10**6), st.integers(0, 10**6), st.sampled_from(["", " kg", " metres", "%"]))
+def test_two_whole_numbers_match_if_they_are_equal(left: int, right: int, unit: str) -> None:
+    assert option_match(f"{left}{unit}", f"{right}") == float(left == right)
+    assert option_match(f"{left:,}{unit}", f"{left}{unit}") == 1.0
