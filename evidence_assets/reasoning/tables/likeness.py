@@ -73,9 +73,9 @@ def option_match(option: str, cell: str) -> float:
 
 
 def _part_match(option: str, wanted: frozenset[str], part: str) -> float:
-    amounts = amount_in(option), amount_in(part)
-    if amounts[0] is not None and amounts[1] is not None:
-        same = _same_amount(*amounts)
+    claimed, stated = amount_in(option), amount_in(part)
+    if claimed is not None and stated is not None:
+        same = _same_amount(claimed, stated)
         if same is not None:
             return same
     words = word_set(part)
