@@ -40,7 +40,7 @@ class Background(dg.Component, Variant):
             rows = background_knowledge.recall_rows(
                 source, self.name, questions, step.previous(), step.previous_lineage()
             )
-            return Made(rows.rows, rows.lineage, rows.metadata, rows.reused)
+            return Made.of(rows)
 
         def make_triples(step: Step) -> Made:
             rows = background_knowledge.triple_rows(step.read("chains", chains, step.partition))

@@ -37,7 +37,7 @@ def counterfactual_asset(
             step.previous(),
             step.previous_lineage(),
         )
-        return Made(rows.rows, rows.lineage, rows.metadata, rows.reused)
+        return Made.of(rows)
 
     return table_asset(
         key_of(family, name),

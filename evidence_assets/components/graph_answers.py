@@ -71,7 +71,7 @@ class GraphAnswers(dg.Component, Variant):
                 step.previous_lineage(),
                 step.progress("questions"),
             )
-            return Made(rows.rows, rows.lineage, rows.metadata, rows.reused)
+            return Made.of(rows)
 
         def make_predictions(step: Step) -> Made:
             failed = stored_background(step.read("chains", recalled, step.partition)).failed if self.recall else {}
@@ -84,7 +84,7 @@ class GraphAnswers(dg.Component, Variant):
                 step.previous_lineage(),
                 failed,
             )
-            return Made(rows.rows, rows.lineage, rows.metadata, rows.reused)
+            return Made.of(rows)
 
         def asked_again(step: Step) -> ShortAnswersAgain:
             return ShortAnswersAgain(

@@ -27,7 +27,7 @@ from evidence_assets.systems import four_step_focus, node_answers, node_search
 from evidence_assets.systems.asked_again import RankingAgain
 from evidence_assets.systems.four_step_focus import FocusSettings, FourStepFocus, schema_of
 from evidence_assets.systems.node_search import NodeSearch
-from evidence_assets.systems.selection import Rows, asked, evidence_rows
+from evidence_assets.systems.selection import asked, evidence_rows
 
 
 class NodeRanking(dg.Component, Variant):
@@ -71,7 +71,7 @@ class NodeRanking(dg.Component, Variant):
                 step.previous(),
                 step.previous_lineage(),
             )
-            return _made(rows)
+            return Made.of(rows)
 
         def make_predictions(step: Step) -> Made:
             rows = node_answers.ranking_rows(
@@ -82,7 +82,7 @@ class NodeRanking(dg.Component, Variant):
                 step.previous(),
                 step.previous_lineage(),
             )
-            return _made(rows)
+            return Made.of(rows)
 
         def asked_again(step: Step) -> RankingAgain:
             return RankingAgain(
@@ -159,10 +159,6 @@ class NodeRanking(dg.Component, Variant):
         if model is not None and (self.triplets or self.rerank):
             return "prompted", f"{model.model_id}+{key}"
         return "reranker" if self.rerank else self.search, key
-
-
-def _made(rows: Rows) -> Made:
-    return Made(rows.rows, rows.lineage, rows.metadata, rows.reused)
 
 
 def _triplet_reader(step: Step, declared: KnowledgeBase, opened: OpenBase) -> TripletReader:

@@ -18,13 +18,9 @@ from evidence_assets.methods.ranking_metrics import Estimate
 from evidence_assets.systems import answering, retrieval_scores, scoring
 from evidence_assets.systems.asked_again import ChainsAgain
 from evidence_assets.systems.published_figures import PrintedAs
-from evidence_assets.systems.selection import Rows, asked
+from evidence_assets.systems.selection import asked
 
 FAILED_SHARE_LIMIT = 0.05
-
-
-def _made(rows: Rows) -> Made:
-    return Made(rows.rows, rows.lineage, rows.metadata, rows.reused)
 
 
 def failed_share(rows: pl.DataFrame) -> list[str]:
@@ -92,7 +88,7 @@ class Reasoner(dg.Component, Variant):
         def make_chains(step: Step) -> Made:
             if not self.explain:
                 return Made([])
-            return _made(
+            return Made.of(
                 answering.chain_rows(
                     solver_named(self.solver, self.family, step),
                     self.selector,
@@ -104,7 +100,7 @@ class Reasoner(dg.Component, Variant):
             )
 
         def make_predictions(step: Step) -> Made:
-            return _made(
+            return Made.of(
                 answering.prediction_rows(
                     chooser(self.solver, self.family, step, explained=self.explain),
                     self.selector,
@@ -117,7 +113,7 @@ class Reasoner(dg.Component, Variant):
             )
 
         def make_citations(step: Step) -> Made:
-            return _made(
+            return Made.of(
                 answering.citation_rows(
                     step.read("chains", chains, step.partition), step.read("evidence", evidence, step.partition)
                 )

@@ -20,6 +20,7 @@ from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.lineage import dangling
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake, Rows, prepare, version_of
+from evidence_assets.systems import selection
 
 OWNER = "team:evidence"
 PREVIEW_ROWS = 5
@@ -39,6 +40,11 @@ class Made:
     """Rows of other tables that the same step makes and that lie beside its own."""
     version: str = ""
     """Data version; the content hash of the rows where none is stated."""
+
+    @classmethod
+    def of(cls, made: selection.Rows | selection.TypedRows) -> "Made":
+        """What a system's rows are to an asset."""
+        return cls(made.rows, made.lineage, made.metadata, made.reused)
 
 
 class Step:

@@ -76,6 +76,24 @@ def _mismatch(schema: TableSchema, message: str) -> SchemaMismatch:
     return SchemaMismatch(f"table {schema.name}: {message}")
 
 
+def typed(table: str, rows: list[dict[str, Any]]) -> pa.Table:
+    """Rows as a table of the declared columns and types: a tenth of their size as dictionaries.
+
+    Raises
+    ------
+    SchemaMismatch
+        Where a column is unknown or a value of another type.
+    """
+    schema = TABLES[table]
+    unknown = sorted({name for row in rows for name in row} - set(schema.names))
+    if unknown:
+        raise _mismatch(schema, f"has no column {unknown[0]!r}")
+    try:
+        return pa.table({c.name: pa.array([row.get(c.name) for row in rows], type=c.type) for c in schema.columns})
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        raise _mismatch(schema, str(error)) from error
+
+
 def prepare(table: str, rows: Rows) -> pa.Table:
     """Rows as they will lie in the lake: the declared columns and types, sorted by the table's key.
 
@@ -87,14 +105,7 @@ def prepare(table: str, rows: Rows) -> pa.Table:
     """
     schema = TABLES[table]
     if isinstance(rows, list):
-        unknown = sorted({name for row in rows for name in row} - set(schema.names))
-        if unknown:
-            raise _mismatch(schema, f"has no column {unknown[0]!r}")
-        columns = {c.name: [row.get(c.name) for row in rows] for c in schema.columns}
-        try:
-            rows = pa.table({c.name: pa.array(columns[c.name], type=c.type) for c in schema.columns})
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-            raise _mismatch(schema, str(error)) from error
+        rows = typed(table, rows)
     made = rows.to_arrow() if isinstance(rows, pl.DataFrame) else rows
     missing = [name for name in schema.names if name not in made.column_names]
     unknown = [name for name in made.column_names if name not in schema.names]

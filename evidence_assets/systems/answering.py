@@ -15,7 +15,7 @@ from evidence_assets.lake.lineage import DERIVED, USED, edge
 from evidence_assets.reasoning.citations import check
 from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Solver, Step
 from evidence_assets.systems.gold_evidence import chain_id_of
-from evidence_assets.systems.selection import Asked, Rows, take_over
+from evidence_assets.systems.selection import Asked, Growing, Rows, TypedRows, take_over, unchanged
 
 
 def evidence_items(evidence: pl.DataFrame) -> dict[tuple[str, str], tuple[EvidenceItem, ...]]:
@@ -44,7 +44,7 @@ def chain_rows(
     evidence: pl.DataFrame,
     previous: pl.DataFrame,
     lineage: pl.DataFrame,
-) -> Rows:
+) -> TypedRows:
     """One chain a question and option, each from the evidence of that option."""
     items = evidence_items(evidence)
     tasks: dict[str, ExplainOption] = {}
@@ -65,14 +65,15 @@ def chain_rows(
         chain_id: content_id(task.input_hash, solver.name, solver.task_version(task))
         for chain_id, task in tasks.items()
     }
-    made, settled = take_over(previous, lineage, wanted, by="chain_id", row_id="chain_id")
+    kept, edges, settled = unchanged(previous, lineage, wanted, by="chain_id", row_id="chain_id")
+    rows, links = kept.to_dicts(), Growing("lineage_edges", edges)
     todo = [chain_id for chain_id in tasks if chain_id not in settled]
     for chain_id, result in zip(todo, solver.explain([tasks[c] for c in todo]) if todo else [], strict=True):
         task, question = tasks[chain_id], about[chain_id]
         failed = isinstance(result, Failure)
         chain = Chain(task.hypothesis, ()) if isinstance(result, Failure) else result
         steps = [{"text": s.text, "cited": list(s.cited), "quoted": list(s.quoted)} for s in chain.steps]
-        made.rows.append(
+        rows.append(
             {
                 "chain_id": chain_id,
                 "question_id": question.question_id,
@@ -90,13 +91,10 @@ def chain_rows(
                 "input_hash": wanted[chain_id],
             }
         )
-        made.lineage.append(edge("chain", chain_id, USED, "question", question.question_id, question.question_id))
-        made.lineage += [
-            edge("chain", chain_id, USED, "evidence", item.evidence_id, item.content_hash, rank, item.score)
-            for rank, item in enumerate(task.evidence, 1)
-        ]
-    made.metadata = {"failed_share": _share(made.rows, "failed")}
-    return made
+        links.add(edge("chain", chain_id, USED, "question", question.question_id, question.question_id))
+        for rank, item in enumerate(task.evidence, 1):
+            links.add(edge("chain", chain_id, USED, "evidence", item.evidence_id, item.content_hash, rank, item.score))
+    return TypedRows(rows, links.whole(), kept.height, {"failed_share": _share(rows, "failed")})
 
 
 def _share(rows: list[dict[str, Any]], status: str) -> float:

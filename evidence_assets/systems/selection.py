@@ -6,15 +6,17 @@ it depends on has changed. How evidence is found belongs to the selectors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import polars as pl
+import pyarrow as pa
 
 from evidence_assets.datasets.records import option_labels
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, USED, edge
+from evidence_assets.lake.store import typed
 
 Progress = Callable[[int, int], None]
 
@@ -91,7 +93,9 @@ class Selector(Protocol):
         """Everything besides the question that decides the picks: parameters, models, sources, code."""
         ...
 
-    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]: ...
+    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> Iterable[list[Pick]]:
+        """The picks of each question, in order."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -124,13 +128,12 @@ class Rows:
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
-def take_over(
+def unchanged(
     previous: pl.DataFrame, lineage: pl.DataFrame, wanted: dict[str, str], *, by: str, row_id: str
-) -> tuple[Rows, set[str]]:
-    """Rows whose ``input_hash`` is what it would be again, with their lineage.
+) -> tuple[pl.DataFrame, pl.DataFrame, set[str]]:
+    """Rows whose ``input_hash`` is what it would be again, their lineage, and the values of ``by`` that they settle.
 
     ``wanted`` maps the value of column ``by`` (such as a question id) to its hash. Failed rows are never taken over.
-    Returns them with the values of ``by`` that they settle.
     """
     failed: set[str] = set()
     if "status" in previous.columns:
@@ -138,8 +141,44 @@ def take_over(
     hashes = dict(zip(previous[by].to_list(), previous["input_hash"].to_list(), strict=True))
     settled = {key for key, hash_ in wanted.items() if hashes.get(key) == hash_ and key not in failed}
     kept = previous.filter(pl.col(by).is_in(list(settled)))
-    edges = lineage.filter(pl.col("child_id").is_in(kept[row_id].implode()))
+    return kept, lineage.filter(pl.col("child_id").is_in(kept[row_id].implode())), settled
+
+
+def take_over(
+    previous: pl.DataFrame, lineage: pl.DataFrame, wanted: dict[str, str], *, by: str, row_id: str
+) -> tuple[Rows, set[str]]:
+    """What is `unchanged`, as rows to go on from."""
+    kept, edges, settled = unchanged(previous, lineage, wanted, by=by, row_id=row_id)
     return Rows(kept.to_dicts(), edges.to_dicts(), kept.height), settled
+
+
+@dataclass(frozen=True)
+class TypedRows:
+    """Rows whose lineage, or which themselves, may be millions, and so are typed already; and how many were taken over."""
+
+    rows: pa.Table | list[dict[str, Any]]
+    lineage: pa.Table
+    reused: int
+    metadata: dict[str, Any]
+
+
+class Growing:
+    """Rows of a table that come one by one and are kept typed: those of a large table's cells are millions."""
+
+    BLOCK = 16_384
+
+    def __init__(self, table: str, first: pl.DataFrame) -> None:
+        self._table, self._new = table, list[dict[str, Any]]()
+        self._typed = [typed(table, []), first.to_arrow().cast(typed(table, []).schema)] if first.height else []
+
+    def add(self, row: dict[str, Any]) -> None:
+        self._new.append(row)
+        if len(self._new) == self.BLOCK:
+            self._typed.append(typed(self._table, self._new))
+            self._new = []
+
+    def whole(self) -> pa.Table:
+        return pa.concat_tables([*self._typed, typed(self._table, self._new)])
 
 
 def evidence_rows(
@@ -148,10 +187,11 @@ def evidence_rows(
     previous: pl.DataFrame,
     lineage: pl.DataFrame,
     progress: Progress | None = None,
-) -> Rows:
+) -> TypedRows:
     """Evidence for every question: taken over where nothing it depends on has changed, else selected anew."""
     wanted = {q.question_id: content_id(q.question_id, selector.name, selector.version) for q in questions}
-    made, settled = take_over(previous, lineage, wanted, by="question_id", row_id="evidence_id")
+    kept, edges, settled = unchanged(previous, lineage, wanted, by="question_id", row_id="evidence_id")
+    rows, links = Growing("evidence", kept), Growing("lineage_edges", edges)
     todo = [q for q in questions if q.question_id not in settled]
     for question, picks in zip(todo, selector.select(todo, progress) if todo else [], strict=True):
         ranks: dict[str, int] = {}
@@ -162,7 +202,7 @@ def evidence_rows(
                 "evidence", question.question_id, pick.option, selector.name, [(p.kind, p.id) for p in pick.parents],
                 pick.locator,
             )  # fmt: skip
-            made.rows.append(
+            rows.add(
                 {
                     "evidence_id": evidence_id,
                     "question_id": question.question_id,
@@ -181,12 +221,8 @@ def evidence_rows(
                     "input_hash": wanted[question.question_id],
                 }
             )
-            made.lineage.append(
-                edge("evidence", evidence_id, USED, "question", question.question_id, question.question_id)
-            )
-            made.lineage += [
-                edge("evidence", evidence_id, DERIVED, p.kind, p.id, p.version, i, pick.score)
-                for i, p in enumerate(dict.fromkeys(pick.parents), 1)
-            ]
-    made.metadata = {"questions": len(questions), "questions_selected_anew": len(todo)}
-    return made
+            links.add(edge("evidence", evidence_id, USED, "question", question.question_id, question.question_id))
+            for i, p in enumerate(dict.fromkeys(pick.parents), 1):
+                links.add(edge("evidence", evidence_id, DERIVED, p.kind, p.id, p.version, i, pick.score))
+    numbers = {"questions": len(questions), "questions_selected_anew": len(todo)}
+    return TypedRows(rows.whole(), links.whole(), kept.height, numbers)

@@ -6,14 +6,15 @@ Belongs here too: the bridge to evidence outside the table, which lies beside th
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from evidence_assets.datasets.records import Table
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.systems.selection import Asked, Parent, Pick, Progress, Selector
-from evidence_assets.systems.ucret import TableQuestion, Variant, select_evidence
+from evidence_assets.systems.ucret import TableQuestion, Variant, collapsed_tables
 
 
 class CollapsedTable:
@@ -24,21 +25,32 @@ class CollapsedTable:
         hashes = sorted(version for _, version in tables.values())
         self.version = content_id(variant.version, hashes, encoder.model_id, encoder.revision)
 
-    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
-        known = [i for i, q in enumerate(questions) if q.table_id in self._tables]
+    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> Iterator[list[Pick]]:
+        known = [q for q in questions if q.table_id in self._tables]
         asked = [
             TableQuestion(q.question_id, q.text, q.table_id, () if q.task == "verification" else q.options)
-            for q in (questions[i] for i in known)
+            for q in known
         ]
-        made: list[list[Pick]] = [[] for _ in questions]
         tables = {name: table for name, (table, _) in self._tables.items()}
-        for i, found in zip(known, select_evidence(asked, tables, self._variant, self._encoder), strict=True):
-            table_id = questions[i].table_id
-            parents = (Parent("table", table_id, self._tables[table_id][1]),)
-            for cell in found.cells:
-                why = json.dumps({"column": cell.column_rule, "row": cell.row_rule})
-                made[i].append(Pick("", "cell", parents, cell.locator, cell.text, cell.score, why))
-        return made
+        found = collapsed_tables(asked, tables, self._variant, self._encoder)
+        for done, question in enumerate(questions, 1):
+            if question.table_id in self._tables:
+                parents = (Parent("table", question.table_id, self._tables[question.table_id][1]),)
+                yield [
+                    Pick(
+                        "", "cell", parents, cell.locator, cell.text, cell.score, _why(cell.column_rule, cell.row_rule)
+                    )
+                    for cell in next(found).cells
+                ]
+            else:
+                yield []
+            if progress is not None:
+                progress(done, len(questions))
+
+
+@lru_cache(maxsize=64)
+def _why(column_rule: str, row_rule: str) -> str:
+    return json.dumps({"column": column_rule, "row": row_rule})
 
 
 BRIDGE_VERSION = "1"
@@ -65,14 +77,12 @@ class BridgedTable:
         """What the asset's metadata says of it."""
         return {} if self._outside else {"no_bridge": "the benchmark names no corpus: there are cells only"}
 
-    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
-        made = self._cells.select(questions, progress)
-        if self._outside is None:
-            return made
+    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> Iterator[list[Pick]]:
+        cells = self._cells.select(questions, progress)
         whole = [replace(q, text=_whole(q), options=()) for q in questions]
-        for picks, found in zip(made, self._outside.select(whole), strict=True):
-            picks += [replace(pick, why=json.dumps({"rule": "outside"})) for pick in found]
-        return made
+        beside = self._outside.select(whole) if self._outside is not None else ([] for _ in whole)
+        for picks, found in zip(cells, beside, strict=True):
+            yield picks + [replace(pick, why=json.dumps({"rule": "outside"})) for pick in found]
 
 
 def _whole(question: Asked) -> str:

@@ -10,7 +10,7 @@ Cells keep their place in the whole table: ``r0`` is the header as read, the bod
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -227,7 +227,16 @@ def _texts(encoder: Encoder, texts: Sequence[str]) -> Floats:
 def select_evidence(
     questions: Sequence[TableQuestion], tables: dict[str, Table], variant: Variant, encoder: Encoder
 ) -> list[TableEvidence]:
+    """First stage for many questions at once; see `collapsed_tables`."""
+    return list(collapsed_tables(questions, tables, variant, encoder))
+
+
+def collapsed_tables(
+    questions: Sequence[TableQuestion], tables: dict[str, Table], variant: Variant, encoder: Encoder
+) -> Iterator[TableEvidence]:
     """First stage for many questions: which columns (and rows) remain, and their cells.
+
+    Selected for all at once, but the cells of one question at a time are made: together they are by far the most.
 
     Raises
     ------
@@ -262,10 +271,8 @@ def select_evidence(
             restore_rows(selection, read[t].words, " ".join([question.text, *question.options]))
             for selection, t, question in zip(found, table_of, questions, strict=True)
         ]
-    return [
-        TableEvidence(question, columns_, rows_, _cells(question.table_id, read[t], columns_, rows_))
-        for question, t, columns_, rows_ in zip(questions, table_of, chosen, rows, strict=True)
-    ]
+    for question, t, columns_, rows_ in zip(questions, table_of, chosen, rows, strict=True):
+        yield TableEvidence(question, columns_, rows_, _cells(question.table_id, read[t], columns_, rows_))
 
 
 def _row_headers(read: _Read, question: TableQuestion) -> tuple[int, ...]:

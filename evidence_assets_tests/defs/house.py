@@ -77,7 +77,7 @@ def question_assets() -> dg.Definitions:
         questions = asked(step.read("questions", "questions/mcqa", step.partition))
         selector = ByRelation(step.read("triples", COLLECTION))
         rows = evidence_rows(selector, questions, step.previous(), step.previous_lineage())
-        return Made(rows.rows, rows.lineage, rows.metadata, rows.reused)
+        return Made.of(rows)
 
     evidence = table_asset(
         "evidence/mcqa/by_relation", "evidence", make, description="Evidence of the test.", group="test",

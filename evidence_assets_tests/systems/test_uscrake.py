@@ -447,12 +447,12 @@ def test_rows_name_chunks_and_edges_as_parents_and_are_taken_over(corpus: Passag
     nothing = pl.DataFrame(schema={"question_id": pl.String, "input_hash": pl.String, "evidence_id": pl.String})
     no_lineage = pl.DataFrame(schema={"child_id": pl.String})
     made = evidence_rows(uscrake, QUESTIONS, nothing, no_lineage)
-    parents = {(e["parent_kind"], e["parent_id"]) for e in made.lineage if e["parent_kind"] != "question"}
+    parents = {(e["parent_kind"], e["parent_id"]) for e in made.lineage.to_pylist() if e["parent_kind"] != "question"}
     assert {kind for kind, _ in parents} == {"chunk", "edge"}
     assert {i for kind, i in parents if kind == "chunk"} <= set(corpus.ids)
     assert {i for kind, i in parents if kind == "edge"} <= {e[0] for e in EDGES}
     again = evidence_rows(uscrake, QUESTIONS, pl.DataFrame(made.rows), pl.DataFrame(made.lineage))
-    assert again.reused == len(made.rows)
+    assert again.reused == len(made.rows) and again.rows.equals(made.rows) and again.lineage.equals(made.lineage)
 
 
 @pytest.mark.parametrize(

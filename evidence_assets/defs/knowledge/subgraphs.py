@@ -26,7 +26,7 @@ def _make(step: Step) -> Made:
         step.previous(),
         step.previous_lineage(),
     )
-    return Made(rows.rows, rows.lineage, rows.metadata, rows.reused)
+    return Made.of(rows)
 
 
 @dg.definitions
