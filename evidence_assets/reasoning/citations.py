@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from evidence_assets.reasoning.tasks import Chain, EvidenceItem
@@ -48,7 +49,7 @@ def check(chain: Chain, evidence: Sequence[EvidenceItem]) -> list[Citation]:
     >>> [c.verdict for c in check(Chain("A", (Step("", ("e1", "e9"), ("5.2",)),)), [item])]
     ['misquoted', 'absent']
     """
-    known = {item.evidence_id: _plain(item.text) for item in evidence}
+    known = {item.evidence_id: item.text for item in evidence}
     found: list[Citation] = []
     for number, step in enumerate(chain.steps):
         cited = list(dict.fromkeys(step.cited))
@@ -78,18 +79,28 @@ def check(chain: Chain, evidence: Sequence[EvidenceItem]) -> list[Citation]:
 
 def stands_in(quote: str, text: str) -> bool:
     """Whether the quoted words stand in the text, in order, each part a run of whole words and whole numbers."""
-    text, start = _plain(text), 0
-    parts = [part for part in _ELLIPSIS.split(_plain(quote)) if part.strip(" .,;:!?")]
+    plain, start, parts = _plain(text), 0, _patterns(quote)
     for part in parts:
-        words = part.strip(" .,;:!?")
-        before = _NUMBER_BEFORE if words[:1].isdigit() else r"(?<!\w)"
-        match = re.compile(before + re.escape(words) + r"(?!\w)(?![.,]\d)").search(text, start)
+        match = part.search(plain, start)
         if match is None:
             return False
         start = match.end()
     return bool(parts)
 
 
+@lru_cache(maxsize=4096)  # a step that compares a column quotes as many cells as it cites, each beside each
+def _patterns(quote: str) -> tuple[re.Pattern[str], ...]:
+    """What finds the parts of a quotation that an ellipsis parts."""
+    found = []
+    for part in _ELLIPSIS.split(_plain(quote)):
+        words = part.strip(" .,;:!?")
+        if words:
+            before = _NUMBER_BEFORE if words[:1].isdigit() else r"(?<!\w)"
+            found.append(re.compile(before + re.escape(words) + r"(?!\w)(?![.,]\d)"))
+    return tuple(found)
+
+
+@lru_cache(maxsize=16384)
 def _plain(text: str) -> str:
     text = unicodedata.normalize("NFC", text).translate(_DASHES).translate(_QUOTES)
     return " ".join(text.casefold().split())

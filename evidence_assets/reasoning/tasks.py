@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 from evidence_assets.lake.ids import content_id
@@ -24,7 +25,7 @@ class EvidenceItem:
     text: str
     score: float = 0.0
 
-    @property
+    @cached_property
     def content_hash(self) -> str:
         """Hash of the fact itself, without what it was retrieved for and how it was scored."""
         return content_id("evidence", self.kind, self.source_id, self.locator, self.text)
