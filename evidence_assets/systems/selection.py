@@ -169,7 +169,8 @@ class Growing:
 
     def __init__(self, table: str, first: pl.DataFrame) -> None:
         self._table, self._new = table, list[dict[str, Any]]()
-        self._typed = [typed(table, []), first.to_arrow().cast(typed(table, []).schema)] if first.height else []
+        schema = typed(table, []).schema
+        self._typed = [first.select(schema.names).to_arrow().cast(schema)] if first.height else []
 
     def add(self, row: dict[str, Any]) -> None:
         self._new.append(row)

@@ -41,7 +41,7 @@ from evidence_assets.reasoning.tables.likeness import (
     verbatim,
     words_of,
 )
-from evidence_assets.reasoning.tables.questions import could_be, option_share, row_named, work_out
+from evidence_assets.reasoning.tables.questions import could_be, option_share, shown_for, work_out
 from evidence_assets.reasoning.tables.turning import as_given
 from evidence_assets.reasoning.tables.view import Place, Status, TableAnswer, TableChain, TableStep, TableView
 from evidence_assets.reasoning.tables.workings import Outcome, whose_cells
@@ -89,7 +89,8 @@ def read_cells(view: TableView, question: str, options: Sequence[str]) -> list[R
     asked = _as_spelled_in(view, _GAP.sub(" ", question))
     stated: dict[float, set[str]] = defaultdict(set)
     for value in parse_values(question):
-        stated[value.value].add(value.comparator)
+        if value.low is None:
+            stated[value.value].add(value.comparator.replace("≈", ""))
     known = asked & view.row_frequency.keys()
     total = fsum(view.weight(word) for word in known)
     heads = {j: word_set(view.shape.labels[j]) & asked for j in columns}
@@ -176,11 +177,11 @@ def _named(text: str, words: frozenset[str], stated: Mapping[float, Collection[s
     """How far a cell's text, or one of its alternatives, stands in the question: the largest share of its words.
 
     A number is no part of a name: "7 days" is not half found in a question about 1 day. Nor is "less than 1" found where
-    the question states 1, so that of numbers it is asked which the question states, and with which bounds.
+    the question states 1, nor the other way round.
     """
     own = amount_in(text)
-    if own is not None and own.value in stated:
-        return float(own.comparator in stated[own.value])
+    if own is not None and own.value in stated and own.comparator.replace("≈", "") not in stated[own.value]:
+        return 0.0
     fitting = (part for part in words_of(text) if not any(word[0].isdigit() for word in part - words))
     return max((len(part & words) / len(part) for part in fitting), default=0.0)
 
@@ -283,9 +284,9 @@ def preference(
 def _worked_chain(view: TableView, outcome: Outcome, option: str, chain: TableChain) -> TableChain:
     """The chain of an option where an operation decides: its outcome, and how the option stands to it."""
     if not could_be(outcome, option):
-        return chain
+        return TableChain(chain.hypothesis, chain.steps, _BESIDE * chain.support)
     share, place = option_share(view, outcome, option)
-    shown = outcome.shown_for(row_named(view, option) if place is None else place[0])
+    shown = shown_for(view, outcome, option, place)
     quoted = tuple(view.cell(cited).plain for cited in shown)
     worked = TableStep(outcome.operation, outcome.text, shown, quoted)
     named = whose_cells(view, shown)

@@ -6,13 +6,13 @@ what the question asks is weighed by the callers.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 from rapidfuzz import fuzz
 
 from evidence_assets.methods.cells import CellValue, parse_values
 from evidence_assets.methods.table_text import (
-    STOP_WORDS,
     alternatives,
     letter_runs,
     plain_text,
@@ -20,7 +20,6 @@ from evidence_assets.methods.table_text import (
     tokens,
     word_set,
 )
-from evidence_assets.reasoning.tables.operations import states
 
 VERSION = "1"
 
@@ -84,32 +83,38 @@ def _part_match(option: str, wanted: frozenset[str], part: str) -> float:
 
 @lru_cache(maxsize=65536)
 def amount_in(text: str) -> CellValue | None:
-    """The number that a text is, if it is no more than one, with a unit or without."""
+    """The number that a text is, if it is no more than one, with a unit or without.
+
+    What is no plain amount is compared by its words: a number with its spread, and what only looks like one with a unit,
+    as "1A", "3rd", "1990s", "300 BC" or "5 hundred".
+    """
     copy = plain_text(text)
     values = parse_values(copy)
-    if len(values) != 1 or values[0].kind not in {"number", "count", "percentage"} or values[0].low is not None:
+    if len(values) != 1 or tokens(copy[: values[0].start] + " " + copy[values[0].end :]):
         return None
-    beside = tokens(copy[: values[0].start] + " " + copy[values[0].end :])
-    return None if set(beside) - STOP_WORDS else values[0]
+    value = values[0]
+    if value.kind not in {"number", "count", "percentage"} or value.low is not None or value.deviation is not None:
+        return None
+    glued = re.search(r"\d([^\W\d_]+)", value.text)
+    if value.unit.casefold() in _NO_UNITS or (glued and len(glued[1]) == 1):
+        return None
+    return value
+
+
+_NO_UNITS = frozenset("st nd rd th hundred dozen bc bce ad ce am pm".split())  # noqa: SIM905
 
 
 def _same_amount(claimed: CellValue, stated: CellValue) -> float | None:
-    """Whether two amounts are the same; None where their units differ, as nothing is converted."""
+    """Whether two amounts are the same; None where their units differ, or one is told in millions, as the other may be
+    by its header: nothing is converted."""
     units = {stem(amount.unit.casefold()) for amount in (claimed, stated) if amount.unit}
-    if len(units) > 1:
+    equal = claimed.value == stated.value
+    if len(units) > 1 or (not equal and claimed.scale != stated.scale):
         return None
     bounds = {amount.comparator.replace("≈", "") for amount in (claimed, stated)}
     if len(bounds) > 1:
-        return _OTHERWISE_BOUNDED if claimed.value == stated.value else 0.0
-    return float(claimed.value == stated.value)
-
-
-def rounds_to(option: str, cell: str) -> bool:
-    """Whether an option is a cell's number at the option's own precision: "3.1" beside "3.14"."""
-    claimed, stated = amount_in(option), amount_in(cell)
-    if claimed is None or stated is None or claimed.comparator or stated.comparator:
-        return False
-    return _same_amount(claimed, stated) is not None and states(claimed, stated.value)
+        return _OTHERWISE_BOUNDED if equal else 0.0
+    return float(equal)
 
 
 @lru_cache(maxsize=65536)

@@ -18,7 +18,7 @@ from evidence_assets.reasoning.tables.degrees import names_a_date
 from evidence_assets.reasoning.tables.english import irregular_base
 from evidence_assets.reasoning.tables.view import Place, TableView
 
-VERSION = "3"
+VERSION = "4"
 
 _NUMBER_WORDS = {
     word: value
@@ -184,6 +184,12 @@ def number_at(view: TableView, place: Place) -> float | None:
     return next((value.value for value in cell.values if value.kind == "date"), None)
 
 
+def bound_at(view: TableView, place: Place) -> str:
+    """The sign by which a cell only bounds the quantity that it states: "<" of "less than 1"."""
+    quantities = (v for v in view.cell(place).values if v.kind in {"number", "percentage", "count", "range"})
+    return next((value.comparator for value in quantities), "")
+
+
 @lru_cache(maxsize=_COLUMNS_KEPT)
 def is_numeric(view: TableView, column: int) -> bool:
     """Whether nearly all filled cells of a column are little more than a number."""
@@ -274,7 +280,7 @@ def _names(view: TableView) -> _Names:
                     whole[_stems(name)][0].add(i)
                 for root in _stems(text):
                     words[root][0].add(i)
-            elif not re.fullmatch(r"[\d.,\s%+-]+", text):
+            elif not re.fullmatch(r"[\d.,\s%+<>≤≥≈~-]+", text):
                 for name in {text, without_unit(text)}:
                     whole[_stems(name)][2].add((i, j))
     whole.pop((), None)

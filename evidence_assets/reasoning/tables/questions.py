@@ -26,7 +26,7 @@ from evidence_assets.reasoning.tables.degrees import (
     moves,
     pattern_of,
 )  # fmt: skip
-from evidence_assets.reasoning.tables.likeness import option_match, rounds_to
+from evidence_assets.reasoning.tables.likeness import option_match
 from evidence_assets.reasoning.tables.mentions import Condition, Reading, number_at, read_text, rows_named_with
 from evidence_assets.reasoning.tables.operations import states
 from evidence_assets.reasoning.tables.view import Place, TableView
@@ -135,9 +135,21 @@ def _aggregate(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
 
 
 def _names_something_else(reading: Reading) -> bool:
-    """Whether a word beside the names read stands in some row's name: "of a red squirel" means no mean of all animals."""
-    free = (word for word in reading.words if word.raw not in STOP_WORDS and not reading.masked(word.start))
-    return any(0 < len(rows_named_with(reading.view, word)) <= len(reading.view.body) / 2 for word in free)
+    """Whether one thing is meant whose name was not read: "of a red squirel" wants no mean of all animals.
+
+    Behind an article a word, in the singular, that stands in some rows' names says so; "of the cities" means them all.
+    """
+    words, rows = reading.words, len(reading.view.body)
+    for k, word in enumerate(words):
+        led = any(before.raw in _ARTICLES for before in words[max(0, k - _LONGEST_NAME) : k])
+        if not led or word.raw.endswith("s") or word.raw in STOP_WORDS or reading.masked(word.start):
+            continue
+        if 0 < len(rows_named_with(reading.view, word)) <= rows / 2:
+            return True
+    return False
+
+
+_ARTICLES, _LONGEST_NAME = frozenset({"a", "an", "the"}), 3
 
 
 def _conditions(reading: Reading, words: tuple[Degree, ...]) -> list[Condition]:
@@ -255,11 +267,26 @@ def _looked_up(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
 
 
 def could_be(outcome: Outcome, option: str) -> bool:
-    """Whether an option is of the kind of an outcome: a name is never the answer where a number was worked out."""
-    return bool(outcome.rows or outcome.number is None or outcome.pattern or _numbers_of(option))
+    """Whether an option is of the kind of an outcome: a name is never the answer where a mean was worked out."""
+    return outcome.operation not in _NUMBERS_ONLY or bool(_numbers_of(option))
 
 
-def row_named(view: TableView, option: str) -> int | None:
+_NUMBERS_ONLY = frozenset({"mean", "sum", "difference", "ratio"})
+
+
+def _answered_by_rows(outcome: Outcome, option: str) -> bool:
+    return bool(outcome.rows) and not (outcome.operation == "count" and _numbers_of(option))
+
+
+def shown_for(view: TableView, outcome: Outcome, option: str, place: Place | None) -> tuple[Place, ...]:
+    """The cells that show how an option stands to an outcome: where rows are the answer, those of the row it names."""
+    if not _answered_by_rows(outcome, option):
+        return outcome.cells
+    row = place[0] if place is not None else _row_named(view, option)
+    return tuple(cell for cell in outcome.shown_for(row) if view.cell(cell).plain)
+
+
+def _row_named(view: TableView, option: str) -> int | None:
     """The row whose name an option is."""
     names = ((i, j) for i in view.body for j in view.telling_columns)
     return next((place[0] for place in names if _alike(option, view.cell(place).plain) >= _SAME_TEXT), None)
@@ -275,7 +302,7 @@ def option_share(
     if outcome.operation == "look_up":
         place = outcome.cells[0]
         return (_alike(option, view.cell(place).plain), place)
-    if outcome.rows and not (outcome.operation == "count" and _numbers_of(option)):
+    if _answered_by_rows(outcome, option):
         return _row_share(view, outcome, option)
     return _number_share(outcome, option), None
 
@@ -312,8 +339,13 @@ def _row_share(view: TableView, outcome: Outcome, option: str) -> tuple[float, P
 
 
 def _alike(option: str, text: str) -> float:
-    """How far an option is a cell; what it has only in part counts half."""
+    """How far an option is a cell, by its words or by its number at the option's precision; a part counts half."""
     match = option_match(option, text)
     if match == 1.0:
         return 1.0
-    return _ROUNDED if rounds_to(option, text) else 0.5 * match
+    claimed, stated = parse_values(plain_text(option)), parse_values(plain_text(text))
+    if len(claimed) != 1 or len(stated) != 1 or stated[0].comparator not in {"", "≈"}:
+        return 0.5 * match
+    if claimed[0].value == stated[0].value:
+        return 0.5 * match if claimed[0].comparator in {"<", ">"} else 1.0
+    return _ROUNDED if states(claimed[0], stated[0].value) else 0.5 * match

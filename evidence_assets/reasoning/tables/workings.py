@@ -29,7 +29,16 @@ from evidence_assets.reasoning.tables.degrees import (
     squeezed,
     units_in_words,
 )  # fmt: skip
-from evidence_assets.reasoning.tables.mentions import Condition, Mention, Reading, is_dated, is_numeric, number_at, only
+from evidence_assets.reasoning.tables.mentions import (
+    Condition,
+    Mention,
+    Reading,
+    bound_at,
+    is_dated,
+    is_numeric,
+    number_at,
+    only,
+)
 from evidence_assets.reasoning.tables.operations import states
 from evidence_assets.reasoning.tables.view import Place, TableStep, TableView
 
@@ -71,7 +80,7 @@ class Outcome:
             return self.cells if row in found else tuple(place for place in self.cells if place[0] in {row, *found})
         columns = dict.fromkeys(j for i, j in self.cells if i in found)
         beside = tuple(place for place in self.cells if place[0] not in found)
-        return (*beside, *((row, j) for j in columns))
+        return tuple(dict.fromkeys((*beside, *((row, j) for j in columns))))
 
 
 def label_of(view: TableView, column: int) -> str:
@@ -176,7 +185,7 @@ def fitting_rows(view: TableView, condition: Condition) -> frozenset[int]:
     if condition.number is None:
         return frozenset(i for i in view.body if view.cell((i, condition.column)).plain in condition.texts)
     values = {i: number_at(view, (i, condition.column)) for i in view.body}
-    bounds = {i: next((v.comparator for v in view.cell((i, condition.column)).values), "") for i in view.body}
+    bounds = {i: bound_at(view, (i, condition.column)) for i in view.body}
     return frozenset(
         i for i, value in values.items() if value is not None and _meets(condition.number, value, bounds[i])
     )
@@ -185,8 +194,10 @@ def fitting_rows(view: TableView, condition: Condition) -> frozenset[int]:
 def _meets(wanted: CellValue, value: float, bound: str) -> bool:
     """Whether a cell's number is what is wanted; of one that the cell only bounds ("less than 1"), whether it must be."""
     if bound in _BELOW or bound in _ABOVE:
-        side = _BELOW if bound in _BELOW else _ABOVE
-        return wanted.comparator in side and (value <= wanted.value if side is _BELOW else value >= wanted.value)
+        side, sign = (_BELOW, 1) if bound in _BELOW else (_ABOVE, -1)
+        strict = wanted.comparator == side[0] and bound == side[1]
+        room = sign * (wanted.value - value)
+        return wanted.comparator in side and (room > 0 or (room == 0 and not strict))
     if wanted.comparator == ">":
         return value > wanted.value
     if wanted.comparator == "<":

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from evidence_assets.reasoning.tables import TableFinder, TableView, answer_choice
 from evidence_assets.reasoning.tables.choices import read_cells
+from evidence_assets.reasoning.tables.questions import work_out
 
 DIET = TableView.of(
     "diet", "", ["", "Type of Animal", "", "Type of Diet"],
@@ -114,6 +115,49 @@ def test_a_mean_is_no_answer_where_names_are_asked_for_or_one_thing_is_meant() -
     lakes = TableView.of("l", "", ["Lake", "Depth (m)"], [["Como", "425"], ["Garda", "346"], ["Iseo", "250"]])
     mean = answer_choice(lakes, "What is the mean depth of the lakes?", LABELS[:2], ["340.3", "425"])
     assert mean.answer == "A" and "mean" in {step.operation for step in mean.chain("A").steps}
+
+
+def test_a_mean_of_all_is_meant_where_the_rows_are_spoken_of() -> None:
+    cities = [["Mexico City", "9"], ["Kansas City", "1"], ["Paris", "2"], ["Rome", "3"], ["Lima", "10"]]
+    for rows, question in (
+        (cities, "What is the mean population of the cities?"),
+        (cities, "What is the mean population per city?"),
+    ):
+        view = TableView.of("c", "", ["City", "Population"], rows)
+        answer = answer_choice(view, question, LABELS[:3], ["5", "25", "1"])
+        assert answer.answer == "A" and "mean" in {step.operation for step in answer.chain("A").steps}
+
+
+def test_a_count_is_shown_by_all_that_is_counted_though_rows_are_named_by_numbers() -> None:
+    view = TableView.of(
+        "g", "", ["Group", "Weight"], [[str(i), w] for i, w in enumerate(("40", "50", "60", "10", "70"), 1)]
+    )
+    answer = answer_choice(view, "How many groups have a weight over 30?", LABELS[:2], ["4", "2"])
+    worked = next(step for step in answer.chain("A").steps if step.operation == "count")
+    assert answer.answer == "A" and worked.cells == ((1, 1), (2, 1), (3, 1), (5, 1))
+
+
+def test_what_a_cell_only_bounds() -> None:
+    view = TableView.of(
+        "b", "", ["Lake", "Depth (m)"], [["Como", "≤300"], ["Garda", "<300"], ["Iseo", ">400"], ["Orta", "350"]]
+    )
+    for asked, lakes in (("under 300", ["Garda"]), ("at most 300", ["Como", "Garda"]), ("over 340", ["Iseo", "Orta"])):
+        found = work_out(view, f"Which lakes have a depth {asked}?")
+        assert found is not None and [view.cell((i, 0)).plain for i, _ in found.rows] == lakes
+
+
+def test_an_amount_is_looked_up_at_the_precision_of_the_option() -> None:
+    view = TableView.of(
+        "l",
+        "",
+        ["Lake", "Depth (m)", "Price", "Visitors (million)"],
+        [["Como", "425.3", "1,250.50", "2.5"], ["Garda", "346", "900", "1.4"]],
+    )
+    for question, options in (
+        ("What is the depth of Como?", ["about 425", "300"]), ("What is the depth of Como?", ["It is 425 m deep.", "300 m"]),
+        ("What is the price of Como?", ["about €1,250", "€300"]), ("How many visitors has Como?", ["2.5 million", "0.9 million"]),
+    ):  # fmt: skip
+        assert answer_choice(view, question, LABELS[:2], options).answer == "A"
 
 
 def test_a_name_of_few_rows_counts_more_than_one_of_many() -> None:
