@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 
+from evidence_assets.datasets.records import Table
 from evidence_assets.lake.errors import SchemaMismatch
 from evidence_assets.lake.store import prepare, typed
 from evidence_assets.systems.selection import Asked, Growing, Parent, Pick, Progress, evidence_rows
+from evidence_assets.systems.table_selection import CollapsedTable
+from evidence_assets.systems.ucret import VARIANTS
 from evidence_assets_tests.systems.small_graph import stored
 
 QUESTIONS = [Asked(f"q{i}", "b", "table_qa", "Which?", ("x", "y")) for i in range(5)]
@@ -61,3 +65,18 @@ def test_rows_are_checked_as_they_are_typed() -> None:
         typed("evidence", [{"colour": "red"}])
     with pytest.raises(SchemaMismatch, match="evidence"):
         typed("evidence", [{"rank": "first"}])
+
+
+def test_a_question_without_a_known_table_has_no_cells() -> None:
+    table = Table("t", "b", "", ("Lake", "Depth"), (("Como", "425"),))
+    selector = CollapsedTable("keep_all", {"t": (table, "v")}, VARIANTS["keep_all"], NoEncoder())  # type: ignore[arg-type]
+    asked = [replace(QUESTIONS[0], table_id=name) for name in ("", "t", "u", "t")]
+    told: list[tuple[int, int]] = []
+    found = list(selector.select(asked, lambda done, of: told.append((done, of))))
+    assert [len(picks) for picks in found] == [0, 4, 0, 4] and told == [(k, 4) for k in range(1, 5)]
+
+
+class NoEncoder:
+    """All columns are kept, so that nothing is encoded."""
+
+    model_id, revision, dimensions = "none", "0", 1

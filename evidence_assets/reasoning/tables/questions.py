@@ -137,12 +137,13 @@ def _aggregate(reading: Reading, words: tuple[Degree, ...]) -> Outcome | None:
 def _names_something_else(reading: Reading) -> bool:
     """Whether one thing is meant whose name was not read: "of a red squirel" wants no mean of all animals.
 
-    Behind an article a word, in the singular, that stands in some rows' names says so; "of the cities" means them all.
+    Behind an article a word, in the singular, that stands in some rows' names says so; "of the cities" and "per city" mean them all.
     """
     words, rows = reading.words, len(reading.view.body)
     for k, word in enumerate(words):
         led = any(before.raw in _ARTICLES for before in words[max(0, k - _LONGEST_NAME) : k])
-        if not led or word.raw.endswith("s") or word.raw in STOP_WORDS or reading.masked(word.start):
+        each = k > 0 and words[k - 1].raw in {"per", "each", "every"}
+        if not led or each or word.raw.endswith("s") or word.raw in STOP_WORDS or reading.masked(word.start):
             continue
         if 0 < len(rows_named_with(reading.view, word)) <= rows / 2:
             return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -84,6 +85,13 @@ def test_a_bound_belongs_to_its_number() -> None:
         assert (found.answer, found.status) == (answer, "answered")
 
 
+def test_a_number_is_found_only_with_its_bound() -> None:
+    for question, found in (("What weighs 1 kilogram?", "Olingo"), ("What weighs less than 1 kilogram?", "Wood mouse")):
+        for animal in ("Olingo", "Wood mouse"):
+            key = max(reading.key for reading in read_cells(WEIGHTS, question, [animal]) if reading.match == 1.0)
+            assert (key > 0) == (animal == found)
+
+
 def test_what_all_rows_say_names_none_of_them() -> None:
     assert WEIGHTS.telling_columns == (1,)
     assert TableView.of("t", "", ["a", "b"], [["x", "1"]]).telling_columns == (0,), "one row says one thing everywhere"
@@ -95,6 +103,8 @@ def test_a_row_that_is_asked_for_is_shown_by_its_own_cells() -> None:
     assert answer.answer == "B"
     rows = {place[0] for step in answer.chain("B").steps for place in step.cells}
     assert rows == {0, 7}, "the head and the row, not all that weigh less than 1"
+    columns = {place[1] for step in answer.chain("B").steps for place in step.cells}
+    assert columns == {1, 3}, "the name and the weight, not what every row says"
     worked = next(step for step in answer.chain("A").steps if step.operation == "count")
     assert worked.cells == ((2, 3),) and worked.quoted == ("4",), "that the fox is not among them shows in its weight"
     heaviest = answer_choice(WEIGHTS, "Which animal is the heaviest?", LABELS[:2], ["Moose", "Coati"])
@@ -117,15 +127,13 @@ def test_a_mean_is_no_answer_where_names_are_asked_for_or_one_thing_is_meant() -
     assert mean.answer == "A" and "mean" in {step.operation for step in mean.chain("A").steps}
 
 
-def test_a_mean_of_all_is_meant_where_the_rows_are_spoken_of() -> None:
-    cities = [["Mexico City", "9"], ["Kansas City", "1"], ["Paris", "2"], ["Rome", "3"], ["Lima", "10"]]
-    for rows, question in (
-        (cities, "What is the mean population of the cities?"),
-        (cities, "What is the mean population per city?"),
-    ):
-        view = TableView.of("c", "", ["City", "Population"], rows)
-        answer = answer_choice(view, question, LABELS[:3], ["5", "25", "1"])
-        assert answer.answer == "A" and "mean" in {step.operation for step in answer.chain("A").steps}
+@pytest.mark.parametrize("whose", ["of the cities", "per city", "a city", "by city"])
+def test_a_mean_of_all_is_meant_where_the_rows_are_spoken_of(whose: str) -> None:
+    rows = [["Mexico City", "9"], ["Kansas City", "1"], ["Paris", "2"], ["Rome", "3"], ["Lima", "10"]]
+    view = TableView.of("c", "", ["Place", "People"], rows)
+    answer = answer_choice(view, f"How many people live there on average {whose}?", LABELS[:3], ["5", "25", "1"])
+    means = "mean" in {step.operation for step in answer.chain("A").steps}
+    assert means == (whose != "a city") and (answer.answer == "A" or not means)
 
 
 def test_a_count_is_shown_by_all_that_is_counted_though_rows_are_named_by_numbers() -> None:
