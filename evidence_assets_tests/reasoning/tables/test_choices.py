@@ -127,7 +127,7 @@ def test_a_mean_is_no_answer_where_names_are_asked_for_or_one_thing_is_meant() -
     assert mean.answer == "A" and "mean" in {step.operation for step in mean.chain("A").steps}
 
 
-@pytest.mark.parametrize("whose", ["of the cities", "per city", "a city", "by city"])
+@pytest.mark.parametrize("whose", ["of the cities", "in a year per city", "a city", "by city"])
 def test_a_mean_of_all_is_meant_where_the_rows_are_spoken_of(whose: str) -> None:
     rows = [["Mexico City", "9"], ["Kansas City", "1"], ["Paris", "2"], ["Rome", "3"], ["Lima", "10"]]
     view = TableView.of("c", "", ["Place", "People"], rows)
