@@ -16,9 +16,10 @@ from evidence_assets.reasoning.tables import workings
 from evidence_assets.reasoning.tables.clauses import clauses
 from evidence_assets.reasoning.tables.degrees import Degree
 from evidence_assets.reasoning.tables.english import excludes
-from evidence_assets.reasoning.tables.mentions import Mention, Reading, is_numeric, number_at, read_text
+from evidence_assets.reasoning.tables.mentions import Mention, Reading, read_text
 from evidence_assets.reasoning.tables.operations import states
 from evidence_assets.reasoning.tables.quantified import always, counted, every_row, only_row, part_of_rows
+from evidence_assets.reasoning.tables.quantities import is_numeric, number_at
 from evidence_assets.reasoning.tables.verdicts import denied, further_words, verdict
 from evidence_assets.reasoning.tables.view import TableView
 from evidence_assets.reasoning.tables.workings import Outcome, label_of, measured_column, pair_number

@@ -13,7 +13,6 @@ from evidence_assets.methods.cells import CellValue
 from evidence_assets.methods.table_text import unit_in
 from evidence_assets.reasoning.tables.checks import check
 from evidence_assets.reasoning.tables.claim_words import Claim, Cue, lower_is_better, read_claim
-from evidence_assets.reasoning.tables.mentions import is_dated
 from evidence_assets.reasoning.tables.operations import (
     Entry,
     Finding,
@@ -26,6 +25,7 @@ from evidence_assets.reasoning.tables.operations import (
     times,
     trend,
 )  # fmt: skip
+from evidence_assets.reasoning.tables.quantities import is_dated
 from evidence_assets.reasoning.tables.turning import as_given
 from evidence_assets.reasoning.tables.view import Status, TableAnswer, TableChain, TableStep, TableView
 from evidence_assets.reasoning.tables.workings import Outcome, whose_cells

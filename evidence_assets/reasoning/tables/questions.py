@@ -27,8 +27,9 @@ from evidence_assets.reasoning.tables.degrees import (
     pattern_of,
 )  # fmt: skip
 from evidence_assets.reasoning.tables.likeness import option_match
-from evidence_assets.reasoning.tables.mentions import Condition, Reading, number_at, read_text, rows_named_with
+from evidence_assets.reasoning.tables.mentions import Condition, Reading, read_text, rows_named_with
 from evidence_assets.reasoning.tables.operations import states
+from evidence_assets.reasoning.tables.quantities import number_at
 from evidence_assets.reasoning.tables.view import Place, TableView
 from evidence_assets.reasoning.tables.workings import Outcome, measured_column, pair_number
 

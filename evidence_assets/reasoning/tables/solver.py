@@ -25,6 +25,7 @@ from evidence_assets.reasoning.tables import (
     operations,
     outside,
     quantified,
+    quantities,
     questions,
     turning,
     verdicts,
@@ -75,7 +76,8 @@ class TableSolver:
         (
             "3", view.VERSION, choices.VERSION, claims.VERSION, claim_words.VERSION, operations.VERSION,
             mentions.VERSION, degrees.VERSION, workings.VERSION, questions.VERSION, checks.VERSION, outside.VERSION,
-            clauses.VERSION, english.VERSION, likeness.VERSION, quantified.VERSION, turning.VERSION, verdicts.VERSION,
+            clauses.VERSION, english.VERSION, likeness.VERSION, quantified.VERSION, quantities.VERSION, turning.VERSION,
+            verdicts.VERSION,
         )
     )  # fmt: skip
 

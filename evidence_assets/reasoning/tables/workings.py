@@ -29,17 +29,9 @@ from evidence_assets.reasoning.tables.degrees import (
     squeezed,
     units_in_words,
 )  # fmt: skip
-from evidence_assets.reasoning.tables.mentions import (
-    Condition,
-    Mention,
-    Reading,
-    bound_at,
-    is_dated,
-    is_numeric,
-    number_at,
-    only,
-)
+from evidence_assets.reasoning.tables.mentions import Condition, Mention, Reading
 from evidence_assets.reasoning.tables.operations import states
+from evidence_assets.reasoning.tables.quantities import bound_at, is_dated, is_numeric, number_at, only
 from evidence_assets.reasoning.tables.view import Place, TableStep, TableView
 
 VERSION = "4"
