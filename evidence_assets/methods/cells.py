@@ -71,12 +71,14 @@ class Cell:
     values: tuple[CellValue, ...]
 
     @property
-    def number(self) -> float | None:
+    def quantity(self) -> CellValue | None:
         """First value that can be compared as a quantity, or None."""
-        for value in self.values:
-            if value.kind in {"number", "percentage", "count", "range"}:
-                return value.value
-        return None
+        return next((v for v in self.values if v.kind in {"number", "percentage", "count", "range"}), None)
+
+    @property
+    def number(self) -> float | None:
+        """The quantity's number, or None."""
+        return None if self.quantity is None else self.quantity.value
 
 
 _SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"

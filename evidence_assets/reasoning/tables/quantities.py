@@ -36,8 +36,8 @@ def number_at(view: TableView, place: Place) -> float | None:
 
 def bound_at(view: TableView, place: Place) -> str:
     """The sign by which a cell only bounds the quantity that it states: "<" of "less than 1"."""
-    quantities = (v for v in view.cell(place).values if v.kind in {"number", "percentage", "count", "range"})
-    return next((value.comparator for value in quantities), "")
+    quantity = view.cell(place).quantity
+    return "" if quantity is None else quantity.comparator
 
 
 @lru_cache(maxsize=_COLUMNS_KEPT)
