@@ -14,7 +14,14 @@ import time
 
 import numpy as np
 
-from evidence_assets.methods.columns import PUBLISHED, PUBLISHED_JS, ColumnSettings, Lines, Selection, select_lines
+from evidence_assets.systems.ucret.columns import (
+    PUBLISHED,
+    PUBLISHED_JS,
+    ColumnSettings,
+    Lines,
+    Selection,
+    select_lines,
+)
 
 PAIRS, PER_TABLE, DIMENSIONS, ROUNDS = 10_000, 10, 384, 3
 

@@ -12,7 +12,7 @@ import time
 import numpy as np
 from rapidfuzz import fuzz, process
 
-from evidence_assets.methods.entity_linking import EntityLinker
+from evidence_assets.graphs.entity_linking import EntityLinker
 
 
 def generated_names(n: int, generator: np.random.Generator) -> list[str]:

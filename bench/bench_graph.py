@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from evidence_assets.methods.graph import Graph
+from evidence_assets.graphs.graph import Graph
 
 HOPS = 3
 CHECKED = 5

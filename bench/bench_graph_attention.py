@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch_geometric.nn import TransformerConv
 
-from evidence_assets.methods.graph_attention import AttentionSettings, FeatureGraph, first_values, train_batch
+from evidence_assets.graphs.attention.scorer import AttentionSettings, FeatureGraph, first_values, train_batch
 
 HEADS, LAYERS = 4, 2
 

@@ -18,9 +18,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from evidence_assets.datasets.corpora import read_documents
-from evidence_assets.datasets.graphs import tab_separated
-from evidence_assets.datasets.registry import read_questions
+from evidence_assets.benchmarks.corpora import read_documents
+from evidence_assets.benchmarks.graphs import tab_separated
+from evidence_assets.benchmarks.registry import read_questions
 
 MEDMCQA_ROWS, DOCUMENTS, TSV_LINES = 193_155, 1_000_000, 10_000_000
 CONSTANT = 64

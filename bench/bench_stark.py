@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from evidence_assets.datasets.stark import read_stark
-from evidence_assets.methods.substitution import Constant, Pattern, Variable, substitute
+from evidence_assets.benchmarks.stark import read_stark
+from evidence_assets.graphs.substitution import Constant, Pattern, Variable, substitute
 
 NODE_TYPES = ("disease", "gene/protein", "drug", "pathway", "anatomy")
 EDGE_TYPES = ("ppi", "target", "indication", "expression present", "interacts with")

@@ -11,8 +11,8 @@ from collections import defaultdict
 
 import numpy as np
 
-from evidence_assets.methods.substitution import Constant, Pattern, Variable, substitute
-from evidence_assets.methods.typed_graph import TypedGraph
+from evidence_assets.graphs.substitution import Constant, Pattern, Variable, substitute
+from evidence_assets.graphs.typed_graph import TypedGraph
 
 NODE_TYPES, EDGE_TYPES = 10, 18
 

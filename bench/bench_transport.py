@@ -31,10 +31,10 @@ import torch
 from numpy.typing import NDArray
 from token_encoding import Encoded, encode
 
-from evidence_assets.methods.divergence import entropy, softmax
-from evidence_assets.methods.transport import TokenMeasure, TokenPool, TopK, top_k
-from evidence_assets.methods.transport.bounds import BlockBounds, query_features
-from evidence_assets.methods.transport.search import BLOCK_TOKENS, processors
+from evidence_assets.transport import TokenMeasure, TokenPool, TopK, top_k
+from evidence_assets.transport.bounds import BlockBounds, query_features
+from evidence_assets.transport.divergence import entropy, softmax
+from evidence_assets.transport.search import BLOCK_TOKENS, processors
 
 K, D, CHUNK = 15, 384, 130
 Array = NDArray[np.float64]

@@ -15,7 +15,7 @@ import time
 import numpy as np
 import ot
 
-from evidence_assets.methods.triple_scoring import ScoredSentence, semantic_distances
+from evidence_assets.harvest.triple_scoring import ScoredSentence, semantic_distances
 
 DIMENSIONS = 768
 

@@ -15,11 +15,11 @@ import numpy as np
 import torch
 from transformers import BertConfig, BertForMaskedLM
 
-from evidence_assets.methods.prompt_text import entity_words
-from evidence_assets.methods.tuple_search import SHAPES, Query, search_tuples
+from evidence_assets.harvest.tuple_search import SHAPES, Query, search_tuples
 from evidence_assets.models.masked import HFMaskedLM
 from evidence_assets.models.sample_masked_lm import _whole_word_tokenizer
-from evidence_assets.systems.kbloom import _Asker
+from evidence_assets.systems.kbloom.system import _Asker
+from evidence_assets.text.prompt_text import entity_words
 
 PROMPTS = [
     "<HEAD> eats <TAIL>",

@@ -29,18 +29,18 @@ from pathlib import Path
 
 import numpy as np
 
-from evidence_assets.methods.entity_linking import EntityLinker
-from evidence_assets.methods.graph import Graph
-from evidence_assets.methods.ranking_metrics import coverage, paired_bootstrap
-from evidence_assets.methods.surface_forms import is_filler, word_key, words_with_offsets
+from evidence_assets.experiment.metrics import coverage, paired_bootstrap
+from evidence_assets.experiment.selection import Asked, Pick, Selector
+from evidence_assets.graphs.entity_linking import EntityLinker
+from evidence_assets.graphs.facts import GraphFacts, plain_sentence
+from evidence_assets.graphs.graph import Graph
 from evidence_assets.models.encoders import EMBEDDED, load_encoder
 from evidence_assets.models.protocols import Encoder, Reranker
 from evidence_assets.models.reranker_training import Labelled, TuningSettings, tune_reranker
 from evidence_assets.models.rerankers import load_reranker
-from evidence_assets.systems.a2q import A2Q, A2QSettings, LinkedTriples, NearestTriples
-from evidence_assets.systems.graph_facts import GraphFacts, plain_sentence
-from evidence_assets.systems.linked_paths import LinkedPaths, PathSettings
-from evidence_assets.systems.selection import Asked, Pick, Selector
+from evidence_assets.systems.a2q.linked_paths import LinkedPaths, PathSettings
+from evidence_assets.systems.a2q.system import A2Q, A2QSettings, LinkedTriples, NearestTriples
+from evidence_assets.text.surface_forms import is_filler, word_key, words_with_offsets
 
 
 class CachedEncoder:

@@ -20,17 +20,17 @@ from typing import Any
 import numpy as np
 import yaml
 
-from evidence_assets.datasets.knowledge_base import read_knowledge_base
-from evidence_assets.methods.entity_linking import EntityLinker
-from evidence_assets.methods.ranking_metrics import gains_of, hit_at_k, paired_bootstrap, recall_at_k, reciprocal_rank
+from evidence_assets.benchmarks.knowledge_base import read_knowledge_base
+from evidence_assets.experiment.metrics import gains_of, hit_at_k, paired_bootstrap, recall_at_k, reciprocal_rank
+from evidence_assets.experiment.selection import Asked
+from evidence_assets.graphs.entity_linking import EntityLinker
 from evidence_assets.models.encoders import EMBEDDED, load_encoder
 from evidence_assets.models.rerankers import MaxSimReranker
-from evidence_assets.reasoning.grading import RerankerGrader
-from evidence_assets.reasoning.question_forms import FormParser, forms_of
-from evidence_assets.reasoning.triplets import ANY_TYPE, TripletQuery
-from evidence_assets.systems.four_step_focus import PRINTED, FocusSettings, FourStepFocus
-from evidence_assets.systems.node_search import NodePassages, NodeSearch
-from evidence_assets.systems.selection import Asked
+from evidence_assets.systems.four_step_focus.grading import RerankerGrader
+from evidence_assets.systems.four_step_focus.node_search import NodePassages, NodeSearch
+from evidence_assets.systems.four_step_focus.question_forms import FormParser, forms_of
+from evidence_assets.systems.four_step_focus.system import PRINTED, FocusSettings, FourStepFocus
+from evidence_assets.systems.four_step_focus.triplets import ANY_TYPE, TripletQuery
 
 
 def in_other_words(query: TripletQuery, lexicon: dict[str, dict[str, Any]]) -> str:

@@ -21,22 +21,24 @@ import numpy as np
 import polars as pl
 
 from evidence_assets import profiles
-from evidence_assets.components.models_in_use import encoder
-from evidence_assets.components.selector_methods.ugat import settings_of
-from evidence_assets.datasets import own
-from evidence_assets.datasets.graphs.relations import load
+from evidence_assets.assets.models_in_use import encoder
+from evidence_assets.assets.selector_methods.ugat import settings_of
+from evidence_assets.benchmarks import own
+from evidence_assets.benchmarks.graphs import rows as graph_rows
+from evidence_assets.benchmarks.graphs.relations import load
+from evidence_assets.benchmarks.graphs.rows import GraphSource
+from evidence_assets.benchmarks.rows import question_rows
+from evidence_assets.experiment.answering import chain_rows, prediction_rows
+from evidence_assets.experiment.gold_evidence import evidence_recall, gold_edges
+from evidence_assets.experiment.question_concepts import concepts_of, numbers
+from evidence_assets.experiment.scoring import correct
+from evidence_assets.experiment.selection import asked, evidence_rows
+from evidence_assets.graphs import knowledge
+from evidence_assets.graphs.knowledge import OpenGraph, encoded
 from evidence_assets.lake.store import prepare
 from evidence_assets.reasoning.extractive import ExtractiveSolver
 from evidence_assets.sample.render import render
-from evidence_assets.systems import knowledge
-from evidence_assets.systems.answering import chain_rows, prediction_rows
-from evidence_assets.systems.benchmark_rows import question_rows
-from evidence_assets.systems.gold_evidence import evidence_recall, gold_edges
-from evidence_assets.systems.graph_selection import GraphPaths
-from evidence_assets.systems.knowledge import GraphSource, OpenGraph, encoded
-from evidence_assets.systems.question_concepts import concepts_of, numbers
-from evidence_assets.systems.scoring import correct
-from evidence_assets.systems.selection import asked, evidence_rows
+from evidence_assets.systems.ugat.selector import GraphPaths
 
 SCORERS = ("none", "cosine", "gat", "gcn", "contrastive", "walk")
 
@@ -49,13 +51,13 @@ def frame(table: str, rows: object) -> pl.DataFrame:
 
 def stated(folder: Path) -> pl.DataFrame:
     """The triples that the sample's files state."""
-    return knowledge.triple_table(_files(), folder, load())
+    return graph_rows.triple_table(_files(), folder, load())
 
 
 def opened(raw: Path, folder: Path, triples: pl.DataFrame) -> OpenGraph:
     """A graph of these triples as the assets make it, below ``folder``, with the synonyms of the sample's files."""
     model = encoder(profiles.load().encoder)
-    nodes, edges = knowledge.merged(triples, knowledge.synonyms(_files(), raw))
+    nodes, edges = knowledge.merged(triples, graph_rows.synonyms(_files(), raw))
     nodes, edges = frame("kg_nodes", nodes), frame("kg_edges", edges)
     knowledge.build_csr(folder / "csr", nodes, edges, "bench")
     knowledge.build_name_vectors(folder / "vectors", nodes, model, "bench", "bench")

@@ -19,20 +19,20 @@ from typing import Any
 
 import numpy as np
 
-from evidence_assets.methods.entity_linking import EntityLinker
-from evidence_assets.methods.graph import Graph
-from evidence_assets.methods.ranking_metrics import accuracy, normalise_answer, paired_bootstrap
+from evidence_assets.experiment.metrics import accuracy, normalise_answer, paired_bootstrap
+from evidence_assets.experiment.selection import Asked, Pick, Selector
+from evidence_assets.graphs.entity_linking import EntityLinker
+from evidence_assets.graphs.facts import GraphFacts
+from evidence_assets.graphs.graph import Graph
 from evidence_assets.models.encoders import EMBEDDED, load_encoder
 from evidence_assets.models.rerankers import MaxSimReranker
 from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers, Fact, ShortAnswer, ShortTask
 from evidence_assets.sample.chains import KnownFacts
 from evidence_assets.sample.facts import load_world
 from evidence_assets.sample.questions import QuestionMaker, finish, make_kgqa, path_evidence
-from evidence_assets.systems.a2q import A2Q, A2QSettings, LinkedTriples, NearestTriples
-from evidence_assets.systems.background_knowledge import BackgroundKnowledge, BackgroundSettings
-from evidence_assets.systems.graph_facts import GraphFacts
-from evidence_assets.systems.linked_paths import LinkedPaths, PathSettings
-from evidence_assets.systems.selection import Asked, Pick, Selector
+from evidence_assets.systems.a2q.linked_paths import LinkedPaths, PathSettings
+from evidence_assets.systems.a2q.system import A2Q, A2QSettings, LinkedTriples, NearestTriples
+from evidence_assets.systems.background.system import BackgroundKnowledge, BackgroundSettings
 
 COLUMNS = ("hit@1", "hit@10", "path", "accuracy")
 

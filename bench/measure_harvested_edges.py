@@ -22,22 +22,22 @@ import polars as pl
 
 from bench.measure_graph_selection import frame, opened, stated
 from evidence_assets import profiles
-from evidence_assets.components.models_in_use import encoder
-from evidence_assets.components.selector_methods.ugat import settings_of
-from evidence_assets.datasets import own
-from evidence_assets.datasets.graphs.relations import load
+from evidence_assets.assets.models_in_use import encoder
+from evidence_assets.assets.selector_methods.ugat import settings_of
+from evidence_assets.benchmarks import own
+from evidence_assets.benchmarks.graphs.relations import load
+from evidence_assets.benchmarks.rows import question_rows
+from evidence_assets.experiment.answering import chain_rows, prediction_rows
+from evidence_assets.experiment.metrics import accuracy, mcnemar_exact
+from evidence_assets.experiment.question_concepts import concepts_of
+from evidence_assets.experiment.scoring import correct
+from evidence_assets.experiment.selection import asked, evidence_rows
+from evidence_assets.graphs import knowledge
+from evidence_assets.graphs.knowledge import OpenGraph
 from evidence_assets.lake.store import Lake
-from evidence_assets.methods.ranking_metrics import accuracy, mcnemar_exact
 from evidence_assets.reasoning.extractive import ExtractiveSolver
 from evidence_assets.sample.facts import load_world
-from evidence_assets.systems import knowledge
-from evidence_assets.systems.answering import chain_rows, prediction_rows
-from evidence_assets.systems.benchmark_rows import question_rows
-from evidence_assets.systems.graph_selection import GraphPaths
-from evidence_assets.systems.knowledge import OpenGraph
-from evidence_assets.systems.question_concepts import concepts_of
-from evidence_assets.systems.scoring import correct
-from evidence_assets.systems.selection import asked, evidence_rows
+from evidence_assets.systems.ugat.selector import GraphPaths
 
 BEST = (0, 15, 50)
 LACKING = (0.0, 0.5)

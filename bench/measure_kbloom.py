@@ -28,7 +28,7 @@ from typing import Any, get_args
 import numpy as np
 import polars as pl
 
-from evidence_assets.methods.triple_metrics import bootstrap
+from evidence_assets.harvest.triple_metrics import bootstrap
 
 PROFILE = """\
 extends: embedded
@@ -81,7 +81,7 @@ def by_relation(scores: pl.DataFrame, default: set[str]) -> None:
     value = {(r["scope_id"], r["selector"], r["metric"]): r for r in scores.iter_rows(named=True)}
     names = sorted({r["scope_id"] for r in scores.iter_rows(named=True) if r["scope_kind"] == "relation"})
     print(f"\n{'relation':34} half     truths  " + "  ".join(f"{m:>15}" for m in metrics) + "   (K-Bloom / BertNet)")
-    from evidence_assets.systems.harvest_scores import half_of
+    from evidence_assets.systems.kbloom.scores import half_of
 
     for name in sorted(names, key=lambda each: (each not in default, each)):
         cells = "  ".join(
@@ -119,9 +119,10 @@ def compare(lake: Any, variants: list[str]) -> None:
 def rankings(lake: Any) -> Iterator[tuple[str, str, list[tuple[str, str]], Any]]:
     """(form, relation, ranked pairs, relation) of every ranking of the candidates that lie in the lake."""
     from evidence_assets import profiles
-    from evidence_assets.components.models_in_use import masked_lm
-    from evidence_assets.methods.triple_scoring import FinalForm, FluencyForm, Ground, final_scores, nearness
-    from evidence_assets.systems import harvest_rows, kbloom
+    from evidence_assets.assets.models_in_use import masked_lm
+    from evidence_assets.harvest.triple_scoring import FinalForm, FluencyForm, Ground, final_scores, nearness
+    from evidence_assets.systems.kbloom import rows as harvest_rows
+    from evidence_assets.systems.kbloom import system as kbloom
 
     harvesting = profiles.load().harvesting
     model = masked_lm(lake, harvesting.model)
@@ -149,9 +150,9 @@ def rankings(lake: Any) -> Iterator[tuple[str, str, list[tuple[str, str]], Any]]
 
 def choice(lake: Any, scores: pl.DataFrame) -> None:
     """Choose the ranking on the tuned half, report on the other, beside the baseline."""
-    from evidence_assets.methods.ranking_metrics import paired_bootstrap
-    from evidence_assets.methods.triple_metrics import Direction, relevance
-    from evidence_assets.systems.harvest_scores import REPORTED, TUNED, half_of, read_facts
+    from evidence_assets.experiment.metrics import paired_bootstrap
+    from evidence_assets.harvest.triple_metrics import Direction, relevance
+    from evidence_assets.systems.kbloom.scores import REPORTED, TUNED, half_of, read_facts
 
     stated = read_facts(lake.raw / "sample" / "stated.tsv")
     reached: dict[str, dict[str, float]] = {}
@@ -187,7 +188,7 @@ def choice(lake: Any, scores: pl.DataFrame) -> None:
 
 def held_out(lake: Any) -> None:
     """Every held-out fact that was harvested, its rank, and what the corpus states around it."""
-    from evidence_assets.systems.harvest_scores import read_facts
+    from evidence_assets.systems.kbloom.scores import read_facts
 
     stated = read_facts(lake.raw / "sample" / "stated.tsv")
     held = read_facts(lake.raw / "sample" / "held_out.tsv")
@@ -219,7 +220,7 @@ def held_out(lake: Any) -> None:
 
 def drawn(found: set[Any], held: set[Any], weight: dict[Any, float]) -> Any:
     """The held-out facts among these pairs, of which one is drawn in proportion to its weight."""
-    from evidence_assets.systems.harvest_scores import Control
+    from evidence_assets.systems.kbloom.scores import Control
 
     whole = sum(weight.values())
     hit = sum(value for fact, value in weight.items() if fact in found)
@@ -228,9 +229,9 @@ def drawn(found: set[Any], held: set[Any], weight: dict[Any, float]) -> Any:
 
 def chance(lake: Any) -> None:
     """What two ideas of chance make of the held-out facts that were found."""
-    from evidence_assets.methods.triple_metrics import Direction, canonical_fact
-    from evidence_assets.systems import harvest_rows
-    from evidence_assets.systems.harvest_scores import Control, above_chance, read_facts
+    from evidence_assets.harvest.triple_metrics import Direction, canonical_fact
+    from evidence_assets.systems.kbloom import rows as harvest_rows
+    from evidence_assets.systems.kbloom.scores import Control, above_chance, read_facts
 
     stated, held_out = (read_facts(lake.raw / "sample" / f"{name}.tsv") for name in ("stated", "held_out"))
     triples = lake.read("triples", "knowledge/kbloom/harvest").filter(pl.col("origin") == "kbloom")

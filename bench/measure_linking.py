@@ -14,7 +14,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from evidence_assets.methods.entity_linking import EntityLinker
+from evidence_assets.graphs.entity_linking import EntityLinker
 
 
 def gold_entities(question: dict[str, Any]) -> list[dict[str, Any]]:

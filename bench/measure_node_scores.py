@@ -44,20 +44,20 @@ from measure_graph_selection import frame as stored
 from measure_graph_selection import opened, stated
 from sentence_transformers import SentenceTransformer
 
-from evidence_assets.datasets import own
-from evidence_assets.datasets.graphs import conceptnet, umls
-from evidence_assets.datasets.graphs.relations import load
-from evidence_assets.datasets.graphs.triples import frame
-from evidence_assets.methods.graph import Graph
-from evidence_assets.methods.graph_attention import CONTRASTIVE, WALK, AttentionSettings, FeatureGraph, train_batch
-from evidence_assets.methods.graph_merge import MergedGraph, merge
-from evidence_assets.methods.paths import shortest_paths
-from evidence_assets.methods.surface_forms import STOP_WORDS, name_key
+from evidence_assets.benchmarks import own
+from evidence_assets.benchmarks.graphs import conceptnet, umls
+from evidence_assets.benchmarks.graphs.relations import load
+from evidence_assets.benchmarks.graphs.triples import frame
+from evidence_assets.benchmarks.rows import question_rows
+from evidence_assets.experiment.gold_evidence import gold_edges
+from evidence_assets.experiment.question_concepts import concepts_of, numbers
+from evidence_assets.experiment.selection import asked
+from evidence_assets.graphs.attention.scorer import CONTRASTIVE, WALK, AttentionSettings, FeatureGraph, train_batch
+from evidence_assets.graphs.graph import Graph
+from evidence_assets.graphs.merge import MergedGraph, merge
+from evidence_assets.graphs.paths import shortest_paths
 from evidence_assets.sample.render import render
-from evidence_assets.systems.benchmark_rows import question_rows
-from evidence_assets.systems.gold_evidence import gold_edges
-from evidence_assets.systems.question_concepts import concepts_of, numbers
-from evidence_assets.systems.selection import asked
+from evidence_assets.text.surface_forms import STOP_WORDS, name_key
 
 HOPS, CAP, MAX_NODES = 3, 12, 150
 GRAPHS = ("Sample", "ConceptNet", "UMLS")

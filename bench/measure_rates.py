@@ -2,7 +2,7 @@
 
     EVIDENCE_LAKE=… EVIDENCE_PROFILE=… python bench/measure_rates.py
 
-The numbers stand in evidence_assets/components/rates.yaml; run this again on a machine of another kind and compare.
+The numbers stand in evidence_assets/assets/rates.yaml; run this again on a machine of another kind and compare.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from evidence_assets import profiles
-from evidence_assets.components.benchmark import benchmarks
-from evidence_assets.components.declarations import variants
-from evidence_assets.components.models_in_use import encoder, masked_lm
-from evidence_assets.components.selector_methods import METHODS
-from evidence_assets.components.solvers import solver_named
-from evidence_assets.components.table_asset import Step
+from evidence_assets.assets.benchmark import benchmarks
+from evidence_assets.assets.declarations import variants
+from evidence_assets.assets.models_in_use import encoder, masked_lm
+from evidence_assets.assets.selector_methods import METHODS
+from evidence_assets.assets.solvers import solver_named
+from evidence_assets.assets.table_asset import Step
+from evidence_assets.experiment.answering import evidence_items
+from evidence_assets.experiment.selection import asked
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.masked import HFMaskedLM
 from evidence_assets.reasoning.tasks import ExplainOption
-from evidence_assets.systems.answering import evidence_items
-from evidence_assets.systems.harvest_rows import relations_of
-from evidence_assets.systems.kbloom import KBloomSettings, harvest, mine
-from evidence_assets.systems.selection import asked
+from evidence_assets.systems.kbloom.rows import relations_of
+from evidence_assets.systems.kbloom.system import KBloomSettings, harvest, mine
 
 
 class Opened(Step):

@@ -13,7 +13,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from evidence_assets.datasets.replay import accuracies, read_recorded, score
+from evidence_assets.experiment.replay import accuracies, read_recorded, score
 
 
 def stated(folder: Path) -> dict[tuple[str, str], int]:

@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 from token_encoding import Encoded, encode
 
-from evidence_assets.methods.bm25 import BM25Index, CorpusStatistics
-from evidence_assets.methods.fusion import CHUNK_WEIGHTS, SENTENCE_WEIGHTS, fuse, lift, spread
-from evidence_assets.methods.maxsim import maxsim_texts
-from evidence_assets.methods.measures import Variant, build_measure, cost_of
-from evidence_assets.methods.transport import Cost, CostName, TokenMeasure, TokenPool, distance
+from evidence_assets.retrieval.bm25 import BM25Index, CorpusStatistics
+from evidence_assets.retrieval.fusion import CHUNK_WEIGHTS, SENTENCE_WEIGHTS, fuse, lift, spread
+from evidence_assets.retrieval.maxsim import maxsim_texts
+from evidence_assets.transport import Cost, CostName, TokenMeasure, TokenPool, distance
+from evidence_assets.transport.measures import Variant, build_measure, cost_of
 
 Array = NDArray[np.float64]
 VARIANTS: tuple[Variant, ...] = ("jsd", "jsd_unscaled", "cosine", "euclidean", "moverscore")

@@ -28,8 +28,8 @@ import numpy as np
 from measure_text_retrieval import Scorer, Task, hotpot, openbook, title_links, words
 from numpy.typing import NDArray
 
-from evidence_assets.methods.bm25 import CorpusStatistics
-from evidence_assets.methods.fusion import lift, spread, standardised
+from evidence_assets.retrieval.bm25 import CorpusStatistics
+from evidence_assets.retrieval.fusion import lift, spread, standardised
 
 Array = NDArray[np.float64]
 NAMES = ("bm25", "maxsim", "cosine", "transport")

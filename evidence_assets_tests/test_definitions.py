@@ -9,7 +9,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from evidence_assets.components.relations import MOST
+from evidence_assets.assets.relations import MOST
 from evidence_assets.definitions import defs
 from evidence_assets.lake.schemas import TABLES
 
@@ -69,7 +69,7 @@ def test_every_table_asset_has_its_blocking_check(loaded: dg.Definitions) -> Non
 @pytest.mark.parametrize(("profile", "presets"), [("embedded", ""), ("paper", ""), ("paper", "all")])
 def test_no_edge_fans_in_more_than_64_partitions(profile: str, presets: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from evidence_assets import profiles
-    from evidence_assets.components import benchmark, partitions
+    from evidence_assets.assets import benchmark, partitions
 
     monkeypatch.setenv("EVIDENCE_PROFILE", profile)
     monkeypatch.setenv("EVIDENCE_PRESETS", presets)

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from evidence_assets.components.benchmark import Benchmark
-from evidence_assets.components.corpus import Corpus
-from evidence_assets.datasets.seeds import read_seed_file
+from evidence_assets.assets.benchmark import Benchmark
+from evidence_assets.assets.corpus import Corpus
 from evidence_assets.profiles import load
+from evidence_assets.systems.kbloom.seeds import read_seed_file
 from evidence_assets_tests.conftest import REPOSITORY, World
 
 README = (REPOSITORY / "README.md").read_text()
@@ -90,7 +90,7 @@ def test_the_yaml_examples_are_what_the_components_take(tmp_path: Path) -> None:
 
 
 def test_the_example_question_is_read(tmp_path: Path) -> None:
-    from evidence_assets.datasets.own import read_questions
+    from evidence_assets.benchmarks.own import read_questions
 
     path = tmp_path / "questions.jsonl"
     path.write_text(blocks("json")[0])

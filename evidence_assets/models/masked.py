@@ -17,7 +17,7 @@ import numpy.typing as npt
 import torch
 
 from evidence_assets.lake.ids import file_id
-from evidence_assets.methods.prompt_text import SLOT, is_word
+from evidence_assets.text.prompt_text import SLOT, is_word
 
 FloatArray = npt.NDArray[np.float32]
 Context = Literal["both", "left"]

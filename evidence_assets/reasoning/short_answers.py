@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from evidence_assets.graphs import entity_linking
+from evidence_assets.graphs.entity_linking import EntityLinker
 from evidence_assets.lake.ids import content_id
-from evidence_assets.methods import entity_linking
-from evidence_assets.methods.entity_linking import EntityLinker
 from evidence_assets.models.protocols import Completion, Encoder, FloatArray, Generator
 from evidence_assets.reasoning import background
 from evidence_assets.reasoning.prompted import Cache, Progress, ask

@@ -8,7 +8,7 @@ import pytest
 
 from evidence_assets.models.diagnosis import MASKED, Finding, diagnose
 from evidence_assets.profiles import ModelSettings, Profile, load
-from evidence_assets.systems.sample_model import train_into
+from evidence_assets.systems.kbloom.sample_model import train_into
 from evidence_assets_tests.models.tiny import make_causal, make_encoder
 from evidence_assets_tests.models.tiny_masked import word_piece
 

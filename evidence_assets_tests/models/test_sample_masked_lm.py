@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from evidence_assets.methods.prompt_text import SLOT
 from evidence_assets.models.masked import HFMaskedLM
 from evidence_assets.models.sample_masked_lm import TrainingSettings, train_sample_masked_lm
+from evidence_assets.text.prompt_text import SLOT
 from evidence_assets_tests.models.tiny_world import tiny_model, tiny_world
 
 QUICK = TrainingSettings(steps=25, batch_size=32, threads=1)

@@ -10,7 +10,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from evidence_assets.methods.table_text import STOP_WORDS, unit_in, word_set
 from evidence_assets.reasoning.tables import degrees as vocabulary
 from evidence_assets.reasoning.tables import workings
 from evidence_assets.reasoning.tables.clauses import clauses
@@ -20,6 +19,7 @@ from evidence_assets.reasoning.tables.mentions import Mention, Reading, read_tex
 from evidence_assets.reasoning.tables.operations import states
 from evidence_assets.reasoning.tables.quantified import always, counted, every_row, only_row, part_of_rows
 from evidence_assets.reasoning.tables.quantities import is_numeric, number_at
+from evidence_assets.reasoning.tables.text import STOP_WORDS, unit_in, word_set
 from evidence_assets.reasoning.tables.verdicts import denied, further_words, verdict
 from evidence_assets.reasoning.tables.view import TableView
 from evidence_assets.reasoning.tables.workings import Outcome, label_of, measured_column, pair_number

@@ -29,8 +29,7 @@ from functools import lru_cache
 from itertools import pairwise
 from math import fsum  # whose result no order of the summands changes, so that sets can be summed
 
-from evidence_assets.methods.cells import parse_values
-from evidence_assets.methods.table_text import letter_runs, stem, tokens, word_set
+from evidence_assets.reasoning.tables.cells import parse_values
 from evidence_assets.reasoning.tables.likeness import (
     amount_in,
     fullness,
@@ -42,6 +41,7 @@ from evidence_assets.reasoning.tables.likeness import (
     words_of,
 )
 from evidence_assets.reasoning.tables.questions import could_be, option_share, shown_for, work_out
+from evidence_assets.reasoning.tables.text import letter_runs, stem, tokens, word_set
 from evidence_assets.reasoning.tables.turning import as_given
 from evidence_assets.reasoning.tables.view import Place, Status, TableAnswer, TableChain, TableStep, TableView
 from evidence_assets.reasoning.tables.workings import Outcome, whose_cells

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from evidence_assets.methods.cells import CellValue, parse_values
-from evidence_assets.methods.table_text import STOP_WORDS, plain_text, stem, tokens, word_set
+from evidence_assets.reasoning.tables.cells import CellValue, parse_values
+from evidence_assets.reasoning.tables.text import STOP_WORDS, plain_text, stem, tokens, word_set
 from evidence_assets.reasoning.tables.view import Place, TableView
 
 VERSION = "3"

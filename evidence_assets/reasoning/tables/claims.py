@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evidence_assets.methods.cells import CellValue
-from evidence_assets.methods.table_text import unit_in
+from evidence_assets.reasoning.tables.cells import CellValue
 from evidence_assets.reasoning.tables.checks import check
 from evidence_assets.reasoning.tables.claim_words import Claim, Cue, lower_is_better, read_claim
-from evidence_assets.reasoning.tables.operations import (
+from evidence_assets.reasoning.tables.operations import (  # fmt: skip
     Entry,
     Finding,
     bounds,
@@ -24,8 +23,9 @@ from evidence_assets.reasoning.tables.operations import (
     superlative,
     times,
     trend,
-)  # fmt: skip
+)
 from evidence_assets.reasoning.tables.quantities import is_dated
+from evidence_assets.reasoning.tables.text import unit_in
 from evidence_assets.reasoning.tables.turning import as_given
 from evidence_assets.reasoning.tables.view import Status, TableAnswer, TableChain, TableStep, TableView
 from evidence_assets.reasoning.tables.workings import Outcome, whose_cells

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from evidence_assets.methods.table_text import stem, tokens
+from evidence_assets.reasoning.tables.text import stem, tokens
 
 VERSION = "2"
 

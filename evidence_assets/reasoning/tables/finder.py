@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from evidence_assets.methods.table_text import word_set
 from evidence_assets.reasoning.tables.choices import answer_choice, cell_support
+from evidence_assets.reasoning.tables.text import word_set
 from evidence_assets.reasoning.tables.view import TableAnswer, TableView
 
 VERSION = "2"

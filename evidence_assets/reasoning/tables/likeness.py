@@ -11,15 +11,8 @@ from functools import lru_cache
 
 from rapidfuzz import fuzz
 
-from evidence_assets.methods.cells import CellValue, parse_values
-from evidence_assets.methods.table_text import (
-    alternatives,
-    letter_runs,
-    plain_text,
-    stem,
-    tokens,
-    word_set,
-)
+from evidence_assets.reasoning.tables.cells import CellValue, parse_values
+from evidence_assets.reasoning.tables.text import alternatives, letter_runs, plain_text, stem, tokens, word_set
 
 VERSION = "1"
 

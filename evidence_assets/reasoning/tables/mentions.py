@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
-from evidence_assets.methods.cells import CellValue, as_under, parse_values
-from evidence_assets.methods.table_text import STOP_WORDS, plain_text, stem, tokens, unit_in, without_unit
+from evidence_assets.reasoning.tables.cells import CellValue, as_under, parse_values
 from evidence_assets.reasoning.tables.english import irregular_base
 from evidence_assets.reasoning.tables.quantities import is_numeric, only
+from evidence_assets.reasoning.tables.text import STOP_WORDS, plain_text, stem, tokens, unit_in, without_unit
 from evidence_assets.reasoning.tables.view import Place, TableView
 
 VERSION = "4"

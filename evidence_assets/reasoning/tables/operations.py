@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from evidence_assets.methods.cells import CellValue
+from evidence_assets.reasoning.tables.cells import CellValue
 from evidence_assets.reasoning.tables.view import Place, TableView
 
 VERSION = "1"

@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from evidence_assets.methods.cells import parse_values
-from evidence_assets.methods.table_text import plain_text, word_set
+from evidence_assets.reasoning.tables.cells import parse_values
 from evidence_assets.reasoning.tables.claims import REFUTES, SUPPORTS
 from evidence_assets.reasoning.tables.degrees import NONE, NOT
+from evidence_assets.reasoning.tables.text import plain_text, word_set
 from evidence_assets.reasoning.tasks import EvidenceItem, Step
 
 VERSION = "1"

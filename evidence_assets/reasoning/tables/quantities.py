@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-from evidence_assets.methods.table_text import unit_in
 from evidence_assets.reasoning.tables.degrees import names_a_date
+from evidence_assets.reasoning.tables.text import unit_in
 from evidence_assets.reasoning.tables.view import Place, TableView
 
 VERSION = "1"

@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from evidence_assets.methods.cells import CellValue, parse_values
-from evidence_assets.methods.table_text import STOP_WORDS, plain_text, stem, tokens
 from evidence_assets.reasoning.tables import workings
-from evidence_assets.reasoning.tables.degrees import (
+from evidence_assets.reasoning.tables.cells import CellValue, parse_values
+from evidence_assets.reasoning.tables.degrees import (  # fmt: skip
     COUNT,
     DIFFERENCE,
     DISTINCT,
@@ -25,11 +24,12 @@ from evidence_assets.reasoning.tables.degrees import (
     Degree,
     moves,
     pattern_of,
-)  # fmt: skip
+)
 from evidence_assets.reasoning.tables.likeness import option_match
 from evidence_assets.reasoning.tables.mentions import Condition, Reading, read_text, rows_named_with
 from evidence_assets.reasoning.tables.operations import states
 from evidence_assets.reasoning.tables.quantities import number_at
+from evidence_assets.reasoning.tables.text import STOP_WORDS, plain_text, stem, tokens
 from evidence_assets.reasoning.tables.view import Place, TableView
 from evidence_assets.reasoning.tables.workings import Outcome, measured_column, pair_number
 

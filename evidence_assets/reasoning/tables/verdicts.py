@@ -10,12 +10,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from evidence_assets.methods.cells import CellValue
-from evidence_assets.methods.table_text import STOP_WORDS, stem
 from evidence_assets.reasoning.tables import degrees as vocabulary
 from evidence_assets.reasoning.tables import workings
+from evidence_assets.reasoning.tables.cells import CellValue
 from evidence_assets.reasoning.tables.degrees import Degree
 from evidence_assets.reasoning.tables.mentions import Condition, Reading
+from evidence_assets.reasoning.tables.text import STOP_WORDS, stem
 from evidence_assets.reasoning.tables.workings import Outcome
 
 VERSION = "1"

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from evidence_assets.methods.abbreviations import definitions, definitions_in, in_words_of, is_short_form
-from evidence_assets.methods.cells import Cell
-from evidence_assets.methods.table_shape import TableShape, detect_shape
-from evidence_assets.methods.table_text import letter_runs, word_set
+from evidence_assets.reasoning.tables.cells import Cell
+from evidence_assets.reasoning.tables.shape import TableShape, detect_shape
+from evidence_assets.reasoning.tables.text import letter_runs, word_set
+from evidence_assets.text.abbreviations import definitions, definitions_in, in_words_of, is_short_form
 
 VERSION = "4"
 

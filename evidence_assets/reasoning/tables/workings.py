@@ -11,10 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from evidence_assets.methods.cells import CellValue
-from evidence_assets.methods.table_text import stem, tokens, unit_in, without_unit
+from evidence_assets.reasoning.tables.cells import CellValue
 from evidence_assets.reasoning.tables.claim_words import lower_is_better
-from evidence_assets.reasoning.tables.degrees import (
+from evidence_assets.reasoning.tables.degrees import (  # fmt: skip
     EXCEPT,
     FIXED_RATIOS,
     GO_INTO,
@@ -28,10 +27,11 @@ from evidence_assets.reasoning.tables.degrees import (
     pointed_at,
     squeezed,
     units_in_words,
-)  # fmt: skip
+)
 from evidence_assets.reasoning.tables.mentions import Condition, Mention, Reading
 from evidence_assets.reasoning.tables.operations import states
 from evidence_assets.reasoning.tables.quantities import bound_at, is_dated, is_numeric, number_at, only
+from evidence_assets.reasoning.tables.text import stem, tokens, unit_in, without_unit
 from evidence_assets.reasoning.tables.view import Place, TableStep, TableView
 
 VERSION = "4"

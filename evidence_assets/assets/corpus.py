@@ -1,0 +1,174 @@
+"""A corpus: documents cut into chunks, embedded, indexed, and kept token by token."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import dagster as dg
+import polars as pl
+
+from evidence_assets import profiles
+from evidence_assets.assets.automation import FOLLOW
+from evidence_assets.assets.models_in_use import encoder, model_key
+from evidence_assets.assets.partitions import EVERY, corpus_partitions
+from evidence_assets.assets.raw_files import FromRaw
+from evidence_assets.assets.resources import LakeResource
+from evidence_assets.assets.table_asset import OWNER, Made, Step, dep, sound_check, table_asset
+from evidence_assets.benchmarks import corpus_rows
+from evidence_assets.benchmarks.corpora import read_documents
+from evidence_assets.benchmarks.records import Document
+from evidence_assets.benchmarks.registry import read_passages
+from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.lineage import DERIVED, edge
+from evidence_assets.lake.store import Lake
+from evidence_assets.retrieval import corpus as rows
+from evidence_assets.retrieval import token_store, vector_index
+
+
+def vectors_version(embeddings: pl.DataFrame) -> str:
+    """What an index built of these rows was built from."""
+    return content_id(embeddings["chunk_id"].to_list(), embeddings["input_hash"].to_list())
+
+
+def embeddings_in_order(lake: Lake, name: str) -> pl.DataFrame:
+    """All vectors of a corpus in the order in which its index counts them."""
+    return lake.read("chunk_embeddings", f"corpus/{name}/embeddings").sort("chunk_id")
+
+
+class Corpus(dg.Component, FromRaw):
+    """Makes ``corpus/<name>/chunks``, ``embeddings``, ``index`` and ``token_store`` of a folder of documents.
+
+    The folder lies below the lake's ``raw`` and holds Parquet shards, JSON lines, or text and Markdown files; or a
+    benchmark in its own format, whose passages are then the documents.
+    """
+
+    name: str
+    folder: str
+    documents: Literal["folder", "beir", "hotpotqa", "musique"] = "folder"
+    """How they are read: any files of the folder, or as the passages that come with a benchmark's questions."""
+    split: str = ""
+    """For passages that come with questions: of which split."""
+    tokens: Literal["stored", "on_demand"] = "stored"
+    """Whether the token store keeps vectors, or BM25 statistics alone: rankings then encode the chunks of their pools."""
+
+    def read(self, folder: Path) -> Iterator[Document]:
+        """Its documents, one by one."""
+        return (
+            read_documents(folder) if self.documents == "folder" else read_passages(self.documents, folder, self.split)
+        )
+
+    def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+        base, group = f"corpus/{self.name}", f"corpus_{self.name}"
+        profile = profiles.load()
+        if not self.runs_in():
+            return dg.Definitions()
+        source, raw = self.raw_assets(f"raw/corpora/{self.name}", [self.folder])
+
+        def make_chunks(step: Step) -> Made:
+            model = encoder(profile.encoder)
+            documents = corpus_rows.in_shard(self.read(step.lake.raw / self.folder), step.shard, profile.shards.corpus)
+            table = corpus_rows.chunk_table(documents, model, profile.chunking.max_tokens)
+            tokens = pl.Series(table.column("n_tokens"))
+            return Made(
+                table, metadata={"documents": len(set(table.column("doc_id").to_pylist())), "tokens": int(tokens.sum())}
+            )
+
+        chunks = table_asset(
+            f"{base}/chunks",
+            "chunks",
+            make_chunks,
+            description=f"Documents of {self.name}, cut at sentence ends into chunks that the encoder reads whole.",
+            group=group,
+            code_version=f"{corpus_rows.CHUNKING_VERSION}:{profile.chunking.max_tokens}",
+            deps=[source],
+            partitions=corpus_partitions(),
+        )
+
+        def make_embeddings(step: Step) -> Made:
+            model = encoder(profile.encoder)
+            cut = step.read("chunks", f"{base}/chunks", step.partition).sort("chunk_id")
+            table, reused = rows.embed(cut, step.previous(), model, model_key(model))
+            lineage = [edge("chunk_embedding", c, DERIVED, "chunk", c, c) for c in cut["chunk_id"].to_list()]
+            return Made(table, lineage, {"model": model_key(model)}, reused)
+
+        embeddings = table_asset(
+            f"{base}/embeddings",
+            "chunk_embeddings",
+            make_embeddings,
+            description=f"One normalised vector a chunk of {self.name}.",
+            group=group,
+            code_version="1",
+            deps=[f"{base}/chunks"],
+            partitions=corpus_partitions(),
+            kinds=("parquet", "pytorch"),
+            pool="gpu",
+        )
+
+        @dg.asset(
+            key=[*base.split("/"), "index"],
+            description=f"FAISS index of the vectors of {self.name}; remembers what it was built from.",
+            group_name=group,
+            owners=[OWNER],
+            kinds={"faiss"},
+            code_version=vector_index.VERSION,
+            deps=[dep(f"{base}/embeddings", EVERY)],
+            automation_condition=FOLLOW,
+        )
+        def index(lake: LakeResource) -> dg.MaterializeResult[Any]:
+            opened = lake.open()
+            vectors = embeddings_in_order(opened, self.name)
+            meta = vector_index.build(
+                opened.index_folder(f"{base}/index"),
+                rows.matrix(vectors["vector"]),
+                built_from=vectors_version(vectors),
+                model_id=vectors["model_id"][0] if vectors.height else "",
+                kind=profile.index.kind,
+            )
+            return dg.MaterializeResult(
+                data_version=dg.DataVersion(meta.built_from),
+                metadata={
+                    "kind": meta.kind,
+                    "vectors": meta.vectors,
+                    "dimensions": meta.dimensions,
+                    "recall_at_10": meta.recall,
+                    "model": meta.model_id,
+                },
+            )
+
+        @dg.asset(
+            key=[*base.split("/"), "token_store"],
+            description=f"Contextual token vectors of the chunks of {self.name}, with BM25 statistics, in the index's order.",
+            group_name=group,
+            owners=[OWNER],
+            kinds={"numpy", "pytorch"},
+            code_version=token_store.VERSION,
+            deps=[dep(f"{base}/chunks", EVERY)],
+            pool="gpu",
+            automation_condition=FOLLOW,
+        )
+        def tokens(lake: LakeResource) -> dg.MaterializeResult[Any]:
+            opened = lake.open()
+            cut = opened.read("chunks", f"{base}/chunks").sort("chunk_id")
+            model = encoder(profile.token_encoder)
+            place = opened.index_folder(f"{base}/token_store")
+            ids, texts, reused = cut["chunk_id"].to_list(), cut["text"].to_list(), 0
+            if self.tokens == "stored":
+                meta, reused = token_store.build(place, ids, texts, model, model_key(model))
+            else:
+                meta = token_store.build_statistics(place, ids, texts, model, model_key(model), model.dimensions)
+            return dg.MaterializeResult(
+                data_version=dg.DataVersion(meta.built_from),
+                metadata={
+                    "chunks": meta.chunks,
+                    "tokens": meta.tokens,
+                    "dimensions": meta.dimensions,
+                    "chunks_reused": reused,
+                    "chunks_encoded": meta.chunks - reused if meta.vectors else 0,
+                    "model": meta.model_id,
+                },
+            )
+
+        return dg.Definitions(
+            assets=[*raw, chunks, embeddings, index, tokens],
+            asset_checks=[sound_check(chunks), sound_check(embeddings, rows.vectors_wrong)],
+        )

@@ -1,0 +1,157 @@
+"""A knowledge graph: triples of files and harvests, merged into nodes and edges, in compressed rows, with vectors."""
+
+from typing import Any
+
+import dagster as dg
+import polars as pl
+
+from evidence_assets import profiles
+from evidence_assets.assets.automation import FOLLOW
+from evidence_assets.assets.models_in_use import encoder, model_key
+from evidence_assets.assets.raw_files import FromRaw
+from evidence_assets.assets.resources import LakeResource
+from evidence_assets.assets.table_asset import OWNER, Made, Step, dep, sound_check, table_asset
+from evidence_assets.benchmarks.graphs import rows as graph_rows
+from evidence_assets.benchmarks.graphs.relations import load
+from evidence_assets.benchmarks.graphs.rows import GraphSource
+from evidence_assets.graphs import knowledge
+from evidence_assets.graphs.graph import FORMAT
+from evidence_assets.graphs.merge import contradictions
+from evidence_assets.lake.ids import content_id, file_id
+from evidence_assets.lake.store import Lake
+
+
+def tables_version(lake: Lake, name: str, *parts: str) -> str:
+    """What arrays built of a graph's tables (``nodes``, ``edges``) were built from: the content of their files."""
+    tables = {"nodes": "kg_nodes", "edges": "kg_edges"}
+    files = [lake.path(tables[part], f"knowledge/{name}/{part}") for part in parts]
+    return content_id([file_id(path) if path.exists() else "" for path in files])
+
+
+class GraphFiles(dg.Model, dg.Resolvable):
+    """Files of one source of a graph."""
+
+    format: str
+    """A name of ``benchmarks.graphs.formats``."""
+    paths: list[str]
+    """Its files below the lake's ``raw``, as many as the format takes."""
+    licence: str
+    """Under which terms its triples may be used; kept with every edge."""
+
+
+class Graph(dg.Component, FromRaw):
+    """Makes ``knowledge/<name>/triples``, ``nodes``, ``edges``, ``csr`` and ``node_vectors``."""
+
+    name: str
+    files: list[GraphFiles]
+    harvested: tuple[str, ...] = ()
+    """Assets of the table ``triples`` that are merged with what the files state."""
+    best_harvested: int | None = None
+    """Best triples kept of each harvested relation; all where no number is given."""
+
+    @property
+    def _sources(self) -> list[GraphSource]:
+        return [GraphSource(f.format, tuple(f.paths), f.licence) for f in self.files]
+
+    def _merged(self, step: Step) -> tuple[pl.DataFrame, pl.DataFrame]:
+        triples = [step.read("triples", f"knowledge/{self.name}/triples")]
+        triples += [knowledge.best_of(step.read("triples", key), self.best_harvested) for key in self.harvested]
+        return knowledge.merged(pl.concat(triples), graph_rows.synonyms(self._sources, step.lake.raw))
+
+    def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+        base, group = f"knowledge/{self.name}", f"knowledge_{self.name}"
+        profile = profiles.load()
+        if not self.runs_in():
+            return dg.Definitions()
+        source, raw = self.raw_assets(f"raw/graphs/{self.name}", [path for f in self.files for path in f.paths])
+        merged_from = [source, f"{base}/triples", *self.harvested]
+
+        def make_triples(step: Step) -> Made:
+            table = graph_rows.triple_table(self._sources, step.lake.raw, load())
+            counts = table.group_by("licence").len().sort("licence")
+            return Made(table, metadata={"by_licence": dg.MetadataValue.json(dict(counts.iter_rows()))})
+
+        def make_nodes(step: Step) -> Made:
+            nodes, _ = self._merged(step)
+            return Made(nodes, metadata={"with_aliases": int((nodes["aliases"].list.len() > 0).sum())})
+
+        def make_edges(step: Step) -> Made:
+            _, edges = self._merged(step)
+            opposed = contradictions(
+                edges.sort("edge_id").with_row_index("edge").rename({"head_id": "head", "tail_id": "tail"}),
+                load().opposites,
+            )
+            return Made(edges, knowledge.edge_lineage(edges), {"contradictions": opposed.height})
+
+        made = [
+            table_asset(
+                f"{base}/triples", "triples", make_triples, group=group, deps=[source], code_version=knowledge.VERSION,
+                description=f"Triples of the files of {self.name}, each with its file, line and licence.",
+            ),
+            table_asset(
+                f"{base}/nodes", "kg_nodes", make_nodes, group=group, deps=merged_from,
+                code_version=f"{knowledge.VERSION}:{self.best_harvested}",
+                description=f"Nodes of {self.name}: names that are written alike once case, number and marks are put aside.",
+            ),
+            table_asset(
+                f"{base}/edges", "kg_edges", make_edges, group=group, deps=merged_from,
+                code_version=f"{knowledge.VERSION}:{self.best_harvested}",
+                description=f"Edges of {self.name}, each with the triples, sources and licences that it was merged from.",
+            ),
+        ]  # fmt: skip
+
+        @dg.asset(
+            key=[*base.split("/"), "csr"],
+            description=f"{self.name} in compressed rows, to walk on; remembers what it was built from.",
+            group_name=group,
+            owners=[OWNER],
+            kinds={"numpy"},
+            code_version=f"{knowledge.VERSION}:{FORMAT}",
+            deps=[dep(f"{base}/nodes"), dep(f"{base}/edges")],
+            automation_condition=FOLLOW,
+        )
+        def csr(lake: LakeResource) -> dg.MaterializeResult[Any]:
+            opened = lake.open()
+            built_from = tables_version(opened, self.name, "nodes", "edges")
+            graph = knowledge.build_csr(
+                opened.index_folder(f"{base}/csr"),
+                opened.read("kg_nodes", f"{base}/nodes", columns=["node_id"]),
+                opened.read("kg_edges", f"{base}/edges", columns=["head_id", "relation", "tail_id"]),
+                built_from,
+            )
+            return dg.MaterializeResult(
+                data_version=dg.DataVersion(built_from), metadata={"nodes": graph.n_nodes, "edges": graph.n_edges}
+            )
+
+        @dg.asset(
+            key=[*base.split("/"), "node_vectors"],
+            description=f"One normalised vector a name and alias of {self.name}.",
+            group_name=group,
+            owners=[OWNER],
+            kinds={"numpy", "pytorch"},
+            code_version=knowledge.VERSION,
+            deps=[dep(f"{base}/nodes")],
+            pool="gpu",
+            automation_condition=FOLLOW,
+        )
+        def node_vectors(lake: LakeResource) -> dg.MaterializeResult[Any]:
+            opened = lake.open()
+            model = encoder(profile.encoder)
+            built_from = tables_version(opened, self.name, "nodes")
+            forms, reused = knowledge.build_name_vectors(
+                opened.index_folder(f"{base}/node_vectors"),
+                opened.read("kg_nodes", f"{base}/nodes"),
+                model,
+                model_key(model),
+                built_from,
+            )
+            return dg.MaterializeResult(
+                data_version=dg.DataVersion(content_id(built_from, model_key(model))),
+                metadata={
+                    "model": model_key(model), "forms": forms, "rows_reused": reused, "rows_computed": forms - reused
+                },
+            )  # fmt: skip
+
+        return dg.Definitions(
+            assets=[*raw, *made, csr, node_vectors], asset_checks=[sound_check(asset) for asset in made]
+        )

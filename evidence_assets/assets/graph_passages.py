@@ -1,0 +1,45 @@
+"""Vectors of a graph's names and facts, for systems that compare them with questions."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from evidence_assets import profiles
+from evidence_assets.assets.knowledge_base import unit_length
+from evidence_assets.assets.knowledge_inputs import open_facts
+from evidence_assets.assets.models_in_use import encoder, model_key
+from evidence_assets.assets.table_asset import Made, Step, sound_check, table_asset
+from evidence_assets.graphs import passages as graph_passages
+
+
+class GraphPassages(dg.Component, dg.Model, dg.Resolvable):
+    """Makes ``knowledge/<graph>/passages``: each node by its name and each edge by its sentence, with vectors."""
+
+    graph: str
+    profiles: tuple[str, ...] = ()
+    """Profiles in which they are made; in all where none is named."""
+
+    def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+        if self.profiles and profiles.load().name not in self.profiles:
+            return dg.Definitions()
+        place = f"knowledge/{self.graph}"
+
+        def make(step: Step) -> Made:
+            model = encoder(step.profile.encoder)
+            graph = open_facts(step.lake, self.graph)
+            passages = graph_passages.fact_passages(graph.facts, graph.nodes["node_id"].to_list())
+            table, reused = graph_passages.passage_table(passages, step.previous(), model, model_key(model))
+            return Made(table, graph_passages.lineage_of(table), {"model": model_key(model)}, reused)
+
+        asset = table_asset(
+            f"{place}/passages",
+            "kg_passages",
+            make,
+            description=f"Names and facts of the graph {self.graph} in words, with their vectors.",
+            group="knowledge",
+            code_version=graph_passages.VERSION,
+            deps=[f"{place}/nodes", f"{place}/edges"],
+            kinds=("parquet", "pytorch"),
+            pool="gpu",
+        )
+        return dg.Definitions(assets=[asset], asset_checks=[sound_check(asset, unit_length)])

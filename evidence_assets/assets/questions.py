@@ -1,0 +1,76 @@
+"""Questions of every family and the tables that some of them are asked of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import dagster as dg
+
+from evidence_assets.assets.benchmark import FAMILIES, Benchmark, Family, benchmarks, of_family
+from evidence_assets.assets.partitions import benchmark_partitions, question_partitions
+from evidence_assets.assets.readers import questions_of, tables_of
+from evidence_assets.assets.table_asset import Made, Step, sound_check, table_asset
+from evidence_assets.benchmarks.records import Question
+from evidence_assets.benchmarks.registry import DATASETS
+from evidence_assets.benchmarks.rows import question_rows, table_rows
+
+
+def _declared(step: Step) -> Benchmark:
+    return benchmarks()[step.benchmark]
+
+
+def _make_questions(step: Step) -> Made:
+    declared = _declared(step)
+    shards = step.profile.shards.questions
+    found = 0
+
+    def counted() -> Iterator[Question]:
+        nonlocal found
+        for question in questions_of(step.lake, declared):
+            found += question.split == declared.split
+            yield question
+
+    rows = question_rows(counted(), declared.split, step.shard, shards, declared.graph)
+    metadata: dict[str, object] = {"answerable": sum(bool(row["gold"]) for row in rows), "in all shards": found}
+    if declared.reader in DATASETS and (note := DATASETS[declared.reader].count_note(declared.split, found)):
+        step.context.log.warning(note)
+        metadata["official count"] = note
+    return Made(rows, metadata=metadata)
+
+
+def _make_tables(step: Step) -> Made:
+    return Made(table_rows(tables_of(step.lake, _declared(step))))
+
+
+def _questions(family: Family) -> dg.AssetsDefinition:
+    return table_asset(
+        f"questions/{family}",
+        "questions",
+        _make_questions,
+        description=f"Questions of the {family} benchmarks, with options and gold answers.",
+        group="benchmarks",
+        code_version="1",
+        deps=sorted({b.raw for b in of_family(family)}),
+        partitions=question_partitions(family),
+    )
+
+
+class Questions(dg.Component, dg.Model, dg.Resolvable):
+    """Makes ``questions/<family>`` of every family that has a benchmark, and ``tables``."""
+
+    def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+        assets = [_questions(family) for family in FAMILIES if of_family(family)]
+        if of_family("table"):
+            assets.append(
+                table_asset(
+                    "tables",
+                    "tables",
+                    _make_tables,
+                    description="Tables that claims and questions are about, as they were read.",
+                    group="benchmarks",
+                    code_version="1",
+                    deps=sorted({b.raw for b in of_family("table")}),
+                    partitions=benchmark_partitions("table"),
+                )
+            )
+        return dg.Definitions(assets=assets, asset_checks=[sound_check(asset) for asset in assets])

@@ -1,0 +1,91 @@
+"""Raw inputs that a user puts into the lake: an asset that looks at them and knows when they have changed."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+from pydantic import Field
+
+from evidence_assets import profiles
+from evidence_assets.assets.resources import LakeResource
+from evidence_assets.assets.table_asset import OWNER
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.ids import content_id, file_id
+
+NETWORK_VARIABLE = "EVIDENCE_NETWORK"
+"""Set to 1, files that are missing are fetched from the hub where their declaration names it."""
+
+
+class FromRaw(dg.Model, dg.Resolvable):
+    """What is made of files below the lake's ``raw``; a component inherits from it beside ``dg.Component``."""
+
+    source: str = ""
+    """Raw asset that puts the files there; where none is named, one of its own looks at them."""
+    profiles: tuple[str, ...] = ()
+    """Profiles in which it is made; in all where none is named."""
+    holds: str = ""
+    """What its files hold, where to obtain them and on which terms, as a message about missing ones says it."""
+    hub: str = Field("", pattern=r"^$|^[\w.-]+/[\w.-]+/[\w./-]+$")
+    """Folder of a dataset on the Hugging Face hub that holds them as they are read: ``owner/name/folder``."""
+
+    def runs_in(self, profile: str = "") -> bool:
+        """Whether it is made in the profile of this name, by default in the one in use."""
+        return not self.profiles or (profile or profiles.load().name) in self.profiles
+
+    def raw_assets(self, key: str, below_raw: list[str], wanted: str = "") -> tuple[str, list[dg.AssetsDefinition]]:
+        """Key of the raw asset that its files belong to, and that asset where it is its own."""
+        return (self.source, []) if self.source else (key, [raw_asset(key, below_raw, wanted or self.holds, self.hub)])
+
+
+def raw_asset(key: str, below_raw: list[str], wanted: str = "", hub: str = "") -> dg.AssetsDefinition:
+    """An asset whose data version is the content of files or folders below the lake's ``raw``; ``wanted`` is said of those
+    that are missing, unless they may be fetched from ``hub``.
+
+    Materialize it after changing them: what was made of them is then stale, and nothing is where they are the same.
+    """
+
+    @dg.asset(
+        key=key.split("/"),
+        description=f"Raw input: {', '.join(below_raw)} below the lake's raw folder, known by its content.",
+        group_name="raw",
+        owners=[OWNER],
+        kinds={"file"},
+        code_version="1",
+    )
+    def _raw(lake: LakeResource) -> dg.MaterializeResult[Any]:
+        folder = lake.open().raw
+        files: list[Path] = []
+        for name in below_raw:
+            place = folder / name
+            if not place.exists() and hub and os.environ.get(NETWORK_VARIABLE) == "1":
+                fetch(hub, place)
+            if not place.exists():
+                asked = f"; it should hold {wanted}" if wanted else ""
+                asked += f"; with {NETWORK_VARIABLE}=1 it is fetched from {hub} on the Hugging Face hub" if hub else ""
+                raise BadInput(f"is not there: put the file or folder in this place{asked}", file=place)
+            files += [place] if place.is_file() else sorted(p for p in place.rglob("*") if p.is_file())
+        version = content_id([(str(path.relative_to(folder)), file_id(path)) for path in files])
+        return dg.MaterializeResult(
+            data_version=dg.DataVersion(version),
+            metadata={"files": len(files), "bytes": sum(path.stat().st_size for path in files)},
+        )
+
+    return _raw
+
+
+def fetch(hub: str, place: Path) -> None:
+    """Put a folder of a dataset on the hub into ``place``, whole or not at all; what an earlier try fetched is kept."""
+    from huggingface_hub import snapshot_download
+
+    owner, name, inner = hub.split("/", 2)
+    partial = place.with_name(f".{place.name}.partial")
+    try:
+        snapshot_download(f"{owner}/{name}", repo_type="dataset", allow_patterns=f"{inner}/*", local_dir=partial)
+    except OSError as error:
+        raise BadInput(f"{hub} could not be fetched from the Hugging Face hub: {error}", file=place) from error
+    if not (partial / inner).is_dir():
+        raise BadInput(f"{hub} holds no files on the Hugging Face hub", file=place)
+    (partial / inner).rename(place)
+    shutil.rmtree(partial)

@@ -1,0 +1,192 @@
+"""Seed files and the partitions that stand for them: one relation a file.
+
+The folder is looked at here, by the sensor, by the asset ``raw/seeds`` and by the tests alike. A partition is named by
+its file. A file that cannot be read keeps the partition that it had, with the rows that were made of it, and is
+reported; a file that is gone takes its partition and everything made of it along.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import dagster as dg
+from dagster._core.definitions.data_version import DATA_VERSION_TAG
+
+from evidence_assets import profiles
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.schemas import TABLES
+from evidence_assets.lake.store import Lake
+from evidence_assets.systems.kbloom.seeds import Relation, read_seed_folder, seed_files
+
+RELATIONS = dg.DynamicPartitionsDefinition(name="relations")
+SEEDS = dg.AssetKey(["knowledge", "seeds"])
+FOLDER = dg.AssetKey(["raw", "seeds"])
+MOST = 64
+"""Relations that one lake may hold: what merges them reads all, and Dagster stops tracking staleness at 100."""
+ATTEMPTS = 3
+"""Times that the sensor asks for the same content before it leaves it to people."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
+_PLACED = ".placed.json"
+_FILE, _CHANGE = "evidence/seed_file", "evidence/seed_change"
+_BY_RELATION = ("relation_seeds", "prompts")
+"""Tables that only assets partitioned by relation write."""
+
+
+@dataclass(frozen=True)
+class SeedFiles:
+    """What lies in the folders: relations by partition, errors, and every partition whose file is there."""
+
+    relations: dict[str, Relation]
+    errors: tuple[BadInput, ...]
+    present: tuple[str, ...]
+
+    @property
+    def state(self) -> str:
+        """Changes when a file comes or goes, or when what is wrong with one changes."""
+        return content_id(self.present, [str(error) for error in self.errors])
+
+
+def look(lake: Lake) -> SeedFiles:
+    """Read every seed file; those of the sample are put into place before."""
+    harvesting = profiles.load().harvesting
+    own = lake.raw / "seeds"
+    own.mkdir(parents=True, exist_ok=True)
+    _place_sample(lake.raw / "sample" / "seeds", own, harvesting.sample_relations)
+    folders = [own, *(lake.raw / name for name in harvesting.seed_folders)]
+    found = read_seed_folder(*folders)
+    errors = list(found.errors)
+    relations: dict[str, Relation] = {}
+    for relation in found.relations:
+        path = found.files[relation.id]
+        if not _NAME.fullmatch(path.stem):
+            errors.append(BadInput("the file's name may hold only letters, digits, '_', '-', '+' and '.'", file=path))
+        elif path.stem in relations:
+            errors.append(BadInput("another folder has a seed file of this name; give it another", file=path))
+        elif len(relations) == MOST:
+            errors.append(BadInput(f"a lake holds at most {MOST} relations; use another lake for more", file=path))
+        else:
+            relations[path.stem] = relation
+    present = {path.stem for folder in folders for path in seed_files(folder)}
+    return SeedFiles(relations, tuple(errors), tuple(sorted(present)))
+
+
+def _place_sample(rendered: Path, own: Path, wanted: Iterable[str]) -> None:
+    """Copy the sample's files, each once in the life of the lake: edits and deletions of the user's stay."""
+    state = own / _PLACED
+    placed = set(json.loads(state.read_text())) if state.exists() else set()
+    new = [name for name in wanted if name not in placed and (rendered / f"{name}.yaml").exists()]
+    if not new:
+        return
+    for name in new:
+        if not (own / f"{name}.yaml").exists():
+            temporary = own / f".{name}.tmp"
+            shutil.copyfile(rendered / f"{name}.yaml", temporary)
+            temporary.replace(own / f"{name}.yaml")
+    temporary = own / f"{_PLACED}.tmp"
+    temporary.write_text(json.dumps(sorted(placed | set(new)), indent=1) + "\n")
+    temporary.replace(state)
+
+
+def settle(files: SeedFiles, lake: Lake, instance: dg.DagsterInstance) -> list[str]:
+    """Let partitions and rows follow the folder; returns the partitions that were retired.
+
+    Partitions of new files are added. Those whose file is gone are removed, their rows are deleted from every table,
+    and every asset that had some is told that it has nothing there any more, so that a file that comes back is
+    harvested anew.
+    """
+    name = str(RELATIONS.name)
+    if new := sorted(set(files.relations) - set(instance.get_dynamic_partitions(name))):
+        instance.add_dynamic_partitions(name, new)
+    gone = retired(files, lake, instance)
+    owners = {asset for table, asset in lake.assets() if table in _BY_RELATION}
+    # the seeds first: what is retired after them does not take their end for a change that it has to follow
+    for asset in sorted(owners, key=lambda name: (name != "/".join(SEEDS.path), name)):
+        key = dg.AssetKey(asset.split("/"))
+        for partition in gone:
+            for table in TABLES:
+                lake.delete(table, asset, partition)
+            if instance.get_latest_data_version_record(key, partition_key=partition) is not None:
+                instance.report_runless_asset_event(
+                    dg.AssetMaterialization(
+                        key, partition=partition, description="Retired: its seed file is gone.",
+                        tags={DATA_VERSION_TAG: "retired"},
+                    )
+                )  # fmt: skip
+    for partition in gone:
+        instance.delete_dynamic_partition(name, partition)
+    return gone
+
+
+def retired(files: SeedFiles, lake: Lake, instance: dg.DagsterInstance) -> list[str]:
+    """Partitions, or rows of them, whose file is gone."""
+    known = set(instance.get_dynamic_partitions(str(RELATIONS.name)))
+    known |= {path.stem for table in _BY_RELATION for path in lake.files(table)}
+    return sorted(known - set(files.present))
+
+
+def requests(instance: dg.DagsterInstance, lake: Lake) -> dg.SensorResult | dg.SkipReason:
+    """What the sensor asks for: the relations whose content is not what was materialized last, and no other.
+
+    The comparison is with what the instance recorded, so that nothing is lost while no daemon runs. While a run that
+    was asked for is on its way, nothing more is asked for the same file: what that run reads is seen when it is done.
+    """
+    files = look(lake)
+    asked: list[dg.RunRequest] = []
+    for partition, relation in sorted(files.relations.items()):
+        version, event = _recorded(instance, SEEDS, partition)
+        if version != relation.seed_hash:
+            asked += _request(instance, SEEDS, partition, f"{relation.seed_hash}:{event}")
+    _, event = _recorded(instance, FOLDER)
+    if files.present or event:
+        gone = retired(files, lake, instance)
+        if gone or _recorded_state(instance) != files.state:
+            asked += _request(instance, FOLDER, None, f"{files.state}:{content_id(gone)}:{event}")
+    if not asked:
+        return dg.SkipReason(f"{len(files.relations)} seed files, all harvested or on their way")
+    known = set(instance.get_dynamic_partitions(str(RELATIONS.name)))
+    new = sorted(set(files.relations) - known)
+    return dg.SensorResult(
+        run_requests=asked, dynamic_partitions_requests=[RELATIONS.build_add_request(new)] if new else []
+    )
+
+
+def _request(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None, change: str) -> list[dg.RunRequest]:
+    """One request for a change, unless it is under way or failed so often that only a person can help.
+
+    The run key names the content and the event that it replaces: one change is asked for once however many ticks see
+    it, and content that comes back later is asked for again.
+    """
+    file = f"{key.path[0]}:{partition or ''}"
+    runs = instance.get_runs(dg.RunsFilter(tags={_FILE: file}))
+    if any(not run.is_finished for run in runs):
+        return []
+    failed = sum(run.tags.get(_CHANGE) == change and not run.is_success for run in runs)
+    if failed >= ATTEMPTS:
+        return []
+    return [
+        dg.RunRequest(
+            run_key=f"{file}:{change}:{failed}", partition_key=partition, asset_selection=[key],
+            tags={_FILE: file, _CHANGE: change},
+        )
+    ]  # fmt: skip
+
+
+def _recorded(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None = None) -> tuple[str, int]:
+    """Data version and event number of what was materialized last; ("", 0) where nothing was."""
+    record = instance.get_latest_data_version_record(key, partition_key=partition)
+    if record is None or record.asset_materialization is None:
+        return "", 0
+    return (record.asset_materialization.tags or {}).get(DATA_VERSION_TAG, ""), record.storage_id
+
+
+def _recorded_state(instance: dg.DagsterInstance) -> str:
+    event = instance.get_latest_materialization_event(FOLDER)
+    found = event.asset_materialization.metadata.get("state") if event and event.asset_materialization else None
+    return str(found.value) if found else ""

@@ -1,0 +1,49 @@
+"""What each multiple-choice question names in its benchmark's graph, and the part of the graph around it."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from evidence_assets import profiles
+from evidence_assets.assets.benchmark import benchmarks, of_family
+from evidence_assets.assets.inputs import open_graph
+from evidence_assets.assets.partitions import question_partitions
+from evidence_assets.assets.selector import dependencies
+from evidence_assets.assets.table_asset import Made, Step, sound_check, table_asset
+from evidence_assets.experiment.question_concepts import VERSION, Expansion, subgraph_rows
+from evidence_assets.experiment.selection import asked
+
+
+def _make(step: Step) -> Made:
+    name = benchmarks()[step.benchmark].graph
+    if not name:
+        return Made([], [], {"no_subgraphs": f"benchmark {step.benchmark} names no graph"})
+    numbers = step.profile.ugat
+    rows = subgraph_rows(
+        asked(step.read("questions", "questions/mcqa", step.partition)),
+        open_graph(step.lake, name),
+        Expansion(numbers.hops, numbers.cap, numbers.max_nodes),
+        step.previous(),
+        step.previous_lineage(),
+    )
+    return Made.of(rows)
+
+
+class Subgraphs(dg.Component, dg.Model, dg.Resolvable):
+    """Makes ``subgraphs/mcqa``."""
+
+    def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+        if not of_family("mcqa"):
+            return dg.Definitions()
+        limits = profiles.load().ugat
+        asset = table_asset(
+            "subgraphs/mcqa",
+            "subgraphs",
+            _make,
+            description="Concepts of each question and of its options in the benchmark's graph, and the graph around them.",
+            group="ugat",
+            code_version=f"{VERSION}:{limits.hops}:{limits.cap}:{limits.max_nodes}",
+            deps=dependencies("mcqa", ("graph",)),
+            partitions=question_partitions("mcqa"),
+        )
+        return dg.Definitions(assets=[asset], asset_checks=[sound_check(asset)])

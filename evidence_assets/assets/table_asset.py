@@ -1,0 +1,264 @@
+"""What every asset that makes rows has in common: keys, metadata, previews, data versions, reuse and its check.
+
+A component gives the function that makes the rows; everything that Dagster wants to know about them is said here.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import dagster as dg
+import polars as pl
+import pyarrow as pa
+
+from evidence_assets import profiles
+from evidence_assets.assets.automation import FOLLOW
+from evidence_assets.assets.pace import pace, pace_of
+from evidence_assets.assets.resources import LakeResource, asset_name
+from evidence_assets.experiment import selection
+from evidence_assets.lake.catalogue import connect
+from evidence_assets.lake.lineage import dangling
+from evidence_assets.lake.schemas import TABLES
+from evidence_assets.lake.store import Lake, Rows, prepare, version_of
+
+OWNER = "team:evidence"
+PREVIEW_ROWS = 5
+PREVIEW_WIDTH = 160
+
+
+@dataclass
+class Made:
+    """What a step made: rows of its table, their lineage, and the numbers that matter."""
+
+    rows: Rows
+    lineage: Rows | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    reused: int | None = None
+    """Rows taken over unchanged; where it is stated, the rest were computed."""
+    beside: Mapping[str, Rows] = field(default_factory=dict)
+    """Rows of other tables that the same step makes and that lie beside its own."""
+    version: str = ""
+    """Data version; the content hash of the rows where none is stated."""
+
+    @classmethod
+    def of(cls, made: selection.Rows | selection.TypedRows) -> "Made":
+        """What a system's rows are to an asset."""
+        return cls(made.rows, made.lineage, made.metadata, made.reused)
+
+
+class Step:
+    """One materialization: where it reads and writes, for which partition, and how it reports."""
+
+    def __init__(self, context: dg.AssetExecutionContext, lake: Lake, table: str) -> None:
+        self.context, self.lake, self.table = context, lake, table
+        self.profile = profiles.load()
+        self.asset = asset_name(context.asset_key)
+        self.partition = str(context.partition_key) if context.has_partition_key else ""
+
+    @property
+    def benchmark(self) -> str:
+        """The partition's benchmark."""
+        return self.partition.split("|")[0]
+
+    @property
+    def shard(self) -> int:
+        """The partition's shard; 0 where it has none."""
+        return int(self.partition.split("|")[-1]) if self.partition else 0
+
+    def previous(self) -> pl.DataFrame:
+        """The rows that this partition has now."""
+        return self.lake.read(self.table, self.asset, self.partition)
+
+    def previous_lineage(self) -> pl.DataFrame:
+        """The lineage that this partition has now."""
+        return self.lake.read("lineage_edges", self.asset, self.partition)
+
+    def read(self, table: str, asset: str, partition: str | None = None) -> pl.DataFrame:
+        """Rows of an upstream asset; of all its partitions where none is named."""
+        return self.lake.read(table, asset, partition)
+
+    def read_benchmark(self, table: str, asset: str) -> pl.DataFrame:
+        """Rows of an upstream asset over all shards of this partition's benchmark."""
+        shards = range(self.profile.shards.questions)
+        return pl.concat([self.lake.read(table, asset, f"{self.benchmark}|{shard}") for shard in shards])
+
+    def pace(self, *assets: str) -> dict[str, float]:
+        """Questions a minute through these upstream assets, over all shards of this partition's benchmark."""
+        shards = range(self.profile.shards.questions)
+        return pace_of(self.context.instance, assets, [f"{self.benchmark}|{shard}" for shard in shards])
+
+    def progress(self, what: str) -> Callable[[int, int], None]:
+        """A callback ``(done, total)`` that logs rate and time left, at most every ten seconds."""
+        started = last = time.monotonic()
+
+        def report(done: int, total: int) -> None:
+            nonlocal last
+            now = time.monotonic()
+            if now - last < 10 or not done:
+                return
+            last = now
+            rate = done / (now - started)
+            self.context.log.info(
+                f"{what}: {done:,} of {total:,}, {rate:,.1f} a second, {(total - done) / rate:,.0f} s left"
+            )
+
+        return report
+
+
+def _shown(value: Any) -> str:
+    text = value if isinstance(value, str) else str(value)
+    text = " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;").replace(">", "&gt;")
+    return text if len(text) <= PREVIEW_WIDTH else text[: PREVIEW_WIDTH - 1] + "…"
+
+
+def preview(rows: pa.Table) -> dg.MetadataValue:  # type: ignore[type-arg]
+    """The first rows as a Markdown table; cell text is escaped and cut for display only."""
+    names = [name for name in rows.column_names if name not in ("vector",)]
+    lines = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
+    for row in rows.slice(0, PREVIEW_ROWS).to_pylist():
+        lines.append("| " + " | ".join(_shown(row[name]) for name in names) + " |")
+    return dg.MetadataValue.md("\n".join(lines))
+
+
+def column_schema(table: str) -> dg.TableSchema:
+    """Dagster's view of a table's declared columns."""
+    return dg.TableSchema(
+        columns=[
+            dg.TableColumn(
+                c.name,
+                str(c.type),
+                description=c.description,
+                constraints=dg.TableColumnConstraints(nullable=c.nullable),
+            )
+            for c in TABLES[table].columns
+        ]
+    )
+
+
+def table_asset(
+    key: str,
+    table: str,
+    make: Callable[[Step], Made],
+    *,
+    description: str,
+    group: str,
+    code_version: str,
+    deps: Iterable[dg.AssetDep | str] = (),
+    partitions: dg.PartitionsDefinition | None = None,  # type: ignore[type-arg]
+    kinds: Sequence[str] = ("parquet",),
+    pool: str | None = None,
+    automation: dg.AutomationCondition | None = FOLLOW,  # type: ignore[type-arg]
+    metadata: Mapping[str, Any] | None = None,
+    tags: Mapping[str, str] | None = None,
+) -> dg.AssetsDefinition:
+    """An asset that makes rows of ``table`` by calling ``make`` once a partition.
+
+    The data version is the content hash of the rows, so that making the same rows again leaves everything downstream
+    fresh. Where the automation sensor runs, the asset is made again when what it reads has another data version.
+    """
+
+    @dg.asset(
+        key=key.split("/"),
+        description=description,
+        group_name=group,
+        owners=[OWNER],
+        kinds=set(kinds),
+        code_version=code_version,
+        deps=[_dep(d) for d in deps],
+        partitions_def=partitions,
+        io_manager_key="lake_io",
+        pool=pool,
+        automation_condition=automation,
+        metadata={"table": table, "dagster/column_schema": column_schema(table), **(metadata or {})},
+        tags=dict(tags or {}),
+    )
+    def _asset(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[Any]:
+        started = time.monotonic()
+        made = make(Step(context, lake.open(), table))
+        rows = prepare(table, made.rows)
+        tables = {table: rows, **{name: prepare(name, beside) for name, beside in made.beside.items()}}
+        if made.lineage is not None:
+            tables["lineage_edges"] = prepare("lineage_edges", made.lineage)
+        elapsed = time.monotonic() - started
+        numbers: dict[str, Any] = {"preview": preview(rows), "seconds": round(elapsed, 2)}
+        if made.reused is not None:
+            numbers |= {"rows_reused": made.reused, "rows_computed": rows.num_rows - made.reused}
+            numbers |= pace(rows, made.reused, elapsed)
+        return dg.MaterializeResult(
+            value=tables,
+            data_version=dg.DataVersion(made.version or version_of(rows)),
+            metadata={**numbers, **made.metadata},
+        )
+
+    return _asset
+
+
+def _dep(dep: dg.AssetDep | str) -> dg.AssetDep:
+    return dg.AssetDep(dep.split("/")) if isinstance(dep, str) else dep
+
+
+def dep(key: str, mapping: dg.PartitionMapping | None = None) -> dg.AssetDep:
+    """A dependency on an asset by its key as text."""
+    return dg.AssetDep(key.split("/"), partition_mapping=mapping)
+
+
+def sound_check(
+    asset: dg.AssetsDefinition,
+    extra: Callable[[pl.DataFrame], list[str]] | None = None,
+    against: Callable[[pl.DataFrame, Lake], list[str]] | None = None,
+) -> dg.AssetChecksDefinition:
+    """The blocking check that every table asset has: what lies in the lake is what its schema and lineage promise.
+
+    It reads the file anew: declared columns and types, unique keys, sorted rows, and no lineage parent that is absent
+    or of another version. ``extra`` adds what a table must fulfil besides, ``against`` what only the rest of the lake can
+    tell; they return what is wrong.
+    """
+    key = asset.key
+    table = str(asset.metadata_by_key[key]["table"])
+
+    @dg.asset_check(
+        asset=key,
+        name="sound",
+        blocking=True,
+        partitions_def=asset.partitions_def,
+        description=f"Schema, unique keys and order of {table}; every lineage parent exists with the version used.",
+    )
+    def _sound(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> dg.AssetCheckResult:
+        opened = lake.open()
+        partition = str(context.partition_key) if context.has_partition_key else ""
+        name = asset_name(key)
+        rows = opened.read(table, name, partition)
+        wrong: list[str] = []
+        again = prepare(table, rows)
+        if not opened.path(table, name, partition).exists():
+            wrong.append("the partition's file is missing")
+        elif not again.equals(prepare_order(table, rows)):
+            wrong.append("rows are not sorted by their key")
+        lineage = opened.path("lineage_edges", name, partition)
+        if lineage.exists():
+            with connect(opened.root, lazily=True) as connection:
+                lost = dangling(connection, lineage)
+            wrong += [
+                f"{edge['child_kind']} {edge['child_id']} rests on {edge['parent_kind']} {edge['parent_id']}, which "
+                + ("has changed since" if edge["present"] else "does not exist")
+                for edge in lost[:5]
+            ]
+            if len(lost) > 5:
+                wrong.append(f"… and {len(lost) - 5} more")
+        if extra is not None:
+            wrong += extra(rows)
+        if against is not None:
+            wrong += against(rows, opened)
+        return dg.AssetCheckResult(
+            passed=not wrong,
+            metadata={"rows": rows.height, "wrong": dg.MetadataValue.md("\n".join(wrong) or "nothing")},
+        )
+
+    return _sound
+
+
+def prepare_order(table: str, rows: pl.DataFrame) -> pa.Table:
+    """Rows in the order in which they lie, cast to the declared schema."""
+    schema = TABLES[table].arrow
+    return rows.to_arrow().select(schema.names).cast(schema).combine_chunks()

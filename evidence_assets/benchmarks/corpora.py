@@ -1,0 +1,135 @@
+"""Text corpora: Wikipedia's Parquet shards, JSON lines, and folders of plain text or Markdown.
+
+Documents come one by one, so that a corpus may be of any size; only 8 bytes an id are kept, to notice doubles.
+
+- Parquet: columns ``id``, ``title``, ``text`` (the shards of ``wikimedia/wikipedia``, 20231101.en).
+- JSON lines (``.jsonl``, ``.jsonl.gz``): ``doc_id``, ``text``, and if you like ``title`` and ``url``.
+- ``.txt``, ``.md``: one document a file; its path below the folder is its id, a Markdown heading that opens it its
+  title, else the file's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from evidence_assets.benchmarks.checks import SeenIds
+from evidence_assets.benchmarks.reading import Row, read_text
+from evidence_assets.benchmarks.reading_json import jsonl
+from evidence_assets.benchmarks.records import Document
+from evidence_assets.lake.errors import BadInput
+
+SHARDS = (".parquet", ".jsonl", ".jsonl.gz")
+TEXTS = (".txt", ".md", ".markdown")
+PARQUET_ROWS = 256
+FIELDS = ("doc_id", "title", "text", "url")
+
+
+def corpus_files(folder: Path) -> list[Path]:
+    """The files of a corpus in the order in which they are read; hidden ones (``.name``) are none.
+
+    A folder holds either shards or texts: a README beside shards would otherwise pass for an article.
+    """
+    if not folder.is_dir():
+        raise BadInput(f"there is no such folder; put {_accepted()} files there", file=folder)
+    files = sorted(
+        (path for path in folder.rglob("*") if path.is_file() and not _hidden(path, folder)),
+        key=lambda path: path.relative_to(folder).as_posix(),
+    )
+    if not files:
+        raise BadInput(f"the corpus is empty; put {_accepted()} files there", file=folder)
+    for path in files:
+        if not path.name.lower().endswith(SHARDS + TEXTS):
+            raise BadInput(f"is no corpus file; accepted are {_accepted()}; move other files away", file=path)
+    texts = [path for path in files if path.name.lower().endswith(TEXTS)]
+    if texts and len(texts) < len(files):
+        raise BadInput(
+            "lies among shards: a corpus folder holds either shards (Parquet, JSON lines) or texts; move one kind away",
+            file=texts[0],
+        )
+    return files
+
+
+def read_documents(folder: Path) -> Iterator[Document]:
+    """The documents of every file below ``folder``, in the order of their paths; no id may come twice."""
+    seen = SeenIds("doc_id")
+    some = False
+    for path in corpus_files(folder):
+        for row, document in _reader(path)(path, path.relative_to(folder).as_posix()):
+            if not document.text.strip():
+                raise row.bad("is empty: there is nothing in it to cite", "text")
+            seen.add(document.doc_id, Row({}, row.file, row.line))
+            some = True
+            yield document
+    seen.finish()
+    if not some:
+        raise BadInput("the corpus is empty: its files hold no document", file=folder)
+
+
+def _hidden(path: Path, folder: Path) -> bool:
+    return any(part.startswith(".") for part in path.relative_to(folder).parts)
+
+
+def _accepted() -> str:
+    return ", ".join(SHARDS + TEXTS)
+
+
+def _reader(path: Path) -> Callable[[Path, str], Iterator[tuple[Row, Document]]]:
+    name = path.name.lower()
+    if name.endswith(".parquet"):
+        return _parquet_documents
+    return _jsonl_documents if name.endswith(SHARDS) else _text_document
+
+
+def _jsonl_documents(path: Path, source: str) -> Iterator[tuple[Row, Document]]:
+    for row in jsonl(path):
+        row.only(FIELDS)
+        title = row.text_or_none("title") or ""
+        yield row, Document(row.label("doc_id"), title, row.text("text"), source)
+
+
+def _text_document(path: Path, source: str) -> Iterator[tuple[Row, Document]]:
+    text = read_text(path)
+    title = path.stem
+    first = text.lstrip().partition("\n")[0]
+    if not path.name.lower().endswith(".txt") and first.startswith("# "):
+        title = first[2:].strip().rstrip("#").strip() or path.stem
+    yield Row({}, path), Document(source, title, text, source)
+
+
+def _parquet_documents(path: Path, source: str) -> Iterator[tuple[Row, Document]]:
+    line = 0
+    try:
+        with pq.ParquetFile(path, buffer_size=1 << 20) as file:
+            for field in ("id", "title", "text"):
+                if field not in file.schema_arrow.names:
+                    found = ", ".join(file.schema_arrow.names)
+                    raise BadInput(f"the shard lacks this column (found: {found})", file=path, field=field)
+            for batch in file.iter_batches(batch_size=PARQUET_ROWS, columns=["id", "title", "text"]):
+                columns = [_strings(path, line, batch, field) for field in ("id", "title", "text")]
+                for doc_id, title, text in zip(*columns, strict=True):
+                    line += 1
+                    yield Row({}, path, line), Document(doc_id, title, text, source)
+    except (pa.ArrowInvalid, OSError) as broken:
+        raise BadInput(f"not a whole Parquet file after row {line} ({broken})", file=path) from broken
+
+
+def _strings(path: Path, before: int, batch: pa.RecordBatch, field: str) -> list[str]:
+    column = batch.column(batch.schema.get_field_index(field))
+    found: list[str] = []
+    for offset, scalar in enumerate(column, 1):
+        try:
+            value = scalar.as_py()
+        except UnicodeDecodeError as error:
+            raise BadInput(
+                f"byte {error.start + 1} is not UTF-8", file=path, line=before + offset, field=field
+            ) from error
+        if isinstance(value, int):
+            value = str(value)
+        if not isinstance(value, str):
+            raise BadInput(f"{value!r} is not a text", file=path, line=before + offset, field=field)
+        found.append(value)
+    return found

@@ -1,0 +1,99 @@
+"""The relation vocabularies, their wording, and what foreign relation names are called in them.
+
+The data lie beside this file: `biomedical_relations.tsv` (the 15 of the biomedical graph), `conceptnet_relations.tsv`
+(31), both with the published template and the relations that contradict each one, and `relation_mapping.tsv`. Users
+give their own files of the same columns.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import as_file, files
+from pathlib import Path
+
+import polars as pl
+
+from evidence_assets.benchmarks.reading import headed_rows
+
+SHIPPED = ("biomedical_relations.tsv", "conceptnet_relations.tsv")
+MAPPING = "relation_mapping.tsv"
+_JOINED_WORDS = re.compile("(?:[A-Z][a-z]+){2,}")
+
+
+@dataclass(frozen=True)
+class Relation:
+    """One relation: its name, the words between head and tail, and the names of the relations that contradict it."""
+
+    name: str
+    template: str
+    opposites: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Known relations by name, and foreign names by source: (known name, whether head and tail change places)."""
+
+    relations: dict[str, Relation]
+    foreign: dict[tuple[str, str], tuple[str, bool]]
+
+    def template(self, relation: str) -> str:
+        """Words for a relation; an unknown one is read as its own name in plain words.
+
+        >>> load().template("is_a_risk_factor_of"), load().template("process_of"), load().template("NotHasProperty")
+        ('is a risk factor for', 'process of', 'not has property')
+        """
+        known = self.relations.get(relation)
+        if known:
+            return known.template
+        if _JOINED_WORDS.fullmatch(relation):
+            relation = re.sub("(?<=[a-z])(?=[A-Z])", " ", relation).lower()
+        return " ".join(relation.replace("_", " ").split())
+
+    @cached_property
+    def opposites(self) -> frozenset[tuple[str, str]]:
+        """Pairs of contradicting relations, both ways round."""
+        pairs = {(name, other) for name, relation in self.relations.items() for other in relation.opposites}
+        return frozenset(pairs | {(b, a) for a, b in pairs})
+
+    def translate(self, triples: pl.DataFrame, source: str) -> pl.DataFrame:
+        """Put the relations of `source` into this vocabulary; names that are known or unmapped stay as they are.
+
+        An inverted relation swaps head and tail, with their types where the frame has them.
+        """
+        mapped = [(name, *known) for (origin, name), known in sorted(self.foreign.items()) if origin == source]
+        table = pl.DataFrame(
+            mapped, schema={"relation": pl.String, "_known": pl.String, "_inverted": pl.Boolean}, orient="row"
+        )
+        joined = triples.join(table, on="relation", how="left", maintain_order="left")
+        swap = pl.col("_inverted").fill_null(False)
+        changes = [pl.coalesce("_known", "relation").alias("relation")]
+        for a, b in (("head", "tail"), ("head_type", "tail_type")):
+            if a in triples.columns:
+                changes += [
+                    pl.when(swap).then(b).otherwise(a).alias(a),
+                    pl.when(swap).then(a).otherwise(b).alias(b),
+                ]
+        return joined.with_columns(changes).select(triples.columns)
+
+
+def load(vocabularies: tuple[Path, ...] = (), mappings: tuple[Path, ...] = ()) -> Vocabulary:
+    """The shipped vocabularies and mapping, with those of the given files added; a later entry replaces an earlier."""
+    known: dict[str, Relation] = {}
+    foreign: dict[tuple[str, str], tuple[str, bool]] = {}
+    with as_file(files(__package__)) as folder:
+        for file in (*(folder / name for name in SHIPPED), *vocabularies):
+            for row in headed_rows(file, ("relation", "template", "opposites"), "\t", quoted=False):
+                name = row.text("relation")
+                opposites = tuple(row.text("opposites", blank=True).split())
+                known[name] = Relation(name, row.text("template"), opposites)
+        for file in (folder / MAPPING, *mappings):
+            for row in headed_rows(file, ("source", "foreign", "relation", "inverted"), "\t", quoted=False):
+                name = row.text("relation")
+                if name not in known:
+                    raise row.bad(f"{name!r} is not in any vocabulary", "relation")
+                if row.text("inverted") not in ("0", "1"):
+                    raise row.bad("is neither 0 nor 1", "inverted")
+                foreign[row.text("source"), row.text("foreign")] = name, row.text("inverted") == "1"
+    return Vocabulary(known, foreign)

@@ -1,0 +1,75 @@
+"""From files of a graph to rows of ``triples``, each with the file and line that states it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from evidence_assets.benchmarks.graphs.formats import format_named
+from evidence_assets.benchmarks.graphs.relations import Vocabulary
+from evidence_assets.benchmarks.graphs.triples import frames
+from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.schemas import TABLES
+
+
+@dataclass(frozen=True)
+class GraphSource:
+    """Files of one source: their format, their names below the folder of raw inputs, and their licence."""
+
+    format: str
+    paths: tuple[str, ...]
+    licence: str
+
+    def files(self, raw: Path) -> list[Path]:
+        """Where the files lie."""
+        return [raw / path for path in self.paths]
+
+
+def triple_id(head: str, relation: str, tail: str) -> str:
+    """Id of a triple: hash of what it says, wherever it comes from."""
+    return content_id("triple", head, relation, tail)
+
+
+def triple_frames(source: GraphSource, raw: Path, vocabulary: Vocabulary) -> Iterator[pl.DataFrame]:
+    """Rows of ``triples`` of one source, in frames; what a source marks as untrue is left out."""
+    files = source.files(raw)
+    shape = format_named(source.format, files)
+    for frame in frames(shape.read(*files)):
+        kept = frame.filter(pl.col("label").fill_null(value=True))
+        if shape.vocabulary:
+            kept = vocabulary.translate(kept, shape.vocabulary)
+        ids = [triple_id(*row) for row in kept.select("head", "relation", "tail").iter_rows()]
+        place = pl.concat_str(pl.lit(f"{source.paths[0]}:"), pl.col("line").cast(pl.String))
+        yield kept.select(
+            "head", "relation", "tail", "head_type", "tail_type",
+            pl.Series("triple_id", ids, dtype=pl.String),
+            place.alias("source"),
+            pl.lit(source.licence).alias("licence"),
+            pl.lit("import").alias("origin"),
+        )  # fmt: skip
+
+
+def triple_table(sources: Iterable[GraphSource], raw: Path, vocabulary: Vocabulary) -> pl.DataFrame:
+    """Rows of ``triples`` of all sources."""
+    schema = TABLES["triples"]
+    empty = pl.from_arrow(schema.arrow.empty_table())
+    assert isinstance(empty, pl.DataFrame)
+    parts = [frame for source in sources for frame in triple_frames(source, raw, vocabulary)]
+    return (
+        pl.concat([empty, *parts], how="diagonal")
+        .with_columns(pl.col("flags").fill_null([]))
+        .select(schema.names)
+        .unique(schema.key, keep="first", maintain_order=True)
+    )
+
+
+def synonyms(sources: Iterable[GraphSource], raw: Path) -> pl.DataFrame:
+    """(name, alias) pairs that the files of all sources declare."""
+    pairs = []
+    for source in sources:
+        files = source.files(raw)
+        pairs += list(format_named(source.format, files).synonyms(files))
+    return pl.DataFrame(pairs, schema={"name": pl.String, "alias": pl.String}, orient="row").unique(maintain_order=True)

@@ -1,0 +1,91 @@
+"""What a dataset declares of itself: its splits, files and counts, its licence, and where to obtain it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+from evidence_assets.benchmarks.checks import Located
+from evidence_assets.benchmarks.records import Task
+from evidence_assets.lake.errors import BadInput
+
+
+@dataclass(frozen=True)
+class DatasetInfo:
+    """One dataset as its authors publish it.
+
+    ``files`` maps each split to its files by their official paths, with ``|`` between paths of which one is enough
+    and ``*`` for any name; each is also found by its bare name directly in the folder, and with ``.gz`` behind it.
+    ``counts`` holds the official number of questions of the splits for which it is known. ``task`` is None for what
+    holds facts or texts and no questions.
+    """
+
+    name: str
+    title: str
+    task: Task | None
+    files: Mapping[str, tuple[str, ...]]
+    licence: str
+    source: str
+    counts: Mapping[str, int] = field(default_factory=dict)
+    hidden: tuple[str, ...] = ()
+    """Splits whose answers are not public."""
+    note: str = ""
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        return tuple(self.files)
+
+    def find(self, folder: Path, split: str) -> list[Path]:
+        """The files of ``split`` below ``folder``, or an error that says which file to put where."""
+        if split not in self.files:
+            raise BadInput(f"{self.title} has no split {split!r}; it has {', '.join(self.splits)}", field="split")
+        return [path for pattern in self.files[split] for path in self._matches(folder, split, pattern)]
+
+    def wanted(self, split: str) -> str:
+        """Which files the split is, where to obtain them and on which terms, as a message says it."""
+        files = ", ".join(" or ".join(pattern.split("|")) for pattern in self.files[split])
+        return f"{self.title}, split {split}: {files} (obtain it from {self.source}; licence: {self.licence})"
+
+    def nothing_in(self, place: Path, split: str) -> BadInput:
+        """The error to raise where the file or folder ``place`` was read and gave no question of ``split``."""
+        return BadInput(f"holds no question; wanted is {self.wanted(split)}", file=place)
+
+    def find_one(self, folder: Path, pattern: str) -> Path | None:
+        """A file beside those of the splits, if it is there."""
+        return next(iter(_present(folder, pattern)), None)
+
+    def _matches(self, folder: Path, split: str, pattern: str) -> list[Path]:
+        found = _present(folder, pattern)
+        if found:
+            return found
+        wanted = " or ".join(pattern.split("|"))
+        raise BadInput(
+            f"no file for {self.title}, split {split}: put {wanted} into {folder} (obtain it from {self.source}; "
+            f"licence: {self.licence})",
+            file=folder / pattern.split("|")[0],
+        )
+
+    def count_note(self, split: str, found: int) -> str:
+        """A sentence if ``found`` questions are not what the whole split has; empty if they are or nobody knows."""
+        known = self.counts.get(split)
+        if known is None or known == found:
+            return ""
+        what = "a subset" if found < known else "more than the official file holds"
+        return f"{self.title}, split {split}: {found:,} questions, officially {known:,}; this is {what}."
+
+
+Reader: TypeAlias = Callable[[DatasetInfo, Path, str], Iterator[Located]]
+"""Reads the questions of one split out of a folder."""
+
+
+def _present(folder: Path, pattern: str) -> list[Path]:
+    """The first of the alternatives of ``pattern`` that is there: by its path, else by its bare name, else packed."""
+    for path in pattern.split("|"):
+        for candidate in (path, path.rpartition("/")[2]):
+            for name in (candidate, f"{candidate}.gz"):
+                found = sorted(match for match in folder.glob(name) if match.is_file())
+                if found:
+                    return found
+    return []

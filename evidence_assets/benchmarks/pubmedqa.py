@@ -1,0 +1,64 @@
+"""PubMedQA, expert-labelled: one object of questions by PMID; each brings its own abstract and a long answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from evidence_assets.benchmarks.checks import Located, question
+from evidence_assets.benchmarks.info import DatasetInfo
+from evidence_assets.benchmarks.reading import Row
+from evidence_assets.benchmarks.reading_json import json_members
+from evidence_assets.benchmarks.records import Document, GoldEvidence
+
+OPTIONS = ("yes", "no", "maybe")
+INFO = DatasetInfo(
+    name="pubmedqa",
+    title="PubMedQA, PQA-L",
+    task="mcqa",
+    files={"labelled": ("data/ori_pqal.json",), "test": ("data/test_set.json",)},
+    counts={"labelled": 1000, "test": 500},
+    licence="MIT",
+    source="https://github.com/pubmedqa/pubmedqa",
+    note="The options of every question are yes, no and maybe; its own abstract is its gold evidence.",
+)
+
+
+def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
+    for file in info.find(folder, split):
+        for pmid, row in json_members(file):
+            decision = row.text("final_decision")
+            if decision not in OPTIONS:
+                raise row.bad(f"{decision!r} is not one of {', '.join(OPTIONS)}", f"{pmid}.final_decision")
+            yield question(
+                row,
+                benchmark=info.name,
+                source_id=pmid,
+                split=split,
+                task="mcqa",
+                text=row.text("QUESTION"),
+                options=OPTIONS,
+                gold=("ABC"[OPTIONS.index(decision)],),
+                gold_evidence=(GoldEvidence("chunk", pmid, "", _abstract(row)),),
+            )
+
+
+def read_documents(folder: Path, split: str) -> Iterator[Document]:
+    """The abstracts as a corpus; a document is called by its PMID."""
+    for file in INFO.find(folder, split):
+        for pmid, row in json_members(file):
+            yield Document(pmid, "", _abstract(row), file.name)
+
+
+def read_long_answers(folder: Path, split: str) -> Iterator[tuple[str, str]]:
+    """PMID and conclusion of each abstract: the reference for explanations."""
+    for file in INFO.find(folder, split):
+        for pmid, row in json_members(file):
+            yield pmid, row.text("LONG_ANSWER")
+
+
+def _abstract(row: Row) -> str:
+    return "\n".join(row.texts("CONTEXTS"))
+
+
+READERS = ((INFO, read),)

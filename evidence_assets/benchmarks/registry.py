@@ -1,0 +1,106 @@
+"""The datasets by name, and the one door to their questions.
+
+A reader's module declares its datasets in ``READERS``; a new benchmark is a module and its name here. A user's own
+benchmark needs neither: see :mod:`evidence_assets.benchmarks.own`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator
+from itertools import chain
+from pathlib import Path
+
+from evidence_assets.benchmarks import (
+    arc,
+    beir,
+    csqa,
+    headqa,
+    hotpotqa,
+    lama,
+    medmcqa,
+    medqa,
+    mintaka,
+    mirage,
+    mmlu,
+    obqa,
+    piqa,
+    pubhealthtab,
+    pubmedqa,
+    riddlesense,
+    scitab,
+    simplequestions,
+    stark_questions,
+    tabfact,
+    tabmcq,
+    webqsp,
+)
+from evidence_assets.benchmarks.checks import Located, unique_questions
+from evidence_assets.benchmarks.info import DatasetInfo, Reader
+from evidence_assets.benchmarks.records import Document, Question
+from evidence_assets.lake.errors import BadInput
+
+READERS: dict[str, tuple[DatasetInfo, Reader]] = {
+    entry[0].name: entry
+    for module in (
+        medqa, medmcqa, mmlu, mirage, csqa, obqa, arc, riddlesense, piqa, pubmedqa, headqa, simplequestions, mintaka,
+        webqsp, stark_questions, hotpotqa, beir, scitab, tabmcq, tabfact, pubhealthtab,
+    )
+    for entry in module.READERS
+}  # fmt: skip
+DATASETS: dict[str, DatasetInfo] = {name: info for name, (info, _) in READERS.items()} | {lama.INFO.name: lama.INFO}
+PASSAGES: dict[str, Callable[[Path, str], Iterator[Document]]] = {
+    "beir": lambda folder, split: beir.read_documents(folder),
+    "hotpotqa": hotpotqa.read_hotpotqa_documents,
+    "musique": hotpotqa.read_musique_documents,
+}
+"""Datasets whose questions come with the passages that they are answered from."""
+
+
+def info(name: str) -> DatasetInfo:
+    """What the dataset ``name`` declares of itself."""
+    if name not in DATASETS:
+        near = difflib.get_close_matches(name, DATASETS, n=1, cutoff=0.0)[0]
+        raise BadInput(f"there is no dataset {name!r}; did you mean {near!r}? Known are {', '.join(sorted(DATASETS))}")
+    return DATASETS[name]
+
+
+def read_questions(name: str, folder: Path, *splits: str) -> Iterator[Question]:
+    """The questions of one or more splits, in the order of their files; no id may come twice in all of them.
+
+    Parameters
+    ----------
+    name
+        Name of a dataset in :data:`DATASETS`; it becomes the questions' ``benchmark``.
+    folder
+        Where its files lie, as the authors lay them out or side by side.
+    splits
+        One or more of its splits.
+    """
+    declared = info(name)
+    if name not in READERS:
+        raise BadInput(f"{declared.title} holds no questions")
+    if not splits:
+        raise BadInput(f"name a split of {declared.title}: {', '.join(declared.splits)}", field="split")
+    for split in splits:
+        declared.find(folder, split)  # all files before the first question
+    return unique_questions(chain.from_iterable(_split(name, folder, split) for split in splits))
+
+
+def _split(name: str, folder: Path, split: str) -> Iterator[Located]:
+    """The questions of a split, of which there must be some: one of its several files may hold none."""
+    declared, read = info(name), READERS[name][1]
+    some = False
+    for located in read(declared, folder, split):
+        some = True
+        yield located
+    if not some:
+        files = declared.find(folder, split)
+        raise declared.nothing_in(files[0] if len(files) == 1 else folder, split)
+
+
+def read_passages(name: str, folder: Path, split: str) -> Iterator[Document]:
+    """The passages that come with the questions of a split, each once, called as the gold evidence calls them."""
+    if name not in PASSAGES:
+        raise BadInput(f"{info(name).title} brings no passages; known: {', '.join(PASSAGES)}")
+    return PASSAGES[name](folder, split)

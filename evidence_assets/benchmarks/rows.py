@@ -1,0 +1,75 @@
+"""Rows of ``questions`` and ``tables`` from what readers yield."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+from evidence_assets.benchmarks.records import Question, Table
+from evidence_assets.graphs.base_rows import node_id
+from evidence_assets.lake.ids import content_id, shard_of
+from evidence_assets.reasoning.negation import asks_for_exception
+
+
+def question_rows(
+    questions: Iterable[Question], split: str, shard: int, shards: int, graph: str = ""
+) -> list[dict[str, Any]]:
+    """The split's questions that a stable hash of their id puts into one shard.
+
+    Gold nodes are named as the lake names the nodes of ``graph``; see ``knowledge_rows``.
+    """
+    return [
+        {
+            "question_id": q.question_id,
+            "benchmark": q.benchmark,
+            "source_id": q.source_id,
+            "split": q.split,
+            "task": q.task,
+            "text": q.text,
+            "options": list(q.options),
+            "gold": [node_id(graph, g) for g in q.gold] if q.task == "skb_search" and graph else list(q.gold),
+            "gold_aliases": [list(aliases) for aliases in q.aliases],
+            "gold_evidence": [asdict(g) for g in q.gold_evidence],
+            "table_id": q.table_id,
+            "topic_entities": list(q.topic_entities),
+            "negated": _negated(q),
+        }
+        for q in questions
+        if q.split == split and shard_of(q.question_id, shards) == shard
+    ]
+
+
+def _negated(question: Question) -> bool:
+    """What the benchmark says; where it says nothing, what the words of a question with options say."""
+    if question.negated is not None:
+        return question.negated
+    return question.task in ("mcqa", "table_qa") and bool(question.options) and asks_for_exception(question.text)
+
+
+def table_rows(tables: Iterable[Table]) -> list[dict[str, Any]]:
+    """Tables as they were read: ragged rows keep their cells, an absent cell has no row here."""
+    made = []
+    for t in tables:
+        made.append(
+            {
+                "table_id": t.table_id,
+                "benchmark": t.benchmark,
+                "caption": t.caption,
+                "header": list(t.header),
+                "n_rows": len(t.rows),
+                "cells": [
+                    {"row": r, "column": c, "text": text} for r, row in enumerate(t.rows) for c, text in enumerate(row)
+                ],
+                "content_hash": content_id("table", t.caption, t.header, t.rows),
+            }
+        )
+    return made
+
+
+def table_of(row: dict[str, Any]) -> Table:
+    """The table that ``table_rows`` made a row of."""
+    rows: list[list[str]] = [[] for _ in range(row["n_rows"])]
+    for cell in row["cells"]:
+        rows[cell["row"]].append(cell["text"])
+    return Table(row["benchmark"], row["table_id"], row["caption"], tuple(row["header"]), tuple(tuple(r) for r in rows))

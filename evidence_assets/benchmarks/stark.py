@@ -1,0 +1,177 @@
+"""STaRK's knowledge bases in their processed layout (its questions: ``stark_questions``).
+
+The layout is a folder of ``node_info``, ``node_types``, ``node_type_dict``, ``edge_index``, ``edge_types`` and
+``edge_type_dict``: tensors as ``.pt``, dictionaries as ``.pkl``. Opening a pickle can run any program, so dictionaries
+are read as JSON after a conversion that the user runs once, and tensors only as tensors. What differs by base: MAG's
+folder has no names of types, since its own program holds them; AMAZON with its brands, categories and colours lies in
+``processed/cache/brand-category-color``, and ``processed`` itself holds the products alone.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evidence_assets.graphs.knowledge_base import KnowledgeBase
+from evidence_assets.lake.errors import BadInput
+
+ANSWER_TYPES = {"prime": (), "mag": ("paper",), "amazon": ("product",)}
+"""Node types that can be an answer; none named means all."""
+MAG_TYPES = {
+    "node_type_dict": ("author", "institution", "field_of_study", "paper"),
+    "edge_type_dict": ("affiliated_with", "cites", "has_topic", "writes"),
+}
+"""Names of MAG's types by their codes, for its files do not hold them."""
+_NAME_FIELDS = ("name", "title", "DisplayName", "brand_name", "category_name", "color_name")
+_CONVERT = "python -c \"import json, pickle; json.dump(pickle.load(open('{0}.pkl', 'rb')), open('{0}.json', 'w'), default=str)\""
+
+
+def read_stark(folder: Path, base: str) -> KnowledgeBase:
+    """The knowledge base in ``folder``; ``base`` is prime, mag or amazon.
+
+    A node's name is the first of its name-like fields, its aliases those that the gene records of PRIME carry, and
+    its document all its fields, one a line; values that stand for nothing (−1, NaN) are left out. Some authors of MAG
+    and products of AMAZON have no name: they are called by their type and number. Equal edges count once.
+    """
+    if base not in ANSWER_TYPES:
+        raise BadInput(f"there is no STaRK knowledge base {base!r}; there are {', '.join(ANSWER_TYPES)}", field="base")
+    node_types, edge_index, edge_types = (
+        _tensor(folder / f"{name}.pt") for name in ("node_types", "edge_index", "edge_types")
+    )
+    info = _dictionary(folder, "node_info")
+    node_names = _type_names(folder, base, "node_type_dict")
+    edge_names = _type_names(folder, base, "edge_type_dict")
+    n = len(node_types)
+    if edge_index.ndim != 2 or len(edge_index) != 2 or edge_index.shape[1] != len(edge_types):
+        raise BadInput(
+            f"has shape {edge_index.shape}, expected 2 × {len(edge_types)} (one column an edge type)",
+            file=folder / "edge_index.pt",
+        )
+    if edge_index.size and not 0 <= edge_index.min() <= edge_index.max() < n:
+        raise BadInput(f"names a node outside of the {n} of node_types.pt", file=folder / "edge_index.pt")
+    for tensor, names, file in ((node_types, node_names, "node_types.pt"), (edge_types, edge_names, "edge_types.pt")):
+        if len(tensor) and not 0 <= tensor.min() <= tensor.max() < len(names):
+            raise BadInput(f"holds a code outside of the {len(names)} named types", file=folder / file)
+    if len(info) != n:
+        raise BadInput(f"describes {len(info)} nodes, but node_types.pt has {n}", file=folder / "node_info.json")
+    fields = [_fields(folder, info, node) for node in range(n)]
+    # One number an edge sorts several times faster than a row of three.
+    codes = max(len(edge_names), 1)
+    key = np.unique((edge_index[0] * codes + edge_types) * max(n, 1) + edge_index[1])
+    heads, kinds, tails = key // max(n, 1) // codes, key // max(n, 1) % codes, key % max(n, 1)
+    return KnowledgeBase(
+        node_ids=tuple(str(node) for node in range(n)),
+        node_types=node_types,
+        names=tuple(_name(folder, node, values, node_names[node_types[node]]) for node, values in enumerate(fields)),
+        aliases=tuple(_aliases(values) for values in fields),
+        documents=tuple("\n".join(_lines(values)) for values in fields),
+        heads=heads,
+        edge_types=kinds,
+        tails=tails,
+        node_type_names=node_names,
+        edge_type_names=edge_names,
+        answer_types=frozenset(node_names.index(name) for name in ANSWER_TYPES[base] if name in node_names),
+    )
+
+
+def _tensor(path: Path) -> NDArray[np.int64]:
+    import torch
+
+    if not path.is_file():
+        raise BadInput("there is no such file; unpack STaRK's processed.zip here", file=path)
+    try:
+        value = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        # torch reports a refused pickle, a damaged archive and a foreign file by a dozen different exceptions.
+        raise BadInput(
+            f"is no file of one tensor ({type(error).__name__}); save it with torch.save", file=path
+        ) from error
+    if not isinstance(value, torch.Tensor) or value.is_floating_point():
+        raise BadInput("holds no tensor of whole numbers", file=path)
+    return np.asarray(value.numpy(), dtype=np.int64)
+
+
+def _dictionary(folder: Path, name: str) -> dict[str, Any]:
+    path = folder / f"{name}.json"
+    if not path.is_file():
+        if (folder / f"{name}.pkl").is_file():
+            raise BadInput(
+                "is a pickle, and opening one can run any program it holds. Where you trust it, convert it once: "
+                + _CONVERT.format(name),
+                file=folder / f"{name}.pkl",
+            )
+        raise BadInput(f"there is no such file; convert {name}.pkl of STaRK's processed.zip to JSON", file=path)
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise BadInput(f"is not valid JSON ({error})", file=path) from error
+    if not isinstance(value, dict):
+        raise BadInput("expected an object", file=path)
+    return value
+
+
+def _type_names(folder: Path, base: str, name: str) -> tuple[str, ...]:
+    if base == "mag" and not any((folder / f"{name}.{ending}").exists() for ending in ("json", "pkl")):
+        return MAG_TYPES[name]
+    found = _dictionary(folder, name)
+    if sorted(found) != sorted(str(code) for code in range(len(found))):
+        raise BadInput("expected the codes 0, 1, 2 … as keys", file=folder / f"{name}.json")
+    return tuple(str(found[str(code)]) for code in range(len(found)))
+
+
+def _fields(folder: Path, info: dict[str, Any], node: int) -> dict[str, Any]:
+    values = info.get(str(node))
+    if not isinstance(values, dict):
+        raise BadInput("has no object of fields", file=folder / "node_info.json", field=str(node))
+    return values
+
+
+def _name(folder: Path, node: int, values: dict[str, Any], node_type: str) -> str:
+    stated = [values[field] for field in _NAME_FIELDS if field in values]
+    for value in stated:
+        if isinstance(value, str) and value.strip() and not _stands_for_nothing(value):
+            return value
+    if stated:
+        return f"{node_type} {node} without a name"
+    raise BadInput(
+        f"has none of the name fields {', '.join(_NAME_FIELDS)}", file=folder / "node_info.json", field=str(node)
+    )
+
+
+def _aliases(values: dict[str, Any]) -> tuple[str, ...]:
+    details = values.get("details")
+    found: list[object] = []
+    for field in ("alias", "other_names"):
+        value = details.get(field) if isinstance(details, dict) else None
+        found += [value] if isinstance(value, str) else value if isinstance(value, list) else []
+    return tuple(dict.fromkeys(name for name in found if isinstance(name, str) and name.strip()))
+
+
+def _stands_for_nothing(value: object) -> bool:
+    return value in (None, "", [], {}, -1, "-1", "nan") or value != value
+
+
+def _lines(values: Any, indent: str = "") -> list[str]:
+    """Fields as lines ``name: value``; empty ones, and those that only number the node, are left out."""
+    lines = []
+    for key, value in values.items():
+        if _stands_for_nothing(value) or key in ("id", "mag_id") or key.startswith("_"):
+            continue
+        if isinstance(value, dict):
+            lines += [f"{indent}{key}:", *_lines(value, indent + "  ")]
+        elif isinstance(value, list):
+            parts = [
+                ", ".join(str(v) for v in item.values() if not _stands_for_nothing(v))
+                if isinstance(item, dict)
+                else str(item)
+                for item in value
+                if not _stands_for_nothing(item)
+            ]
+            lines.append(f"{indent}{key}: {'; '.join(parts)}")
+        else:
+            lines.append(f"{indent}{key}: {value}")
+    return lines

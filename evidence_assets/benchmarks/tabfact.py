@@ -1,0 +1,85 @@
+"""TabFact: statements about Wikipedia tables, entailed or refuted.
+
+Layout: a JSON object ``{table file: [[statements], [labels], caption]}`` with 1 for entailed and 0 for refuted, and the
+tables as ``#``-separated files in a folder (``all_csv`` in the official release), the first row being the header.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from evidence_assets.benchmarks.checks import Located, unique_pairs
+from evidence_assets.benchmarks.info import DatasetInfo
+from evidence_assets.benchmarks.reading import Row, delimited
+from evidence_assets.benchmarks.reading_json import json_items
+from evidence_assets.benchmarks.records import CLAIM_LABELS, Question, Table
+from evidence_assets.lake.errors import BadInput
+
+BENCHMARK = "tabfact"
+INFO = DatasetInfo(
+    name=BENCHMARK,
+    title="TabFact",
+    task="verification",
+    files={split: (f"tokenized_data/{split}_examples.json",) for split in ("train", "val", "test")},
+    counts={"train": 92283, "val": 12792, "test": 12779},
+    licence="CC BY 4.0",
+    source="https://github.com/wenhuchen/Table-Fact-Checking",
+    note="Its tables, data/all_csv, lie in the same folder.",
+)
+
+
+def read(path: Path, tables: Path, split: str = "all") -> Iterator[tuple[Question, Table]]:
+    """Statements in file order, each with its table; a table is read once for all of its statements."""
+    return unique_pairs(_rows(path, tables, split))
+
+
+def read_split(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
+    """The statements of a split, as the registry asks for them."""
+    for file in info.find(folder, split):
+        for row, question, _ in _rows(file, tables_in(folder), split):
+            yield row, question
+
+
+def tables_in(folder: Path) -> Path:
+    """The folder of the tables, where the official release has it or directly in ``folder``."""
+    found = next((path for path in (folder / "data" / "all_csv", folder / "all_csv") if path.is_dir()), None)
+    if found is None:
+        raise BadInput("holds no tables: put data/all_csv of the official release here", file=folder)
+    return found
+
+
+def _rows(path: Path, tables: Path, split: str) -> Iterator[tuple[Row, Question, Table]]:
+    for line, table_id, entry in json_items(path):
+        if not table_id:
+            raise BadInput("should be a JSON object from table files to statements", file=path, line=line)
+        statements, labels, caption = _entry(entry, path, table_id)
+        table = _table(tables / table_id, table_id, caption)
+        for number, (statement, label) in enumerate(zip(statements, labels, strict=True)):
+            if label not in (0, 1):
+                raise BadInput(f"statement {number} of {table_id} has label {label!r}, not 0 or 1", file=path)
+            gold = "SUPPORTS" if label == 1 else "REFUTES"
+            source_id = f"{table_id}#{number}"
+            yield (
+                Row({}, path, line),
+                Question(BENCHMARK, source_id, split, "verification", statement, CLAIM_LABELS, (gold,), table_id),
+                table,
+            )
+
+
+def _entry(entry: Any, path: Path, table_id: str) -> tuple[list[str], list[int], str]:
+    shape_fits = isinstance(entry, list) and len(entry) >= 2 and all(isinstance(part, list) for part in entry[:2])
+    if not shape_fits or len(entry[0]) != len(entry[1]):
+        raise BadInput("should be [[statements], [labels], caption], one label a statement", file=path, field=table_id)
+    return [str(statement) for statement in entry[0]], entry[1], str(entry[2]) if len(entry) > 2 else ""
+
+
+def _table(path: Path, table_id: str, caption: str) -> Table:
+    if not path.is_file():
+        raise BadInput("is named by the statements but is not there", file=path)
+    rows = [tuple(row) for _, row in delimited(path, "#", blank=True)]
+    return Table(BENCHMARK, table_id, caption, rows[0] if rows else (), tuple(rows[1:]))
+
+
+READERS = ((INFO, read_split),)

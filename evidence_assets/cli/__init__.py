@@ -1,0 +1,325 @@
+"""The door people enter by: ``evidence demo | query | scoreboard | compare | trace | impact | diff | card | …``.
+
+A query or a trace starts in under a second: Dagster and torch are loaded only by the commands that run assets.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+import warnings
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.table import Table
+from rich.tree import Tree
+
+from evidence_assets.cli.console import JsonOption, LakeOption, out
+from evidence_assets.cli.console import cell as _cell
+from evidence_assets.cli.console import sentences as _sentences
+from evidence_assets.cli.experiments import commands as experiments
+
+# Which of Dagster's features are new to Dagster is no news to who asks the lake.
+warnings.filterwarnings("ignore", message=".*is currently in (beta|preview)")
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Evidence-based reasoning as data assets: make answers, then ask what they rest on.",
+)
+app.add_typer(experiments)
+
+
+@app.command()
+def query(
+    sql: Annotated[str, typer.Argument(help="Such as \"SELECT * FROM scores WHERE metric = 'accuracy'\".")],
+    format: Annotated[Literal["table", "csv", "json"], typer.Option(help="How the rows are printed.")] = "table",
+    lake: LakeOption = None,
+) -> None:
+    """Ask the lake with SQL. Every table is a view; "SHOW TABLES" lists them, "DESCRIBE predictions" its columns."""
+    with _sentences():
+        from evidence_assets.lake.catalogue import connect
+
+        with connect(lake) as connection:
+            cursor = connection.execute(sql)
+            names = [description[0] for description in cursor.description or []]
+            rows = cursor.fetchall()
+    if format == "json":
+        print(
+            json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=1, default=str, ensure_ascii=False)
+        )
+    elif format == "csv":
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\n")
+        writer.writerows([names, *rows])
+        print(buffer.getvalue(), end="")
+    else:
+        shown = Table(*names)
+        for row in rows:
+            shown.add_row(*(_cell(value) for value in row))
+        out.print(shown)
+        out.print(f"{len(rows):,} rows")
+
+
+def _line(node: Any) -> Any:
+    from rich.text import Text
+
+    content = ", ".join(
+        f"{name}: {' '.join(str(value).split())}" for name, value in node.content.items() if value is not None
+    )
+    line = Text()
+    line.append(f"{node.relation} " if node.relation else "", style="dim")
+    line.append(node.kind, style="bold")
+    line.append(f" {node.id if ':' in node.id else node.id[:12]} ")  # a source's own id is no hash to be shortened
+    line.append(content if len(content) <= 220 else content[:219] + "…")
+    return line
+
+
+def _tree(root: Any, most: int) -> Tree:
+    tree = Tree(_line(root))
+    stack = [(root, tree)]
+    shown: set[int] = set()
+    while stack:
+        node, branch = stack.pop()
+        if id(node.next) in shown:
+            continue
+        shown.add(id(node.next))
+        for child in node.next[:most]:
+            stack.append((child, branch.add(_line(child))))
+        if len(node.next) > most:
+            branch.add(f"… and {len(node.next) - most} more (--most shows more, --json all)")
+    return tree
+
+
+IdArgument = Annotated[str, typer.Argument(help="Id of a row, or its beginning, such as a prediction_id.")]
+MostOption = Annotated[int, typer.Option(help="Rows shown below each row.")]
+
+
+def _walk(direction: str, identifier: str, as_json: bool, most: int, lake: Path | None) -> None:
+    with _sentences():
+        from evidence_assets.lake import lineage
+        from evidence_assets.lake.catalogue import connect
+
+        with connect(lake, lazily=True) as connection:
+            root = (lineage.trace if direction == "trace" else lineage.impact)(connection, identifier)
+        if as_json:
+            print(json.dumps(root.as_dict(), indent=1, default=str, ensure_ascii=False))
+            return
+        out.print(_tree(root, most))
+        counts = {kind: len(ids) for kind, ids in lineage.distinct_rows(root).items()}
+        word = "rests on" if direction == "trace" else "touches"
+        out.print(f"{word}: " + (", ".join(f"{n:,} {kind}" for kind, n in counts.items()) or "nothing"))
+
+
+@app.command()
+def trace(identifier: IdArgument, as_json: JsonOption = False, most: MostOption = 5, lake: LakeOption = None) -> None:
+    """What a row rests on: from a prediction to its chains, evidence, and the documents, cells or seeds below."""
+    _walk("trace", identifier, as_json, most, lake)
+
+
+@app.command()
+def impact(identifier: IdArgument, as_json: JsonOption = False, most: MostOption = 20, lake: LakeOption = None) -> None:
+    """What a row touches: from a seed, a chunk or a triple to every prediction that used it."""
+    _walk("impact", identifier, as_json, most, lake)
+
+
+@app.command()
+def diff(
+    run_a: Annotated[str, typer.Argument(help="Id of a run, or its beginning; evidence query lists them in history.")],
+    run_b: Annotated[str, typer.Argument(help="Id of the later run.")],
+    as_json: JsonOption = False,
+    lake: LakeOption = None,
+) -> None:
+    """Which rows two runs made differently."""
+    with _sentences():
+        from evidence_assets.lake import lineage
+        from evidence_assets.lake.catalogue import connect
+
+        with connect(lake, lazily=True) as connection:
+            rows = lineage.diff(connection, run_a, run_b)
+    if as_json:
+        print(json.dumps(rows, indent=1, default=str, ensure_ascii=False))
+        return
+    shown = Table("asset", "partition", "row", "change", "before", "after")
+    for row in rows:
+        before = " ".join(str(v) for v in (row["answer_before"], row["status_before"]) if v)
+        after = " ".join(str(v) for v in (row["answer_after"], row["status_after"]) if v)
+        shown.add_row(*map(_cell, (row["asset"], row["partition"], row["row_id"][:12], row["change"], before, after)))
+    out.print(shown)
+    out.print(f"{len(rows):,} rows differ")
+
+
+@app.command()
+def demo(
+    verbose: Annotated[bool, typer.Option(help="Show what Dagster logs.")] = False,
+) -> None:
+    """Materialize the whole asset graph of the profile in use, then show scores and three answers with their evidence."""
+    with _sentences():
+        from evidence_assets.cli.demo import run_all
+
+        report = run_all(verbose=verbose)
+    scoreboard()
+    _examples()
+    out.print(
+        f"\n{report.assets} assets, {report.materializations} materializations in {report.seconds:.0f} s; "
+        f"rows reused {report.rows_reused:,}, computed {report.rows_computed:,}; peak memory {report.peak_gib:.2f} GiB"
+    )
+    if report.failed_checks:
+        out.print(f"checks that failed: {', '.join(report.failed_checks)}", style="red")
+        raise typer.Exit(1)
+    out.print("Open the Dagster UI with `make ui`; ask more with `evidence query` and `evidence trace ID`.")
+
+
+@app.command()
+def scoreboard(lake: LakeOption = None) -> None:
+    """Accuracy of every variant on every benchmark, with 95 % intervals, beside the published figure."""
+    with _sentences():
+        from evidence_assets.lake.catalogue import connect
+
+        with connect(lake) as connection:
+            rows = connection.execute(
+                """
+                SELECT scope_id, if(scope_kind = 'collection', selector, regexp_extract(asset, '[^/]+$')) AS variant,
+                       reasoner, metric, value, low, high, n, open, published, published_source
+                FROM scores LEFT JOIN (
+                    SELECT asset, scope_id, max(value) AS open
+                    FROM scores WHERE metric = 'insufficient_share' GROUP BY ALL
+                ) USING (asset, scope_id)
+                WHERE metric IN ('accuracy', 'hit@1', 'precision@50') AND scope_kind <> 'relation'
+                ORDER BY scope_id, metric, value DESC
+                """
+            ).fetchall()
+    headers = (
+        "benchmark",
+        "variant",
+        "reasoner",
+        "metric",
+        "value",
+        "95 %",
+        "n",
+        "open",
+        "published",
+        "difference",
+        "printed in",
+    )
+    shown = Table(*headers, title="Scoreboard")
+    for scope, variant, reasoner, metric, value, low, high, n, left_open, published, source in rows:
+        interval = "" if low is None else f"{low:.3f} – {high:.3f}"
+        shown.add_row(
+            scope, variant, reasoner, metric, "" if value is None else f"{value:.3f}", interval, str(n),
+            "" if left_open is None else f"{left_open:.0%}", "" if published is None else f"{published:.3f}",
+            _difference(value, low, high, published), _cell(source),
+        )  # fmt: skip
+    out.print(shown)
+    out.print(
+        "open: share of questions that the evidence left undecided; it counts as right where nothing is", style="dim"
+    )
+    if any(row[9] is not None for row in rows):
+        out.print("difference: value − published; * where the interval leaves the published figure out", style="dim")
+
+
+def _difference(value: float | None, low: float | None, high: float | None, published: float | None) -> str:
+    if value is None or published is None:
+        return ""
+    outside = low is not None and high is not None and not low <= published <= high
+    return f"{value - published:+.3f}" + ("*" if outside else "")
+
+
+def _examples(count: int = 3) -> None:
+    from rich.markup import escape
+
+    from evidence_assets.lake.catalogue import connect
+
+    with connect() as connection:
+        rows = connection.execute(
+            """
+            WITH best AS (
+                SELECT p.*, q.text, q.options, q.gold, q.task,
+                       row_number() OVER (PARTITION BY q.task ORDER BY p.confidence DESC, p.prediction_id) AS place
+                FROM predictions p JOIN questions q USING (question_id)
+                WHERE p.status = 'answered' AND list_contains(q.gold, p.answer) AND len(q.options) > 0
+            )
+            SELECT prediction_id, text, options, answer, task FROM best WHERE place <= 2 ORDER BY place, task LIMIT $n
+            """,
+            {"n": count},
+        ).fetchall()
+        for prediction_id, text, options, answer, task in rows:
+            index = options.index(answer) if task == "verification" else ord(answer) - ord("A")
+            chosen = answer if task == "verification" else f"{answer}. {options[index]}"
+            out.print(f"\n[bold]{escape(text)}[/bold]\n  answer: {escape(chosen)}")
+            cited = connection.execute(
+                """
+                SELECT DISTINCT e.kind, e.locator, e.text, e.source_id, ci.verdict
+                FROM chains c JOIN predictions p ON p.question_id = c.question_id AND p.selector = c.selector
+                     AND p.reasoner = c.reasoner AND p.answer = c.hypothesis
+                     JOIN citations ci USING (chain_id) JOIN evidence e USING (evidence_id)
+                WHERE p.prediction_id = $id ORDER BY ALL LIMIT 3
+                """,
+                {"id": prediction_id},
+            ).fetchall()
+            for kind, locator, evidence_text, source, verdict in cited:
+                shown = " ".join(evidence_text.split())
+                shown = shown if len(shown) <= 240 else shown[:239] + "…"
+                place = f"{kind} {source[:12]} {locator}".strip()
+                out.print(f"  {verdict} evidence ({escape(place)}): {escape(shown)}", style="dim")
+            out.print(f"  evidence trace {prediction_id[:12]}", style="dim")
+
+
+@app.command()
+def gc(
+    yes: Annotated[bool, typer.Option("--yes", help="Delete; without it, only say what would be deleted.")] = False,
+    lake: LakeOption = None,
+) -> None:
+    """Folders that no asset makes any more, and what killed runs left behind."""
+    with _sentences():
+        from evidence_assets.cli.demo import lake_assets
+        from evidence_assets.lake.catalogue import find_lake
+        from evidence_assets.lake.housekeeping import collect, orphans
+        from evidence_assets.lake.store import Lake
+
+        opened = Lake(lake or find_lake())
+        found = orphans(opened, lake_assets())
+        for path, size in found:
+            out.print(f"{size:>14,} bytes  {path.relative_to(opened.root)}", markup=False)
+        total = sum(size for _, size in found)
+        if not found:
+            out.print("nothing to delete")
+        elif yes:
+            collect(found)
+            out.print(f"deleted {len(found)} folders and files, {total:,} bytes")
+        else:
+            out.print(f"{len(found)} folders and files, {total:,} bytes; `evidence gc --yes` deletes them")
+
+
+@app.command()
+def doctor(
+    profile: Annotated[str | None, typer.Option(help="Profile to check; the one in use otherwise.")] = None,
+) -> None:
+    """What is installed, which models and devices are usable, and what a profile still lacks."""
+    with _sentences():
+        from evidence_assets import profiles
+        from evidence_assets.models.diagnosis import diagnose
+
+        findings = diagnose(profiles.load(profile))
+    shown = Table("", "what", "found", "what to do", show_header=False)
+    for finding in findings:
+        sign = {True: "[green]ok[/green]", False: "[red]missing[/red]", None: "note"}[finding.fine]
+        shown.add_row(sign, _cell(finding.what), _cell(finding.found), _cell(finding.remedy))
+    out.print(shown)
+    if any(finding.fine is False for finding in findings):
+        raise typer.Exit(1)
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    try:
+        app()
+    except BrokenPipeError:
+        # The reader of our output went away, as `| head` does.
+        sys.stderr.close()
+        raise SystemExit(0) from None

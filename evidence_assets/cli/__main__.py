@@ -1,0 +1,5 @@
+"""``python -m evidence_assets.cli``: the same door as the command ``evidence``."""
+
+from evidence_assets.cli import main
+
+main()

@@ -1,0 +1,278 @@
+"""Commands about experiments: variants compared, recorded answers scored, presets planned, answers and graphs to read, a
+benchmark of one's own."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.table import Table
+
+from evidence_assets.cli.console import JsonOption, LakeOption, cell, out, sentences
+
+if TYPE_CHECKING:
+    from evidence_assets.experiment.replay import Scored
+
+commands = typer.Typer(rich_markup_mode=None)
+adding = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Bring your own data into the lake.")
+commands.add_typer(adding, name="add")
+
+
+@commands.command()
+def compare(
+    variant_a: Annotated[str, typer.Argument(help="Such as bm25, or mcqa/bm25 where several families have one.")],
+    variants_b: Annotated[list[str], typer.Argument(help="The variant, or variants, that it is compared with.")],
+    benchmark: Annotated[str | None, typer.Option(help="Only on this benchmark.")] = None,
+    as_json: JsonOption = False,
+    lake: LakeOption = None,
+) -> None:
+    """Variants on the same questions: paired bootstrap interval of the difference and McNemar's exact test."""
+    with sentences():
+        from evidence_assets.experiment.comparison import compare as compared
+        from evidence_assets.lake.catalogue import connect
+
+        with connect(lake) as connection:
+            found = [(b, row) for b in variants_b for row in compared(connection, variant_a, b, benchmark)]
+    if as_json:
+        print(json.dumps([{"b": b, **row.as_dict()} for b, row in found], indent=1, ensure_ascii=False))
+        return
+    headers = ("B", "benchmark", "n", "A", "B", "A − B", "95 %", "only A right", "only B right", "McNemar p", "better")
+    shown = Table(*headers, title=f"A = {variant_a}")
+    for name, row in found:
+        d = row.difference
+        shown.add_row(
+            name, row.benchmark, str(row.n), f"{row.accuracy_a:.3f}", f"{row.accuracy_b:.3f}", f"{d.value:+.3f}",
+            f"{d.low:+.3f} – {d.high:+.3f}", str(row.only_a), str(row.only_b), f"{row.p_value:.3g}", row.verdict,
+        )  # fmt: skip
+    out.print(shown)
+    left_out = sum(row.left_out for _, row in found)
+    if left_out:
+        out.print(f"{left_out:,} questions are left out: only one of the two has a prediction for them")
+    out.print("better: only where the 95 % interval excludes 0 and McNemar's test gives p < 0.05", style="dim")
+
+
+@commands.command()
+def replay(
+    folder: Annotated[Path, typer.Argument(help="Folder with index.tsv and one file an answer.")],
+    several: Annotated[
+        Literal["first", "refuse"],
+        typer.Option(help="Of a reply that names several letters: take the first, or refuse it."),
+    ] = "first",
+    as_json: JsonOption = False,
+) -> None:
+    """Recorded answers of other models, scored as ours are: accuracy with its 95 % interval, and what was unusable."""
+    with sentences():
+        from evidence_assets.experiment.metrics import accuracy
+        from evidence_assets.experiment.replay import read_recorded, score
+
+        scored: dict[tuple[str, str, str], list[Scored]] = {}
+        for item in score(read_recorded(folder), several):
+            recorded = item.recorded
+            for benchmark in (recorded.question.benchmark, "all"):
+                scored.setdefault((benchmark, recorded.model, recorded.mode), []).append(item)
+        found = [(*key, accuracy([i.correct for i in items]), items) for key, items in scored.items()]
+    if as_json:
+        names = ("benchmark", "model", "mode", "accuracy", "low", "high", "n", "unusable")
+        rows = [
+            (b, m, mode, e.value, e.low, e.high, e.n, sum(i.answer is None for i in s)) for b, m, mode, e, s in found
+        ]
+        print(json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=1, ensure_ascii=False))
+        return
+    shown = Table("benchmark", "model", "mode", "accuracy", "95 %", "right", "n", "unusable")
+    for benchmark, model, mode, e, items in found:
+        shown.add_row(
+            cell(benchmark), cell(model), cell(mode), f"{e.value:.3f}", f"{e.low:.3f} – {e.high:.3f}",
+            str(sum(i.correct for i in items)), str(e.n), str(sum(i.answer is None for i in items)),
+        )  # fmt: skip
+    out.print(shown)
+    reasons = Counter(i.error for benchmark, *_, items in found if benchmark == "all" for i in items if i.error)
+    for reason, count in reasons.most_common():
+        out.print(f"{count:,} unusable: {reason}", style="dim", markup=False)
+
+
+@commands.command()
+def presets() -> None:
+    """The published tables as presets: which variants and benchmarks each stands for, and whether it is opted in."""
+    with sentences():
+        from evidence_assets.assets.declarations import declarations
+        from evidence_assets.assets.presets import VARIABLE, opted_in
+        from evidence_assets.assets.presets import presets as known
+
+        asked = opted_in()
+        shown = Table("preset", "table", "what it stands for", "variants", "benchmarks", "in use", show_lines=True)
+        for preset in known().values():
+            members = sorted(
+                {d.place for d in declarations() if d.component == "Reasoner" and preset.name in d.presets}
+            )
+            shown.add_row(
+                preset.name, ", ".join(preset.tables), preset.about, ", ".join(members) or "none yet",
+                ", ".join(preset.benchmarks), "yes" if preset.name in asked else "",
+            )  # fmt: skip
+    out.print(shown)
+    out.print(
+        f"Opt in with {VARIABLE}=name,name (or all), or `presets: [name]` in a profile; then materialize the assets "
+        'tagged with it, in the Dagster UI: tag:"preset/name"',
+        markup=False,
+    )
+
+
+@commands.command()
+def plan(
+    preset: Annotated[str, typer.Argument(help="A preset; `evidence presets` lists them.")],
+    as_json: JsonOption = False,
+    lake: LakeOption = None,
+) -> None:
+    """What a preset will cost before anything runs: rows, model calls, tokens, time and disk, as estimates."""
+    with sentences():
+        from dataclasses import asdict
+
+        from evidence_assets import profiles
+        from evidence_assets.assets.planning import plan as planned
+        from evidence_assets.lake.catalogue import find_lake
+        from evidence_assets.lake.store import Lake
+
+        place = lake or find_lake()
+        made = planned(preset, Lake(place) if (place / "format.json").exists() else None)
+    if as_json:
+        print(json.dumps(asdict(made) | {"preset": preset}, indent=1, ensure_ascii=False))
+        return
+    asked = bool(made.preset.benchmarks)
+    rows = ("evidence", "chains") if asked else ("candidate_tuples", "triples")
+    headers = (
+        "variant", "benchmark", "questions" if asked else "relations", *(name.replace("_", " ") for name in rows),
+        "calls" if asked else "model inputs", "tokens in", "tokens out ≤", "time", "disk",
+    )  # fmt: skip
+    shown = Table(*headers, title=f"{preset} with profile {profiles.load().name}: estimates")
+    for row in made.estimates:
+        shown.add_row(
+            row.variant, row.benchmark, f"{row.count.questions:,} ({row.count.known_from})", f"{row.rows.get(rows[0], 0):,}",
+            f"{row.rows.get(rows[1], 0):,}", f"{row.calls:,}", f"{row.prompt_tokens:,}", f"{row.reply_tokens:,}",
+            _duration(row.seconds, complete=row.selecting is not None and row.reasoning is not None),
+            f"{row.bytes / 2**20:,.1f} MiB",
+        )  # fmt: skip
+    total = made.estimates
+    shown.add_section()
+    shown.add_row(
+        "all", "", f"{sum(r.count.questions for r in total):,}", f"{sum(r.rows.get(rows[0], 0) for r in total):,}",
+        f"{sum(r.rows.get(rows[1], 0) for r in total):,}", f"{sum(r.calls for r in total):,}",
+        f"{sum(r.prompt_tokens for r in total):,}", f"{sum(r.reply_tokens for r in total):,}",
+        _duration(
+            sum(r.seconds for r in total), complete=all(r.selecting is not None and r.reasoning is not None for r in total)
+        ),
+        f"{sum(r.bytes for r in total) / 2**20:,.1f} MiB",
+    )  # fmt: skip
+    out.print(shown)
+    for note in made.notes:
+        out.print(f"note: {note}", markup=False)
+    out.print(
+        "All numbers are estimates: one request after another, nothing taken from the cache, corpora and graphs left out. "
+        "> marks a time of which a part is not known. Rates and their sources: evidence_assets/assets/rates.yaml",
+        style="dim",
+    )
+
+
+def _duration(seconds: float, *, complete: bool) -> str:
+    sign = "" if complete else "> "
+    if seconds >= 3600:
+        return f"{sign}{seconds / 3600:,.1f} h"
+    return f"{sign}{seconds / 60:,.1f} min" if seconds >= 60 else f"{sign}{seconds:,.1f} s"
+
+
+@commands.command()
+def card(
+    prediction: Annotated[str, typer.Argument(help="Id of a prediction, or its beginning.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The HTML file to write; without one, the short form as text.")
+    ] = None,
+    lake: LakeOption = None,
+) -> None:
+    """One prediction to read: question, chains with checked citations, evidence with its sources; as a page lineage, too."""
+    with sentences():
+        from evidence_assets.lake.catalogue import connect
+
+        with connect(lake) as connection:
+            if output is None:
+                from evidence_assets.explorer.reading import reading
+
+                print(reading(connection, prediction), end="")
+                return
+            from evidence_assets.explorer.cards import card as made
+
+            page = made(connection, prediction)
+    output.write_text(page, encoding="utf-8")
+    out.print(f"wrote {output}", markup=False, soft_wrap=True)
+
+
+@commands.command()
+def graphs(as_json: JsonOption = False, lake: LakeOption = None) -> None:
+    """Size of every knowledge graph, and what each of its sources gives under which licence."""
+    with sentences():
+        from dataclasses import asdict
+
+        from evidence_assets.explorer.graph_sizes import graph_sizes
+        from evidence_assets.lake.catalogue import connect
+
+        with connect(lake) as connection:
+            found = graph_sizes(connection)
+    if as_json:
+        print(json.dumps([asdict(row) for row in found], indent=1, ensure_ascii=False))
+        return
+    shown = Table("graph", "nodes", "edges", "relations", "source", "edges of it", "licences")
+    for row in found:
+        for number, of in enumerate(row.sources or [None]):
+            size = (row.graph, f"{row.nodes:,}", f"{row.edges:,}", f"{row.relations:,}") if not number else ("",) * 4
+            shown.add_row(*size, *((of.source, f"{of.edges:,}", ", ".join(of.licences)) if of else ()))
+    out.print(shown)
+    out.print("An edge that several sources state counts for each of them.", style="dim")
+
+
+@adding.command("benchmark")
+def add_benchmark(
+    name: Annotated[str, typer.Argument(help="Small letters, digits and '_'.")],
+    questions: Annotated[Path, typer.Option(help="JSON lines; the fields stand in evidence_assets/benchmarks/own.py.")],
+    corpus: Annotated[str | None, typer.Option(help="Folder of documents, or the name of a declared corpus.")] = None,
+    tables: Annotated[Path | None, typer.Option(help="JSON lines of tables, one table, or a folder of tables.")] = None,
+    graph: Annotated[
+        Path | None, typer.Option(help="Triples: head, relation, tail with tabs between; for skb_search a folder.")
+    ] = None,
+    split: Annotated[str | None, typer.Option(help="Split to answer; test where there is one.")] = None,
+    lake: LakeOption = None,
+) -> None:
+    """Check a benchmark of your own, copy its files into the lake and declare it: all of it, or nothing."""
+    with sentences():
+        from evidence_assets.assets.add_benchmark import plan as planned
+        from evidence_assets.assets.add_benchmark import write
+        from evidence_assets.assets.resources import LakeResource
+
+        made = planned(name, questions, corpus=corpus, tables=tables, graph=graph, split=split)
+        loaded: list[str] = []
+        opened = LakeResource(root=str(lake or "")).open()
+        files = write(made, opened, lambda: loaded.extend(_loads(name)))
+    counts = ", ".join(f"{n:,} {what}" for what, n in made.counts.items())
+    out.print(f"{name}: {counts}; task {made.task}, split {made.split}")
+    for file in files:
+        out.print(f"  wrote {file}", markup=False, soft_wrap=True)
+    out.print("Dagster now loads:")
+    for line in loaded:
+        out.print(f"  {line}", markup=False, soft_wrap=True)
+    out.print("`evidence demo` makes all of it; the Dagster UI shows it after a reload.")
+
+
+def _loads(name: str) -> list[str]:
+    """What the asset graph holds of a benchmark: assets of its own, and how many have it as a partition."""
+    from dagster import DagsterInstance
+
+    from evidence_assets.definitions import defs
+
+    graph, relations = defs().resolve_asset_graph(), DagsterInstance.ephemeral()
+    own, shared = [], 0
+    for key in sorted(graph.materializable_asset_keys):
+        partitions = graph.get(key).partitions_def
+        keys = partitions.get_partition_keys(dynamic_partitions_store=relations) if partitions is not None else []
+        shared += any(str(k).split("|")[0] == name for k in keys)
+        if name in key.path[1:]:
+            own.append("/".join(key.path))
+    return [*own, f"a partition {name} of {shared} assets"]

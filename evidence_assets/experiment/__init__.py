@@ -1,0 +1,1 @@
+"""What all systems share between question and score: evidence, chains, predictions, citations, scores, comparison."""

@@ -1,0 +1,173 @@
+"""Whether what was picked, and what was cited, is what a benchmark itself names as the ground of its answers.
+
+Of pieces of gold evidence that say the same (one group), one is enough. A gold path is there if all of its edges are, in
+whatever rows, by their ids or in words. What a language model recalled is no evidence and finds nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from evidence_assets.experiment.short_answering import is_sourced, triple_of
+from evidence_assets.graphs.knowledge import edge_id, node_id
+from evidence_assets.lake.ids import content_id
+from evidence_assets.reasoning.paths import walked_edges
+from evidence_assets.text.surface_forms import name_key
+
+DEPTHS = (1, 2, 3, 5, 10, 20)
+"""Ranks down to which the curve of recall is counted."""
+IN_A_TABLE = ("cell", "row", "column")
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What an evidence row holds, read once: its place in a table, its words, the edges and the triple it speaks of."""
+
+    place: str
+    text: str
+    edges: frozenset[str]
+    triple: str
+    rank: int
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """The same of a piece of gold evidence; ``facts`` are the triples of a path in words."""
+
+    group: str
+    place: str
+    text: str
+    edges: frozenset[str]
+    facts: frozenset[str]
+
+    def is_in(self, row: _Found) -> bool:
+        """Whether a row is, or holds, this piece."""
+        if self.place and row.place:
+            return self.place == row.place
+        return bool(self.text) and self.text in row.text
+
+    def found_in(self, rows: Sequence[_Found], edges: set[str], triples: set[str]) -> bool:
+        """Whether these rows, which speak of these edges and triples, hold it together."""
+        found = self.edges <= edges if self.edges else any(self.is_in(row) for row in rows)
+        return found or bool(self.facts and self.facts <= triples)
+
+    def touched_by(self, row: _Found) -> bool:
+        """Whether a row holds it, or one step of it where it is a path."""
+        return bool(self.edges & row.edges if self.edges else self.is_in(row)) or row.triple in self.facts
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _found(row: Row) -> _Found:
+    edges = [row["source_id"]] if row["source_kind"] == "edge" else []
+    if row["kind"] == "path":
+        edges = [edge for edge, _ in walked_edges(row["locator"])]
+    place = row["locator"] if row["kind"] in IN_A_TABLE else ""
+    return _Found(place, _plain(row["text"]), frozenset(edges), " ".join(triple_of(row) or ()), row["rank"])
+
+
+def gold_edges(gold: Mapping[str, str]) -> set[str] | None:
+    """Ids that the edges of a gold path have in every graph that names their ends so; None for what is no path."""
+    if gold["kind"] not in ("path", "triple"):
+        return None
+    try:
+        triples = [(head, relation, tail) for head, relation, tail in json.loads(gold["locator"])]
+    except (ValueError, TypeError):
+        return None
+    return {edge_id(node_id(name_key(h)), relation, node_id(name_key(t))) for h, relation, t in triples}
+
+
+def _gold(question: Row) -> list[_Wanted]:
+    return [
+        _Wanted(
+            piece["group"] or str(number),
+            piece["locator"] if piece["kind"] in IN_A_TABLE else "",
+            _plain(piece["text"]),
+            frozenset(gold_edges(piece) or ()),
+            frozenset(filter(None, piece["text"].split("; "))) if piece["kind"] == "path" else frozenset(),
+        )
+        for number, piece in enumerate(question["gold_evidence"] or [])
+    ]
+
+
+def _share_found(gold: Sequence[_Wanted], rows: Sequence[_Found]) -> float:
+    """Share of the groups of gold evidence that these rows hold."""
+    edges = {edge for row in rows for edge in row.edges}
+    triples = {row.triple for row in rows if row.triple}
+    groups: dict[str, bool] = {}
+    for piece in gold:
+        groups[piece.group] = groups.get(piece.group, False) or piece.found_in(rows, edges, triples)
+    return sum(groups.values()) / len(groups)
+
+
+def _by_question(evidence: pl.DataFrame) -> dict[str, list[_Found]]:
+    rows: dict[str, list[_Found]] = {}
+    for row in filter(is_sourced, evidence.iter_rows(named=True)):
+        rows.setdefault(row["question_id"], []).append(_found(row))
+    return rows
+
+
+def is_gold(question: Row, row: Row) -> bool:
+    """Whether a row of evidence is of the gold evidence of its question: a whole piece, or an edge or triple of one."""
+    found = _found(row)
+    return any(piece.touched_by(found) for piece in _gold(question))
+
+
+def evidence_recall(questions: Iterable[Row], evidence: pl.DataFrame) -> list[float]:
+    """Share of each question's gold evidence that was picked for any of its options; unmarked questions left out."""
+    rows = _by_question(evidence)
+    return [_share_found(gold, rows.get(q["question_id"], [])) for q in questions if (gold := _gold(q))]
+
+
+def recall_curve(questions: Iterable[Row], evidence: pl.DataFrame) -> dict[int, list[float]]:
+    """The same by depth: with only the rows down to rank k for each option, as deep as rows were picked."""
+    rows = _by_question(evidence)
+    deepest = max((row.rank for own in rows.values() for row in own), default=0)
+    asked = [(gold, rows.get(q["question_id"], [])) for q in questions if (gold := _gold(q))]
+    return {
+        k: [_share_found(gold, [row for row in own if row.rank <= k]) for gold, own in asked]
+        for k in DEPTHS
+        if k <= deepest
+    }
+
+
+def chain_id_of(question_id: str, hypothesis: str, selector: str, reasoner: str, model_id: str) -> str:
+    """Id of the chain that argues for one option."""
+    return content_id("chain", question_id, hypothesis, selector, reasoner, model_id)
+
+
+def citation_scores(
+    questions: Iterable[Row], predictions: Mapping[str, Row], evidence: pl.DataFrame, citations: pl.DataFrame
+) -> tuple[list[float], list[float]]:
+    """Precision and recall of what the chain for the given answer cites, question by question.
+
+    Precision is the share of the rows it cites that are gold evidence, recall the share of the gold evidence that it
+    cites. A citation that does not verify cites nothing that there is: it counts against precision. Questions without
+    gold evidence or without an answer are left out of both, those whose chain cites nothing of precision only.
+    """
+    known = {row["evidence_id"]: _found(row) for row in filter(is_sourced, evidence.iter_rows(named=True))}
+    cited: dict[str, dict[str, bool]] = {}
+    for row in citations.iter_rows(named=True):
+        verdicts = cited.setdefault(row["chain_id"], {})
+        verified = row["verdict"] == "verified"
+        verdicts[row["evidence_id"]] = verdicts.get(row["evidence_id"], True) and verified
+    precision, recall = [], []
+    for question in questions:
+        said, gold = predictions.get(question["question_id"]), _gold(question)
+        if not gold or said is None or said["answer"] is None or said["status"] == "failed":
+            continue
+        names = (said[name] for name in ("selector", "reasoner", "model_id"))
+        verdicts = cited.get(chain_id_of(question["question_id"], said["answer"], *names), {})
+        rows = [known[each] for each, verified in verdicts.items() if verified and each in known]
+        if verdicts:
+            precision.append(sum(any(piece.touched_by(row) for piece in gold) for row in rows) / len(verdicts))
+        recall.append(_share_found(gold, rows))
+    return precision, recall

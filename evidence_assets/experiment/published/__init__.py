@@ -1,0 +1,147 @@
+"""The figures printed in the documents whose systems are implemented here: numbers to compare with, none of ours.
+
+``results.csv`` holds one printed number a row, as printed, with the table it stands in. What is contradicted by
+another printed number or by public data keeps its value and says so in its note (``erratum: …``); arithmetic that does
+not close begins ``check: …``; where another number is printed for the same thing the note begins ``alt: …``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from evidence_assets.benchmarks.reading import Row, headed_rows
+
+FILE = Path(__file__).with_name("results.csv")
+SOURCES = {
+    "thesis": "Vo Thien Trung: Towards Evidence-Based Reasoning via Unsupervised Knowledge Extraction and Semantic "
+    "Retrieval. Doctoral dissertation, Japan Advanced Institute of Science and Technology, March 2026. "
+    "https://hdl.handle.net/10119/20590",
+    "4stepfocus": "Boer, Koch and Kramer: Harnessing the Power of Semi-Structured Knowledge and LLMs with Triplet-"
+    "Based Prefiltering for Question Answering",
+    "a2q": "Chaudhary, Rajabi, Kafaie and Milios: Fact retrieval from knowledge graphs through semantic and contextual "
+    "attention. Expert Systems With Applications",
+    "kaping-background": "Ho Nguyen Ngoc Bao and Nguyen Viet Phuong: Development of an LLM-Based Academic Affairs QA "
+    "System Using Context-Enabled Knowledge Graph. Ho Chi Minh City University of Technology, June 2024",
+}
+SCALES = ("percent", "fraction", "count", "minutes", "hours", "score")
+COLUMNS = (
+    "document", "table", "benchmark", "system", "variant", "model", "metric", "label", "value", "std", "scale",
+    "reproduced", "ours", "note",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One printed number.
+
+    ``variant`` is an ablation, a setting or a stage, two of them joined by ``;``; ``label`` a class, a comparator or
+    a qualifier such as ``min``; ``ours`` marks the document's own method, ``reproduced`` a baseline that it ran
+    itself. Empty strings stand for what the document does not state.
+    """
+
+    document: str
+    table: str
+    benchmark: str
+    system: str
+    variant: str
+    model: str
+    metric: str
+    label: str
+    value: float
+    printed: str
+    std: float | None
+    scale: str
+    reproduced: bool
+    ours: bool
+    note: str
+
+    @property
+    def erratum(self) -> bool:
+        """Whether the number is contradicted by another printed number or by public data."""
+        return "erratum:" in self.note
+
+    @property
+    def source(self) -> str:
+        """Where it stands, as a score row cites it: ``thesis, Table 3.3``."""
+        return f"{self.document}, {self.table if self.table.startswith(('text', 'Fig')) else f'Table {self.table}'}"
+
+    @property
+    def fraction(self) -> float:
+        """The value with percents as fractions, as our scores are."""
+        return self.value / 100 if self.scale == "percent" else self.value
+
+
+@cache
+def figures() -> tuple[Figure, ...]:
+    """All printed numbers, in the order of their documents and tables."""
+    return tuple(_figure(row) for row in headed_rows(FILE, COLUMNS))
+
+
+def printed(
+    benchmark: str, system: str, variant: str = "", model: str = "", metric: str = "accuracy", label: str = ""
+) -> tuple[Figure, ...]:
+    """Every number printed for this, the one to compare with first.
+
+    Numbers that are no errata come first, tables before figures and prose, a value as published before another
+    document's re-run of it; else the order of the documents.
+    """
+    return _index().get((benchmark, system, variant, model, metric, label), ())
+
+
+def published(
+    benchmark: str, system: str, variant: str = "", model: str = "", metric: str = "accuracy", label: str = ""
+) -> Figure | None:
+    """The number printed for this that a score is compared with; None if none is.
+
+    Examples
+    --------
+    >>> published("scitab", "ucret", "full", "llama-3.3-70b").value
+    60.88
+    """
+    return next(iter(printed(benchmark, system, variant, model, metric, label)), None)
+
+
+@cache
+def _index() -> dict[tuple[str, ...], tuple[Figure, ...]]:
+    found: dict[tuple[str, ...], list[Figure]] = defaultdict(list)
+    for figure in figures():
+        key = (figure.benchmark, figure.system, figure.variant, figure.model, figure.metric, figure.label)
+        found[key].append(figure)
+    return {key: tuple(sorted(group, key=_preference)) for key, group in found.items()}
+
+
+def _preference(figure: Figure) -> tuple[bool, bool, bool]:
+    return figure.erratum, figure.table.startswith(("text", "Fig")), figure.reproduced
+
+
+def _figure(row: Row) -> Figure:
+    texts = {field: row.text(field, blank=True) for field in COLUMNS}
+    for field, known in (("document", SOURCES), ("scale", SCALES)):
+        if texts[field] not in known:
+            raise row.bad(f"{texts[field]!r} is not one of {', '.join(known)}", field)
+    return Figure(
+        **{field: texts[field] for field in COLUMNS[:8]},
+        value=_number(row, "value"),
+        printed=texts["value"],
+        std=_number(row, "std") if texts["std"] else None,
+        scale=texts["scale"],
+        reproduced=_flag(row, "reproduced"),
+        ours=_flag(row, "ours"),
+        note=texts["note"],
+    )  # type: ignore[arg-type]
+
+
+def _number(row: Row, field: str) -> float:
+    try:
+        return float(row.text(field))
+    except ValueError as error:
+        raise row.bad(f"{row.values[field]!r} is not a number", field) from error
+
+
+def _flag(row: Row, field: str) -> bool:
+    if row.text(field) not in ("true", "false"):
+        raise row.bad(f"{row.values[field]!r} is neither true nor false", field)
+    return row.text(field) == "true"

@@ -1,0 +1,146 @@
+"""One answer as text for a terminal: the question, the chain of the answer, and the evidence that it cites.
+
+The short form of an evidence card (``explorer.cards``): what the answer rests on, word for word and with the verdict on
+every citation, and no more. All text is data and is printed as it stands.
+"""
+
+from __future__ import annotations
+
+import textwrap
+
+import duckdb
+
+from evidence_assets.benchmarks.records import option_labels
+from evidence_assets.explorer.answers import AnswerRows, Row, answer_rows, rows_of, stands
+from evidence_assets.explorer.path_reading import reasons, walked
+
+WIDTH = 110
+
+
+def reading(connection: duckdb.DuckDBPyConnection, prediction: str) -> str:
+    """The answer named by a prediction's id, or the beginning of it, as lines of text."""
+    rows = answer_rows(connection, prediction)
+    blocks = [
+        _question(rows),
+        _concepts(connection, rows),
+        _answer(connection, rows),
+        *_chains(rows),
+        *_evidence(connection, rows),
+    ]
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def _wrapped(text: str, first: str = "", rest: str | None = None) -> list[str]:
+    following = " " * len(first) if rest is None else rest
+    plain = " ".join(text.split())
+    return textwrap.wrap(plain, WIDTH, initial_indent=first, subsequent_indent=following) or [first.rstrip()]
+
+
+def _question(rows: AnswerRows) -> list[str]:
+    question = rows.question
+    if question is None:
+        return [f"question {rows.prediction['question_id']}, which is no longer in the lake"]
+    lines = _wrapped(question["text"])
+    if question["negated"]:
+        lines.append("(asks for the option that does not hold)")
+    for label, option in zip(option_labels(question["task"], question["options"]), question["options"], strict=True):
+        notes = ["the answer"] * (label == rows.prediction["answer"]) + ["gold"] * (label in question["gold"])
+        note = f" [{', '.join(notes)}]" if notes else ""
+        lines += _wrapped(f"{option}{note}", "  " if label == option else f"  {label}. ")
+    return lines
+
+
+def _concepts(connection: duckdb.DuckDBPyConnection, rows: AnswerRows) -> list[str]:
+    """What the question and its options name in the graph, where evidence is paths of one."""
+    if not any(row["kind"] == "path" for row in rows.evidence):
+        return []
+    found = rows_of(
+        connection,
+        "SELECT concepts, targets FROM subgraphs WHERE question_id = $id LIMIT 1",
+        id=rows.prediction["question_id"],
+    )
+    if not found:
+        return []
+
+    def said(links: list[Row]) -> str:
+        return ", ".join(f"“{link['phrase']}” ({link['rule']} match)" for link in links) or "nothing"
+
+    lines = _wrapped(said(found[0]["concepts"]), "named in the question: ", "  ")
+    labels = option_labels(rows.question["task"], rows.question["options"]) if rows.question else ()
+    for label in labels:
+        own = [link for link in found[0]["targets"] if link["option"] == label]
+        lines += _wrapped(said(own), f"named in {label}: ", "  ")
+    return lines
+
+
+def _answer(connection: duckdb.DuckDBPyConnection, rows: AnswerRows) -> list[str]:
+    answer = rows.prediction
+    named = rows_of(connection, "SELECT name FROM kg_nodes WHERE node_id = $id LIMIT 1", id=answer["answer"])
+    told_as = f"{named[0]['name']}, {answer['answer']}" if named else answer["answer"] or "none"
+    confidence = "" if answer["confidence"] is None else f", confidence {answer['confidence']:.3f}"
+    lines = [f"answer: {told_as} ({answer['status']}{confidence})"]
+    lines.append(f"by {answer['reasoner']} ({answer['model_id']}), evidence by {answer['selector']}")
+    if answer["error"]:
+        lines += _wrapped(answer["error"], "why it failed: ", "  ")
+    told = stands(rows.counterfactual)
+    if told:
+        lines += _wrapped(told, "asked again: ", "  ")
+    lines.append(f"prediction {answer['prediction_id']}")
+    return lines
+
+
+def _shown(rows: AnswerRows) -> list[Row]:
+    """The chain of the answer; all of them where the question asks for the exception or nothing was answered."""
+    own = [chain for chain in rows.chains if chain["hypothesis"] == rows.prediction["answer"]]
+    exception = rows.question is not None and rows.question["negated"]
+    return own if own and not exception else rows.chains
+
+
+def _chains(rows: AnswerRows) -> list[list[str]]:
+    blocks = []
+    shown = _shown(rows)
+    numbers = {row["evidence_id"]: number for number, row in enumerate(_cited(rows), 1)}
+    for chain in shown:
+        support = "" if chain["support"] is None else f" (support {chain['support']:.3f})"
+        lines = [f"chain for {chain['hypothesis'] or 'the answer'}{support}"]
+        if chain["status"] == "failed":
+            lines += _wrapped(chain["error"] or "", "  failed: ")
+        for number, step in enumerate(chain["steps"]):
+            lines += _wrapped(step["text"], f"  {number + 1}. ")
+            own = [c for c in rows.citations if c["chain_id"] == chain["chain_id"] and c["step"] == number]
+            cited = [f"[{numbers.get(c['evidence_id'], c['evidence_id'][:12])}] {c['verdict']}" for c in own]
+            lines += [f"     cites {', '.join(cited)}"] if cited else []
+        blocks.append(lines)
+    others = [chain for chain in rows.chains if chain not in shown]
+    if others:
+        told = (f"{c['hypothesis']} {c['support']:.3f}" for c in others if c["support"] is not None)
+        blocks.append([f"support of the others: {', '.join(told)}"])
+    return blocks
+
+
+def _cited(rows: AnswerRows) -> list[Row]:
+    """The rows of evidence that the shown chains cite; all that the answer used where it has no chains."""
+    if not rows.chains:
+        return rows.evidence
+    shown = {chain["chain_id"] for chain in _shown(rows)}
+    cited = {c["evidence_id"] for c in rows.citations if c["chain_id"] in shown}
+    return [row for row in rows.evidence if row["evidence_id"] in cited]
+
+
+def _evidence(connection: duckdb.DuckDBPyConnection, rows: AnswerRows) -> list[list[str]]:
+    chosen = _cited(rows)
+    walks = walked(connection, [row["locator"] for row in chosen if row["kind"] == "path"])
+    blocks = []
+    for number, row in enumerate(chosen, 1):
+        about = f" for {row['option']}" if row["option"] else ""
+        lines = [f"[{number}] {row['kind']}, rank {row['rank']}{about}"]
+        lines += _wrapped(row["text"], "    ")
+        if row["kind"] == "path":
+            for heading, said in reasons(row["why"], walks[row["locator"]]).items():
+                lines += [f"    {heading}:"]
+                for line in said:
+                    lines += _wrapped(line, "      ", "        ")
+        else:
+            lines += _wrapped(f"{row['source_kind']} {row['source_id']} {row['locator']}", "    stands in ")
+        blocks.append(lines)
+    return blocks

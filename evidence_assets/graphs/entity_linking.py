@@ -1,0 +1,339 @@
+"""Linking of concepts to the nodes of a graph by name.
+
+Belongs here: deciding which nodes a phrase names, by which rule and how surely, and finding names in a text.
+Does not belong here: which phrases of a text are concepts (``keyphrases``), the graph itself, or any model: vectors
+come through a callable.
+
+Four rules are tried in order and the first that finds a node decides:
+
+1. ``exact``: the surface form as written;
+2. ``normalised``: equal under :func:`~evidence_assets.text.surface_forms.name_key` (case, punctuation, plural), or
+   after dropping an article or an inflection;
+3. ``fuzzy``: the names of largest ``1 − indel / (|a| + |b|)`` at or above a threshold;
+4. ``embedding``: the names of largest cosine at or above a threshold, where vectors are at hand.
+
+One hash look-up answers the first two, because equal surface forms have equal keys.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import ahocorasick
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+from rapidfuzz import fuzz, process
+
+from evidence_assets.text.surface_forms import is_filler, name_key, variant_keys, word_key, words_with_offsets
+
+VERSION = "1"
+Rule = Literal["exact", "normalised", "fuzzy", "embedding", "none"]
+Encode = Callable[[Sequence[str]], NDArray[np.float32]]
+
+
+@dataclass(frozen=True)
+class Link:
+    """Where one concept leads: all nodes that share the best name, ascending; no node means that nothing matched."""
+
+    concept: str
+    rule: Rule
+    score: float
+    nodes: tuple[int, ...]
+    names: tuple[str, ...]
+
+    @property
+    def found(self) -> bool:
+        return bool(self.nodes)
+
+
+@dataclass(frozen=True)
+class LinkedSpan:
+    """A stretch ``text[start:end]`` that names nodes."""
+
+    start: int
+    end: int
+    link: Link
+
+
+class NameVectors:
+    """Embedding neighbours of a concept among names: exact inner-product search over unit vectors.
+
+    Parameters
+    ----------
+    vectors
+        One row a surface form of the linker, in its order.
+    encode
+        Vectors of concepts, in the same space.
+    """
+
+    def __init__(self, vectors: NDArray[np.float32], encode: Encode) -> None:
+        unit = _unit(vectors)
+        self._index = faiss.IndexFlatIP(unit.shape[1])
+        self._index.add(unit)
+        self._encode = encode
+        self.n = len(unit)
+
+    def nearest(self, concepts: Sequence[str], k: int = 16) -> list[tuple[float, NDArray[np.int64]]]:
+        """For each concept the best cosine and the surface rows that reach it."""
+        if not concepts or not self.n:
+            return [(0.0, np.zeros(0, np.int64))] * len(concepts)
+        scores, rows = self._index.search(_unit(self._encode(concepts)), min(k, self.n))
+        return [
+            (float(score[0]), row[score >= score[0] - 1e-6].astype(np.int64))
+            for score, row in zip(scores, rows, strict=True)
+        ]
+
+
+def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    array = np.ascontiguousarray(vectors, dtype=np.float32)
+    norms = np.linalg.norm(array, axis=1, keepdims=True)
+    return np.ascontiguousarray(array / np.where(norms == 0, 1, norms), dtype=np.float32)
+
+
+class EntityLinker:
+    """Links concepts to nodes by their names and aliases.
+
+    Parameters
+    ----------
+    surfaces
+        Every name and alias; empty ones are left out and counted in ``n_empty``.
+    nodes
+        The node that each surface form names; by default the i-th names node i.
+    fuzzy_threshold
+        Least similarity in (0, 1] of the fuzzy rule; None leaves the rule out.
+    vectors, embedding_threshold
+        The embedding rule, left out without vectors.
+
+    >>> linker = EntityLinker(["dog", "hot dog", "Dog"], [4, 2, 3])
+    >>> linker.link("dog").nodes, linker.link("Dogs").nodes, linker.link("hot doog").rule
+    ((4,), (3, 4), 'fuzzy')
+    """
+
+    def __init__(
+        self,
+        surfaces: Sequence[str],
+        nodes: Sequence[int] | NDArray[np.int64] | None = None,
+        *,
+        fuzzy_threshold: float | None = 0.85,
+        vectors: NameVectors | None = None,
+        embedding_threshold: float = 0.75,
+    ) -> None:
+        if fuzzy_threshold is not None and not 0 < fuzzy_threshold <= 1:
+            raise ValueError(f"the fuzzy threshold is {fuzzy_threshold}: it must lie in (0, 1]")
+        owners = np.arange(len(surfaces)) if nodes is None else np.asarray(nodes, dtype=np.int64)
+        if len(owners) != len(surfaces):
+            raise ValueError(f"{len(surfaces)} names but {len(owners)} nodes: give one node a name")
+        if vectors is not None and vectors.n != len(surfaces):
+            raise ValueError(f"{len(surfaces)} names but {vectors.n} name vectors: give one vector a name")
+        self.fuzzy_threshold, self.embedding_threshold = fuzzy_threshold, embedding_threshold
+        self._surfaces, self._owners, self._vectors = list(surfaces), owners, vectors
+        self._key_ids: dict[str, int] = {}
+        key_of = np.full(len(surfaces), -1, dtype=np.int64)
+        for row, surface in enumerate(self._surfaces):
+            if key := name_key(surface):
+                key_of[row] = self._key_ids.setdefault(key, len(self._key_ids))
+        self.n_empty = int((key_of < 0).sum())
+        # Rows of each key lie side by side, in the order of their nodes.
+        order = np.lexsort((np.arange(len(owners)), owners, key_of))
+        self._rows = order[self.n_empty :]
+        self._starts = np.searchsorted(key_of[self._rows], np.arange(len(self._key_ids) + 1))
+
+    @classmethod
+    def from_nodes(
+        cls,
+        named: Iterable[tuple[str, Sequence[str]]],
+        *,
+        fuzzy_threshold: float | None = 0.85,
+        encode: Encode | None = None,
+        embedding_threshold: float = 0.75,
+    ) -> EntityLinker:
+        """Linker over nodes given as (name, aliases) in node order; ``encode`` switches the embedding rule on."""
+        surfaces: list[str] = []
+        owners: list[int] = []
+        for node, (name, aliases) in enumerate(named):
+            for surface in dict.fromkeys((name, *aliases)):
+                surfaces.append(surface)
+                owners.append(node)
+        vectors = NameVectors(encode(surfaces), encode) if encode is not None and surfaces else None
+        return cls(
+            surfaces,
+            owners,
+            fuzzy_threshold=fuzzy_threshold,
+            vectors=vectors,
+            embedding_threshold=embedding_threshold,
+        )
+
+    def link(self, concept: str) -> Link:
+        """The nodes that one concept names; see :meth:`link_many`."""
+        return self.link_many([concept])[0]
+
+    def link_many(self, concepts: Sequence[str]) -> list[Link]:
+        """One link a concept, in order; equal concepts are worked out once, and encoded in one call."""
+        found = {concept: self._by_name(concept) for concept in dict.fromkeys(concepts)}
+        if self._vectors is not None:
+            open_concepts = [c for c, link in found.items() if not link.found and c.strip()]
+            for concept, (score, rows) in zip(open_concepts, self._vectors.nearest(open_concepts), strict=True):
+                if len(rows) and score >= self.embedding_threshold:
+                    found[concept] = self._link(concept, "embedding", score, rows)
+        return [found[concept] for concept in concepts]
+
+    def find_spans(self, text: str) -> list[LinkedSpan]:
+        """Names that stand in a text as whole words, leftmost longest, none overlapping, in text order.
+
+        Compared under the normalised key, so that "hot dogs" finds "hot dog". A name of stop words or generic terms
+        alone is no finding.
+        """
+        words = words_with_offsets(text)
+        if not words or not self._key_ids:
+            return []
+        joined = " " + " ".join(word_key(word) for word, _, _ in words) + " "
+        # Position in `joined` of the space before each word, and after the last one.
+        starts = {}
+        place = 0
+        for number, (word, _, _) in enumerate(words):
+            starts[place] = number
+            place += len(word_key(word)) + 1
+        ends = dict(zip([p for p in [*starts, place] if p], range(1, len(words) + 1), strict=True))
+        longest: dict[int, tuple[int, int]] = {}
+        for end, (length, key_id) in self._automaton.iter(joined):
+            first, last = starts[end - length + 1], ends[end]
+            if last > longest.get(first, (0, 0))[0]:
+                longest[first] = (last, key_id)
+        spans, free = [], 0
+        for first in sorted(longest):
+            last, key_id = longest[first]
+            if first < free or is_filler([word for word, _, _ in words[first:last]]):
+                continue
+            start, end = words[first][1], words[last - 1][2]
+            spans.append(LinkedSpan(start, end, self._resolve(text[start:end], key_id)))
+            free = last
+        return spans
+
+    def fuzzy_keys(self, concept: str) -> tuple[float, list[str]]:
+        """The best similarity at or above the threshold and the keys that reach it, sorted; (0, []) if there is none.
+
+        Exactly the best of a scan over all keys. A signature of 64 bits a key counts letters in unary, so that an
+        inserted or deleted letter changes at most one bit: ``popcount(xor) ≤ indel ≤ (1−t)(|a|+|b|)`` leaves few keys
+        to compare, and only keys of fitting length are looked at.
+        """
+        score, ids = self._fuzzy(concept)
+        return score, sorted(self.keys[i] for i in ids)
+
+    def _fuzzy(self, concept: str) -> tuple[float, list[int]]:
+        key, threshold = name_key(concept), self.fuzzy_threshold
+        if threshold is None or not key or not self.keys:
+            return 0.0, []
+        m, signature = len(key), _signatures([key])[0]
+        # 2·min(n, m) ≥ t·(n + m) bounds the length n of a match; each length is one slice that stays in the cache.
+        shortest = max(1, math.ceil(m * threshold / (2 - threshold) - 1e-6))
+        longest = min(len(self._length_starts) - 2, math.floor(m * (2 - threshold) / threshold + 1e-6))
+        survivors = []
+        for n in range(shortest, longest + 1):
+            low, high = self._length_starts[n], self._length_starts[n + 1]
+            allowed = min(64, math.floor((1 - threshold) * (n + m) + 1e-6))
+            differing = np.bitwise_count(self._signatures[low:high] ^ signature)
+            survivors.append(low + np.flatnonzero(differing <= allowed))
+        near = np.concatenate(survivors) if survivors else np.zeros(0, np.int64)
+        if not len(near):
+            return 0.0, []
+        ids = self._by_length[near]
+        matches = process.extract(
+            key, [self.keys[i] for i in ids], scorer=fuzz.ratio, score_cutoff=100 * threshold, limit=None
+        )
+        if not matches:
+            return 0.0, []
+        best = matches[0][1]
+        return best / 100, [int(ids[position]) for _, score, position in matches if score == best]
+
+    def _by_name(self, concept: str) -> Link:
+        key = name_key(concept)
+        if not key:
+            return Link(concept, "none", 0.0, (), ())
+        for candidate in (key, *variant_keys(concept)):
+            if (key_id := self._key_ids.get(candidate)) is not None:
+                return self._resolve(concept, key_id)
+        score, ids = self._fuzzy(concept)
+        if ids:
+            return self._link(concept, "fuzzy", score, np.concatenate([self._rows_of(i) for i in ids]))
+        return Link(concept, "none", 0.0, (), ())
+
+    def _resolve(self, concept: str, key_id: int) -> Link:
+        """Of the forms under one key, those written exactly so, else those that differ in case only, else all."""
+        rows, written = self._rows_of(key_id), concept.strip()
+        exact = [row for row in rows if self._surfaces[row] == written]
+        if exact:
+            return self._link(concept, "exact", 1.0, np.array(exact))
+        folded = " ".join(written.casefold().split())
+        same = [row for row in rows if " ".join(self._surfaces[row].casefold().split()) == folded]
+        return self._link(concept, "normalised", 1.0, np.array(same) if same else rows)
+
+    def _rows_of(self, key_id: int) -> NDArray[np.int64]:
+        return np.asarray(self._rows[self._starts[key_id] : self._starts[key_id + 1]])
+
+    def _link(self, concept: str, rule: Rule, score: float, rows: NDArray[np.int64]) -> Link:
+        nodes = tuple(np.unique(self._owners[rows]).tolist())
+        return Link(concept, rule, score, nodes, tuple(sorted({self._surfaces[row] for row in rows})))
+
+    @cached_property
+    def keys(self) -> list[str]:
+        """The distinct normal forms of all names."""
+        return list(self._key_ids)
+
+    @cached_property
+    def _by_length(self) -> NDArray[np.int64]:
+        return np.argsort(np.fromiter(map(len, self.keys), np.int64, len(self.keys)), kind="stable")
+
+    @cached_property
+    def _length_starts(self) -> list[int]:
+        """Where the keys of each length begin in ``_by_length``."""
+        lengths = np.fromiter((len(self.keys[i]) for i in self._by_length), np.int64, len(self.keys))
+        return [int(start) for start in np.searchsorted(lengths, np.arange(lengths[-1] + 2))]
+
+    @cached_property
+    def _signatures(self) -> NDArray[np.uint64]:
+        return np.concatenate(
+            [
+                _signatures([self.keys[i] for i in self._by_length[start : start + 100_000]])
+                for start in range(0, len(self.keys), 100_000)
+            ]
+        )
+
+    @cached_property
+    def _automaton(self) -> ahocorasick.Automaton:
+        automaton = ahocorasick.Automaton()
+        for key, key_id in self._key_ids.items():
+            padded = f" {key} "
+            automaton.add_word(padded, (len(padded), key_id))
+        automaton.make_automaton()
+        return automaton
+
+
+def _signature_layout() -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Bucket of each of 128 code points, and first bit and number of bits of each bucket: 64 bits in all."""
+    bits = {letter: 3 if letter in "eatoinsrl" else 2 for letter in "abcdefghijklmnopqrstuvwxyz"}
+    bucket = np.array([ord(chr(c).lower()) % 26 if not chr(c).islower() else c - ord("a") for c in range(128)])
+    bucket[ord(" ")] = 26
+    for digit in "0123456789":
+        bucket[ord(digit)] = 27
+    widths = np.array([*bits.values(), 2, 1])
+    assert widths.sum() == 64
+    return bucket, np.cumsum(widths) - widths, widths
+
+
+_BUCKET, _FIRST_BIT, _WIDTHS = _signature_layout()
+
+
+def _signatures(keys: Sequence[str]) -> NDArray[np.uint64]:
+    """Letter counts of each key in unary: bit j of a letter's field is set if it occurs more than j times."""
+    lengths = np.fromiter(map(len, keys), np.int64, len(keys))
+    codes = np.frombuffer("".join(keys).encode("utf-32-le", errors="surrogatepass"), dtype=np.uint32).astype(np.int64)
+    buckets = np.where(codes < 128, _BUCKET[np.minimum(codes, 127)], codes % 26)
+    owner = np.repeat(np.arange(len(keys)), lengths)
+    counts = np.bincount(owner * 28 + buckets, minlength=28 * len(keys)).reshape(len(keys), 28)
+    filled = (np.uint64(1) << np.minimum(counts, _WIDTHS).astype(np.uint64)) - np.uint64(1)
+    return np.asarray(np.bitwise_or.reduce(filled << _FIRST_BIT.astype(np.uint64), axis=1), dtype=np.uint64)

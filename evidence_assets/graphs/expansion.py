@@ -1,0 +1,291 @@
+"""Attention over a graph's neighbourhoods: the stages of Attention2Query that need no trained model.
+
+Belongs here: expansion around a phrase, the choice of nodes by attention, bridges between disconnected parts, and
+neighbours for a phrase that no node is named after; vectors and integer nodes in and out. Does not belong here:
+linking, wording of triples, or their grading (``systems.a2q.system``).
+
+Attention is scaled dot product with identity projections: a head is a slice of the vector, nothing is trained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evidence_assets.graphs.graph import Graph
+
+VERSION = "1"
+IntArray = NDArray[np.integer[Any]]
+FloatArray = NDArray[np.floating[Any]]
+Score = Literal["softmax", "cosine"]
+
+
+def _unit(vectors: FloatArray) -> NDArray[np.float64]:
+    array = np.asarray(vectors, dtype=np.float64)
+    norms = np.linalg.norm(array, axis=-1, keepdims=True)
+    return np.asarray(array / np.where(norms == 0, 1, norms), dtype=np.float64)
+
+
+def _split(vectors: FloatArray, heads: int) -> NDArray[np.float64]:
+    """Unit vectors cut into ``heads`` slices: heads × n × d/heads."""
+    unit = _unit(vectors)
+    if heads < 1 or unit.shape[-1] % heads:
+        raise ValueError(f"{heads} heads do not divide vectors of {unit.shape[-1]} dimensions")
+    return unit.reshape(len(unit), heads, -1).transpose(1, 0, 2)
+
+
+def attention_weights(queries: FloatArray, keys: FloatArray, heads: int = 4) -> NDArray[np.float64]:
+    """Weight of each query on each key, averaged over heads; rows sum to 1.
+
+    ``1/H · Σ_h softmax_j(q_h · k_hj / √d_h)`` on unit vectors.
+    """
+    q, k = _split(queries, heads), _split(keys, heads)
+    logits = q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[2])
+    weights = np.exp(logits - logits.max(axis=2, keepdims=True, initial=-np.inf))
+    return np.asarray((weights / weights.sum(axis=2, keepdims=True)).mean(axis=0), dtype=np.float64)
+
+
+def self_attention(vectors: FloatArray, heads: int = 4) -> NDArray[np.float64]:
+    """The value matrix: each row becomes the attention-weighted mean of all rows, head by head."""
+    x = _split(vectors, heads)
+    logits = x @ x.transpose(0, 2, 1) / np.sqrt(x.shape[2])
+    weights = np.exp(logits - logits.max(axis=2, keepdims=True, initial=-np.inf))
+    mixed = (weights / weights.sum(axis=2, keepdims=True)) @ x
+    return np.asarray(mixed.transpose(1, 0, 2).reshape(len(vectors), -1), dtype=np.float64)
+
+
+def head_cosine(query: FloatArray, keys: FloatArray, heads: int = 4) -> NDArray[np.float64]:
+    """Mean over heads of the cosine between the slices: attention before the softmax, on a scale from −1 to 1."""
+    q, k = _unit(_split(query[None, :], heads)), _unit(_split(keys, heads))
+    return np.asarray((k @ q.transpose(0, 2, 1))[:, :, 0].mean(axis=0), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """Nodes reached from one start: with their distance and score, in the order in which they were reached.
+
+    ``expanded`` are the nodes whose neighbours were looked at, ``dropped`` how many neighbours of hubs were cut.
+    """
+
+    nodes: IntArray
+    distance: IntArray
+    score: FloatArray
+    expanded: tuple[int, ...]
+    dropped: int
+
+
+def expand(
+    graph: Graph,
+    start: int,
+    phrase: FloatArray,
+    node_vectors: FloatArray,
+    *,
+    penalty: float = 0.2,
+    layers: int = 3,
+    heads: int = 4,
+    score: Score = "cosine",
+    max_neighbours: int = 200,
+) -> Neighbourhood:
+    """Best-first expansion around the node of a phrase.
+
+    The start's neighbours are scored ``s = α − λ·distance``; then, ``layers`` times in all (θ), the best-scored node
+    that was not expanded yet is expanded in turn. The start has score 1.
+
+    ``score="softmax"`` takes α as the softmax over the neighbours seen in one step, as the formula reads; α then
+    shrinks with the number of neighbours while λ·distance does not, so that nearness decides alone.
+    ``score="cosine"`` takes the mean cosine of the heads, on the scale for which λ = 0.1 to 0.3 was published.
+
+    Parameters
+    ----------
+    node_vectors
+        One row a node of the graph.
+    penalty, layers
+        λ and θ.
+    max_neighbours
+        Most new neighbours of one node; of a hub the best by α are kept and the rest is counted in ``dropped``.
+    """
+    if layers < 1 or max_neighbours < 1:
+        raise ValueError("layers and max_neighbours must be at least 1")
+    distance, scores = {start: 0}, {start: 1.0}
+    expanded: list[int] = []
+    dropped = 0
+    for _ in range(layers):
+        waiting = [node for node in scores if node not in expanded]
+        if not waiting:
+            break
+        current = max(waiting, key=lambda node: (scores[node], -distance[node], -node))
+        expanded.append(current)
+        fresh = np.array([n for n in graph.neighbours_of(current).tolist() if n not in scores], dtype=np.int64)
+        if not len(fresh):
+            continue
+        keys = np.asarray(node_vectors[fresh])
+        alpha = attention_weights(phrase[None, :], keys, heads)[0] if score == "softmax" else None
+        if alpha is None:
+            alpha = head_cosine(phrase, keys, heads)
+        if len(fresh) > max_neighbours:
+            best = np.sort(np.lexsort((fresh, -alpha))[:max_neighbours])
+            dropped += len(fresh) - max_neighbours
+            fresh, alpha = fresh[best], alpha[best]
+        step = distance[current] + 1
+        for node, weight in zip(fresh.tolist(), alpha.tolist(), strict=True):
+            distance[node], scores[node] = step, weight - penalty * step
+    nodes = np.fromiter(scores, np.int64, len(scores))
+    return Neighbourhood(
+        nodes=nodes,
+        distance=np.fromiter(distance.values(), np.int64, len(nodes)),
+        score=np.fromiter(scores.values(), np.float64, len(nodes)),
+        expanded=tuple(expanded),
+        dropped=dropped,
+    )
+
+
+def union(neighbourhoods: Sequence[Neighbourhood]) -> IntArray:
+    """All nodes of the neighbourhoods, ascending."""
+    if not neighbourhoods:
+        return np.zeros(0, dtype=np.int64)
+    return np.unique(np.concatenate([n.nodes for n in neighbourhoods]))
+
+
+def attend(
+    question: FloatArray,
+    nodes: IntArray,
+    node_vectors: FloatArray,
+    *,
+    options: Sequence[IntArray] = (),
+    heads: int = 4,
+) -> NDArray[np.float64]:
+    """Weight of each node: how much the question, and the options jointly with it, attend to it.
+
+    The question's vectors (one row a phrase, or one in all) pass through self-attention, and the result attends to
+    the nodes; the weight is the mean over its rows. Each entry of ``options`` is one option's neighbourhood: its node
+    vectors pass through self-attention and attend to the same nodes, so that a node gains where question and option
+    meet; question and all options together weigh half each. Weights sum to 1.
+    """
+    if not len(nodes):
+        return np.zeros(0)
+    keys = np.asarray(node_vectors[nodes])
+    weight = attention_weights(self_attention(question, heads), keys, heads).mean(axis=0)
+    asked = [option for option in options if len(option)]
+    if not asked:
+        return np.asarray(weight, dtype=np.float64)
+    by_option = [
+        attention_weights(self_attention(np.asarray(node_vectors[option]), heads), keys, heads).mean(axis=0)
+        for option in asked
+    ]
+    return np.asarray((weight + np.mean(by_option, axis=0)) / 2, dtype=np.float64)
+
+
+def top_nodes(nodes: IntArray, weights: FloatArray, n: int) -> IntArray:
+    """The n nodes of largest weight, ascending; equal weights go to the smaller node."""
+    return np.sort(nodes[np.lexsort((nodes, -np.round(weights, 12)))[:n]])
+
+
+def induced_edges(graph: Graph, nodes: IntArray) -> IntArray:
+    """Edge ids with both ends among the nodes, ascending."""
+    inside = np.zeros(graph.n_nodes, dtype=bool)
+    inside[nodes] = True
+    _, slots = graph.slots_of(np.asarray(nodes, dtype=np.int64))
+    slots = slots[graph.outgoing[slots]]
+    return np.sort(graph.slot_edges[slots[inside[graph.neighbours[slots]]]]).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Bridge:
+    """A shortest path between two parts: its nodes in order and the edge of each step."""
+
+    nodes: tuple[int, ...]
+    edges: tuple[int, ...]
+
+
+def bridges(
+    graph: Graph, nodes: IntArray, *, max_length: int = 4, max_visited: int = 20_000
+) -> tuple[list[Bridge], bool]:
+    """Shortest paths that join the disconnected parts of the subgraph on ``nodes``; and whether the search was cut.
+
+    All parts grow at once, ring by ring. Where two parts touch there is a path of length d(u) + 1 + d(v); the shortest
+    are taken first and only where they join parts not joined before, so that the kept ones form a minimum spanning
+    tree over the parts (Mehlhorn 1988). Growth stops when everything is joined, when no path of at most ``max_length``
+    edges can be left, or after ``max_visited`` nodes (the second result is then True).
+    """
+    start = np.unique(np.asarray(nodes, dtype=np.int64))
+    if len(start) < 2:
+        return [], False
+    parts = _Parts(start.tolist())
+    for edge in induced_edges(graph, start).tolist():
+        parts.join(int(graph.heads[edge]), int(graph.tails[edge]))
+    part_of = {node: parts.root(node) for node in start.tolist()}
+    depth = dict.fromkeys(part_of, 0)
+    came_by: dict[int, tuple[int, int]] = {}
+    kept: list[Bridge] = []
+    ring, radius = start, 0
+    while len(ring) and 2 * radius <= max_length and parts.count > 1:
+        owner, slots = graph.slots_of(ring)
+        meetings: list[tuple[int, int, int, int]] = []
+        grown: list[int] = []
+        for position, slot in zip(owner.tolist(), slots.tolist(), strict=True):
+            u, v, edge = int(ring[position]), int(graph.neighbours[slot]), int(graph.slot_edges[slot])
+            if v not in part_of:
+                if len(part_of) >= max_visited:
+                    return kept, True
+                part_of[v], depth[v], came_by[v] = part_of[u], radius + 1, (u, edge)
+                grown.append(v)
+            elif part_of[u] != part_of[v] and depth[v] <= radius:
+                meetings.append((depth[u] + depth[v] + 1, edge, u, v))
+        # Every path of at most 2·radius + 1 edges has met by now; longer ones wait for the next ring.
+        for length, edge, u, v in sorted(meetings):
+            if length <= max_length and parts.join(part_of[u], part_of[v]):
+                left, right = _way_back(u, came_by), _way_back(v, came_by)
+                kept.append(
+                    Bridge((*left[0][::-1], *right[0]), (*left[1][::-1], edge, *right[1]))
+                )  # fmt: skip
+        ring, radius = np.array(sorted(grown), dtype=np.int64), radius + 1
+    return kept, False
+
+
+def _way_back(node: int, came_by: dict[int, tuple[int, int]]) -> tuple[list[int], list[int]]:
+    path, edges = [node], []
+    while node in came_by:
+        node, edge = came_by[node]
+        path.append(node)
+        edges.append(edge)
+    return path, edges
+
+
+class _Parts:
+    """Disjoint sets."""
+
+    def __init__(self, items: Sequence[int]) -> None:
+        self._parent = {item: item for item in items}
+        self.count = len(items)
+
+    def root(self, item: int) -> int:
+        while self._parent[item] != item:
+            self._parent[item] = self._parent[self._parent[item]]
+            item = self._parent[item]
+        return item
+
+    def join(self, a: int, b: int) -> bool:
+        a, b = sorted((self.root(a), self.root(b)))
+        if a == b:
+            return False
+        self._parent[b] = a
+        self.count -= 1
+        return True
+
+
+def nearest_nodes(query: FloatArray, node_vectors: FloatArray, k: int) -> IntArray:
+    """The k nodes of largest inner product with the query, best first, equal ones by node.
+
+    For unit vectors that is the cosine. One matrix product: for a phrase that no node is named after.
+    """
+    similarity = np.round(node_vectors @ query, 6)
+    if k < len(similarity):
+        bar = np.partition(similarity, -k)[-k]
+        nodes = np.flatnonzero(similarity >= bar)
+    else:
+        nodes = np.arange(len(similarity))
+    return nodes[np.lexsort((nodes, -similarity[nodes]))[:k]]

@@ -1,0 +1,123 @@
+"""The concepts of a text: phrases that stand for it, told apart from each other, without any training.
+
+Belongs here: candidates, their scores, and the choice among them. Does not belong here: what a concept means in a
+graph (``entity_linking``), or the encoder: vectors come through a callable.
+
+KeyBERT's recipe (Grootendorst 2020): a phrase is as good as its vector is near the vector of the text, and maximal
+marginal relevance keeps the chosen phrases apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evidence_assets.text.surface_forms import STOP_WORDS, is_filler, name_key, words_with_offsets
+
+VERSION = "1"
+Encode = Callable[[Sequence[str]], NDArray[np.float32]]
+
+
+@dataclass(frozen=True)
+class Concept:
+    """A phrase ``text[start:end]`` (its first occurrence) and its cosine to the whole text."""
+
+    text: str
+    start: int
+    end: int
+    score: float
+
+
+def candidate_phrases(text: str, max_words: int = 3) -> list[tuple[str, int, int]]:
+    """Runs of one to ``max_words`` words that could be a concept, in text order, each normal form once.
+
+    A phrase begins and ends with a word that is no stop word (``point of view`` may hold one inside), crosses no
+    punctuation but a hyphen or an apostrophe, and has at least one word that is neither generic nor a number.
+    Stop words are English; words of another language are kept, since nothing says that they are empty. Text without
+    spaces between its words gives its runs of characters as they stand.
+    """
+    words = words_with_offsets(text)
+    found: dict[str, tuple[str, int, int]] = {}
+    for first, (head, start, _) in enumerate(words):
+        if head.casefold() in STOP_WORDS:
+            continue
+        for last in range(first, min(first + max_words, len(words))):
+            if last > first and not _joins(text[words[last - 1][2] : words[last][1]]):
+                break
+            span = [word for word, _, _ in words[first : last + 1]]
+            if span[-1].casefold() in STOP_WORDS or is_filler([w for w in span if not w.isdigit()]):
+                continue
+            phrase = text[start : words[last][2]]
+            found.setdefault(name_key(phrase), (phrase, start, words[last][2]))
+    return list(found.values())
+
+
+def _joins(gap: str) -> bool:
+    return not gap.strip() or re.fullmatch(r"['\u2019]s\s+|[-'\u2010\u2011\u2019]", gap) is not None
+
+
+def extract_concepts(
+    texts: Sequence[str], encode: Encode, *, top_n: int = 5, max_words: int = 3, diversity: float = 0.5
+) -> list[list[Concept]]:
+    """The concepts of each text, best first.
+
+    Maximal marginal relevance: the next phrase is ``argmax (1−δ)·cos(p, text) − δ·max_s cos(p, s)`` over the phrases
+    s already chosen, δ the ``diversity``; equal values go to the phrase that comes first in the text. Every distinct
+    string among texts and phrases is encoded once, all in one call. A text without candidates (empty, or stop words
+    only) has no concepts and is not encoded.
+
+    Parameters
+    ----------
+    texts
+        Any number of texts.
+    encode
+        Vectors of strings; they need not be of unit length.
+    top_n, max_words, diversity
+        How many concepts at most, of how many words at most, and how different (0 not at all, 1 only that).
+    """
+    if top_n < 1 or max_words < 1 or not 0 <= diversity <= 1:
+        raise ValueError("top_n and max_words must be at least 1, and diversity between 0 and 1")
+    candidates = [candidate_phrases(text, max_words) for text in texts]
+    strings = dict.fromkeys(
+        string
+        for text, phrases in zip(texts, candidates, strict=True)
+        if phrases
+        for string in (text, *(phrase for phrase, _, _ in phrases))
+    )
+    if not strings:
+        return [[] for _ in texts]
+    row = {string: number for number, string in enumerate(strings)}
+    vectors = np.asarray(encode(list(strings)), dtype=np.float64)
+    if vectors.ndim != 2 or len(vectors) != len(strings):
+        raise ValueError(f"the encoder gave an array of shape {vectors.shape} for {len(strings)} texts")
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors = vectors / np.where(norms == 0, 1, norms)
+    chosen: list[list[Concept]] = []
+    for text, phrases in zip(texts, candidates, strict=True):
+        if not phrases:
+            chosen.append([])
+            continue
+        table = vectors[[row[phrase] for phrase, _, _ in phrases]]
+        relevance = table @ vectors[row[text]]
+        order = _marginal_relevance(relevance, table @ table.T, top_n, diversity)
+        chosen.append([Concept(*phrases[i], score=float(relevance[i])) for i in order])
+    return chosen
+
+
+def _marginal_relevance(
+    relevance: NDArray[np.float64], similarity: NDArray[np.float64], n: int, diversity: float
+) -> list[int]:
+    # Rounding would otherwise decide between phrases that are equally good.
+    relevance, similarity = np.round(relevance, 6), np.round(similarity, 6)
+    order = [int(relevance.argmax())]
+    nearest = similarity[order[0]].copy()
+    while len(order) < min(n, len(relevance)):
+        value = (1 - diversity) * relevance - diversity * nearest
+        value[order] = -np.inf
+        order.append(int(value.argmax()))
+        nearest = np.maximum(nearest, similarity[order[-1]])
+    return order

@@ -1,0 +1,97 @@
+"""Texts that stand for the nodes and edges of a graph, and their vectors as rows of ``kg_passages``.
+
+Belongs here: which text stands for what, and taking over the vectors of texts that did not change. How the passages of
+a node's document are cut is said in ``node_search``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from evidence_assets.graphs.facts import GraphFacts
+from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.lineage import DERIVED, edge
+from evidence_assets.lake.schemas import TABLES
+from evidence_assets.models.protocols import Encoder
+from evidence_assets.retrieval.corpus import matrix
+
+VERSION = "1"
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A text that stands for a node or an edge; ``start`` is −1 where it is no part of the node's document."""
+
+    owner_kind: str
+    owner_id: str
+    start: int
+    end: int
+    text: str
+
+    @property
+    def passage_id(self) -> str:
+        return content_id("passage", self.owner_kind, self.owner_id, self.start, self.end, self.text)
+
+
+def fact_passages(facts: GraphFacts, node_ids: Iterable[str]) -> Iterator[Passage]:
+    """Each node by its name, each edge by its sentence."""
+    for node_id, name in zip(node_ids, facts.names, strict=True):
+        yield Passage("node", node_id, -1, -1, name)
+    for number, edge_id in enumerate(facts.edge_ids):
+        yield Passage("edge", edge_id, -1, -1, facts.sentence(number))
+
+
+def passage_table(
+    passages: Iterable[Passage], previous: pl.DataFrame, encoder: Encoder, model_id: str
+) -> tuple[pa.Table, int]:
+    """Rows of ``kg_passages``, vectors of unchanged texts taken over; and how many were.
+
+    Passages of one owner are numbered in the order given.
+    """
+    made = list(passages)
+    hashes = [content_id("embedding", p.text, model_id) for p in made]
+    known = {row[0]: i for i, row in enumerate(previous.select("input_hash").iter_rows())}
+    vectors = np.zeros((len(made), encoder.dimensions), np.float32)
+    reused = [i for i, h in enumerate(hashes) if h in known]
+    if reused:
+        vectors[reused] = matrix(previous["vector"])[[known[hashes[i]] for i in reused]]
+    kept = set(reused)
+    todo = dict.fromkeys(p.text for i, p in enumerate(made) if i not in kept)
+    if todo:
+        fresh = dict(zip(todo, encoder.sentences(list(todo)), strict=True))
+        for i, p in enumerate(made):
+            if i not in kept:
+                vectors[i] = fresh[p.text]
+    counts: dict[tuple[str, str], int] = {}
+    ordinals = []
+    for p in made:
+        owner = (p.owner_kind, p.owner_id)
+        ordinals.append(counts.get(owner, 0))
+        counts[owner] = ordinals[-1] + 1
+    columns = {
+        "passage_id": [p.passage_id for p in made],
+        "owner_kind": [p.owner_kind for p in made],
+        "owner_id": [p.owner_id for p in made],
+        "ordinal": ordinals,
+        "char_start": [p.start for p in made],
+        "char_end": [p.end for p in made],
+        "text": [p.text for p in made],
+        "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), encoder.dimensions).cast(
+            pa.list_(pa.float32())
+        ),
+        "model_id": [model_id] * len(made),
+        "input_hash": hashes,
+    }
+    return pa.table(columns, schema=TABLES["kg_passages"].arrow), len(reused)
+
+
+def lineage_of(table: pa.Table) -> list[dict[str, Any]]:
+    """Each passage stands for its node or edge."""
+    columns = [table.column(name).to_pylist() for name in ("passage_id", "owner_kind", "owner_id")]
+    return [edge("passage", p, DERIVED, kind, owner, owner) for p, kind, owner in zip(*columns, strict=True)]

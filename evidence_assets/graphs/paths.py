@@ -1,0 +1,185 @@
+"""Shortest paths between two sets of nodes of a graph, the most relevant first.
+
+A path is a sequence of nodes along edges of either direction. Where several edges join two of its nodes (other
+relations, contradictions, repeats), the step keeps them all, so that nothing that is said about a pair is left out.
+Putting paths into words, and choosing what to search from, do not belong here.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from evidence_assets.graphs.graph import FloatArray, Graph, IntArray
+
+UNREACHED = np.iinfo(np.int16).max
+
+
+@dataclass(frozen=True)
+class Path:
+    """One path.
+
+    Attributes
+    ----------
+    nodes
+        Node ids from the source to the target.
+    steps
+        For each step every edge between its two nodes as (edge id, runs along the path), ascending by id.
+    score
+        Mean relevance of the nodes.
+    """
+
+    nodes: tuple[int, ...]
+    steps: tuple[tuple[tuple[int, bool], ...], ...]
+    score: float
+
+
+def shortest_paths(
+    graph: Graph,
+    sources: Sequence[int] | IntArray,
+    targets: Sequence[int] | IntArray,
+    max_length: int = 3,
+    max_paths: int = 5,
+    relevance: FloatArray | None = None,
+) -> list[Path]:
+    """For each pair of a source and a target, its best shortest paths.
+
+    Parameters
+    ----------
+    max_length
+        Longest path looked for, in edges. A pair further apart, or in separate parts of the graph, has no path; a
+        source that is itself the target has none either, since a path says something only through an edge.
+    max_paths
+        Most paths for a pair. All shortest paths of a pair are ranked, without listing them, by the mean relevance of
+        their nodes; ties go to the smaller node ids.
+    relevance
+        One value per node of the graph; zero where it is not given.
+
+    Returns
+    -------
+    list of Path
+        The most relevant first, over all pairs; ties go to the shorter, then to the smaller node ids.
+
+    Notes
+    -----
+    Both ends are grown towards each other, the one with fewer edges to look at first, until the steps taken sum up to
+    `max_length`; every shortest path lies in the two balls. Distances to the target are then carried over into the
+    ball of the sources, and each source walks down these distances.
+    """
+    if max_length < 1 or max_paths < 1:
+        raise ValueError(f"max_length and max_paths must be at least 1, got {max_length} and {max_paths}")
+    if relevance is not None and len(relevance) != graph.n_nodes:
+        raise ValueError(f"relevance has {len(relevance)} entries for {graph.n_nodes} nodes")
+    starts = _node_ids(graph, sources, "sources")
+    found: list[Path] = []
+    if len(starts):
+        for target in _node_ids(graph, targets, "targets").tolist():
+            distance = _distances(graph, starts, target, max_length)
+            reached = starts[(distance[starts] > 0) & (distance[starts] <= max_length)]
+            best = _best_completion(graph, distance, reached, relevance)
+            for source in reached.tolist():
+                found.extend(_walks(graph, distance, best, source, max_paths, relevance))
+    return sorted(found, key=lambda path: (-path.score, len(path.nodes), path.nodes))
+
+
+def _node_ids(graph: Graph, nodes: Sequence[int] | IntArray, name: str) -> IntArray:
+    ids = np.unique(np.asarray(nodes, dtype=np.int64))
+    if len(ids) and (ids[0] < 0 or ids[-1] >= graph.n_nodes):
+        raise ValueError(f"{name} must be node ids from 0 to {graph.n_nodes - 1}")
+    return ids
+
+
+class _Ball:
+    """Breadth-first search from one side, a level at a time."""
+
+    def __init__(self, graph: Graph, centre: IntArray) -> None:
+        self.graph, self.frontier, self.depth = graph, centre, 0
+        self.distance = np.full(graph.n_nodes, UNREACHED, dtype=np.int16)
+        self.distance[centre] = 0
+        self.edges: list[tuple[IntArray, IntArray]] = []
+
+    def cost(self) -> int:
+        """Edges that the next level would look at."""
+        return int(self.graph.degree(self.frontier).sum())
+
+    def grow(self) -> None:
+        """Take one more step outwards."""
+        owner, slots = self.graph.slots_of(self.frontier)
+        others = self.graph.neighbours[slots]
+        self.edges.append((self.frontier[owner], others))
+        self.depth += 1
+        fresh = np.unique(others[self.distance[others] == UNREACHED])
+        self.distance[fresh] = self.depth
+        self.frontier = fresh
+
+
+def _distances(graph: Graph, sources: IntArray, target: int, max_length: int) -> IntArray:
+    """Distance to the target of every node on a shortest path of at most `max_length` from a source."""
+    near, far = _Ball(graph, np.array([target])), _Ball(graph, sources)
+    while near.depth + far.depth < max_length:
+        (near if near.cost() <= far.cost() else far).grow()
+    distance = near.distance
+    # A node that the sources' ball looked at, but the target's did not reach, learns its distance from a neighbour.
+    for _ in range(far.depth):
+        for owners, others in reversed(far.edges):
+            np.minimum.at(distance, owners, np.where(distance[others] < UNREACHED, distance[others] + 1, UNREACHED))
+    return distance
+
+
+def _descents(graph: Graph, distance: IntArray, nodes: IntArray) -> tuple[IntArray, IntArray]:
+    """(position in `nodes`, next node) for every step that comes one nearer to the target; parallel edges once."""
+    owner, slots = graph.slots_of(nodes)
+    others = graph.neighbours[slots].astype(np.int64)
+    down = distance[others] == distance[nodes][owner] - 1
+    down[1:] &= (others[1:] != others[:-1]) | (owner[1:] != owner[:-1])
+    return owner[down], others[down]
+
+
+def _best_completion(
+    graph: Graph, distance: IntArray, sources: IntArray, relevance: FloatArray | None
+) -> dict[int, float]:
+    """Greatest sum of relevance from each node down to the target, itself included."""
+    levels: list[tuple[IntArray, IntArray, IntArray]] = []
+    nodes: IntArray = np.empty(0, dtype=np.int64)
+    for depth in range(int(distance[sources].max()) if len(sources) else 0, 0, -1):
+        nodes = np.union1d(nodes, sources[distance[sources] == depth]).astype(np.int64)
+        owner, others = _descents(graph, distance, nodes)
+        levels.append((nodes, owner, others))
+        nodes = np.unique(others)
+    worth = (lambda ids: np.zeros(len(ids))) if relevance is None else (lambda ids: relevance[ids].astype(np.float64))
+    best = dict(zip(nodes.tolist(), worth(nodes).tolist(), strict=True))
+    below, value = nodes, worth(nodes)
+    for nodes, owner, others in reversed(levels):
+        top = np.full(len(nodes), -np.inf)
+        np.maximum.at(top, owner, value[np.searchsorted(below, others)])
+        below, value = nodes, top + worth(nodes)
+        best.update(zip(below.tolist(), value.tolist(), strict=True))
+    return best
+
+
+def _walks(
+    graph: Graph,
+    distance: IntArray,
+    best: dict[int, float],
+    source: int,
+    max_paths: int,
+    relevance: FloatArray | None,
+) -> Iterator[Path]:
+    """Shortest paths of one pair in order of relevance: best-first search with the exact rest of each path known."""
+    heap: list[tuple[float, tuple[int, ...], float]] = [(-best[source], (source,), 0.0)]
+    given = 0
+    while heap and given < max_paths:
+        _, nodes, gathered = heapq.heappop(heap)
+        last = nodes[-1]
+        gathered += 0.0 if relevance is None else float(relevance[last])
+        if distance[last] == 0:
+            steps = tuple(tuple(graph.edges_between(a, b)) for a, b in pairwise(nodes))
+            yield Path(nodes, steps, gathered / len(nodes))
+            given += 1
+            continue
+        for following in _descents(graph, distance, np.array([last]))[1].tolist():
+            heapq.heappush(heap, (-(gathered + best[following]), (*nodes, following), gathered))

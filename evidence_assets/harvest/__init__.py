@@ -1,0 +1,1 @@
+"""Knowledge out of masked language models: prompts mined and written, pairs searched, triples scored."""

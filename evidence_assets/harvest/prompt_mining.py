@@ -1,0 +1,256 @@
+"""Stage 1 of K-Bloom: paraphrase a relation's prompt without labels.
+
+Belongs here: keywords, their orders and substitutes, putting entities back to slots, the choice of the best prompts.
+Models are callables, so that a fine-tuned generator takes the writer's place without a change here.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from evidence_assets.harvest.prompt_scoring import (
+    bert_score,
+    bleu,
+    certainty,
+    compatibility,
+    inverse_bleu,
+    mean_probability,
+)
+from evidence_assets.harvest.prompt_writing import Pair, SlotLogProbs
+from evidence_assets.text.prompt_text import (
+    HEAD,
+    SLOT,
+    STOP_WORDS,
+    TAIL,
+    as_sentence,
+    fill,
+    is_word,
+    missing_slot,
+    prompt_words,
+    same_prompt_key,
+    words_of,
+)
+
+Choice = Literal["printed", "probable"]
+Setting = Literal["initial", "top1", "multi"]
+_LEAST_PROBABLE = 0.5
+VERSION = "1"
+"""Raised whenever equal input would give other prompts or weights."""
+
+SentenceVectors = Callable[[Sequence[str]], npt.NDArray[np.floating]]
+WordVectors = Callable[[Sequence[str]], Sequence[npt.NDArray[np.floating]]]
+"""One matrix of contextual word vectors for each text."""
+WordLogProbs = Callable[[Sequence[str]], Sequence[npt.NDArray[np.floating]]]
+"""The log-probabilities of each text's words."""
+Writer = Callable[[Sequence[Sequence[str]], Sequence[Pair]], Sequence[str]]
+"""Keyword orders and seed pairs to sentences: with slots, or with the first pair's entities in their place."""
+
+
+@dataclass(frozen=True)
+class MiningModels:
+    """What Stage 1 asks of models."""
+
+    vocabulary: Sequence[str]
+    slot_log_probs: SlotLogProbs
+    word_vectors: WordVectors
+    word_log_probs: WordLogProbs
+    sentence_vectors: SentenceVectors
+    write: Writer
+
+
+@dataclass(frozen=True)
+class MinedPrompt:
+    """A prompt with its scores, means over the seed pairs. ``weight`` is 0 where the prompt is not kept."""
+
+    text: str
+    weight: float
+    bert_score: float
+    ibleu: float
+    certainty: float
+    compatibility: float
+    kept: bool
+
+
+def mine_prompts(
+    prompt: str,
+    pairs: Sequence[Pair],
+    models: MiningModels,
+    *,
+    setting: Setting = "multi",
+    n: int = 20,
+    max_keywords: int = 2,
+    substitutes_each: int = 4,
+    choice: Choice = "printed",
+) -> list[MinedPrompt]:
+    """Candidate prompts, best first; those kept carry weights that sum to 1.
+
+    ``initial`` keeps the given prompt alone, ``top1`` the best prompt that the search wrote (the given one where it
+    wrote none), ``multi`` the best ``n``, the given one among the candidates.
+
+    ``choice="printed"`` scores as published, with certainty 1 / Σ −P log P, which an improbable sentence wins.
+    ``probable`` takes the words' mean probability as certainty and drops candidates whose words are less than half as
+    probable as those of the given prompt.
+    """
+    if fault := missing_slot(prompt):
+        raise ValueError(fault)
+    if not pairs:
+        raise ValueError("a relation needs at least one seed pair")
+    candidates = [prompt]
+    if setting != "initial":
+        candidates += paraphrases(prompt, pairs, models, max_keywords, substitutes_each)
+    scored = score_prompts(prompt, candidates, pairs, models, choice)
+    eligible = scored
+    if choice == "probable":
+        given = next(item.certainty for item in scored if item.text == prompt)
+        eligible = [item for item in scored if item.certainty >= _LEAST_PROBABLE * given]
+    if setting == "top1":
+        written = [item for item in eligible if item.text != prompt]
+        chosen = (written or eligible)[:1]
+    else:
+        chosen = eligible[:n]
+    total = sum(item.compatibility for item in chosen)
+    texts = {item.text for item in chosen}
+    return [
+        MinedPrompt(
+            item.text,
+            item.compatibility / total if item.text in texts else 0.0,
+            item.bert_score,
+            item.ibleu,
+            item.certainty,
+            item.compatibility,
+            item.text in texts,
+        )
+        for item in scored
+    ]
+
+
+def paraphrases(
+    prompt: str, pairs: Sequence[Pair], models: MiningModels, max_keywords: int, substitutes_each: int
+) -> list[str]:
+    """Prompts that say the same in other words; duplicates up to case and punctuation are one."""
+    keywords = extract_keywords(prompt, pairs, models.sentence_vectors, max_keywords)
+    found: list[str] = []
+    keyword_sets = [list(keywords)]
+    for position, keyword in enumerate(keywords):
+        for word in substitutes(prompt, keyword, pairs, models, substitutes_each):
+            found.append(_replace_word(prompt, keyword, word))
+            keyword_sets.append([*keywords[:position], word, *keywords[position + 1 :]])
+    orders = [order for items in keyword_sets for order in keyword_orders(items)]
+    for text in models.write(orders, pairs):
+        written = to_prompt(text, *pairs[0])
+        if written is not None:
+            found.append(written)
+    unique: dict[str, str] = {}
+    for text in found:
+        unique.setdefault(same_prompt_key(text), text)
+    unique.pop(same_prompt_key(prompt), None)
+    return list(unique.values())
+
+
+def extract_keywords(prompt: str, pairs: Sequence[Pair], sentence_vectors: SentenceVectors, count: int) -> list[str]:
+    """The prompt's own words that say most of what the filled prompt says, in their order there.
+
+    A word counts by the mean cosine of its vector with that of the filled sentences; stop words are passed over. The
+    two entities are keywords too and are not listed.
+    """
+    words = list(
+        dict.fromkeys(word for word in prompt_words(prompt) if word.casefold() not in STOP_WORDS and is_word(word))
+    )
+    if not words:
+        return []
+    sentences = [as_sentence(fill(prompt, *pair)) for pair in pairs]
+    vectors = _unit(sentence_vectors([*words, *sentences]))
+    closeness = (vectors[: len(words)] @ vectors[len(words) :].T).mean(axis=1)
+    best = sorted(range(len(words)), key=lambda index: (-closeness[index], index))[:count]
+    return [words[index] for index in sorted(best)]
+
+
+def keyword_orders(keywords: Sequence[str]) -> list[tuple[str, ...]]:
+    """All orders of the two slots and the keywords."""
+    return list(itertools.permutations((HEAD, *keywords, TAIL)))
+
+
+def substitutes(
+    prompt: str,
+    keyword: str,
+    pairs: Sequence[Pair],
+    models: MiningModels,
+    count: int,
+    *,
+    proposals: int = 20,
+    similarity: float = 0.6,
+) -> list[str]:
+    """Words that can stand for ``keyword``: the model's likeliest there, kept where the sentence still means the same.
+
+    The sentence with the substitute must have a mean cosine of at least ``similarity`` with the original; the likeliest
+    come first.
+    """
+    masked = _replace_word(prompt, keyword, SLOT)
+    rows = models.slot_log_probs([as_sentence(fill(masked, *pair)) for pair in pairs], [0] * len(pairs))
+    mean = rows.mean(axis=0, dtype=np.float64)
+    own = {word.casefold() for word in prompt_words(prompt)}
+    own |= {word.casefold() for pair in pairs for entity in pair for word in words_of(entity)}
+    proposed: list[str] = []
+    for position in np.argsort(-mean, kind="stable"):
+        word = models.vocabulary[position]
+        if is_word(word) and word.casefold() not in STOP_WORDS and word.casefold() not in own:
+            proposed.append(word)
+        if len(proposed) == proposals:
+            break
+    if not proposed:
+        return []
+    texts = [
+        as_sentence(fill(text, *pair))
+        for pair in pairs
+        for text in (prompt, *(_replace_word(prompt, keyword, word) for word in proposed))
+    ]
+    vectors = _unit(models.sentence_vectors(texts)).reshape(len(pairs), 1 + len(proposed), -1)
+    cosine = np.einsum("pd,pwd->pw", vectors[:, 0], vectors[:, 1:]).mean(axis=0)
+    return [word for word, close in zip(proposed, cosine, strict=True) if close >= similarity][:count]
+
+
+def to_prompt(sentence: str, head: str, tail: str) -> str | None:
+    """Put the entities of a written sentence back to slots; None where a slot is lost or stands twice."""
+    prompt = sentence
+    for slot, entity in sorted(((HEAD, head), (TAIL, tail)), key=lambda item: -len(item[1])):
+        if slot not in prompt:
+            prompt = re.sub(rf"(?<!\w){re.escape(entity)}(?!\w)", slot, prompt, flags=re.IGNORECASE)
+    return None if missing_slot(prompt) else " ".join(prompt.split())
+
+
+def score_prompts(
+    initial: str, candidates: Sequence[str], pairs: Sequence[Pair], models: MiningModels, choice: Choice
+) -> list[MinedPrompt]:
+    """Score candidates against the initial prompt, means over the pairs; best first, ties by text."""
+    prompts = list(dict.fromkeys([initial, *candidates]))
+    texts = [as_sentence(fill(prompt, *pair)) for prompt in prompts for pair in pairs]
+    vectors = models.word_vectors(texts)
+    log_probs = models.word_log_probs(texts)
+    words = [words_of(text) for text in texts]
+    measure = certainty if choice == "printed" else mean_probability
+    scored = []
+    for number, prompt in enumerate(prompts):
+        rows = [number * len(pairs) + pair for pair in range(len(pairs))]
+        bert = float(np.mean([bert_score(vectors[pair], vectors[row]) for pair, row in enumerate(rows)]))
+        copied = float(np.mean([bleu(words[pair], words[row]) for pair, row in enumerate(rows)]))
+        certain = float(np.mean([measure(log_probs[row]) for row in rows]))
+        total = compatibility(bert, copied, certain)
+        scored.append(MinedPrompt(prompt, 0.0, bert, inverse_bleu(copied), certain, total, False))
+    return sorted(scored, key=lambda item: (-item.compatibility, item.text))
+
+
+def _replace_word(prompt: str, word: str, other: str) -> str:
+    return re.sub(rf"(?<![\w<]){re.escape(word)}(?![\w>])", lambda _: other, prompt, count=1)
+
+
+def _unit(vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+    rows = np.asarray(vectors, dtype=np.float64)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(lengths > 0, lengths, 1.0)

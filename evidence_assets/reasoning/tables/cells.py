@@ -1,0 +1,359 @@
+"""Typed cells: the values that a table cell or a sentence states, beside its untouched text.
+
+What belongs here: finding numbers with their units, percentages, ranges, deviations, p-values, stars, counts and dates
+in one string. Every value keeps its span in the reading copy (`Cell.plain`), so that a reader can check it. What the
+values mean for a claim is decided by the reasoner.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from datetime import date
+from decimal import Decimal
+from functools import lru_cache
+from math import isfinite
+from typing import Literal
+
+from evidence_assets.reasoning.tables.text import latin_digits, plain_text, unit_in
+
+VERSION = "2"
+
+Kind = Literal["number", "percentage", "count", "range", "deviation", "p_value", "date"]
+
+
+@dataclass(frozen=True)
+class CellValue:
+    """One value stated in a text.
+
+    Attributes
+    ----------
+    kind
+        ``count`` is a whole number of something named ("161 children"); ``deviation`` a spread that stands alone.
+    value
+        The number; the middle of a range; the proleptic ordinal day of a date.
+    unit
+        Unit or counted noun as written, "%" for percentages, empty if none.
+    low, high
+        Bounds of a range or of a confidence interval.
+    deviation
+        Spread given with the value, by ± or in parentheses.
+    stars
+        Significance stars behind the value.
+    comparator
+        "<", ">", "≤", "≥" or "≈" where the text bounds the value instead of stating it.
+    scale
+        Factor by which a word or sign behind the number scaled it; the value holds it already.
+    text, start, end
+        The words it was read from, and where they stand in the reading copy.
+    """
+
+    kind: Kind
+    value: float
+    text: str
+    start: int
+    end: int
+    unit: str = ""
+    low: float | None = None
+    high: float | None = None
+    deviation: float | None = None
+    stars: int = 0
+    comparator: str = ""
+    scale: float = 1.0
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell: the text as given, the reading copy without markup, and the values found in it."""
+
+    text: str
+    plain: str
+    values: tuple[CellValue, ...]
+
+    @property
+    def quantity(self) -> CellValue | None:
+        """First value that can be compared as a quantity, or None."""
+        return next((v for v in self.values if v.kind in {"number", "percentage", "count", "range"}), None)
+
+    @property
+    def number(self) -> float | None:
+        """The quantity's number, or None."""
+        return None if self.quantity is None else self.quantity.value
+
+
+_SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+_POWER = rf"(?:\^\s?[+-]?\d{{1,2}}(?!\d)|[⁺⁻]?[{_SUPERSCRIPTS}]{{1,2}})"
+# Spaces part thousands only in a number that no other number stands beside: "10 200 30", "10 200, 300" and "5 100%" are
+# lists. Behind a word a single digit is rather its number ("Group 1 200 patients").
+_SPACED = (
+    r"(?<!\d[\s,;/|])(?<!\d[,;/|]\s)(?:(?:(?<![^\W\d_]\s)[1-9]|[1-9]\d{1,2})(?:[ ]\d{3})+|[1-9](?:[ ]\d{3}){2,})"
+    r"(?:\.\d+|,\d{1,2})?(?!\.?\d|\s?%|\s?[,;/|]?\s?\d)"
+)
+_DIGITS = (
+    rf"(?:10{_POWER}|{_SPACED}"
+    r"|[1-9]\d{0,2}(?:\.\d{3}){2,}(?:,\d{1,2})?(?![.,]?\d)|\d{1,3}(?:['’]\d{3})+(?:\.\d+)?(?!\d)"
+    r"|\d{1,3}(?:,\d{3})+(?:\.\d+)?|(?<!\d,)\d{1,2}(?:,\d{2})+,\d{3}(?:\.\d+)?(?!,?\d)"
+    r"|\d{1,3}(?:[\u00a0\u202f\u2009]\d{3})+(?![\d.])"
+    r"|\d+\.\d+|(?<!\d,)\d+,\d{1,2}(?![\d,])|\d+|\.\d+)"
+)
+_NUMBER = rf"(?<![\w.])(?<![A-Za-z][-–])[+\-–]?\s?{_DIGITS}(?:[eE][+-]?\d+)?(?![\d])"
+_PLAIN_NUMBER = rf"[+\-–]?\s?{_DIGITS}(?:[eE][+-]?\d+)?"
+_MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
+_MONTH = rf"(?:{_MONTHS})[a-z]*\.?"
+_COMPARATORS = {
+    "<": "<", ">": ">", "≤": "≤", "≥": "≥", "<=": "≤", ">=": "≥", "~": "≈", "≈": "≈",
+    "about": "≈", "around": "≈", "approximately": "≈", "roughly": "≈", "nearly": "≈",
+    "less than": "<", "fewer than": "<", "under": "<", "below": "<", "at most": "≤", "up to": "≤",
+    "more than": ">", "greater than": ">", "over": ">", "above": ">", "at least": "≥",
+}  # fmt: skip
+_COMPARATOR = "|".join(re.escape(word) for word in sorted(_COMPARATORS, key=len, reverse=True))
+_SCALES = {
+    "k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6, "b": 1e9, "bn": 1e9, "billion": 1e9, "trillion": 1e12
+}  # fmt: skip
+_SCALE = (
+    r"(?:[\s-]?(?:thousand|million|billion|trillion)s?\b|\s?(?-i:[bB]n)\b|(?-i:[KkMB])(?![A-Za-z])"
+    rf"|\s?[×x·⋅]\s?10{_POWER})"
+)
+# Words that may follow a number without being what it counts.
+_NOT_COUNTED_LIST = """
+    and or to of in on at for from by with vs than is are was were the a an as per while when which that respectively
+    out times points point percent but if then compared higher lower more less better worse absolute relative through
+    over under above below within between during after before until into not no do does did has have had
+"""
+_NOT_COUNTED = frozenset(_NOT_COUNTED_LIST.split())
+_UNIT_LIST = """
+    kg g mg ug µg μg ng t lb lbs oz km m cm mm µm μm nm mi ft in l ml dl h hr hrs min s sec ms d wk yr yrs °c °f k hz
+    khz mhz ghz v mv w kw mw j kj cal kcal pa kpa bar mol mmol nmol gb mb kb tb db usd eur gbp
+"""
+_UNITS = frozenset(_UNIT_LIST.split())
+_PERCENT = r"(?:%|percentage\s+points?|percent\b|per\s+cent\b)"
+
+_PATTERN = re.compile(
+    rf"""
+    (?P<p>\bp(?:[\s-]?values?(?:\s*(?P<p_colon>:))?)?\s*(?P<p_cmp><=|>=|[<>=≤≥]|of|was|is|(?(p_colon)|(?!)))\s*
+      (?P<p_val>(?:0,\d+(?![\d,])|\d*\.?\d+)(?:[eE][+-]?\d+)?))
+  | (?P<iso>(?<!\d)(?P<iso_y>\d{{4}})-(?P<iso_m>\d{{2}})-(?P<iso_d>\d{{2}})(?!\d))
+  | (?P<dmy>(?<!\d)(?P<dmy_d>\d{{1,2}})(?:st|nd|rd|th)?\s+(?P<dmy_m>{_MONTH})\s+(?P<dmy_y>\d{{4}})(?!\d))
+  | (?P<mdy>\b(?P<mdy_m>{_MONTH})(?:\s+(?P<mdy_d>\d{{1,2}})(?:st|nd|rd|th)?,?)?\s+(?P<mdy_y>\d{{4}})(?!\d))
+  | (?P<my>(?<![\d/])(?P<my_m>0?[1-9]|1[0-2])/(?P<my_y>[12]\d{{3}})(?![\d/]))
+  | (?P<year>(?<=[(\[])(?P<year_y>1[5-9]\d\d|20\d\d)(?=[a-z]?[)\]]))
+  | (?P<level>\b\d{{2}}(?:\.\d+)?\s?%\s?(?:CI|confidence|CrI)\b)
+  | (?P<num>(?:(?P<cmp>(?<!\w)(?:{_COMPARATOR}))\s*)?(?P<spread>(?:±|\+/-|\+-)\s?)?(?P<currency>[$€£])?(?P<val>{_NUMBER})
+      (?P<scale>{_SCALE}|(?(currency)(?-i:m)(?![A-Za-z])|(?!)))?[{_SUPERSCRIPTS}]*
+      (?:
+          (?P<range_pct>\s?%)?\s?(?:[–—-]|to(?=\s))\s?[$€£]?(?P<to>(?<![\d.])\s?{_DIGITS}(?:[eE][+-]?\d+)?)
+          (?P<to_scale>{_SCALE})?(?P<to_pct>\s?{_PERCENT})?
+      )?
+      (?P<stars>\s?\*{{1,4}}|\s?[†‡§])?
+      (?P<pct>\s?{_PERCENT}(?P<pct_stars>\s?\*{{1,4}})?)?
+      (?:\s?(?:±|\+/-|\+-)\s?(?P<dev>{_DIGITS})(?P<dev_scale>{_SCALE})?(?P<dev_pct>\s?%)?(?P<dev_stars>\s?\*{{1,4}})?)?
+      (?:\s?\(\s?(?:±|\+/-|SD:?|SE:?|s\.d\.|s\.e\.)\s?=?\s?(?P<pdev>{_DIGITS})\s?%?\s?\)(?P<pdev_stars>\s?\*{{1,4}})?)?
+      (?:\s?\(\s?(?P<bare>{_DIGITS})\s?\)(?P<bare_stars>\s?\*{{1,4}})?)?
+      (?:\s?[\(\[]\s?(?:\d{{2}}(?:\.\d+)?\s?%\s?(?:CI|CrI|confidence\s+interval)\s?:?,?\s?)?
+          (?P<lo>{_PLAIN_NUMBER})\s?%?\s?(?:,|;|to|[–—-])\s?(?P<hi>{_PLAIN_NUMBER})\s?%?\s?[\)\]])?
+      (?P<last_scale>{_SCALE})?
+    )
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_STARS = ("stars", "pct_stars", "dev_stars", "pdev_stars", "bare_stars")
+_SCALE_WORD = re.compile(r"\b(thousand|million|billion|trillion|bn)s?\b", re.IGNORECASE)
+_SHORT = 200
+_SPACE_IN_NUMBERS = re.compile(r"(?<=\d) (?=\d)")
+_SPACED_NUMBER = re.compile(r"\d+(?: \d+)+")
+_FROM_SUPERSCRIPT = str.maketrans(_SUPERSCRIPTS + "⁺⁻", "0123456789+-")
+_WORD_AFTER = re.compile(r"(?:\s|-(?=[A-Za-z]))?(°\s?[CF]\b|[^\W\d_]+(?:/[^\W\d_]+)?)")
+
+
+def to_float(digits: str) -> float:
+    r"""Number from its written form: thousands separators dropped, a comma before one or two digits is a decimal sign.
+
+    Examples
+    --------
+    >>> to_float("535,544"), to_float("3,14"), to_float("- 0.87"), to_float(".5"), to_float("1\u202f234")
+    (535544.0, 3.14, -0.87, 0.5, 1234.0)
+    >>> to_float("10 000"), to_float("12,34,567"), to_float("1.234.567"), to_float("1'234"), to_float("10^3")
+    (10000.0, 1234567.0, 1234567.0, 1234.0, 1000.0)
+    """
+    digits = re.sub(r"[\s'’]", "", digits).replace("–", "-")
+    if power := re.fullmatch(rf"([+-]?)10({_POWER})", digits):
+        return float(f"{power[1]}1e{power[2].lstrip('^').translate(_FROM_SUPERSCRIPT)}")
+    if re.fullmatch(r"[+-]?\d{1,3}(?:\.\d{3}){2,}(?:,\d{1,2})?", digits):
+        digits = digits.replace(".", "")
+    if re.fullmatch(r"[+-]?\d+,\d{1,2}", digits):
+        digits = digits.replace(",", ".")
+    return float(digits.replace(",", ""))
+
+
+def parse_values(plain: str) -> tuple[CellValue, ...]:
+    """All values in a reading copy, in order; each is read once. A number too large for a float stays text."""
+    text = latin_digits(plain)
+    found: list[CellValue] = []
+    for match in _PATTERN.finditer(text):
+        if match["num"]:
+            found.extend(_quantities(match, text))
+        elif value := _date(match) or _p_value(match):
+            found.append(value)
+    return tuple(value for value in found if _is_finite(value))
+
+
+def _is_finite(value: CellValue) -> bool:
+    return all(isfinite(number or 0.0) for number in (value.value, value.low, value.high, value.deviation))
+
+
+def as_under(value: CellValue, header: str) -> CellValue:
+    """A value as the cells below a header write it, where the header names a scale and the value was written with one.
+
+    Examples
+    --------
+    >>> (value,) = parse_values("23 million")
+    >>> as_under(value, "Cost (million EUR)").value, as_under(value, "Cost (EUR)").value
+    (23.0, 23000000.0)
+    """
+    word = _SCALE_WORD.search(header)
+    if word is None or value.scale == 1.0:
+        return value
+    factor = _SCALES[word[1].lower()]
+    low, high, deviation = (
+        None if number is None else _scaled(number, 1.0 / factor) for number in (value.low, value.high, value.deviation)
+    )
+    return replace(
+        value,
+        value=_scaled(value.value, 1.0 / factor),
+        unit=value.unit or unit_in(header),
+        low=low,
+        high=high,
+        deviation=deviation,
+        scale=_scaled(value.scale, 1.0 / factor),
+    )
+
+
+def parse_cell(text: str) -> Cell:
+    """Read one cell.
+
+    Examples
+    --------
+    >>> [(v.kind, v.value, v.unit) for v in parse_cell("535,544 children 161 children hospitalised").values]
+    [('count', 535544.0, 'children'), ('count', 161.0, 'children')]
+    >>> value = parse_cell("[BOLD] 0.215***(0.075)").values[0]
+    >>> value.value, value.stars, value.deviation
+    (0.215, 3, 0.075)
+    """
+    # The same short texts come again and again, in a table and in its selections; long ones would fill the memory.
+    return _parse_short(text) if len(text) <= _SHORT else _parse(text)
+
+
+def _parse(text: str) -> Cell:
+    plain = plain_text(text)
+    values = parse_values(_apart(plain, text))
+    alone = re.fullmatch(r"\(\s?(?:±\s?)?([^()]*)\)", plain)
+    if alone and len(values) == 1 and values[0].kind == "number" and values[0].value >= 0:
+        # "(0.075)" on a line of its own is the spread of the estimate above it.
+        only = values[0]
+        values = (CellValue("deviation", only.value, only.text, only.start, only.end, only.unit, deviation=only.value),)
+    return Cell(text, plain, values)
+
+
+def _apart(plain: str, text: str) -> str:
+    """Copy of equal length in which numbers that a mark or a line break held apart do not read as one with spaces."""
+    if plain == text or all(spaced in text for spaced in set(_SPACED_NUMBER.findall(plain))):
+        return plain
+    return _SPACE_IN_NUMBERS.sub("\n", plain)
+
+
+_parse_short = lru_cache(maxsize=1 << 16)(_parse)
+
+
+def _date(match: re.Match[str]) -> CellValue | None:
+    for name in ("iso", "dmy", "mdy", "my", "year"):
+        if match[name] is None:
+            continue
+        groups = match.groupdict()
+        year = int(groups[f"{name}_y"])
+        month_text = groups.get(f"{name}_m") or "1"
+        month = int(month_text) if month_text.isdigit() else _MONTHS.split("|").index(month_text[:3].lower()) + 1
+        day = int(groups.get(f"{name}_d") or 1)
+        try:
+            ordinal = date(year, month, day).toordinal()
+        except ValueError:
+            return None
+        return CellValue("date", float(ordinal), match[name], match.start(), match.end())
+    return None
+
+
+def _p_value(match: re.Match[str]) -> CellValue | None:
+    if match["p"] is None:
+        return None
+    comparator = _COMPARATORS.get(match["p_cmp"], "")
+    value = float(match["p_val"].replace(",", "."))
+    return CellValue("p_value", value, match["p"], match.start(), match.end(), unit="p", comparator=comparator)
+
+
+def _scale(words: str | None) -> float:
+    """Factor that a scale word or a power of ten stands for; 1 without."""
+    if not words:
+        return 1.0
+    if "10" in words:
+        return to_float(words[words.index("10") :])
+    return _SCALES[re.sub(r"[\s-]", "", words).lower().removesuffix("s")]
+
+
+def _scaled(number: float, scale: float) -> float:
+    """Product as if written out: 2.3 million is 2,300,000, which binary fractions miss."""
+    return float(Decimal(repr(number)) * Decimal(repr(scale))) if scale != 1.0 else number
+
+
+def _quantities(match: re.Match[str], text: str) -> list[CellValue]:
+    written = to_float(match["val"])
+    to = to_float(match["to"]) if match["to"] else None
+    low = to_float(match["lo"]) if match["lo"] else None
+    high = to_float(match["hi"]) if match["hi"] else None
+    deviation = next((to_float(match[name]) for name in ("dev", "pdev", "bare") if match[name]), None)
+    scale, to_scale, dev_scale, last_scale = (
+        _scale(match[name]) for name in ("scale", "to_scale", "dev_scale", "last_scale")
+    )
+    if not match["scale"]:
+        # One scale at the end holds for all numbers: "2-3 million", "2.8 ± 0.3 million"; not in "900 to 1.2 million".
+        scale = to_scale if to is not None and written <= to else dev_scale * last_scale
+    number = _scaled(written, scale)
+    to = None if to is None else _scaled(to, to_scale)
+    deviation = None if deviation is None else _scaled(deviation, dev_scale * last_scale)
+    if low is not None and high is not None and low <= written <= high:
+        low, high = _scaled(low, scale), _scaled(high, scale)
+    percent = bool(match["pct"] or match["range_pct"] or match["to_pct"])
+    stars = max((match[name] or "").count("*") for name in _STARS)
+    comparator = _COMPARATORS.get((match["cmp"] or "").lower(), "")
+    kind: Kind = "percentage" if percent else "number"
+    if to is not None and to < number:
+        # "87 - 3.2" is no range: two values that share what surrounds them.
+        unit = "%" if percent else ""
+        parts = (("val", number, scale), ("to", to, to_scale))
+        return [
+            CellValue(kind, value, match[name], match.start(name), match.end(name), unit, scale=factor)
+            for name, value, factor in parts
+        ]
+    if to is not None:
+        low, high = number, to
+        number, kind = (low + high) / 2, "range"
+        scale = scale if scale == to_scale else 1.0
+    unit, end = ("%", match.end()) if percent else _unit_after(text, match.end())
+    if kind == "number" and unit and not _is_measure(unit) and number.is_integer():
+        kind = "count"
+    if match["spread"]:
+        kind, deviation = "deviation", number
+    words = text[match.start() : end].strip()
+    start = match.start()
+    return [CellValue(kind, number, words, start, end, unit, low, high, deviation, stars, comparator, scale)]
+
+
+def _is_measure(unit: str) -> bool:
+    """Whether a unit measures instead of naming what is counted; "mg/dL" and "m²" by what they begin with."""
+    return "°" in unit or unit.lower().split("/")[0].rstrip("²³") in _UNITS
+
+
+def _unit_after(text: str, position: int) -> tuple[str, int]:
+    """Word directly behind a number if it can be a unit or a counted noun."""
+    match = _WORD_AFTER.match(text, position)
+    if match is None or match[1].lower() in _NOT_COUNTED or (len(match[1]) == 1 and match[1].lower() not in _UNITS):
+        return "", position
+    return match[1], match.end()

@@ -1,0 +1,164 @@
+"""Triples on short paths from what a question names, ranked by the meaning of the path: this project's own ranking.
+
+Attention2Query ranks nodes first and grades the triples among them one by one. A triple two steps away shares few words
+with its question, and the node that it leads to need not be like the question at all, so both sort out what a question
+over two facts needs. Here a path is ranked as a whole, and its triples come together.
+
+Belongs here: that ranking, with options or without. The published stages are in ``a2q``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evidence_assets.experiment.selection import Asked, Pick, Progress, pick_fact
+from evidence_assets.graphs import entity_linking
+from evidence_assets.graphs.entity_linking import EntityLinker
+from evidence_assets.graphs.expansion import IntArray
+from evidence_assets.graphs.facts import GraphFacts
+from evidence_assets.lake.ids import content_id
+from evidence_assets.models.protocols import Encoder, FloatArray
+from evidence_assets.systems.a2q.system import phrases_of
+
+VERSION = "1"
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class PathSettings:
+    """``penalty`` is taken off for the second triple of a path (λ of Attention2Query); ``bridge`` is added to a path
+    that joins what the question names to what the option names.
+
+    ``fan`` first triples are followed further, and at most ``max_neighbours`` triples of a hub are looked at.
+    """
+
+    penalty: float = 0.05
+    bridge: float = 0.1
+    top_n: int = 10
+    fan: int = 50
+    max_neighbours: int = 200
+
+
+@dataclass(frozen=True)
+class _Path:
+    score: float
+    edges: tuple[int, ...]
+    option: str
+
+
+class LinkedPaths:
+    """Selects the triples of the best paths of one or two triples from the nodes that a question names.
+
+    A path p weighs cos(q, Σ v_e) − λ·(|p| − 1), with v_e the vector of a triple's sentence and q that of the question.
+    With options, q is the question followed by the option, and a path counts for an option if it touches a node that
+    the option names; one that touches a node of the question as well gets ``bridge`` more.
+
+    Parameters
+    ----------
+    sentence_vectors
+        One row an edge, in the encoder's space.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        facts: GraphFacts,
+        linker: EntityLinker,
+        encoder: Encoder,
+        sentence_vectors: FloatArray,
+        settings: PathSettings | None = None,
+    ) -> None:
+        if len(sentence_vectors) != facts.graph.n_edges:
+            raise ValueError(f"{len(sentence_vectors)} vectors for {facts.graph.n_edges} edges: give one an edge")
+        self.name, self._facts, self._linker, self._encoder = name, facts, linker, encoder
+        self._vectors, self._settings = sentence_vectors, settings or PathSettings()
+        self.version = content_id(
+            "linked_paths", VERSION, entity_linking.VERSION, asdict(self._settings), facts.version, encoder.model_id,
+            encoder.revision, [linker.fuzzy_threshold, linker.embedding_threshold],
+        )  # fmt: skip
+
+    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
+        """The triples of each question's best paths, best path first; none where nothing is linked."""
+        texts = dict.fromkeys(text for q in questions for text in (q.text, *(_with(q, o) for o in q.options)))
+        vectors = dict(zip(texts, self._encoder.sentences(list(texts)), strict=True)) if texts else {}
+        made = []
+        for done, question in enumerate(questions, 1):
+            own = self._nodes(question.text)
+            by_option = [
+                list(self._paths(own, option, vectors[_with(question, option)])) for option in question.options
+            ]
+            paths = [path for found in by_option for path in found]
+            made.append(self._picks(paths or list(self._paths(own, "", vectors[question.text]))))
+            if progress:
+                progress(done, len(questions))
+        return made
+
+    def _nodes(self, text: str) -> IntArray:
+        found = {node for phrase in phrases_of(text, self._linker) for node in phrase.nodes}
+        return np.array(sorted(found), dtype=np.int64)
+
+    def _paths(self, own: IntArray, option: str, query: FloatArray) -> Iterator[_Path]:
+        """Paths from the question's nodes, or where there is an option those that touch it."""
+        settings, others = self._settings, self._nodes(option)
+        starts = np.union1d(own, others)
+        first = self._nearest(starts, query)
+        scores = self._vectors[first] @ query
+        of_own, of_other = self._touch(first, own), self._touch(first, others)
+
+        def kept(scores: FloatArray, own: BoolArray, other: BoolArray) -> Iterator[tuple[int, float]]:
+            for place in np.flatnonzero(other if option else np.ones(len(scores), bool)).tolist():
+                yield place, float(scores[place]) + (settings.bridge if option and own[place] else 0.0)
+
+        for place, score in kept(scores, of_own, of_other):
+            yield _Path(score, (int(first[place]),), option)
+        graph, known = self._facts.graph, set(starts.tolist())
+        for one in np.lexsort((first, -np.round(scores, 9)))[: settings.fan].tolist():
+            edge = int(first[one])
+            ends = {int(graph.heads[edge]), int(graph.tails[edge])}
+            second = self._nearest(np.array(sorted(ends - known), dtype=np.int64), query)
+            # A step back to where the first one came from says nothing more; this drops the first edge itself as well.
+            second = second[~self._touch(second, np.array(sorted(ends & known)))]
+            pairs = self._vectors[second] + self._vectors[edge]
+            lengths = np.linalg.norm(pairs, axis=1)
+            joint = pairs @ query / np.where(lengths == 0, 1, lengths) - settings.penalty
+            touched = (self._touch(second, own) | of_own[one], self._touch(second, others) | of_other[one])
+            for place, score in kept(joint, *touched):
+                yield _Path(score, (edge, int(second[place])), option)
+
+    def _nearest(self, nodes: IntArray, query: FloatArray) -> IntArray:
+        """Edges at the nodes, at each hub those nearest to the query."""
+        graph, most = self._facts.graph, self._settings.max_neighbours
+        kept = []
+        for node in nodes.tolist():
+            edges = np.unique(graph.slot_edges[graph.offsets[node] : graph.offsets[node + 1]]).astype(np.int64)
+            if len(edges) > most:
+                edges = edges[np.lexsort((edges, -np.round(self._vectors[edges] @ query, 9)))[:most]]
+            kept.append(edges)
+        return np.unique(np.concatenate(kept)) if kept else np.zeros(0, np.int64)
+
+    def _touch(self, edges: IntArray, nodes: IntArray) -> BoolArray:
+        """Which edges have an end among the nodes."""
+        graph = self._facts.graph
+        return np.asarray(np.isin(graph.heads[edges], nodes) | np.isin(graph.tails[edges], nodes), dtype=bool)
+
+    def _picks(self, paths: Sequence[_Path]) -> list[Pick]:
+        picks: dict[str, Pick] = {}
+        for path in sorted(paths, key=lambda p: (-round(p.score, 9), p.edges)):
+            told = [self._facts.sentence(edge) for edge in path.edges]
+            for step, edge in enumerate(path.edges, 1):
+                why: dict[str, object] = {"path": told, "step": step, "stage": "path"} | (
+                    {"toward": path.option} if path.option else {}
+                )
+                pick = pick_fact(self._facts, edge, round(path.score, 6), **why)
+                picks.setdefault(pick.text, pick)
+                if len(picks) == self._settings.top_n:
+                    return list(picks.values())
+        return list(picks.values())
+
+
+def _with(question: Asked, option: str) -> str:
+    return f"{question.text} {option}" if option else question.text

@@ -1,0 +1,324 @@
+"""Attention2Query (Chaudhary et al.): triples of a graph for a question, by attention over neighbourhoods.
+
+Belongs here: the stages in their order, and the two selectors that the paper compares with. The attention itself is in
+``graphs.expansion``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evidence_assets.experiment.selection import Asked, Pick, Progress, pick_fact
+from evidence_assets.graphs import entity_linking
+from evidence_assets.graphs import expansion as graph_expansion
+from evidence_assets.graphs.entity_linking import EntityLinker
+from evidence_assets.graphs.expansion import IntArray, Neighbourhood, Score
+from evidence_assets.graphs.facts import GraphFacts
+from evidence_assets.lake.ids import content_id
+from evidence_assets.models.protocols import Encoder, Reranker
+from evidence_assets.text.surface_forms import is_filler, words_with_offsets
+
+VERSION = "1"
+Vectors = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class A2QSettings:
+    """λ is ``penalty``, θ is ``layers``; the paper leaves heads and numbers of nodes open, those are ours.
+
+    A phrase that names no node starts from its nearest nodes, unless none is as near as ``least_similarity``: it then
+    links to nothing and brings nothing in.
+    ``paths`` and ``options`` switch the published ablations; without a classifier (``reranker=None``) triples are
+    ranked by attention alone.
+    """
+
+    penalty: float = 0.2
+    layers: int = 3
+    heads: int = 4
+    score: Score = "cosine"
+    kept_nodes: int = 30
+    top_n: int = 10
+    max_neighbours: int = 200
+    starts_per_phrase: int = 2
+    least_similarity: float = 0.4
+    bridge_length: int = 4
+    paths: bool = True
+    options: bool = True
+
+
+@dataclass(frozen=True)
+class _Phrase:
+    text: str
+    nodes: tuple[int, ...]
+    """Nodes that it names; none means that its nearest nodes stand in."""
+
+
+def phrases_of(text: str, linker: EntityLinker) -> list[_Phrase]:
+    """Names of nodes in a text, longest first, and the words with content that are in none of them.
+
+    A word outside of any name is linked by the linker's further rules; if these fail too it has no node.
+    """
+    spans = linker.find_spans(text)
+    found = [(span.start, _Phrase(text[span.start : span.end], span.link.nodes)) for span in spans]
+    for word, start, end in words_with_offsets(text):
+        if is_filler([word]) or any(span.start < end and start < span.end for span in spans):
+            continue
+        found.append((start, _Phrase(word, linker.link(word).nodes)))
+    return list(dict.fromkeys(phrase for _, phrase in sorted(found, key=lambda item: item[0])))
+
+
+class A2Q:
+    """Selects the top triples for a question.
+
+    Parameters
+    ----------
+    facts, node_vectors
+        The graph, and one vector of unit length a node in the encoder's space.
+    linker
+        Over the names of the same nodes.
+    reranker
+        The relevance classifier, whose scores are graded from 1 to 10 over each question's triples; None ranks by
+        attention alone.
+    definitions
+        Taxonomy: what a phrase means. Where it knows a phrase, the definition's vector takes the phrase's place.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        facts: GraphFacts,
+        node_vectors: Vectors,
+        linker: EntityLinker,
+        encoder: Encoder,
+        reranker: Reranker | None = None,
+        settings: A2QSettings | None = None,
+        definitions: Mapping[str, str] | None = None,
+    ) -> None:
+        if len(node_vectors) != facts.graph.n_nodes:
+            raise ValueError(f"{len(node_vectors)} node vectors for {facts.graph.n_nodes} nodes: give one a node")
+        self.name, self._facts, self._nodes, self._linker = name, facts, node_vectors, linker
+        self._encoder, self._reranker, self._settings = encoder, reranker, settings or A2QSettings()
+        self._definitions = {key.casefold(): text for key, text in (definitions or {}).items()}
+        self.version = content_id(
+            "a2q", VERSION, graph_expansion.VERSION, entity_linking.VERSION, asdict(self._settings), facts.version,
+            encoder.model_id, encoder.revision, reranker and [reranker.model_id, reranker.revision],
+            sorted(self._definitions.items()), [linker.fuzzy_threshold, linker.embedding_threshold],
+        )  # fmt: skip
+
+    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
+        """The top triples of each question, best first; none where the graph is empty or no phrase has content."""
+        options = [q.options if self._settings.options else () for q in questions]
+        asked = [
+            (phrases_of(q.text, self._linker), [phrases_of(o, self._linker) for o in own])
+            for q, own in zip(questions, options, strict=True)
+        ]
+        texts = dict.fromkeys(
+            [q.text for q in questions]
+            + [self._wording(p) for own, other in asked for group in (own, *other) for p in group]
+        )
+        vectors = dict(zip(texts, self._encoder.sentences(list(texts)), strict=True)) if texts else {}
+        candidates = []
+        for done, (question, (own, other)) in enumerate(zip(questions, asked, strict=True), 1):
+            candidates.append(self._candidates(vectors[question.text], own, other, vectors))
+            if progress:
+                progress(done, len(questions))
+        return self._ranked(questions, candidates)
+
+    def _wording(self, phrase: _Phrase) -> str:
+        return self._definitions.get(phrase.text.casefold(), phrase.text)
+
+    def _starts(self, phrase: _Phrase, vector: Vectors) -> list[int]:
+        count = self._settings.starts_per_phrase
+        nodes = np.array(phrase.nodes or range(len(self._nodes)), dtype=np.int64)
+        table = self._nodes[nodes] if phrase.nodes else self._nodes
+        found = nodes[graph_expansion.nearest_nodes(vector, table, count)]
+        if not phrase.nodes:
+            found = found[self._nodes[found] @ vector >= self._settings.least_similarity]
+        return [int(n) for n in found]
+
+    def _neighbourhoods(self, phrases: Sequence[_Phrase], vectors: Mapping[str, Vectors]) -> list[Neighbourhood]:
+        settings = self._settings
+        made = []
+        for phrase in phrases:
+            vector = vectors[self._wording(phrase)]
+            made += [
+                graph_expansion.expand(
+                    self._facts.graph,
+                    start,
+                    vector,
+                    self._nodes,
+                    penalty=settings.penalty,
+                    layers=settings.layers,
+                    heads=settings.heads,
+                    score=settings.score,
+                    max_neighbours=settings.max_neighbours,
+                )
+                for start in self._starts(phrase, vector)
+            ]
+        return made
+
+    def _candidates(
+        self,
+        question: Vectors,
+        own: Sequence[_Phrase],
+        options: Sequence[Sequence[_Phrase]],
+        vectors: Mapping[str, Vectors],
+    ) -> dict[int, tuple[float, str]]:
+        """Edges with the attention on them and the stage that brought them in."""
+        settings, graph = self._settings, self._facts.graph
+        around = self._neighbourhoods(own, vectors)
+        query = np.stack([question, *(vectors[self._wording(p)] for p in own)])
+        nodes = graph_expansion.union(around)
+        weights = graph_expansion.attend(query, nodes, self._nodes, heads=settings.heads)
+        kept = self._kept(nodes, weights, around)
+        by_option = [self._neighbourhoods(option, vectors) for option in options]
+        if any(by_option):
+            reached = [graph_expansion.union(option) for option in by_option]
+            nodes = np.unique(np.concatenate([kept, *reached]))
+            weights = graph_expansion.attend(query, nodes, self._nodes, options=reached, heads=settings.heads)
+            kept = self._kept(nodes, weights, [*around, *(n for option in by_option for n in option)])
+        attention = dict(zip(nodes.tolist(), (weights / weights.max(initial=1e-12)).tolist(), strict=True))
+        stages = dict.fromkeys(graph_expansion.induced_edges(graph, kept).tolist(), "subgraph")
+        if settings.paths and settings.bridge_length > 0:
+            bridges, _ = graph_expansion.bridges(graph, kept, max_length=settings.bridge_length)
+            for edge in (edge for bridge in bridges for edge in bridge.edges):
+                stages.setdefault(edge, "bridge")
+        # A node that only a bridge brought in was never attended to; it counts as the least attended one.
+        least = min(attention.values(), default=0.0)
+        return {
+            edge: (
+                (attention.get(int(graph.heads[edge]), least) + attention.get(int(graph.tails[edge]), least)) / 2,
+                stage,
+            )
+            for edge, stage in stages.items()
+        }
+
+    def _kept(self, nodes: IntArray, weights: NDArray[np.float64], around: Sequence[Neighbourhood]) -> IntArray:
+        """The most attended nodes, and those that the phrases themselves name."""
+        starts = np.array([n.nodes[0] for n in around], dtype=np.int64)
+        return np.union1d(graph_expansion.top_nodes(nodes, weights, self._settings.kept_nodes), starts)
+
+    def _ranked(
+        self, questions: Sequence[Asked], candidates: Sequence[Mapping[int, tuple[float, str]]]
+    ) -> list[list[Pick]]:
+        grades: list[list[float]] = [[1.0] * len(found) for found in candidates]
+        if self._reranker is not None:
+            pairs = [
+                (q.text, self._facts.sentence(edge))
+                for q, found in zip(questions, candidates, strict=True)
+                for edge in found
+            ]
+            scores = self._reranker.score(pairs) if pairs else np.zeros(0, np.float32)
+            ends = np.cumsum([0, *(len(found) for found in candidates)])
+            grades = [_graded(scores[ends[i] : ends[i + 1]]) for i in range(len(candidates))]
+        made = []
+        for found, graded in zip(candidates, grades, strict=True):
+            ranked = [
+                (grade * attention, edge, grade, attention, stage)
+                for (edge, (attention, stage)), grade in zip(found.items(), graded, strict=True)
+            ]
+            ranked.sort(key=lambda item: (-round(item[0], 9), item[1]))
+            picks: dict[str, Pick] = {}
+            for score, edge, grade, attention, stage in ranked:
+                pick = pick_fact(
+                    self._facts, edge, score, grade=round(grade, 6), attention=round(attention, 6), stage=stage
+                )
+                # Parallel edges from several sources say the same; one of them is evidence enough.
+                picks.setdefault(pick.text, pick)
+                if len(picks) == self._settings.top_n:
+                    break
+            made.append(list(picks.values()))
+        return made
+
+
+def _graded(scores: NDArray[np.float32]) -> list[float]:
+    """Scores of one question's triples on the published scale from 1 to 10; equal scores all get the middle."""
+    if not len(scores):
+        return []
+    low, high = float(scores.min()), float(scores.max())
+    return [5.5 if high == low else 1 + 9 * (float(s) - low) / (high - low) for s in scores]
+
+
+@dataclass
+class NearestTriples:
+    """Direct retrieval: the triples whose sentences are nearest to the question (after DiFaR).
+
+    With ``options`` the question is read as followed by its options, so that it is told what Attention2Query is told.
+    """
+
+    name: str
+    facts: GraphFacts
+    encoder: Encoder
+    sentence_vectors: Vectors
+    """One row an edge, in the encoder's space."""
+    top_n: int = 10
+    options: bool = False
+    version: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        if len(self.sentence_vectors) != self.facts.graph.n_edges:
+            raise ValueError(f"{len(self.sentence_vectors)} vectors for {self.facts.graph.n_edges} edges: one an edge")
+        self.version = content_id(
+            "nearest_triples", VERSION, self.top_n, self.options, self.facts.version, self.encoder.model_id,
+            self.encoder.revision,
+        )  # fmt: skip
+
+    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
+        """The nearest triples of each question."""
+        edges = np.arange(self.facts.graph.n_edges)
+        texts = [_told(q, self.options) for q in questions]
+        queries: Sequence[Vectors] = list(self.encoder.sentences(texts)) if texts else []
+        return [_nearest(self.facts, query, edges, self.sentence_vectors, self.top_n) for query in queries]
+
+
+@dataclass
+class LinkedTriples:
+    """Linked-entity retrieval: the one-hop triples of the nodes that the question names, nearest first.
+
+    ``options`` as in :class:`NearestTriples`.
+    """
+
+    name: str
+    facts: GraphFacts
+    linker: EntityLinker
+    encoder: Encoder
+    sentence_vectors: Vectors
+    top_n: int = 10
+    options: bool = False
+    version: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.version = content_id(
+            "linked_triples", VERSION, entity_linking.VERSION, self.top_n, self.options, self.facts.version,
+            self.encoder.model_id, self.encoder.revision,
+        )  # fmt: skip
+
+    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
+        """The nearest triples around the linked nodes of each question; none where nothing is linked."""
+        texts = [_told(q, self.options) for q in questions]
+        queries: Sequence[Vectors] = list(self.encoder.sentences(texts)) if texts else []
+        made = []
+        for text, query in zip(texts, queries, strict=True):
+            nodes = [node for phrase in phrases_of(text, self.linker) for node in phrase.nodes]
+            edges = np.array(self.facts.edges_at(nodes), dtype=np.int64)
+            made.append(_nearest(self.facts, query, edges, self.sentence_vectors[edges], self.top_n))
+        return made
+
+
+def _told(question: Asked, options: bool) -> str:
+    return f"{question.text} {', '.join(question.options)}" if options and question.options else question.text
+
+
+def _nearest(facts: GraphFacts, query: Vectors, edges: IntArray, vectors: Vectors, n: int) -> list[Pick]:
+    scores = np.round(np.asarray(vectors, dtype=np.float64) @ query, 9)
+    picks: dict[str, Pick] = {}
+    for position in np.lexsort((edges, -scores)):
+        pick = pick_fact(facts, int(edges[position]), scores[position])
+        picks.setdefault(pick.text, pick)
+        if len(picks) == n:
+            break
+    return list(picks.values())

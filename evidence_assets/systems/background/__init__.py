@@ -1,0 +1,1 @@
+"""Knowledge-graph prompting with what the language model recalls itself."""

@@ -1,0 +1,344 @@
+"""Knowledge-graph prompting with the model's background knowledge (Ho, Nguyen; after KAPING).
+
+Belongs here: the triples that a language model recalls, as rows, and triples of graph and model ranked together. The
+answer they lead to is a short answer (``reasoning.short_answers``). Triples of the model are model knowledge: they are
+stored with the origin ``background`` and their evidence says ``"origin": "model"``; they never count as a source.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TypeVar
+
+import polars as pl
+
+from evidence_assets.experiment.selection import Asked, Parent, Pick, Rows, pick_fact, take_over
+from evidence_assets.experiment.short_answering import MODEL_KNOWLEDGE
+from evidence_assets.graphs import entity_linking
+from evidence_assets.graphs.entity_linking import EntityLinker
+from evidence_assets.graphs.facts import GraphFacts
+from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.lineage import DERIVED, USED, edge
+from evidence_assets.models.protocols import Completion, Encoder, FloatArray, Generator, Request
+from evidence_assets.reasoning import background
+from evidence_assets.reasoning.background import BackgroundTriple
+from evidence_assets.reasoning.prompted import Cache, Progress, ask
+from evidence_assets.reasoning.tasks import Failure
+
+VERSION = "2"
+ORIGIN = "background"
+"""Origin of a recalled triple in the table ``triples``."""
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class BackgroundSettings:
+    """The four published cases are the combinations of ``graph`` and ``model``; K is not stated there, 10 is ours.
+
+    ``hops`` is D (published: 1). ``max_triples`` caps the graph's triples of one question before encoding; nearer
+    hops, then lower edge numbers stay.
+    """
+
+    graph: bool = True
+    model: bool = True
+    hops: int = 1
+    top_k: int = 10
+    max_triples: int = 2000
+
+
+@dataclass(frozen=True)
+class Recalled:
+    """What a model recalled for a question, by the three prompts."""
+
+    entities: tuple[str, ...]
+    relations: tuple[str, ...]
+    triples: tuple[BackgroundTriple, ...]
+    prompt_hash: str
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A recalled triple with the row that it stands in."""
+
+    head: str
+    relation: str
+    tail: str
+    triple_id: str
+
+
+@dataclass(frozen=True)
+class StoredBackground:
+    """Recalled triples by question, read from the lake; and why some questions have none."""
+
+    stated: Mapping[str, Sequence[Stated]]
+    failed: Mapping[str, str]
+
+    @property
+    def version(self) -> str:
+        return content_id(
+            "background", sorted((q, [s.triple_id for s in own]) for q, own in self.stated.items()),
+            sorted(self.failed.items()),
+        )  # fmt: skip
+
+
+class PromptedBackground:
+    """Recalls triples by a language model: entities, relations, then triples from both."""
+
+    def __init__(self, generator: Generator, cache: Cache, on_progress: Progress | None = None) -> None:
+        self._generator, self._cache, self._on_progress = generator, cache, on_progress
+        self.model_id = generator.model_id
+        self.version = content_id(
+            "prompted_background", VERSION, background.VERSION, generator.model_id, generator.revision,
+            generator.parameters,
+        )  # fmt: skip
+
+    def recall(self, questions: Sequence[str]) -> list[Recalled | Failure]:
+        """One record or failure a question; what one question fails at leaves the others alone."""
+        entities = self._asked([background.entities_request(q) for q in questions], background.parse_list)
+        relations = self._asked([background.relations_request(q) for q in questions], background.parse_list)
+        made: list[Recalled | Failure] = []
+        requests: list[Request] = []
+        for question, things, links in zip(questions, entities, relations, strict=True):
+            if isinstance(things, Failure) or isinstance(links, Failure):
+                made.append(things if isinstance(things, Failure) else links)  # type: ignore[arg-type]
+                continue
+            request = background.triples_request(question, things, links)
+            requests.append(request)
+            made.append(Recalled(things, links, (), content_id(request.system, request.user)))
+        replies = iter(self._asked(requests, background.parse_background_triples))
+        for place, draft in enumerate(made):
+            if isinstance(draft, Recalled):
+                triples = next(replies)
+                made[place] = (
+                    triples
+                    if isinstance(triples, Failure)
+                    else Recalled(draft.entities, draft.relations, triples, draft.prompt_hash)
+                )
+        return made
+
+    def _asked(self, requests: Sequence[Request], parse: Callable[[str], T]) -> list[T | Failure]:
+        def read(_: int, completion: Completion) -> T:
+            return parse(completion.text)
+
+        return ask(self._generator, self._cache, requests, read, self._on_progress)
+
+
+def recall_rows(
+    source: PromptedBackground,
+    name: str,
+    questions: Sequence[Asked],
+    previous: pl.DataFrame,
+    lineage: pl.DataFrame,
+) -> Rows:
+    """Rows of ``chains``: what the model recalled for each question, or why it did not.
+
+    The first two steps are the entities and relations, each further one a triple as ``head | relation | tail``.
+    """
+    about = {content_id("chain", q.question_id, "", name, "prompted", source.model_id): q for q in questions}
+    wanted = {chain_id: content_id(q.question_id, q.text, source.version) for chain_id, q in about.items()}
+    made, settled = take_over(previous, lineage, wanted, by="chain_id", row_id="chain_id")
+    todo = [c for c in about if c not in settled]
+    for chain_id, result in zip(todo, source.recall([about[c].text for c in todo]) if todo else [], strict=True):
+        question = about[chain_id]
+        texts: list[str] = []
+        if isinstance(result, Recalled):
+            texts = [f"things: {'; '.join(result.entities)}", f"relations: {'; '.join(result.relations)}"]
+            texts += [f"{t.head} | {t.relation} | {t.tail}" for t in result.triples]
+        made.rows.append(
+            {
+                "chain_id": chain_id,
+                "question_id": question.question_id,
+                "benchmark": question.benchmark,
+                "hypothesis": "",
+                "selector": name,
+                "reasoner": "prompted",
+                "model_id": source.model_id,
+                "steps": [{"text": text, "cited": [], "quoted": []} for text in texts],
+                "support": None,
+                "prompt_hash": result.prompt_hash if isinstance(result, Recalled) else "",
+                "status": "answered" if isinstance(result, Recalled) else "failed",
+                "error": None if isinstance(result, Recalled) else result.reason,
+                "content_hash": content_id("chain", texts),
+                "input_hash": wanted[chain_id],
+            }
+        )
+        made.lineage.append(edge("chain", chain_id, USED, "question", question.question_id, question.question_id))
+    failed = sum(row["status"] == "failed" for row in made.rows)
+    made.metadata = {"failed_share": failed / len(made.rows) if made.rows else 0.0}
+    return made
+
+
+def background_triple_id(model_id: str, head: str, relation: str, tail: str) -> str:
+    """Id of a recalled triple: never that of the same fact in a source."""
+    return content_id("background triple", model_id, head, relation, tail)
+
+
+def triple_rows(recalled: pl.DataFrame) -> Rows:
+    """Rows of ``triples`` with the origin ``background``, from what ``recall_rows`` made."""
+    made = Rows()
+    for row in recalled.sort("chain_id").to_dicts():
+        for line, step in enumerate(row["steps"][2:], 1):
+            head, relation, tail = step["text"].split(" | ")
+            triple_id = background_triple_id(row["model_id"], head, relation, tail)
+            made.rows.append(
+                {
+                    "triple_id": triple_id,
+                    "head": head,
+                    "relation": relation,
+                    "tail": tail,
+                    "origin": ORIGIN,
+                    "semantic": None,
+                    "fluency": None,
+                    "score": None,
+                    "rank": None,
+                    "agreement": None,
+                    "flags": [],
+                    "model_id": row["model_id"],
+                    "relation_id": None,
+                    "source": f"question {row['question_id']}, prompt {row['prompt_hash']}, triple {line}",
+                    "licence": "",
+                }
+            )
+            made.lineage.append(edge("triple", triple_id, DERIVED, "chain", row["chain_id"], row["content_hash"], line))
+    made.metadata = {"triples": len(made.rows)}
+    return made
+
+
+def stored_background(recalled: pl.DataFrame) -> StoredBackground:
+    """What ``recall_rows`` made, as the retrieval reads it."""
+    stated: dict[str, list[Stated]] = {}
+    failed = {}
+    for row in recalled.sort("chain_id").to_dicts():
+        if row["status"] == "failed":
+            failed[row["question_id"]] = f"no background knowledge: {row['error']}"
+            continue
+        for step in row["steps"][2:]:
+            head, relation, tail = step["text"].split(" | ")
+            triple_id = background_triple_id(row["model_id"], head, relation, tail)
+            stated.setdefault(row["question_id"], []).append(Stated(head, relation, tail, triple_id))
+    return StoredBackground(stated, failed)
+
+
+@dataclass(frozen=True)
+class Retrieved:
+    """A question with its ranked triples; ``error`` says why it has none to rely on, if recalling them failed."""
+
+    question: Asked
+    picks: tuple[Pick, ...]
+    topics: tuple[str, ...]
+    notes: tuple[str, ...]
+    error: str = ""
+
+
+class BackgroundKnowledge:
+    """Retrieves triples for questions.
+
+    Parameters
+    ----------
+    linker
+        Over the names of the graph's nodes; finds the topic entities.
+    recalled
+        What a model recalled for the questions. None is allowed where it is not asked for.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        facts: GraphFacts,
+        linker: EntityLinker,
+        encoder: Encoder,
+        settings: BackgroundSettings | None = None,
+        recalled: StoredBackground | None = None,
+    ) -> None:
+        self.name, self._facts, self._linker, self._encoder = name, facts, linker, encoder
+        self._recalled, self._settings = recalled, settings or BackgroundSettings()
+        if self._settings.model and recalled is None:
+            raise ValueError("there are no recalled triples: give them, or leave them out with model=False")
+        self.version = content_id(
+            "background_knowledge", VERSION, entity_linking.VERSION, asdict(self._settings), facts.version,
+            encoder.model_id, encoder.revision, recalled.version if recalled and self._settings.model else None,
+            [linker.fuzzy_threshold, linker.embedding_threshold],
+        )  # fmt: skip
+
+    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
+        """The top K triples of each question; none where recalling failed."""
+        return [list(found.picks) for found in self.retrieve(questions)]
+
+    def retrieve(self, questions: Sequence[Asked]) -> list[Retrieved]:
+        """The top K triples of each question, of both origins, nearest to the question first.
+
+        A question for which recalling failed is marked with the reason; one that names nothing in the graph has no
+        triples of the graph, and says so.
+        """
+        drafts: list[tuple[list[str], list[tuple[int | Stated, str]], list[str]]] = []
+        for question in questions:
+            topics, edges = self._graph_triples(question.text)
+            notes = [] if edges or not self._settings.graph else ["the question names no node of the graph"]
+            found: dict[str, tuple[int | Stated, str]] = {}
+            for edge_number in edges:
+                sentence = self._facts.sentence(edge_number)
+                found.setdefault(sentence, (edge_number, sentence))
+            for triple in self._stated(question):
+                sentence = self._facts.verbalise(triple.head, triple.relation, triple.tail)
+                # What the graph states too is evidence from the graph.
+                found.setdefault(sentence, (triple, sentence))
+            drafts.append((topics, list(found.values()), notes))
+        texts = list(dict.fromkeys([q.text for q in questions] + [text for _, found, _ in drafts for _, text in found]))
+        vectors = dict(zip(texts, self._encoder.sentences(texts), strict=True)) if texts else {}
+        made = []
+        for question, (topics, triples, notes) in zip(questions, drafts, strict=True):
+            error = self._error(question)
+            picks = () if error else self._ranked(question, triples, vectors)
+            made.append(Retrieved(question, picks, tuple(topics), tuple(notes), error))
+        return made
+
+    def _stated(self, question: Asked) -> Sequence[Stated]:
+        if self._recalled is None or not self._settings.model:
+            return ()
+        return self._recalled.stated.get(question.question_id, ())
+
+    def _error(self, question: Asked) -> str:
+        if self._recalled is None or not self._settings.model:
+            return ""
+        return self._recalled.failed.get(question.question_id, "")
+
+    def _graph_triples(self, text: str) -> tuple[list[str], list[int]]:
+        """Topic entities of a question and the edges within ``hops`` of them, nearer ones first."""
+        if not self._settings.graph:
+            return [], []
+        spans = self._linker.find_spans(text)
+        ring = sorted({node for span in spans for node in span.link.nodes})
+        seen, edges = set(ring), dict[int, None]()
+        for _ in range(self._settings.hops):
+            fresh = self._facts.edges_at(ring)
+            edges.update(dict.fromkeys(fresh))
+            if len(edges) >= self._settings.max_triples:
+                break
+            graph = self._facts.graph
+            ends = {int(node) for edge in fresh for node in (graph.heads[edge], graph.tails[edge])}
+            ring = sorted(ends - seen)
+            seen |= ends
+        return [text[span.start : span.end] for span in spans], list(edges)[: self._settings.max_triples]
+
+    def _ranked(
+        self,
+        question: Asked,
+        triples: Sequence[tuple[int | Stated, str]],
+        vectors: dict[str, FloatArray],
+    ) -> tuple[Pick, ...]:
+        query = vectors[question.text]
+        scores = [round(float(vectors[text] @ query), 6) for _, text in triples]
+        order = sorted(range(len(triples)), key=lambda i: -scores[i])[: self._settings.top_k]
+        picks = []
+        for place in order:
+            origin, sentence = triples[place]
+            if isinstance(origin, Stated):
+                words = (origin.head, origin.relation, origin.tail)
+                why = json.dumps({"origin": MODEL_KNOWLEDGE, "triple": words}, ensure_ascii=False, sort_keys=True)
+                parent = Parent("triple", origin.triple_id, origin.triple_id)
+                picks.append(Pick("", "triple", (parent,), "", sentence, scores[place], why))
+            else:
+                picks.append(pick_fact(self._facts, origin, scores[place], origin="graph"))
+        return tuple(picks)

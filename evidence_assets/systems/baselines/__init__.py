@@ -1,0 +1,1 @@
+"""The simple selectors that every system is compared with."""

@@ -1,0 +1,186 @@
+"""The two simple selectors that every system is compared with: BM25 and embedding cosine.
+
+Over a corpus they pick chunks, over a table its cells.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from evidence_assets.benchmarks.records import Table
+from evidence_assets.experiment.selection import Asked, Parent, Pick, Progress
+from evidence_assets.lake.ids import content_id
+from evidence_assets.models.protocols import Encoder
+from evidence_assets.retrieval.bm25 import BM25Index
+from evidence_assets.retrieval.vector_index import VectorIndex
+
+VERSION = "1"
+_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+
+
+def words(text: str) -> list[str]:
+    """Lower-case words, as BM25 counts them."""
+    return _WORD.findall(text.casefold())
+
+
+def query_of(question: Asked, option: str) -> str:
+    """The published query: question and option as one text."""
+    return f"{question.text} {option}".strip()
+
+
+def top(scores: npt.NDArray[np.floating], k: int) -> list[int]:
+    """Positions of the ``k`` largest positive scores, best first, ties by position."""
+    order = np.argsort(-scores, kind="stable")[:k]
+    return [int(i) for i in order if scores[i] > 0]
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """The chunks that are searched, in the index's order."""
+
+    version: str
+    ids: Sequence[str]
+    texts: Sequence[str]
+
+    def pick(self, label: str, position: int, score: float) -> Pick:
+        """The chunk at ``position`` as evidence."""
+        chunk_id = self.ids[position]
+        return Pick(label, "chunk", (Parent("chunk", chunk_id, chunk_id),), "", self.texts[position], score)
+
+
+class Bm25Chunks:
+    """The ``k`` chunks with the highest BM25 score against question and option."""
+
+    def __init__(self, name: str, chunks: Chunks, k: int) -> None:
+        self.name, self._chunks, self._k = name, chunks, k
+        self._index = BM25Index([words(text) for text in chunks.texts], form="plus_one")
+        self.version = content_id("bm25", VERSION, k, chunks.version)
+
+    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
+        made = []
+        for done, question in enumerate(questions, 1):
+            picks = []
+            for label, option in question.hypotheses:
+                scores = self._index.scores(words(query_of(question, option)))
+                picks += [self._chunks.pick(label, i, float(scores[i])) for i in top(scores, self._k)]
+            made.append(picks)
+            if progress:
+                progress(done, len(questions))
+        return made
+
+
+class CosineChunks:
+    """The ``k`` chunks whose vectors are nearest to that of question and option."""
+
+    def __init__(self, name: str, chunks: Chunks, index: VectorIndex, encoder: Encoder, k: int) -> None:
+        self.name, self._chunks, self._index, self._encoder, self._k = name, chunks, index, encoder, k
+        self.version = content_id("cosine", VERSION, k, chunks.version, encoder.model_id, encoder.revision)
+
+    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
+        asked = [(i, label, query_of(q, option)) for i, q in enumerate(questions) for label, option in q.hypotheses]
+        scores, positions = self._index.search(self._encoder.sentences([text for _, _, text in asked]), self._k)
+        made: list[list[Pick]] = [[] for _ in questions]
+        for (i, label, _), row_scores, row in zip(asked, scores, positions, strict=True):
+            found = [(int(p), float(s)) for p, s in zip(row, row_scores, strict=True) if p >= 0]
+            made[i] += [self._chunks.pick(label, p, s) for p, s in found]
+        return made
+
+
+def cell_text(table: Table, row: int, column: int) -> str:
+    """A cell as a sentence that stands alone: its row's name, its column's header, its value."""
+    value = table.rows[row][column]
+    header = table.header[column].strip() if column < len(table.header) else ""
+    name = table.rows[row][0].strip() if column else ""
+    return ": ".join(part for part in (name, header, value.strip()) if part)
+
+
+def with_names(table: Table, best: Sequence[tuple[tuple[int, int], float]]) -> list[tuple[str, str, float, str | None]]:
+    """Locator, text, score and reason of the best cells, then of the headers and row names that say what they mean.
+
+    Rows are counted as the lake does: ``r0`` is the header, ``r1`` the first row below it.
+    """
+    chosen = [(r + 1, c, score, None) for (r, c), score in best]
+    taken = {(r, c) for r, c, _, _ in chosen}
+    names = {(0, c): "header" for _, c, _, _ in chosen} | {(r, 0): "row name" for r, _, _, _ in chosen}
+    last = chosen[-1][2] if chosen else 0.0
+    context = [(r, c, last, json.dumps({"rule": why})) for (r, c), why in sorted(names.items()) if (r, c) not in taken]
+    lines = (table.header, *table.rows)
+    return [
+        (f"r{r}c{c}", lines[r][c], s, why) for r, c, s, why in (*chosen, *context) if c < len(lines[r]) and lines[r][c]
+    ]
+
+
+CellScores = Callable[[Sequence[tuple[list[str], list[str]]]], list[npt.NDArray[np.floating]]]
+"""For each question its queries and the texts of its table's cells → queries × cells."""
+
+
+def bm25_cells(asked_of: Sequence[tuple[list[str], list[str]]]) -> list[npt.NDArray[np.floating]]:
+    """BM25 of each query against each cell, the table being the corpus."""
+    made: list[npt.NDArray[np.floating]] = []
+    for queries, cells in asked_of:
+        index = BM25Index([words(text) for text in cells], form="plus_one")
+        made.append(np.stack([index.scores(words(query)) for query in queries]))
+    return made
+
+
+def cosine_cells(encoder: Encoder) -> CellScores:
+    """Cosine of each query and each cell by their embeddings, every text encoded once."""
+
+    def score(asked_of: Sequence[tuple[list[str], list[str]]]) -> list[npt.NDArray[np.floating]]:
+        texts = list(dict.fromkeys(text for queries, cells in asked_of for text in (*queries, *cells)))
+        place = {text: i for i, text in enumerate(texts)}
+        vectors = encoder.sentences(texts)
+        return [
+            vectors[[place[text] for text in queries]] @ vectors[[place[text] for text in cells]].T
+            for queries, cells in asked_of
+        ]
+
+    return score
+
+
+class CellSelector:
+    """The ``k`` cells of the question's own table that score highest against question and option.
+
+    A table without rows gives no evidence; a question whose table is unknown gives none either.
+    """
+
+    def __init__(
+        self, name: str, tables: Mapping[str, tuple[Table, str]], scores: CellScores, k: int, version: str
+    ) -> None:
+        self.name, self._tables, self._scores, self._k = name, tables, scores, k
+        self.version = content_id("cells", VERSION, k, version, sorted(v for _, v in tables.values()))
+
+    def _cells(self, question: Asked) -> list[tuple[int, int]]:
+        """Places of the cells of its table that are not empty."""
+        table, _ = self._tables.get(question.table_id, (None, ""))
+        if table is None:
+            return []
+        return [(r, c) for r, row in enumerate(table.rows) for c, text in enumerate(row) if text.strip()]
+
+    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
+        made: list[list[Pick]] = [[] for _ in questions]
+        places = [self._cells(question) for question in questions]
+        some = [i for i, found in enumerate(places) if found]
+        hypotheses = [[("", "")] if q.task == "verification" else q.hypotheses for q in questions]
+        scores = self._scores(
+            [
+                (
+                    [query_of(questions[i], option) for _, option in hypotheses[i]],
+                    [cell_text(self._tables[questions[i].table_id][0], r, c) for r, c in places[i]],
+                )
+                for i in some
+            ]
+        )
+        for i, of_question in zip(some, scores, strict=True):
+            table, version = self._tables[questions[i].table_id]
+            parent = (Parent("table", table.table_id, version),)
+            for (label, _), row in zip(hypotheses[i], of_question, strict=True):
+                best = [(places[i][j], float(row[j])) for j in top(row, self._k)]
+                made[i] += [Pick(label, "cell", parent, *cell) for cell in with_names(table, best)]
+        return made

@@ -1,0 +1,1 @@
+"""4StepFocus: nodes of a semi-structured knowledge base that answer a question."""

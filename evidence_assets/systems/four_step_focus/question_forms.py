@@ -1,0 +1,172 @@
+"""Triplets of a question without any model: questions written in known forms, taken apart by those forms.
+
+The sample's questions describe what they ask for by phrases of their relations ("a medicine prescribed for gout"), one
+inside the other, and joined for a conjunction ("Which drug is at once …, … and …?"). Reading them back is exact and
+deterministic. A question in other words is refused with a reason and never guessed at: this is no language model and
+is not passed off as one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import count
+from typing import Any
+
+from evidence_assets.lake.errors import UnusableReply
+from evidence_assets.lake.ids import content_id
+from evidence_assets.reasoning.tasks import Failure
+from evidence_assets.systems.four_step_focus.triplets import ANY_TYPE, Term, Triplet, TripletQuery
+
+VERSION = "1"
+_CONJUNCTION = re.compile(r"which\s+(?P<type>.+?)\s+is\s+at\s+once\s+(?P<rest>.+)", re.IGNORECASE)
+_LEAD = re.compile(r"(?:name|list|find|which|what|who)\s+(?:(?:is|are)\s+)?(?=\S)", re.IGNORECASE)
+_JOINT = re.compile(r",\s+(?:and\s+)?|\s+and\s+", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Form:
+    """A phrase with one slot, ``{}``, that names one end of an edge by the other.
+
+    ``asked`` is the end that the phrase names, ``head`` or ``tail``. A form may be a whole question of its own
+    ("Which medicine would fight {}").
+    """
+
+    phrase: str
+    edge_type: str
+    asked: str
+
+    def slot(self, text: str) -> str | None:
+        """What stands in the slot if the text has this form."""
+        before, _, after = self.phrase.rstrip(" .?!").partition("{}")
+        match = re.fullmatch(re.escape(before) + r"(\S.*)" + re.escape(after), text, flags=re.IGNORECASE)
+        return match.group(1).strip() if match else None
+
+
+def forms_of(lexicon: Mapping[str, Mapping[str, Any]]) -> list[Form]:
+    """Forms of a lexicon of relations.
+
+    ``desc_head`` and ``ask_head`` name a relation's head by its tail, which stands at ``{t}`` or ``{at}`` (with its
+    article); ``desc_tail`` and ``ask_tail`` the other way round, with ``{h}`` or ``{ah}``. The ``ask_`` entries are
+    lists of whole questions. Agreement marks such as ``{is}`` are read as the singular.
+    """
+    agreement = {"{is}": "is", "{has}": "has", "{do}": "does", "{go}": "goes", "{s}": "s"}
+    forms = []
+    for edge_type, entry in lexicon.items():
+        for asked, slots in (("head", ("{at}", "{t}")), ("tail", ("{ah}", "{h}"))):
+            for phrase in [entry.get(f"desc_{asked}", ""), *entry.get(f"ask_{asked}", ())]:
+                for mark, text in agreement.items():
+                    phrase = phrase.replace(mark, text)
+                for slot in slots:
+                    phrase = phrase.replace(slot, "{}")
+                if phrase.count("{}") == 1:
+                    forms.append(Form(phrase, edge_type, asked))
+    return forms
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """A form and what stands in its slot: a further reading, or a name."""
+
+    form: Form
+    inner: _Reading | str
+
+    @property
+    def forms(self) -> int:
+        return 1 + (self.inner.forms if isinstance(self.inner, _Reading) else 0)
+
+
+class FormParser:
+    """Reads questions in the given forms.
+
+    Of all readings the one that recognises the most forms wins, since what a form recognises is no part of a name;
+    then the one with the longer phrases. ``node_types`` are what "Which … is at once" may ask for; the type of any
+    other unknown is left open.
+    """
+
+    def __init__(self, forms: Sequence[Form], node_types: Sequence[str] = ()) -> None:
+        for form in forms:
+            if form.phrase.count("{}") != 1 or form.asked not in ("head", "tail"):
+                raise ValueError(f"the form {form.phrase!r} needs one slot {{}} and asks for head or tail")
+        # The longest phrase is the most particular one.
+        self._forms = sorted(forms, key=lambda form: (-len(form.phrase), form.phrase, form.edge_type, form.asked))
+        self._node_types = {name.casefold(): name for name in node_types}
+        self.version = content_id(
+            "question_forms", VERSION, [(f.phrase, f.edge_type, f.asked) for f in self._forms], sorted(node_types)
+        )
+
+    def parse(self, question: str) -> TripletQuery:
+        """The triplets of a question; :class:`UnusableReply` where no form fits."""
+        if not self._forms:
+            raise UnusableReply(
+                "nobody says in which forms these questions are written: name a language model under `generator` in the "
+                "profile to read them"
+            )
+        text = " ".join(question.split()).rstrip(" .?!")
+        node_type, rest = ANY_TYPE, text
+        conjunction = _CONJUNCTION.fullmatch(text)
+        if conjunction:
+            if conjunction["type"].casefold() not in self._node_types:
+                raise UnusableReply(f"{conjunction['type']!r} is no node type of the knowledge base")
+            node_type, rest = self._node_types[conjunction["type"].casefold()], conjunction["rest"]
+        described = lru_cache(maxsize=None)(self._described)
+        for candidate in dict.fromkeys((rest, _LEAD.sub("", rest, count=1))):
+            readings = _split(candidate, described)
+            if readings:
+                break
+        else:
+            raise UnusableReply("the question is written in none of the known forms")
+        target = Term("?x0", node_type)
+        names = (f"?x{number}" for number in count(1))
+        triplets = [triplet for reading in readings for triplet in _triplets(reading, target, names)]
+        return TripletQuery(tuple(dict.fromkeys(triplets)), target)
+
+    def read(self, questions: Sequence[str]) -> list[TripletQuery | Failure]:
+        """One query or failure a question."""
+        found: list[TripletQuery | Failure] = []
+        for question in questions:
+            try:
+                found.append(self.parse(question))
+            except UnusableReply as error:
+                found.append(Failure(str(error)))
+        return found
+
+    def _described(self, text: str) -> _Reading | None:
+        best: _Reading | None = None
+        for form in self._forms:
+            slot = form.slot(text)
+            if slot is None:
+                continue
+            inner = self._described(slot)
+            reading = _Reading(form, inner if inner is not None else _without_article(slot))
+            if best is None or reading.forms > best.forms:
+                best = reading
+        return best
+
+
+def _split(text: str, described: Callable[[str], _Reading | None]) -> list[_Reading]:
+    """The best conjunction of descriptions that make up the text; empty if there is none."""
+    whole = described(text)
+    best = [whole] if whole is not None else []
+    for joint in _JOINT.finditer(text):
+        left = described(text[: joint.start()])
+        right = _split(text[joint.end() :], described) if left is not None else []
+        if left is not None and right and left.forms + sum(r.forms for r in right) > sum(r.forms for r in best):
+            best = [left, *right]
+    return best
+
+
+def _triplets(reading: _Reading, asked: Term, names: Iterator[str]) -> list[Triplet]:
+    if isinstance(reading.inner, str):
+        slot, inner = Term(reading.inner), []
+    else:
+        slot = Term(next(names), ANY_TYPE)
+        inner = _triplets(reading.inner, slot, names)
+    ends = (asked, slot) if reading.form.asked == "head" else (slot, asked)
+    return [*inner, Triplet(ends[0], reading.form.edge_type, ends[1])]
+
+
+def _without_article(text: str) -> str:
+    return re.sub(r"^(?:an?|the)\s+", "", text, flags=re.IGNORECASE)

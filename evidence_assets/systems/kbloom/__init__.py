@@ -1,0 +1,1 @@
+"""K-Bloom: triples harvested from a masked language model, from a prompt and a few seed pairs."""

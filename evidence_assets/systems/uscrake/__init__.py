@@ -1,0 +1,1 @@
+"""USCRaKE: evidence from text by optimal transport and from a commonsense graph, without supervision."""

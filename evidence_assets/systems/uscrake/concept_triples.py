@@ -1,0 +1,155 @@
+"""Graph evidence for USCRaKE: the facts around the concepts that a question and its options name.
+
+Belongs here: which concepts are extracted, where they are linked, which of the triples one step away are worth the
+reranker's time. How triples are ranked beside text is decided in ``uscrake``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import log
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evidence_assets.benchmarks.graphs.relations import Vocabulary
+from evidence_assets.graphs import entity_linking, keyphrases
+from evidence_assets.graphs.entity_linking import EntityLinker, Link
+from evidence_assets.graphs.facts import GraphFacts
+from evidence_assets.graphs.keyphrases import extract_concepts
+from evidence_assets.graphs.knowledge import OpenGraph
+from evidence_assets.lake.ids import content_id
+from evidence_assets.models.protocols import Encoder
+from evidence_assets.text.surface_forms import STOP_WORDS, word_key, words_with_offsets
+
+VERSION = "1"
+CONCEPTS = 5
+"""Concepts of a question and of an option, at most."""
+BOTH_ENDS = 100.0
+"""Added to the cheap score of a triple that joins a concept of the question to one of the option."""
+
+Ints = npt.NDArray[np.integer[Any]]
+
+
+def facts_of(known: OpenGraph, vocabulary: Vocabulary) -> GraphFacts:
+    """A graph of the lake as facts, each worded by the template of its relation."""
+    return GraphFacts(
+        known.graph, known.names, known.relations, known.edge_ids, known.edge_ids, known.version,
+        lambda head, relation, tail: f"{head} {vocabulary.template(relation)} {tail}",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A triple near a question and option, with the concept that led to it."""
+
+    edge: int
+    link: Link
+    node: int
+    cheap: float
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The triples of one option that the reranker sees, and how many were left out of how many."""
+
+    triples: list[Candidate]
+    found: int
+    links: list[Link] = field(default_factory=list)
+
+    @property
+    def dropped(self) -> int:
+        return self.found - len(self.triples)
+
+
+class ConceptTriples:
+    """One-hop triples around the concepts of questions and options.
+
+    Concepts are taken from question and option apart, so that a long question does not push out the option's. A node
+    may have any number of triples: they are scored by the words that their other end shares with question and option,
+    weighted by rarity, and by whether that end is itself a concept of the other text; the best ``cap`` of an option
+    are handed on.
+    """
+
+    def __init__(self, facts: GraphFacts, linker: EntityLinker, encoder: Encoder, *, cap: int) -> None:
+        if cap < 1:
+            raise ValueError(f"the cap on triples is {cap}: let at least one through")
+        self.facts, self._linker, self._encoder, self._cap = facts, linker, encoder, cap
+        self._links: dict[str, list[Link]] = {}
+        self.version = content_id(
+            "concept_triples", VERSION, keyphrases.VERSION, entity_linking.VERSION, cap, CONCEPTS, facts.version,
+            encoder.model_id, encoder.revision,
+        )  # fmt: skip
+
+    @cached_property
+    def _nodes_with(self) -> dict[str, Ints]:
+        """Nodes by each content word of their name, ascending."""
+        found: dict[str, list[int]] = {}
+        for node, name in enumerate(self.facts.names):
+            for key in {word_key(w) for w, _, _ in words_with_offsets(name) if w.casefold() not in STOP_WORDS}:
+                found.setdefault(key, []).append(node)
+        return {key: np.array(nodes, dtype=np.int64) for key, nodes in found.items()}
+
+    def _linked(self, texts: Sequence[str]) -> None:
+        """Work out the links of texts not met before, all in one call of the encoder."""
+        new = [text for text in dict.fromkeys(texts) if text not in self._links]
+        concepts = extract_concepts(new, self._encoder.sentences, top_n=CONCEPTS) if new else []
+        links = iter(self._linker.link_many([c.text for found in concepts for c in found]))
+        for text, found in zip(new, concepts, strict=True):
+            self._links[text] = [link for link in (next(links) for _ in found) if link.found]
+
+    def candidates(self, asked: Sequence[tuple[str, str]]) -> list[Candidates]:
+        """Candidates of each (question, option)."""
+        self._linked([text for pair in asked for text in pair if text.strip()])
+        return [self._around(question, option) for question, option in asked]
+
+    def _around(self, question: str, option: str) -> Candidates:
+        sides = [self._links.get(question, []), self._links.get(option, [])]
+        starts: dict[int, tuple[Link, int]] = {}
+        for side, links in enumerate(sides):
+            for link in links:
+                for node in link.nodes:
+                    starts.setdefault(node, (link, side))
+        links = list(dict.fromkeys(link for side in sides for link in side))
+        if not starts:
+            return Candidates([], 0, links)
+        words = self._word_weights(f"{question} {option}")
+        ends = [np.unique([node for link in other for node in link.nodes]).astype(np.int64) for other in sides[::-1]]
+        best: dict[int, tuple[float, int, Link]] = {}
+        graph = self.facts.graph
+        met: list[Ints] = []
+        for node in sorted(starts):
+            link, side = starts[node]
+            slots = slice(int(graph.offsets[node]), int(graph.offsets[node + 1]))
+            edges, others = np.asarray(graph.slot_edges[slots]), np.asarray(graph.neighbours[slots])
+            met.append(edges)
+            cheap = _looked_up(others, *words) + BOTH_ENDS * np.isin(others, ends[side])
+            for i in np.lexsort((edges, -cheap))[: self._cap].tolist():
+                edge, score = int(edges[i]), float(cheap[i])
+                if edge not in best or score > best[edge][0]:
+                    best[edge] = (score, node, link)
+        ranked = sorted(best.items(), key=lambda item: (-item[1][0], item[0]))[: self._cap]
+        chosen = [Candidate(edge, link, node, score) for edge, (score, node, link) in ranked]
+        return Candidates(chosen, len(np.unique(np.concatenate(met))), links)
+
+    def _word_weights(self, text: str) -> tuple[Ints, npt.NDArray[np.float64]]:
+        """Nodes, ascending, whose names share words with a text, and the summed rarity of those words."""
+        total = max(1, len(self.facts.names))
+        keys = sorted({word_key(w) for w, _, _ in words_with_offsets(text)} & self._nodes_with.keys())
+        if not keys:
+            return np.zeros(0, np.int64), np.zeros(0)
+        nodes = [self._nodes_with[key] for key in keys]
+        rarity = np.concatenate([np.full(len(found), log(1 + total / len(found))) for found in nodes])
+        distinct, place = np.unique(np.concatenate(nodes), return_inverse=True)
+        return distinct, np.bincount(place, weights=rarity).astype(np.float64).round(9)
+
+
+def _looked_up(nodes: Ints, known: Ints, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The value of each node, 0 where it has none; ``known`` ascends."""
+    if not len(known):
+        return np.zeros(len(nodes))
+    place = np.minimum(np.searchsorted(known, nodes), len(known) - 1)
+    return np.where(known[place] == nodes, values[place], 0.0)

@@ -1,0 +1,82 @@
+"""Judging evidence of different kinds on one scale: text and triples of an option, each read with its query.
+
+Belongs here: what puts a number on (question ⊕ option, evidence). Which evidence there is, and how much of it is kept,
+is decided by the system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from evidence_assets.experiment.selection import Pick
+from evidence_assets.lake.ids import content_id
+from evidence_assets.models.protocols import Encoder, Reranker
+from evidence_assets.retrieval.maxsim import maxsim_texts
+from evidence_assets.systems.uscrake.chunk_ranking import Query
+from evidence_assets.transport import TokenPool
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Item:
+    """One piece of evidence before it is ranked; ``vectors`` are its tokens where the store has them."""
+
+    pick: Pick
+    vectors: npt.NDArray[np.floating[Any]] | None = None
+
+
+class Judge(Protocol):
+    """Scores evidence of any kind against its query on one scale; larger is better."""
+
+    @property
+    def version(self) -> str: ...
+    def score(self, asked: Sequence[tuple[Query, Sequence[Item]]]) -> list[Array]: ...
+
+
+class LateInteraction:
+    """Mean over the query's words of the best cosine with a token of the evidence.
+
+    Text is judged by the token vectors that the store has of it, as it stands in its chunk; a triple's sentence is
+    encoded, each distinct one once a call. Tokens of the query without a letter or digit do not count.
+    """
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self.version = content_id("late_interaction", encoder.model_id, encoder.revision)
+
+    def score(self, asked: Sequence[tuple[Query, Sequence[Item]]]) -> list[Array]:
+        texts = list(dict.fromkeys(i.pick.text for _, items in asked for i in items if i.vectors is None))
+        encoded = dict(zip(texts, self._encoder.tokens(texts) if texts else [], strict=True))
+        made = []
+        for query, items in asked:
+            vectors = [encoded[i.pick.text].vectors if i.vectors is None else i.vectors for i in items]
+            vectors = [v if len(v) else np.zeros((1, self._encoder.dimensions), np.float32) for v in vectors]
+            if not items or not len(query):
+                made.append(np.zeros(len(items)))
+                continue
+            offsets = np.concatenate([[0], np.cumsum([len(v) for v in vectors])])
+            joined = np.concatenate([np.asarray(v, dtype=np.float32) for v in vectors])
+            pool = TokenPool(joined, offsets, np.ones(len(joined)), check=False)
+            telling = [float(any(c.isalnum() for c in query.text[a:b])) for a, b in query.tokens.offsets.tolist()]
+            made.append(maxsim_texts(query.tokens.vectors, pool, telling))
+        return made
+
+
+class PairJudge:
+    """A cross-encoder that reads query and evidence together."""
+
+    def __init__(self, reranker: Reranker) -> None:
+        self._reranker = reranker
+        self.version = content_id("pair_judge", reranker.model_id, reranker.revision)
+
+    def score(self, asked: Sequence[tuple[Query, Sequence[Item]]]) -> list[Array]:
+        pairs = [(query.text, item.pick.text) for query, items in asked for item in items]
+        scores = np.asarray(self._reranker.score(pairs), dtype=np.float64) if pairs else np.zeros(0)
+        ends = np.cumsum([len(items) for _, items in asked])[:-1]
+        return [np.asarray(part) for part in np.split(scores, ends)] if asked else []

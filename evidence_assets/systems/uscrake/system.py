@@ -1,0 +1,416 @@
+"""USCRaKE: evidence for each option of a question from text and from a commonsense graph, without supervision.
+
+1. Coarse: the index gives the pool of chunks nearest to question ⊕ option. The pools of a question's options are
+   joined, so that a chunk's tokens are read once for all of them; no option's own pool is cut by that.
+2. Fine: the chunks of the pool are ranked under a named cost and the best k kept (``chunk_ranking``).
+3. The graph's triples around linked concepts are gathered and capped (``concept_triples``).
+4. Text and triples of an option are judged together against question ⊕ option, the best s triples stay beside the
+   text, and all are ranked in one list.
+
+What the reasoner reads is the evidence as picked: by default the best sentences of the kept chunks, cited by their
+characters within the chunk, because a sentence can be checked at a glance; ``grain: chunk`` gives whole chunks, as
+published. Each row's reasons say whether it entails, contradicts or only mentions the option. Equal scores fall back on the order of chunk ids, and of edge ids.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from evidence_assets.experiment.selection import Asked, Parent, Pick, Progress, pick_fact
+from evidence_assets.lake.ids import content_id
+from evidence_assets.models.protocols import Encoder
+from evidence_assets.retrieval.bm25 import BM25Index
+from evidence_assets.retrieval.token_store import TokenStore
+from evidence_assets.retrieval.vector_index import VectorIndex
+from evidence_assets.systems.baselines.system import query_of
+from evidence_assets.systems.uscrake import chunk_ranking as ranking
+from evidence_assets.systems.uscrake.chunk_ranking import Query, Sentence, TitleLinks
+from evidence_assets.systems.uscrake.concept_triples import Candidates, ConceptTriples
+from evidence_assets.systems.uscrake.evidence_judges import Item, Judge
+from evidence_assets.systems.uscrake.stance import VERSION as STANCE
+from evidence_assets.systems.uscrake.stance import stance
+from evidence_assets.systems.uscrake.token_views import PowerMeans, WordMeans
+
+VERSION = "2"
+BLOCK = 256
+"""Questions whose tokens and candidates are held in memory together."""
+
+Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.integer[Any]]
+
+
+_CHOICES = {
+    "coarse": ("dense", "hybrid"),
+    "parts": ("both", "chunks", "graph"),
+    "grain": ("sentence", "chunk"),
+    "tokens": ("pieces", "words"),
+    "weights": ("text", "corpus", "idf"),
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Parameters of a variant.
+
+    Attributes
+    ----------
+    cost
+        Ground cost or ranking of chunks and sentences; ``jsd`` is the published one.
+    pool, chunks, triples
+        R, k and s.
+    coarse
+        ``dense`` is the index alone, ``hybrid`` joins its pool with that of BM25.
+    parts
+        Evidence from ``chunks``, from the ``graph``, or ``both``.
+    grain, sentences
+        Whether sentences or whole chunks are evidence, and how many sentences an option gets at most.
+    temperature
+        T of the softmax under ``jsd`` and ``jsd_unscaled``.
+    links
+        Whether ``fusion`` raises chunks whose title another good one mentions.
+    tokens
+        Whether a word that the encoder cuts into ``pieces`` counts as these, or ``words`` as the means of theirs.
+    weights
+        Masses of tokens: BM25 within the own ``text``; summed over the ``corpus``, the other reading of equation 7.9;
+        or ``idf`` alone, which ``moverscore`` has.
+    """
+
+    cost: ranking.FineCost
+    pool: int
+    chunks: int
+    triples: int
+    coarse: Literal["dense", "hybrid"] = "dense"
+    parts: Literal["both", "chunks", "graph"] = "both"
+    grain: Literal["sentence", "chunk"] = "sentence"
+    sentences: int = 10
+    temperature: float = 1.0
+    links: bool = True
+    tokens: Literal["pieces", "words"] = "pieces"
+    weights: Literal["text", "corpus", "idf"] = "text"
+
+    def __post_init__(self) -> None:
+        ranking.check_cost(self.cost)
+        for name, known in _CHOICES.items():
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} is {getattr(self, name)!r}: give one of {', '.join(known)}")
+        for name in ("pool", "chunks", "sentences"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}: keep at least one")
+        if self.triples < 0 or not self.temperature > 0:
+            raise ValueError("triples must not be negative, and the temperature must be above 0")
+        if self.cost == "moverscore" and (self.tokens, self.weights) != ("pieces", "idf"):
+            raise ValueError("moverscore is made of pieces weighted by idf: say tokens: pieces and weights: idf")
+
+    def view(self, encoder: Encoder) -> Encoder:
+        """The encoder of the tokens that are ranked: itself, unless they are not those that a token store keeps."""
+        if self.cost == "moverscore":
+            return PowerMeans(encoder)
+        return WordMeans(encoder) if self.tokens == "words" else encoder
+
+
+@dataclass(frozen=True)
+class Passages:
+    """The chunks of a corpus in the index's order, with their tokens."""
+
+    version: str
+    ids: Sequence[str]
+    texts: Sequence[str]
+    titles: Sequence[str]
+    documents: Sequence[str]
+    sentences: Sequence[Sequence[tuple[int, int]]]
+    index: VectorIndex
+    store: TokenStore
+
+    @contextmanager
+    def at(self, positions: Ints, encoder: Encoder, words: bool = False) -> Iterator[Passages]:
+        """Some of the chunks, in their order, with tokens encoded now; ``words`` where those are whole words."""
+        chosen = positions.tolist()
+        ids, texts = [self.ids[i] for i in chosen], [self.texts[i] for i in chosen]
+        titles, documents = [self.titles[i] for i in chosen], [self.documents[i] for i in chosen]
+        sentences = [self.sentences[i] for i in chosen]
+        with TemporaryDirectory() as folder:
+            store = self.store.encode(Path(folder) / "tokens", ids, texts, encoder, words)
+            yield Passages(self.version, ids, texts, titles, documents, sentences, self.index, store)
+
+    def weighted(self, reading: Literal["corpus", "idf"]) -> Passages:
+        """The same chunks, their tokens weighted by the corpus alone."""
+        return replace(self, store=self.store.weighted(reading))
+
+    @cached_property
+    def lexical(self) -> BM25Index:
+        """Inverted index over the tokens' surface forms, made when a hybrid pool first asks for it."""
+        return BM25Index([self.store.pieces_of(i) for i in range(len(self.ids))], form="plus_one")
+
+
+@dataclass(frozen=True)
+class _Option:
+    """One hypothesis of one question, with its tokens as they are ranked, and as the encoder gives them."""
+
+    question: Asked
+    label: str
+    text: str
+    query: Query
+    plain: Query
+
+
+class Uscrake:
+    """The selector: see the module's description.
+
+    Parameters
+    ----------
+    passages, encoder
+        The corpus, and the encoder of its index; no corpus where the benchmark names none.
+    token_encoder
+        The encoder of the token store.
+    graph
+        Where triples come from; None where the benchmark names no graph.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        settings: Settings,
+        passages: Passages | None,
+        encoder: Encoder,
+        token_encoder: Encoder,
+        judge: Judge,
+        graph: ConceptTriples | None = None,
+    ) -> None:
+        self.name, self._settings = name, settings
+        self._passages = passages if settings.parts != "graph" else None
+        if self._passages and settings.coarse == "hybrid" and not self._passages.store.meta.vectors:
+            raise ValueError("a hybrid pool needs the tokens of the whole corpus, and its store keeps statistics alone")
+        self._encoder, self._tokens, self._judge = encoder, token_encoder, judge
+        self._view = settings.view(token_encoder)
+        self._graph = graph if settings.parts != "chunks" and settings.triples else None
+        self._counts: Counter[str] = Counter()
+        self.version = content_id(
+            "uscrake", VERSION, STANCE, ranking.VERSION, asdict(settings), judge.version,
+            [encoder.model_id, encoder.revision, token_encoder.model_id, token_encoder.revision],
+            [self._passages.version, self._passages.store.meta.built_from] if self._passages else [],
+            self._graph.version if self._graph else "",
+        )  # fmt: skip
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """Numbers of the selections made so far, for the asset's metadata."""
+        notes: dict[str, Any] = {
+            "text_evidence": "used" if self._passages else "none: no corpus is named, or the variant leaves it out",
+            "graph_evidence": "used" if self._graph else "none: no graph is named, or the variant leaves it out",
+        }
+        options = self._counts["options"]
+        if options and self._passages:
+            notes["pool_mean"] = round(self._counts["pool"] / options, 2)
+        if options and self._graph:
+            notes["options_linked_share"] = round(self._counts["linked"] / options, 4)
+            notes["triples_found"] = self._counts["triples_found"]
+            notes["triples_dropped_by_cap"] = self._counts["triples_dropped"]
+        return notes
+
+    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
+        """Evidence of each question, best first within each option."""
+        made: list[list[Pick]] = []
+
+        def report(done: int) -> None:
+            if progress:
+                progress(len(made) + done, len(questions))
+
+        for start in range(0, len(questions), BLOCK):
+            made += self._select(questions[start : start + BLOCK], report)
+        return made
+
+    def _select(self, questions: Sequence[Asked], progress: Callable[[int], None]) -> list[list[Pick]]:
+        options = self._options(questions)
+        self._counts["options"] += len(options)
+        texts: list[list[Item]] = [[] for _ in options]
+        if self._passages is not None:
+            pools = self._pools(self._passages, options)
+            with self._with_tokens(self._passages, pools) as (passages, pools):
+                texts = self._texts(passages, options, pools, progress)
+        triples = self._triple_items(options)
+        asked = [(o.plain, [*t, *g]) for o, t, g in zip(options, texts, triples, strict=True)]
+        made: dict[str, list[Pick]] = {question.question_id: [] for question in questions}
+        for option, (_, items), scores in zip(options, asked, self._judge.score(asked), strict=True):
+            made[option.question.question_id] += self._ranked(option, [item.pick for item in items], scores)
+        return [made[question.question_id] for question in questions]
+
+    def _options(self, questions: Sequence[Asked]) -> list[_Option]:
+        """Every hypothesis with the tokens of question ⊕ option, each distinct text encoded once."""
+        found = [(q, label, option, query_of(q, option)) for q in questions for label, option in q.hypotheses]
+        texts = list(dict.fromkeys(text for *_, text in found))
+        plain = dict(zip(texts, self._tokens.tokens(texts) if texts else [], strict=True))
+        seen = plain
+        if self._viewed:
+            seen = dict(zip(texts, self._view.tokens(texts) if texts else [], strict=True))
+        return [
+            _Option(q, label, option, Query(text, seen[text]), Query(text, plain[text]))
+            for q, label, option, text in found
+        ]
+
+    @property
+    def _viewed(self) -> bool:
+        """Whether other tokens are ranked than a token store keeps."""
+        return self._view is not self._tokens
+
+    # Text -----------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _with_tokens(self, passages: Passages, pools: list[Ints]) -> Iterator[tuple[Passages, list[Ints]]]:
+        """The chunks of the pools with the tokens that are ranked, and the pools as positions among them."""
+        reading = self._settings.weights
+        with ExitStack() as stack:
+            if self._viewed or not passages.store.meta.vectors:
+                union = np.unique(np.concatenate(pools)) if pools else np.zeros(0, np.int64)
+                words = self._settings.tokens == "words"
+                passages = stack.enter_context(passages.at(union, self._view, words))
+                pools = [np.searchsorted(union, pool) for pool in pools]
+            yield passages if reading == "text" else passages.weighted(reading), pools
+
+    def _texts(
+        self, passages: Passages, options: Sequence[_Option], pools: Sequence[Ints], progress: Callable[[int], None]
+    ) -> list[list[Item]]:
+        """Text evidence of every option, question by question."""
+        made: list[list[Item]] = [[] for _ in options]
+        members: dict[str, list[int]] = {}
+        for i, option in enumerate(options):
+            members.setdefault(option.question.question_id, []).append(i)
+        for done, group in enumerate(members.values(), 1):
+            found = self._text_items(passages, [options[i] for i in group], [pools[i] for i in group])
+            for i, items in zip(group, found, strict=True):
+                # Copied, because the files that they lie in may be gone when they are judged.
+                # A judge reads the encoder's own tokens, so that what is ranked by other ones is judged by its text.
+                made[i] = [Item(item.pick, None if self._viewed else np.array(item.vectors)) for item in items]
+            progress(done)
+        return made
+
+    def _pools(self, passages: Passages, options: Sequence[_Option]) -> list[Ints]:
+        """The coarse pool of each option: positions of chunks, ascending."""
+        if not options or not passages.ids:
+            return [np.zeros(0, np.int64) for _ in options]
+        size = self._settings.pool
+        _, dense = passages.index.search(self._encoder.sentences([o.query.text for o in options]), size)
+        pools = [np.unique(row[row >= 0]) for row in dense]
+        if self._settings.coarse == "hybrid":
+            for i, option in enumerate(options):
+                positions, scores = passages.lexical.top_k(option.plain.tokens.tokens, size)
+                pools[i] = np.union1d(pools[i], positions[scores > 0])
+        self._counts["pool"] += sum(len(pool) for pool in pools)
+        return pools
+
+    def _text_items(self, passages: Passages, options: Sequence[_Option], pools: Sequence[Ints]) -> list[list[Item]]:
+        """Text evidence of one question's options; a query without a single token has none."""
+        settings, store = self._settings, passages.store
+        union = np.unique(np.concatenate(pools))
+        able = [i for i, option in enumerate(options) if len(option.query)]
+        made: list[list[Item]] = [[] for _ in options]
+        if not len(union) or not able:
+            return made
+        pool, rows = store.gather(union)
+        texts = ranking.Texts(pool, np.asarray(store.pieces[rows]))
+        queries = [options[i].query for i in able]
+        all_scores = ranking.scores_of(queries, texts, store, settings.cost, settings.chunks, settings.temperature)
+        if settings.cost == "fusion" and settings.links:
+            at = union.tolist()
+            links = TitleLinks.of(
+                [passages.titles[c] for c in at], [passages.texts[c] for c in at], [passages.documents[c] for c in at]
+            )
+            all_scores = [links.raised(scores) for scores in all_scores]
+        for i, scores in zip(able, all_scores, strict=True):
+            kept = ranking.best(scores, settings.chunks)
+            chunks = [int(union[p]) for p in kept]
+            made[i] = self._items(passages, options[i], chunks, scores[kept])
+        return made
+
+    def _items(self, passages: Passages, option: _Option, chunks: Sequence[int], scores: Array) -> list[Item]:
+        """The kept chunks, nearest first, as evidence: whole, or their best sentences."""
+        settings, store = self._settings, passages.store
+        reasons = []
+        for rank, (chunk, score) in enumerate(zip(chunks, scores.tolist(), strict=True), 1):
+            words = ranking.aligned_words(
+                option.query, chunk, passages.texts[chunk], store, settings.cost, settings.temperature
+            )
+            reasons.append(
+                {"cost": settings.cost, "chunk_rank": rank, "chunk_score": round(score, 9), "aligned": words}
+            )
+        if settings.grain == "chunk":
+            return [
+                _item(
+                    option.label, "chunk", passages.ids[c], "", passages.texts[c], store.vectors[store.rows_of(c)], why
+                )
+                for c, why in zip(chunks, reasons, strict=True)
+            ]
+        sentences: list[Sentence] = []
+        for number, chunk in enumerate(chunks):
+            place = store.rows_of(chunk)
+            rows = np.arange(place.start, place.stop)
+            sentences += ranking.sentences_in(number, rows, store.spans[place][:, 0], passages.sentences[chunk])
+        own = ranking.sentence_scores(option.query, sentences, scores, store, settings.cost, settings.temperature)
+        made = []
+        for p in ranking.best(own, settings.sentences):
+            sentence = sentences[p]
+            chunk = chunks[sentence.chunk]
+            text = passages.texts[chunk][sentence.start : sentence.end]
+            why = {**reasons[sentence.chunk], "sentence_score": round(float(own[p]), 9)}
+            locator = f"{sentence.start}:{sentence.end}"
+            vectors = store.vectors[sentence.rows]
+            made.append(_item(option.label, "sentence", passages.ids[chunk], locator, text, vectors, why))
+        return made
+
+    # Graph ----------------------------------------------------------------------------------------------------
+
+    def _triple_items(self, options: Sequence[_Option]) -> list[list[Item]]:
+        """Capped candidates of each option, triples that say the same but once."""
+        if self._graph is None:
+            return [[] for _ in options]
+        found = self._graph.candidates([(o.question.text, o.text) for o in options])
+        return [self._triples_of(self._graph, o.label, c) for o, c in zip(options, found, strict=True)]
+
+    def _triples_of(self, graph: ConceptTriples, label: str, candidates: Candidates) -> list[Item]:
+        self._counts["linked"] += bool(candidates.links)
+        self._counts["triples_found"] += candidates.found
+        self._counts["triples_dropped"] += candidates.dropped
+        made: dict[str, Item] = {}
+        for c in candidates.triples:
+            pick = pick_fact(
+                graph.facts, c.edge, 0.0, label, concept=c.link.concept, rule=c.link.rule, link_score=round(c.link.score, 6),
+                node=graph.facts.names[c.node], found=candidates.found, dropped=candidates.dropped,
+            )  # fmt: skip
+            made.setdefault(pick.text, Item(pick))
+        return list(made.values())
+
+    # Together -------------------------------------------------------------------------------------------------
+
+    def _ranked(self, option: _Option, picks: Sequence[Pick], scores: Array) -> list[Pick]:
+        """Text and the best triples in one list, by the judge's score, ties in the order in which they were found."""
+        order = np.argsort(-scores.round(9), kind="stable").tolist()
+        triples = [i for i in order if picks[i].kind == "triple"][: self._settings.triples]
+        kept = [i for i in order if picks[i].kind != "triple" or i in triples]
+        return [
+            Pick(p.option, p.kind, p.parents, p.locator, p.text, float(scores[i]), _with_stance(option, p))
+            for i in kept
+            for p in (picks[i],)
+        ]
+
+
+def _with_stance(option: _Option, pick: Pick) -> str:
+    """Why a row was picked, with what it says of the option."""
+    says = stance(option.question.text, option.text, pick.kind, pick.text)
+    return json.dumps({**json.loads(pick.why or "{}"), "says": says}, ensure_ascii=False, sort_keys=True)
+
+
+def _item(
+    label: str, kind: str, chunk_id: str, locator: str, text: str, vectors: npt.NDArray[Any], why: dict[str, Any]
+) -> Item:
+    reason = json.dumps(why, ensure_ascii=False, sort_keys=True)
+    return Item(Pick(label, kind, (Parent("chunk", chunk_id, chunk_id),), locator, text, 0.0, reason), vectors)

@@ -1,0 +1,166 @@
+"""Many texts as one block of token vectors that may lie in a memory-mapped file.
+
+What belongs here: the layout of a pool and how a text of it becomes a measure. Searching it is in :mod:`.search`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from evidence_assets.transport.divergence import softmax
+
+from .measure import TokenMeasure, check_numbers
+
+__all__ = ["TokenPool"]
+
+Array = NDArray[np.float64]
+CHECKED_ROWS = 1 << 14
+COPIED_ROWS = 1 << 18
+
+
+class TokenPool:
+    r"""Texts as token measures, stored end to end.
+
+    A store is four plain arrays, each of which ``np.save`` writes and ``np.load(..., mmap_mode="r")`` opens:
+
+    ========== ============ ===================================================================================
+    ``vectors``  N × d        token vectors of all texts, one after another; float16 is enough for contextual ones
+    ``offsets``  n + 1        int64; text ``t`` has the rows ``offsets[t]`` to ``offsets[t + 1] - 1``; no text is empty
+    ``weights``  N            masses before normalisation (BM25, idf …), not negative; all zero in a text: uniform
+    ``factors``  N or absent  if given, the point of row ``r`` is softmax(factors[r] · vectors[r])
+    ========== ============ ===================================================================================
+
+    With factors the distributions of the ``jsd`` cost are made from the vectors block by block where they are needed,
+    so that one store of vectors serves every cost: BM25 / T is the published scaling, 1 / T leaves the weight out of
+    the softmax (see :meth:`with_softmax`), and without factors the vectors are the points.
+
+    Parameters
+    ----------
+    check
+        Read everything once and refuse numbers that are not finite, naming their position. Turn it off for a store
+        that was checked when it was written.
+
+    Examples
+    --------
+    >>> pool = TokenPool([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [0, 2, 3], [1, 3, 2])
+    >>> len(pool), pool.measure(0).masses.tolist()
+    (2, [0.25, 0.75])
+    """
+
+    def __init__(
+        self,
+        vectors: ArrayLike,
+        offsets: ArrayLike,
+        weights: ArrayLike,
+        factors: ArrayLike | None = None,
+        check: bool = True,
+    ) -> None:
+        v: NDArray[Any] = vectors if isinstance(vectors, np.ndarray) else np.asarray(vectors, dtype=np.float64)
+        if v.dtype not in (np.float16, np.float32, np.float64):
+            v = v.astype(np.float64)
+        self._resident: torch.Tensor | None = None
+        self.vectors = v
+        self.offsets: NDArray[np.int64] = np.asarray(offsets, dtype=np.int64)
+        self.weights: Array = np.asarray(weights, dtype=np.float64)
+        self.factors: Array | None = None if factors is None else np.asarray(factors, dtype=np.float64)
+        if v.ndim != 2 or (len(v) and not v.shape[1]):
+            raise ValueError(f"vectors have shape {v.shape}: give one row a token")
+        if self.offsets.ndim != 1 or not len(self.offsets) or self.offsets[0] != 0 or self.offsets[-1] != len(v):
+            raise ValueError(f"offsets must run from 0 to the {len(v)} rows of vectors")
+        lengths = np.diff(self.offsets)
+        if (lengths < 1).any():
+            raise ValueError(f"text {int(np.argmin(lengths))} has no token: leave empty texts out of the pool")
+        for name, values in (("weights", self.weights), ("factors", self.factors)):
+            if values is not None and values.shape != (len(v),):
+                raise ValueError(f"{name} have shape {values.shape}: give one number for each of the {len(v)} rows")
+        if check:
+            check_numbers(self.weights, "weights", non_negative=True)
+            if self.factors is not None:
+                check_numbers(self.factors, "factors")
+            for low in range(0, len(v), CHECKED_ROWS):
+                part = v[low : low + CHECKED_ROWS]
+                if not np.isfinite(part).all():
+                    row, column = (int(i) for i in np.unravel_index(int(np.argmin(np.isfinite(part))), part.shape))
+                    raise ValueError(
+                        f"vectors[{low + row}, {column}] is {part[row, column]} (text {self.text_of(low + row)}): "
+                        "every number must be finite"
+                    )
+
+    @classmethod
+    def from_measures(cls, measures: Sequence[TokenMeasure]) -> TokenPool:
+        """Join measures end to end, in float64, so that nothing is rounded."""
+        widths = {m.points.shape[1] for m in measures}
+        if len(widths) > 1:
+            raise ValueError(f"measures of different dimensions {sorted(widths)} cannot share a pool")
+        if not measures:
+            return cls(np.empty((0, 1)), [0], np.empty(0))
+        offsets = np.concatenate([[0], np.cumsum([len(m) for m in measures])])
+        points = np.concatenate([m.points for m in measures])
+        return cls(points, offsets, np.concatenate([m.weights for m in measures]), check=False)
+
+    def with_softmax(self, temperature: float = 1.0, scaled: bool = True) -> TokenPool:
+        """Return a pool on the same arrays whose points are softmax(weight · vector / T), or of the vector alone.
+
+        ``scaled`` is the published reading of equations 7.6 and 7.7; without it the weight stays out of the softmax.
+        """
+        if not temperature > 0:
+            raise ValueError(f"temperature is {temperature}: give a number above 0")
+        factors = self.weights / temperature if scaled else np.full(len(self.vectors), 1.0 / temperature)
+        view = TokenPool(self.vectors, self.offsets, self.weights, factors, check=False)
+        view._resident = self._resident
+        return view
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def keep_on(self, device: str) -> None:
+        """Copy the vectors to a torch device, where later searches on that device find them; costs their size there."""
+        target = torch.device(device)
+        held = torch.empty(self.vectors.shape, dtype=torch.from_numpy(np.array(self.vectors[:0])).dtype, device=target)
+        for low in range(0, len(held), COPIED_ROWS):
+            held[low : low + COPIED_ROWS] = torch.from_numpy(np.array(self.vectors[low : low + COPIED_ROWS])).to(target)
+        self._resident = held
+
+    def release(self) -> None:
+        """Give up the copy that :meth:`keep_on` made."""
+        self._resident = None
+
+    def resident(self, device: torch.device) -> torch.Tensor | None:
+        """The copy that :meth:`keep_on` made on this device, if any."""
+        held = self._resident
+        return held if held is not None and held.device.type == device.type else None
+
+    def text_of(self, row: int) -> int:
+        """Position of the text that a row belongs to."""
+        return int(np.searchsorted(self.offsets, row, side="right")) - 1
+
+    def measure(self, text: int) -> TokenMeasure:
+        """One text as a measure in float64: what every exact distance is computed from."""
+        rows = slice(int(self.offsets[text]), int(self.offsets[text + 1]))
+        points = self.vectors[rows].astype(np.float64)
+        if self.factors is not None:
+            points = softmax(points * self.factors[rows, None])
+        return TokenMeasure(points, self.weights[rows])
+
+    def masses(self) -> Array:
+        """Weights normalised to 1 within each text; uniform where all of a text are zero."""
+        if not len(self):
+            return np.empty(0)
+        starts, lengths = self.offsets[:-1], np.diff(self.offsets)
+        top = np.repeat(np.maximum.reduceat(self.weights, starts), lengths)
+        scaled = np.where(top > 0, self.weights / np.where(top > 0, top, 1.0), 1.0)
+        return np.asarray(scaled / np.repeat(np.add.reduceat(scaled, starts), lengths))
+
+    def blocks(self, tokens: int, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:
+        """Ranges of whole texts that hold about ``tokens`` rows each, at least one text."""
+        last = len(self) if stop is None else stop
+        while start < last:
+            end = int(np.searchsorted(self.offsets, self.offsets[start] + tokens, side="right")) - 1
+            end = min(max(end, start + 1), last)
+            yield start, end
+            start = end

@@ -1,0 +1,89 @@
+"""A small world in this process: a lake of a test's own, a profile, and chosen assets materialized in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import dagster as dg
+import polars as pl
+import pytest
+
+from evidence_assets import profiles
+from evidence_assets.assets import benchmark, partitions
+from evidence_assets.definitions import defs
+from evidence_assets.lake.store import Lake
+
+_CACHES = (
+    profiles._load,
+    benchmark.benchmarks,
+    partitions.benchmark_partitions,
+    partitions.question_partitions,
+    partitions.corpus_partitions,
+)
+
+
+class SmallWorld:
+    """Assets by the beginnings of their keys, made one selection at a time."""
+
+    def __init__(self, root: Path) -> None:
+        self._loaded = defs()
+        self.graph = self._loaded.resolve_asset_graph()
+        self._job = self._loaded.resolve_implicit_global_asset_job_def()
+        self._instance = dg.DagsterInstance.ephemeral()
+        self.lake = Lake.create(root / "data_lake", question_shards=1, corpus_shards=1)
+
+    def make(self, *keys: str, partition: str | None = None, fails: bool = False) -> dg.ExecuteInProcessResult:
+        """Materialize exactly these assets; with ``fails`` a failed step or check is what is expected."""
+        result = self._job.execute_in_process(
+            instance=self._instance,
+            partition_key=partition,
+            asset_selection=[dg.AssetKey(key.split("/")) for key in keys],
+            run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+            raise_on_error=not fails,
+        )
+        assert result.success != fails
+        return result
+
+    def rows(self, table: str, asset: str) -> pl.DataFrame:
+        return self.lake.read(table, asset)
+
+
+@contextmanager
+def small_world(root: Path, profile: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[SmallWorld]:
+    """A world under the embedded profile on the small sample; ``profile`` are further lines of YAML."""
+    root.mkdir(parents=True, exist_ok=True)
+    stated = "\n".join(["extends: embedded", "sample: small", *profile])
+    (root / "profile.yaml").write_text(stated + "\n")
+    monkeypatch.setenv("EVIDENCE_LAKE", str(root / "data_lake"))
+    monkeypatch.setenv("EVIDENCE_PROFILE", str(root / "profile.yaml"))
+    for cache in _CACHES:
+        cache.cache_clear()
+    try:
+        yield SmallWorld(root)
+    finally:
+        monkeypatch.undo()
+        for cache in _CACHES:
+            cache.cache_clear()
+
+
+def failures(result: dg.ExecuteInProcessResult) -> str:
+    """What the failed steps of a run said."""
+    said = []
+    for event in result.all_events:
+        if event.is_step_failure:
+            error = event.step_failure_data.error
+            while error is not None:
+                said.append(error.message)
+                error = error.cause
+    return " ".join(said)
+
+
+def wrong(result: dg.ExecuteInProcessResult) -> dict[str, str]:
+    """What the failed checks of a run found, by asset."""
+    return {
+        evaluation.asset_key.to_user_string(): str(evaluation.metadata["wrong"].value)
+        for evaluation in result.get_asset_check_evaluations()
+        if not evaluation.passed
+    }

@@ -1,0 +1,130 @@
+"""Bad raw input, met by the real assets: each has a defined result, with file, line and field where there is one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from evidence_assets.assets.benchmark import Benchmark
+from evidence_assets.assets.corpus import Corpus
+from evidence_assets.assets.readers import questions_of, tables_of
+from evidence_assets.assets.resources import LakeIOManager, LakeResource
+from evidence_assets.benchmarks.rows import question_rows, table_rows
+from evidence_assets.experiment.selection import Asked
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.store import Lake
+from evidence_assets.systems.baselines.system import CellSelector, bm25_cells
+
+
+@pytest.fixture
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
+    monkeypatch.setenv("EVIDENCE_LAKE", str(tmp_path / "data_lake"))
+    return LakeResource(root=str(tmp_path / "data_lake")).open()
+
+
+def chunk(lake: Lake, *, raise_on_error: bool = True) -> dg.ExecuteInProcessResult:
+    """Materialize the chunks of the corpus ``mine``."""
+    loaded = dg.build_defs_for_component(Corpus(name="mine", folder="mine"))
+    resource = LakeResource(root=str(lake.root))
+    resources = {"lake": resource, "lake_io": LakeIOManager(lake=resource)}
+    return dg.materialize(
+        [*(loaded.assets or []), *(loaded.asset_checks or [])],  # type: ignore[list-item]
+        selection=dg.AssetSelection.assets(["corpus", "mine", "chunks"]),
+        partition_key="0",
+        resources=resources,
+        raise_on_error=raise_on_error,
+        run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+    )
+
+
+def put(lake: Lake, name: str, content: bytes) -> Path:
+    path = lake.raw / "mine" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+def line(**fields: object) -> bytes:
+    return json.dumps(fields).encode() + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        (".keep", b"", "the corpus is empty"),
+        ("a.jsonl", line(doc_id="1", text="One.") + line(doc_id="1", text="Two."), r"a\.jsonl:2.*doc_id"),
+        ("a.jsonl", line(doc_id="1", text="One.") + b'{"doc_id": "2", "text": "\xff"}\n', r"a\.jsonl:2"),
+        ("a.jsonl", b'{"doc_id": "1", "text": \n', r"a\.jsonl:1"),
+        ("a.txt", b"caf\xe9", r"a\.txt:1"),
+        ("a.pdf", b"%PDF-1.4", "no corpus file"),
+    ],
+)
+def test_a_corpus_that_cannot_be_read_says_where(lake: Lake, name: str, content: bytes, says: str) -> None:
+    put(lake, name, content)
+    with pytest.raises(BadInput, match=says):
+        chunk(lake)
+    assert lake.files("chunks") == [], "nothing may be half loaded"
+
+
+def test_a_corpus_of_one_line_is_one_chunk(lake: Lake) -> None:
+    put(lake, "note.txt", b"Metformin may treat diabetes.")
+    assert chunk(lake).success
+    assert lake.read("chunks")["text"].to_list() == ["Metformin may treat diabetes."]
+
+
+def test_a_long_article_loses_nothing_and_no_chunk_is_too_long(lake: Lake) -> None:
+    text = " ".join(f"Sentence number {i} says that {i * 7} follows." for i in range(6000)) + " " + "x" * 20_000
+    put(lake, "long.txt", text.encode())
+    assert chunk(lake).success
+    chunks = lake.read("chunks").sort("ordinal")
+    assert chunks["n_tokens"].to_numpy().max() <= 128
+    assert "".join(chunks["text"].to_list()).replace(" ", "") == text.replace(" ", "")
+    assert all(text[a:b] == t for a, b, t in chunks.select("char_start", "char_end", "text").iter_rows())
+
+
+def benchmark(lake: Lake, questions: bytes, tables: bytes = b"") -> Benchmark:
+    put(lake, "questions.jsonl", questions)
+    put(lake, "tables.jsonl", tables)
+    return Benchmark(
+        name="mine", task="table_qa" if tables else "mcqa", path="mine/questions.jsonl", tables="mine/tables.jsonl"
+    )
+
+
+@pytest.mark.parametrize(
+    ("question", "says"),
+    [
+        ({"options": ["only one"], "gold": 0}, r"questions\.jsonl:1: options: 1 option"),
+        ({"options": ["a", "b"], "gold": "c"}, r"questions\.jsonl:1: gold: 'c' is neither"),
+        ({"options": ["a", "b"], "gold": 2}, r"questions\.jsonl:1: gold"),
+        ({"options": ["a", "b"], "golden": 1}, r"golden: unknown field; did you mean 'gold'"),
+        ({"gold": 1}, r"questions\.jsonl:1"),
+    ],
+)
+def test_a_question_that_cannot_be_asked_says_where(lake: Lake, question: dict[str, object], says: str) -> None:
+    declared = benchmark(lake, line(source_id="1", text="Which?", task="mcqa", **question))
+    with pytest.raises(BadInput, match=says):
+        question_rows(questions_of(lake, declared), "test", 0, 1)
+
+
+def test_twenty_options_are_asked(lake: Lake) -> None:
+    options = [f"option {i}" for i in range(20)]
+    declared = benchmark(lake, line(source_id="1", text="Which?", options=options, gold=19))
+    (row,) = question_rows(questions_of(lake, declared), "test", 0, 1)
+    assert row["gold"] == ["T"]
+
+
+def test_a_table_without_rows_is_kept_and_gives_no_evidence(lake: Lake) -> None:
+    declared = benchmark(
+        lake,
+        line(source_id="1", text="Which?", task="table_qa", options=["a", "b"], gold=0, table_id="empty"),
+        line(table_id="empty", caption="Nothing", header=["name", "size"], rows=[]),
+    )
+    tables = list(tables_of(lake, declared))
+    (row,) = table_rows(tables)
+    assert row["n_rows"] == 0 and row["cells"] == []
+    question = Asked("q", "mine", "table_qa", "Which?", ("a", "b"), "empty")
+    selector = CellSelector("bm25", {"empty": (tables[0], "v")}, bm25_cells, 5, "bm25")
+    assert selector.select([question]) == [[]]

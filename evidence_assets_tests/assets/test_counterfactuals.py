@@ -1,0 +1,106 @@
+"""Every kind of system asked again without what its answers rest on, by one line of YAML: rows, lineage, scores."""
+
+from __future__ import annotations
+
+import shutil
+
+import dagster as dg
+import polars as pl
+import pytest
+
+from evidence_assets.assets.graph_answers import GraphAnswers
+from evidence_assets.assets.node_ranking import NodeRanking
+from evidence_assets.assets.reasoner import Reasoner
+from evidence_assets.assets.resources import LakeIOManager, LakeResource
+from evidence_assets.lake.catalogue import connect
+from evidence_assets.lake.lineage import dangling
+from evidence_assets.lake.store import Lake
+from evidence_assets_tests.conftest import World
+
+VARIANTS: dict[str, Reasoner | GraphAnswers | NodeRanking] = {
+    "mcqa/ugat": Reasoner(name="ugat", family="mcqa", selector="ugat", counterfactual=True),
+    "mcqa/ugat_published": Reasoner(
+        name="ugat_published", family="mcqa", selector="ugat_published", counterfactual=True
+    ),
+    "mcqa/uscrake": Reasoner(name="uscrake", family="mcqa", selector="uscrake", counterfactual=True),
+    "table/ucret": Reasoner(name="ucret", family="table", selector="ucret", counterfactual=True),
+    "search/fourstepfocus": NodeRanking(name="fourstepfocus", triplets="corrected", counterfactual=True),
+    "graph/kg_graph": GraphAnswers(name="kg_graph", method="knowledge_prompting", counterfactual=True),
+}
+"""Of each kind what the default graph answers with; some are asked again there as well, here all of them."""
+ASKED_AGAIN = [
+    ("mcqa/ugat", "sample_graph"),
+    ("mcqa/ugat_published", "sample_graph"),
+    ("mcqa/uscrake", "sample_mcqa"),
+    ("table/ucret", "sample_claims"),
+    ("table/ucret", "sample_tables"),
+    ("search/fourstepfocus", "sample_skb"),
+    ("graph/kg_graph", "sample_kgqa"),
+]
+
+
+@pytest.fixture(scope="module")
+def lake(made_world: World, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """The materialized world with counterfactuals of every kind of variant, and the scores made of them."""
+    root = tmp_path_factory.mktemp("again") / "data_lake"
+    shutil.copytree(made_world.root / "data_lake", root)
+    resource = LakeResource(root=str(root))
+    for place, benchmark in ASKED_AGAIN:
+        made = VARIANTS[place].build_defs(None)  # type: ignore[arg-type]
+        for table, partition in (("counterfactuals", f"{benchmark}|0"), ("scores", benchmark)):
+            assert dg.materialize(
+                [*(made.assets or []), *(made.asset_checks or [])],
+                selection=[dg.AssetKey([table, *place.split("/")])],
+                partition_key=partition,
+                resources={"lake": resource, "lake_io": LakeIOManager(lake=resource)},
+            ).success
+    return Lake(root)
+
+
+@pytest.mark.parametrize(("place", "benchmark"), ASKED_AGAIN)
+def test_every_answer_is_asked_again_and_what_comes_of_it_is_scored(lake: Lake, place: str, benchmark: str) -> None:
+    partition = f"{benchmark}|0"
+    rows = lake.read("counterfactuals", f"counterfactuals/{place}", partition)
+    predictions = lake.read("predictions", f"predictions/{place}", partition)
+    answered = predictions.filter((pl.col("status") == "answered") & pl.col("answer").is_not_null())
+    assert set(rows["prediction_id"]) == set(answered["prediction_id"])
+    evidence = lake.read("evidence", f"evidence/{place}", partition)
+    known = dict(evidence.group_by("question_id").agg("content_hash").iter_rows())
+    for row in rows.to_dicts():
+        assert set(row["needed"]) <= set(row["cited"]) <= set(known.get(row["question_id"], []))
+        assert (row["necessary"] is None) == (row["without_cited"] is None) == (not row["cited"])
+        if row["cited"]:
+            assert row["necessary"] == (row["without_cited"] != row["answer"])
+            assert row["sufficient"] == (row["only_cited"] == row["answer"])
+    scores = lake.read("scores", f"scores/{place}", benchmark)
+    value = dict(zip(scores["metric"], scores["value"], strict=True))
+    for metric, column in (("evidence_necessity", "necessary"), ("evidence_sufficiency", "sufficient")):
+        told = rows[column].drop_nulls()
+        assert value[metric] == (pytest.approx(told.cast(pl.Float64).mean()) if len(told) else None)
+
+
+@pytest.mark.parametrize(("place", "benchmark"), ASKED_AGAIN)
+def test_lineage_leads_to_rows_that_exist(lake: Lake, place: str, benchmark: str) -> None:
+    file = lake.path("lineage_edges", f"counterfactuals/{place}", f"{benchmark}|0")
+    with connect(lake.root) as connection:
+        assert not file.exists() or dangling(connection, file) == []
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_line_of_yaml_asks_any_kind_of_variant_again(asked: bool) -> None:
+    components = [
+        Reasoner(name="z", family="table", selector="bm25", counterfactual=asked),
+        GraphAnswers(name="z", method="nearest_triples", counterfactual=asked),
+        NodeRanking(name="z", search="vector", counterfactual=asked),
+    ]
+    for component in components:
+        made = component.build_defs(None)  # type: ignore[arg-type]
+        specs = {spec.key.path[0]: spec for asset in made.assets or [] for spec in asset.specs}  # type: ignore[union-attr]
+        assert ("counterfactuals" in specs) is asked
+        read = {dep.asset_key.path[0] for dep in specs["scores"].deps}
+        assert ("counterfactuals" in read) is asked
+
+
+def test_answers_that_cite_nothing_are_not_asked_again() -> None:
+    with pytest.raises(ValueError, match="explains nothing and so cites nothing"):
+        Reasoner(name="z", family="mcqa", selector="bm25", explain=False, counterfactual=True).build_defs(None)  # type: ignore[arg-type]

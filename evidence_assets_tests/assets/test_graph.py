@@ -1,0 +1,154 @@
+"""A graph as assets: files and harvests merged, arrays refused when they are older than their rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import dagster as dg
+import pytest
+
+from evidence_assets.assets import graph as component
+from evidence_assets.assets import inputs
+from evidence_assets.assets.declarations import variants
+from evidence_assets.assets.graph import Graph, GraphFiles
+from evidence_assets.assets.resources import LakeIOManager, LakeResource
+from evidence_assets.benchmarks.graphs.rows import triple_id
+from evidence_assets.lake.catalogue import connect
+from evidence_assets.lake.errors import BadInput, StaleInput
+from evidence_assets.lake.lineage import dangling
+from evidence_assets.lake.store import Lake
+from evidence_assets_tests.graphs.small_graph import TRIPLES, write_triples
+from evidence_assets_tests.systems.small_models import WordEncoder
+
+HARVEST = "knowledge/kbloom/small/triples"
+
+
+@pytest.fixture
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
+    made = Lake.create(tmp_path / "lake")
+    write_triples(made.raw, TRIPLES)
+    write_triples(made.raw, [("aspirin", "may_treat", "fever"), ("aspirin", "may_treat", "headache")], "other.tsv")
+    model = WordEncoder()
+    for module in (component, inputs):
+        monkeypatch.setattr(module, "encoder", lambda settings: model)
+    return made
+
+
+def graph_of(**stated: object) -> Graph:
+    files = [
+        GraphFiles(format="tab_separated", paths=["graph.tsv"], licence="CC0-1.0"),
+        GraphFiles(format="tab_separated", paths=["other.tsv"], licence="CC-BY-4.0"),
+    ]
+    return Graph.model_validate({"name": "small", "files": files, **stated})
+
+
+def materialize(lake: Lake, graph: Graph, *parts: str) -> dg.ExecuteInProcessResult:
+    made = graph.build_defs(cast(dg.ComponentLoadContext, None))
+    resource = LakeResource(root=str(lake.root))
+    selection = [dg.AssetKey(["knowledge", "small", part]) for part in parts] or None
+    return dg.materialize(
+        [*(made.assets or []), *(made.asset_checks or [])],
+        resources={"lake": resource, "lake_io": LakeIOManager(lake=resource)},
+        selection=selection, raise_on_error=False,
+    )  # fmt: skip
+
+
+def harvested(lake: Lake) -> None:
+    facts = [
+        ("aspirin", "may_treat", "fever", 1),
+        ("quinine", "may_treat", "malaria", 2),
+        ("sand", "may_treat", "gout", 3),
+    ]
+    rows = [
+        {
+            "triple_id": triple_id(h, r, t), "head": h, "relation": r, "tail": t, "origin": "kbloom", "rank": rank,
+            "flags": [], "source": "kbloom", "licence": "CC0-1.0",
+        }
+        for h, r, t, rank in facts
+    ]  # fmt: skip
+    lake.write(HARVEST, "", {"triples": rows})
+
+
+def test_two_sources_meet_in_one_edge_that_keeps_both_licences(lake: Lake) -> None:
+    assert materialize(lake, graph_of()).success
+    edges = {tuple(row["sources"]): row for row in lake.read("kg_edges").to_dicts()}
+    both = edges[("graph.tsv:6", "other.tsv:1")]
+    assert both["licences"] == ["CC-BY-4.0", "CC0-1.0"] and both["triple_ids"] == [
+        triple_id("aspirin", "may_treat", "fever")
+    ]
+    opened = inputs.open_graph(lake, "small")
+    assert (opened.graph.n_nodes, opened.graph.n_edges) == (lake.read("kg_nodes").height, len(edges))
+    assert opened.linker.link("Fevers").names == ("fever",)
+    with connect(lake.root) as connection:
+        for file in lake.files("lineage_edges"):
+            assert dangling(connection, file) == []
+
+
+def test_the_same_files_give_the_same_bytes(lake: Lake) -> None:
+    def content() -> dict[str, bytes]:
+        return {
+            str(path): path.read_bytes()
+            for path in sorted(lake.root.rglob("*"))
+            if path.suffix in (".parquet", ".npy", ".json") and not {"history", ".locks"} & set(path.parts)
+        }
+
+    assert materialize(lake, graph_of()).success
+    before = content()
+    assert materialize(lake, graph_of()).success
+    assert content() == before and len(before) > 10
+
+
+def test_harvested_triples_are_merged_up_to_a_rank(lake: Lake) -> None:
+    harvested(lake)
+    result = materialize(lake, graph_of(harvested=(HARVEST,), best_harvested=2))
+    assert result.success and all(check.passed for check in result.get_asset_check_evaluations())
+    names = set(lake.read("kg_nodes", "knowledge/small/nodes")["name"])
+    assert {"quinine", "malaria"} <= names and "sand" not in names
+    both = [row for row in lake.read("kg_edges").to_dicts() if "kbloom" in row["sources"] and len(row["sources"]) == 3]
+    assert len(both) == 1 and both[0]["sources"] == ["graph.tsv:6", "kbloom", "other.tsv:1"]
+    assert materialize(lake, graph_of(harvested=(HARVEST,))).success
+    assert "sand" in set(lake.read("kg_nodes", "knowledge/small/nodes")["name"])
+
+
+def test_an_edge_whose_triple_is_gone_fails_the_blocking_check(lake: Lake) -> None:
+    harvested(lake)
+    assert materialize(lake, graph_of(harvested=(HARVEST,))).success
+    lake.delete("triples", HARVEST)
+    with connect(lake.root) as connection:
+        lost = dangling(connection, lake.path("lineage_edges", "knowledge/small/edges"))
+    assert {edge["parent_kind"] for edge in lost} == {"triple"} and len(lost) == 2
+
+
+def test_arrays_older_than_the_rows_are_refused(lake: Lake) -> None:
+    assert materialize(lake, graph_of()).success
+    write_triples(lake.raw, [*TRIPLES, ("ibuprofen", "may_treat", "fever")])
+    assert materialize(lake, graph_of(), "triples", "nodes", "edges").success
+    with pytest.raises(StaleInput, match="materialize it again"):
+        inputs.open_graph(lake, "small")
+    assert materialize(lake, graph_of(), "csr", "node_vectors").success
+    assert inputs.open_graph(lake, "small").linker.link("ibuprofen").found
+
+
+def test_a_bad_line_is_named_and_leaves_what_was_there(lake: Lake) -> None:
+    assert materialize(lake, graph_of()).success
+    before = lake.read("triples")
+    (lake.raw / "graph.tsv").write_text("metformin\tmay_treat\n")
+    result = materialize(lake, graph_of())
+    assert not result.success
+    failure = result.failure_data_for_node("knowledge__small__triples")
+    assert failure is not None and failure.error is not None
+    assert "graph.tsv:1" in str(failure.error.cause or failure.error)
+    assert lake.read("triples").equals(before)
+    with pytest.raises(BadInput, match="no graph format"):
+        from evidence_assets.benchmarks.graphs.formats import format_named
+
+        format_named("rdf", [])
+
+
+def test_every_source_of_the_paper_profile_says_where_it_is_obtained() -> None:
+    for kind in ("Graph", "Corpus", "KnowledgeBase"):
+        for declared in variants(kind):
+            stated = declared.attributes
+            if "paper" in (stated.get("profiles") or ()) and not stated.get("source"):
+                assert len(stated.get("holds", "")) > 20, stated["name"]

@@ -1,0 +1,88 @@
+"""The opted-in assets of a harvest, materialized over rows that lie in a lake: kinds, judges, likelihood, coverage."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from evidence_assets.assets.kbloom import KBloom
+from evidence_assets.assets.resources import LakeIOManager, LakeResource
+from evidence_assets.lake.store import Lake
+from evidence_assets.models.protocols import Completion
+from evidence_assets.models.replay import record
+from evidence_assets.systems.kbloom.rows import seed_rows
+from evidence_assets.systems.kbloom.statement_judging import judge_request
+from evidence_assets_tests.models.tiny import make_causal
+from evidence_assets_tests.systems.kbloom.test_scores import EATS, harvested
+
+HARVEST = "knowledge/mine/harvest"
+PROFILE = """\
+extends: embedded
+name: judged
+harvesting:
+  judges: [{{backend: replay, name: recorded, folder: {answers}}}]
+  likelihood: {{name: {model}, device: cpu}}
+"""
+
+
+@pytest.fixture
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
+    """Seeds and two harvested triples of one relation."""
+    monkeypatch.setenv("EVIDENCE_LAKE", str(tmp_path / "data_lake"))
+    found = LakeResource(root=str(tmp_path / "data_lake")).open()
+    found.write("knowledge/seeds", "eats", {"relation_seeds": seed_rows(EATS)})
+    found.write(HARVEST, "eats", {"triples": harvested([("owl", "mouse"), ("cow", "moon")])})
+    return found
+
+
+def parents(component: KBloom) -> dict[str, set[str]]:
+    """Every asset that the component makes, with what it reads."""
+    made: Any = component.build_defs(None)  # type: ignore[arg-type]
+    return {
+        spec.key.to_user_string(): {dep.asset_key.to_user_string() for dep in spec.deps}
+        for asset in made.assets
+        for spec in asset.specs
+    }
+
+
+def materialize(component: KBloom, lake: Lake, key: str) -> dg.ExecuteInProcessResult:
+    made: Any = component.build_defs(None)  # type: ignore[arg-type]
+    resource = LakeResource(root=str(lake.root))
+    return dg.materialize(
+        made.assets,
+        selection=[dg.AssetKey(key.split("/"))],
+        resources={"lake": resource, "lake_io": LakeIOManager(lake=resource)},
+    )
+
+
+def test_models_judge_and_rate_where_the_profile_names_some(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = KBloom(name="mine", collections=["zoo"], baseline=False)
+    assert not any("judged" in key for key in parents(mine)), "an extractive profile has no judge"
+    says = {"owl eats mouse.": "correct", "cow eats moon.": "wrong"}
+    record(
+        tmp_path / "answers" / "a.jsonl",
+        [(judge_request(text), Completion(reply, 1, 1, 0.0, "stop")) for text, reply in says.items()],
+    )
+    profile = tmp_path / "judged.yaml"
+    profile.write_text(PROFILE.format(answers=tmp_path / "answers", model=make_causal(tmp_path / "tiny-causal")))
+    monkeypatch.setenv("EVIDENCE_PROFILE", str(profile))
+    assert "scores/knowledge/mine_judged" in parents(mine)
+    assert materialize(mine, lake, "scores/knowledge/mine_judged").success
+    rows = lake.read("scores", "scores/knowledge/mine_judged")
+    found = {(row["reasoner"], row["metric"]): row["value"] for row in rows.iter_rows(named=True)}
+    assert found["recorded", "judge_precision"] == 50
+    assert found["tiny-causal", "likelihood"] < 0
+
+
+def test_a_graph_that_types_its_nodes_is_read_before_the_harvest_and_coverage_is_opted_in() -> None:
+    plain = KBloom(name="mine", collections=["zoo"])
+    assert not any("coverage" in key for key in parents(plain))
+    typed = KBloom(name="mine", collections=["zoo"], kinds="knowledge/typed/triples", coverage=True)
+    read = parents(typed)
+    assert "knowledge/typed/triples" in read[HARVEST]
+    assert {"knowledge/typed/triples", "models/masked_lm", HARVEST} <= read["scores/knowledge/mine_coverage"]

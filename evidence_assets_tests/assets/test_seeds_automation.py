@@ -1,0 +1,363 @@
+"""Seed files and what follows from them, proved by ticking the real sensors over real runs.
+
+The sensors are evaluated by the function that the code server answers the daemon with; what they ask for is queued as
+runs and executed. Nothing is stubbed: the model is the sample's own, trained for a few hundred steps.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+import dagster as dg
+import polars as pl
+import pytest
+
+from evidence_assets.assets import kbloom, relations
+from evidence_assets.lake import connect
+from evidence_assets.lake.lineage import distinct_rows, trace
+from evidence_assets_tests.assets.house import COLLECTION, RELATIONS, House, write_seed
+from evidence_assets_tests.conftest import REPOSITORY, SMALL_PROFILE
+
+PROFILE = SMALL_PROFILE.replace("n: 20,", "n: 12, sample_relations: [],")
+QUESTIONS = "sample_mcqa|0"
+SEEDS, HARVEST = "knowledge/seeds", "knowledge/kbloom/harvest"
+GRAPH = [("knowledge/sample/edges", None), ("knowledge/sample/nodes", None)]
+MERGED = [(COLLECTION, None), ("knowledge/kbloom/commonsense", None), ("scores/knowledge/kbloom", None)]
+
+
+def environment(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVIDENCE_LAKE", str(root / "data_lake"))
+    monkeypatch.setenv("DAGSTER_HOME", str(root / "dagster_home"))
+    monkeypatch.setenv("EVIDENCE_PROFILE", str(root / "small.yaml"))
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake whose three relations were harvested because the sensors asked for it, and whose questions are answered."""
+    root = tmp_path_factory.mktemp("house")
+    (root / "dagster_home").mkdir()
+    (root / "dagster_home" / "dagster.yaml").write_bytes((REPOSITORY / "dagster.yaml").read_bytes())
+    (root / "small.yaml").write_text(PROFILE)
+    with pytest.MonkeyPatch.context() as patch:
+        environment(root, patch)
+        for name, (prompt, pairs) in RELATIONS.items():
+            write_seed(root / "data_lake", name, prompt, pairs)
+        house = House.open(root, questions=True)
+        house.make("raw/sample")
+        house.make("corpus/sample/chunks", "corpus/sample/embeddings", partition="0")
+        house.make("corpus/sample/index", "models/masked_lm", "raw/seeds", "knowledge/sample/triples")
+        house.make("questions/mcqa", partition=QUESTIONS)
+        asked = house.settle()
+        assert asked == [[(SEEDS, name) for name in sorted(RELATIONS)], [(HARVEST, name) for name in sorted(RELATIONS)]]
+        house.make(*(name for name, _ in [*MERGED, *GRAPH]), "knowledge/sample/csr")
+        names = ["evidence", "chains", "predictions", "citations"]
+        house.make(*(f"{name}/mcqa/by_relation" for name in names), partition=QUESTIONS)
+        house.make("scores/mcqa/by_relation", partition="sample_mcqa")
+        assert house.settle() == []
+        house.instance.dispose()
+    return root
+
+
+@pytest.fixture
+def copy(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the lake and of its instance that a test may change."""
+    shutil.copytree(built, tmp_path / "house")
+    environment(tmp_path / "house", monkeypatch)
+    return tmp_path / "house"
+
+
+@pytest.fixture
+def house(copy: Path) -> House:
+    return House.open(copy)
+
+
+def test_one_edit_asks_for_one_relation_then_for_what_stands_on_it_each_once(copy: Path) -> None:
+    house = House.open(copy, questions=True)
+    house.seed("leads_to", [["epilepsy", "tuberculosis"]], prompt="<HEAD> can respond well to <TAIL>")
+    assert house.tick() == [(SEEDS, "leads_to")]
+    assert house.stale() == set()
+    house.work()
+    assert house.stale() == {(HARVEST, "leads_to"), *MERGED}, "of the relations, only the edited one is stale"
+    asked = house.settle()
+    by_relation = "mcqa/by_relation"
+    assert asked == [
+        [(HARVEST, "leads_to")],
+        MERGED,
+        [(f"evidence/{by_relation}", QUESTIONS), *GRAPH],
+        [(f"chains/{by_relation}", QUESTIONS), ("knowledge/sample/csr", None)],
+        [(f"citations/{by_relation}", QUESTIONS), (f"predictions/{by_relation}", QUESTIONS)],
+        [(f"scores/{by_relation}", "sample_mcqa")],
+    ]
+    assert house.stale() == set()
+    chains = house.last_metadata(f"chains/{by_relation}", QUESTIONS)
+    assert chains["rows_reused"] > 0 and chains["rows_computed"] > 0, "only questions whose evidence changed"
+    evidence = house.lake.read("evidence", f"evidence/{by_relation}")
+    touched = evidence.filter(pl.col("text").str.contains(" leads_to "))["question_id"].unique()
+    made = house.lake.read("chains", f"chains/{by_relation}")
+    assert chains["rows_computed"] == made.filter(pl.col("question_id").is_in(touched.to_list())).height
+
+
+def test_the_same_content_with_another_time_or_layout_asks_for_nothing(house: House) -> None:
+    path = house.seed("leads_to")
+    os.utime(path, (1, 1))
+    assert house.tick() == []
+    path.write_text("# a remark\n" + path.read_text().replace("collection: biomedical", "collection:   biomedical"))
+    assert house.tick() == []
+
+
+def test_the_same_data_made_again_moves_nothing_below(house: House) -> None:
+    house.make(SEEDS, partition="leads_to")
+    assert house.tick() == []
+    house.make("raw/sample")
+    house.make("models/masked_lm")
+    assert house.tick() == []
+
+
+def test_a_new_file_becomes_a_partition_and_is_merged_once(house: House) -> None:
+    before = house.runs(COLLECTION)
+    house.seed("brings", [["febuxostat", "gout"]])
+    asked = house.settle(MERGED)
+    assert asked[0] == [(SEEDS, "brings"), ("raw/seeds", None)]
+    assert asked[1:] == [[(HARVEST, "brings")], MERGED]
+    assert house.partitions() == {*RELATIONS, "brings"}
+    assert house.runs(COLLECTION) == before + 1
+    assert house.triples(COLLECTION, "brings") == house.triples(HARVEST, "brings") != []
+
+
+def test_a_deleted_file_takes_its_partition_and_its_triples_along_and_may_come_back(house: House) -> None:
+    there = house.triples(HARVEST, "leads_to")
+    assert there
+    path = house.seed("leads_to")
+    path.unlink()
+    assert house.settle(MERGED) == [[("raw/seeds", None)], MERGED]
+    assert house.partitions() == set(RELATIONS) - {"leads_to"}
+    assert not [key for key in house.stale() if "leads_to" in key], "nothing is left that could be stale"
+    house.make("knowledge/sample/edges")
+    assert "leads_to" not in set(house.lake.read("kg_edges", "knowledge/sample/edges")["relation"])
+    for table in ("relation_seeds", "prompts", "candidate_tuples", "triples"):
+        assert "leads_to" not in set(
+            house.lake.read(table).get_column("relation" if table == "triples" else "relation_id")
+        )
+    house.seed("leads_to")
+    asked = house.settle(MERGED)
+    assert asked == [[(SEEDS, "leads_to"), ("raw/seeds", None)], [(HARVEST, "leads_to")], MERGED]
+    assert house.triples(COLLECTION, "leads_to") == there
+
+
+def test_a_run_that_is_late_for_a_deleted_relation_leaves_nothing(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = kbloom.mine
+
+    def deleted_meanwhile(*arguments: object) -> object:
+        (house.root / "data_lake/raw/seeds/leads_to.yaml").unlink()
+        assert house.tick() == [("raw/seeds", None)]
+        house.work()
+        return real(*arguments)  # type: ignore[arg-type]
+
+    house.seed("leads_to", [["epilepsy", "tuberculosis"]])
+    house.tick()
+    house.work()
+    assert house.tick() == [(HARVEST, "leads_to")]
+    monkeypatch.setattr(kbloom, "mine", deleted_meanwhile)
+    [said] = house.work(failing=[(HARVEST, "leads_to")])
+    assert "leads_to" in said
+    assert house.tick() == MERGED
+    assert "leads_to" not in house.partitions() | set(house.lake.read("prompts")["relation_id"])
+
+
+def test_two_edits_before_a_tick_are_one_run_and_two_around_a_waiting_run_end_with_the_last(house: House) -> None:
+    before = house.runs(HARVEST, "leads_to")
+    house.seed("leads_to", [["gout", "epilepsy"]])
+    house.seed("leads_to", [["epilepsy", "tuberculosis"]])
+    assert house.tick() == [(SEEDS, "leads_to")]
+    house.seed("leads_to", [["epilepsy", "hiv"]])
+    assert house.tick() == [], "the run that waits will read the new content itself"
+    house.work()
+    assert house.tick() == [(HARVEST, "leads_to")]
+    house.work()
+    assert house.runs(HARVEST, "leads_to") == before + 1
+    seeds = house.lake.read("relation_seeds", SEEDS, "leads_to")
+    assert seeds["tail"].to_list() == ["hiv"]
+
+
+def test_an_edit_while_its_relation_is_harvested_is_harvested_after_and_nothing_twice(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = house.runs(HARVEST, "leads_to")
+    seen: list[list[tuple[str, str | None]]] = []
+    real = kbloom.mine
+
+    def edited_meanwhile(*arguments: object) -> object:
+        if not seen:
+            house.seed("leads_to", prompt="<HEAD> can respond well to <TAIL>")
+            seen.append(house.tick())
+            house.work()
+            seen.append(house.tick())
+        return real(*arguments)  # type: ignore[arg-type]
+
+    house.seed("leads_to", [["epilepsy", "tuberculosis"]])
+    assert house.tick() == [(SEEDS, "leads_to")]
+    house.work()
+    assert house.tick() == [(HARVEST, "leads_to")]
+    monkeypatch.setattr(kbloom, "mine", edited_meanwhile)
+    # its own check refuses triples whose seeds are no longer those that they were made from
+    [said] = house.work(failing=[(HARVEST, "leads_to")])
+    assert "blocking asset check failed" in said
+    assert seen == [[(SEEDS, "leads_to")], []], "not again while it is being made"
+    assert house.settle(MERGED) == [[(HARVEST, "leads_to")], MERGED]
+    assert house.runs(HARVEST, "leads_to") == before + 2
+    lineage = house.lake.read("lineage_edges", HARVEST, "leads_to").filter(pl.col("parent_kind") == "seed")
+    assert set(lineage["parent_version"]) == set(house.lake.read("relation_seeds", SEEDS, "leads_to")["seed_hash"])
+
+
+def test_an_edit_between_reading_and_recording_is_not_lost(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    from evidence_assets.assets import table_asset
+
+    real, done = table_asset.prepare, []
+
+    def edited_meanwhile(table: str, rows: object) -> object:
+        if table == "relation_seeds" and not done:
+            done.append(house.seed("leads_to", [["epilepsy", "hiv"]]))
+            assert house.tick() == []
+        return real(table, rows)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(table_asset, "prepare", edited_meanwhile)
+    house.seed("leads_to", [["epilepsy", "tuberculosis"]])
+    house.tick()
+    house.work()
+    assert done
+    assert (SEEDS, "leads_to") in house.tick()
+    house.work()
+    assert house.lake.read("relation_seeds", SEEDS, "leads_to")["tail"].to_list() == ["hiv"]
+
+
+def test_what_changed_while_no_daemon_ran_is_found_by_one_that_knows_nothing(house: House) -> None:
+    house.seed("leads_to", [["epilepsy", "tuberculosis"]])
+    house.seed("leads_to", [["epilepsy", "hiv"]])
+    house.seed("may_treat", [["colchicine", "gout"]])
+    later = House.open(house.root)
+    assert later.tick() == [(SEEDS, "leads_to"), (SEEDS, "may_treat")]
+    later.work()
+    latest = House.open(house.root)
+    assert latest.settle(MERGED) == [[(HARVEST, "leads_to"), (HARVEST, "may_treat")], MERGED]
+
+
+def test_content_that_comes_back_is_harvested_again(house: House) -> None:
+    there = house.triples(HARVEST, "leads_to")
+    house.seed("leads_to", prompt="<HEAD> can respond well to <TAIL>")
+    house.settle(MERGED)
+    assert house.triples(HARVEST, "leads_to") != there
+    house.seed("leads_to")
+    assert house.settle(MERGED)[:2] == [[(SEEDS, "leads_to")], [(HARVEST, "leads_to")]]
+    assert house.triples(COLLECTION, "leads_to") == there
+
+
+def test_a_bad_file_fails_its_check_by_file_line_and_field_and_the_others_go_on(house: House) -> None:
+    there = house.triples(HARVEST, "leads_to")
+    house.seed("leads_to", prompt="<HEAD> can lead to nothing")
+    house.seed("may_treat", [["colchicine", "gout"]])
+    (house.root / "data_lake/raw/seeds/broken.yaml").write_text("id: broken\npairs: [[a, '']]\n")
+    asked = house.settle(MERGED)
+    assert asked[0] == [(SEEDS, "may_treat"), ("raw/seeds", None)]
+    assert asked[1][0] == (HARVEST, "may_treat")
+    passed, wrong = house.check("seed_files", "raw/seeds")
+    assert not passed
+    assert "leads_to.yaml:3: prompt: the prompt has no <TAIL>" in wrong
+    assert "broken.yaml:1: prompt: is missing" in wrong
+    assert "broken" not in house.partitions(), "a file that was never good is no partition"
+    assert house.triples(HARVEST, "leads_to") == there, "one that was keeps what it had"
+    house.seed("leads_to")
+    (house.root / "data_lake/raw/seeds/broken.yaml").unlink()
+    assert ("raw/seeds", None) in house.tick()
+    house.work()
+    assert house.check("seed_files", "raw/seeds") == (True, "nothing")
+
+
+def test_a_pair_the_tokenizer_cannot_represent_fails_its_relation_alone_and_once(house: House) -> None:
+    house.seed("leads_to", [["epilepsy", "Zzyx"]])
+    house.seed("may_treat", [["colchicine", "gout"]])
+    house.tick()
+    house.work()
+    assert house.tick() == [(HARVEST, "leads_to"), (HARVEST, "may_treat")]
+    [said] = house.work(failing=[(HARVEST, "leads_to")])
+    assert "tokenizer of sample-masked-lm does not know 'Zzyx'" in said
+    assert house.settle(MERGED) == [MERGED], "the failed one is not tried again until its seeds change"
+    house.seed("leads_to", [["epilepsy", "hiv"]])
+    assert house.tick() == [(SEEDS, "leads_to")]
+    house.work()
+    assert house.tick() == [(HARVEST, "leads_to")]
+
+
+def test_kinds_that_nothing_can_check_fail_the_relation_and_are_not_ignored(house: House) -> None:
+    house.seed("leads_to", head_kinds=["disease"])
+    house.tick()
+    house.work()
+    assert house.tick() == [(HARVEST, "leads_to")]
+    [said] = house.work(failing=[(HARVEST, "leads_to")])
+    assert "head_kinds: relation 'leads_to' allows only disease" in said
+
+
+def test_weights_that_are_no_numbers_fail_the_relation(house: House) -> None:
+    from safetensors.torch import load_file, save_file
+
+    weights = house.lake.index_folder("models/masked_lm") / "model.safetensors"
+    tensors = load_file(weights)
+    save_file({name: tensor * float("nan") for name, tensor in tensors.items()}, weights, metadata={"format": "pt"})
+    there = house.triples(HARVEST, "leads_to")
+    events = house.make(HARVEST, partition="leads_to", succeeds=False)
+    [failure] = [event for event in events if event.is_step_failure]
+    assert "sample-masked-lm yields NaN" in failure.step_failure_data.error_display_string
+    assert house.triples(HARVEST, "leads_to") == there
+
+
+def test_the_weekly_schedule_looks_at_everything_and_takes_over_what_is_unchanged(house: House) -> None:
+    schedule = house.repository.get_schedule_def("weekly")
+    monday = datetime(2026, 1, 5, 3, 30, tzinfo=UTC)
+    with dg.build_schedule_context(
+        house.instance, repository_def=house.repository, scheduled_execution_time=monday
+    ) as context:
+        requests = schedule.evaluate_tick(context).run_requests or []
+    asked = {("/".join(key.path), r.partition_key) for r in requests for key in r.asset_selection or ()}
+    assert asked == {("raw/seeds", None), *((name, p) for name in (SEEDS, HARVEST) for p in RELATIONS)}
+    house.queue += [house._queued(request) for request in requests]
+    house.work()
+    for name in RELATIONS:
+        numbers = house.last_metadata(HARVEST, name)
+        assert numbers["rows_computed"] == 0 and numbers["rows_reused"] > 0 and not numbers["file_changed"]
+    assert house.tick() == []
+
+
+def test_a_triple_leads_back_to_prompt_seed_and_model(house: House) -> None:
+    [triple] = house.lake.read("triples", COLLECTION).filter(
+        (pl.col("relation_id") == "may_treat") & (pl.col("rank") == 1)
+    )["triple_id"]
+    with connect(house.lake.root) as connection:
+        found = distinct_rows(trace(connection, triple))
+    assert {"candidate", "prompt", "seed", "model"} <= set(found)
+    seeds = house.lake.read("relation_seeds", SEEDS, "may_treat")
+    assert found["seed"] == sorted(seeds["seed_id"])
+    assert found["model"] == house.lake.read("models")["model_id"].to_list()
+    assert "@" in found["model"][0]
+
+
+def test_the_sample_is_put_in_place_once_and_a_lake_holds_so_many_relations(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile = house.root / "with_sample.yaml"
+    profile.write_text(SMALL_PROFILE.replace("n: 20,", "n: 20, sample_relations: [may_treat, may_cause],"))
+    monkeypatch.setenv("EVIDENCE_PROFILE", str(profile))
+    rendered = house.lake.raw / "sample/seeds"
+    (rendered / "may_cause.yaml").write_text(house.seed("may_cause", [["hiv", "aids"]]).read_text())
+    (house.lake.raw / "seeds/may_cause.yaml").unlink()
+    own = (house.lake.raw / "seeds/may_treat.yaml").read_text()
+    assert set(relations.look(house.lake).relations) == {*RELATIONS, "may_cause"}
+    assert (house.lake.raw / "seeds/may_treat.yaml").read_text() == own, "a file of the user's is never replaced"
+    (house.lake.raw / "seeds/may_cause.yaml").unlink()
+    assert set(relations.look(house.lake).relations) == set(RELATIONS), "what was deleted stays deleted"
+    monkeypatch.setattr(relations, "MOST", 2)
+    found = relations.look(house.lake)
+    assert len(found.relations) == 2 and "at most 2 relations" in str(found.errors[0])

@@ -1,0 +1,86 @@
+"""Paths as evidence in the small world: every citation stands in the graph, and what lacks a graph has none."""
+
+from __future__ import annotations
+
+import json
+
+import polars as pl
+import pytest
+
+from evidence_assets.assets.benchmark import Benchmark
+from evidence_assets.assets.path_check import paths_wrong
+from evidence_assets.assets.selector_methods.method import lacking
+from evidence_assets.assets.selector_methods.ugat import settings_of
+from evidence_assets.lake.catalogue import connect
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.lineage import dangling
+from evidence_assets.lake.store import Lake
+from evidence_assets_tests.conftest import World
+
+VARIANTS = ("ugat", "ugat_published")
+PARTITION = "sample_graph|0"
+
+
+@pytest.fixture(scope="module")
+def lake(made_world: World) -> Lake:
+    return Lake(made_world.root / "data_lake")
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_paths_stand_in_the_graph_and_a_changed_one_does_not(lake: Lake, variant: str) -> None:
+    rows = lake.read("evidence", f"evidence/mcqa/{variant}", PARTITION)
+    assert rows.height and set(rows["kind"]) == {"path"}
+    assert paths_wrong(rows, lake) == []
+    lied = rows.with_columns(pl.col("text").str.replace("may treat|is |may ", "never "))
+    assert paths_wrong(lied, lake)
+    broken = rows.with_columns(pl.col("locator").str.replace(r'"[0-9a-f]{4}', '"0000'))
+    assert "is not in the graph" in paths_wrong(broken, lake)[0]
+    assert "no list of edges" in paths_wrong(rows.with_columns(pl.lit("12:57").alias("locator")), lake)[0]
+
+
+def test_why_names_the_nodes_their_relevance_and_the_attention_of_the_edges(lake: Lake) -> None:
+    for row in lake.read("evidence", "evidence/mcqa/ugat", PARTITION).to_dicts():
+        why = json.loads(row["why"])
+        edges = {edge for edge, _ in json.loads(row["locator"])}
+        assert set(why["attention"]) <= edges and len(why["nodes"]) >= 2
+        assert why["links"][-1]["rule"] in ("exact", "normalised", "fuzzy", "embedding")
+
+
+@pytest.mark.parametrize("asset", ["subgraphs/mcqa", *(f"evidence/mcqa/{v}" for v in VARIANTS)])
+def test_lineage_leads_to_rows_that_exist(lake: Lake, asset: str) -> None:
+    file = lake.path("lineage_edges", asset, PARTITION)
+    assert file.exists()
+    with connect(lake.root) as connection:
+        assert dangling(connection, file) == []
+
+
+def test_a_benchmark_without_a_graph_or_without_a_corpus_has_no_evidence(lake: Lake) -> None:
+    for selector, benchmark in (("ugat", "sample_mcqa"), ("bm25", "sample_graph"), ("cosine", "sample_graph")):
+        path = lake.path("evidence", f"evidence/mcqa/{selector}", f"{benchmark}|0")
+        assert path.exists() and not lake.read("evidence", f"evidence/mcqa/{selector}", f"{benchmark}|0").height
+    assert lake.read("predictions", "predictions/mcqa/bm25", PARTITION).height
+
+
+def test_subgraphs_hold_what_questions_name(lake: Lake) -> None:
+    rows = lake.read("subgraphs", "subgraphs/mcqa", PARTITION).to_dicts()
+    questions = lake.read("questions", "questions/mcqa", PARTITION)
+    assert {row["question_id"] for row in rows} == set(questions["question_id"])
+    for row in rows:
+        inside = {node["node_id"] for node in row["nodes"]}
+        named = {node for link in row["concepts"] for node in link["node_ids"]}
+        assert named <= inside and len(inside) <= 64
+        assert {node["node_id"] for node in row["nodes"] if node["hop"] == 0} == named
+
+
+def test_what_a_benchmark_lacks() -> None:
+    with_graph = Benchmark.model_validate({"name": "b", "task": "mcqa", "graph": "g"})
+    assert lacking(("corpus",), with_graph) == "benchmark b names no corpus"
+    assert lacking(("graph", "corpus"), with_graph) == ""
+    assert lacking((), with_graph) == "" and lacking(("tables",), with_graph) == ""
+
+
+def test_settings_come_from_the_profile_and_a_typo_is_named() -> None:
+    assert settings_of("x", {"scorer": "none"}).node_filter == "none"
+    assert settings_of("x", {"scorer": "gcn", "hops": 1}).hops == 1
+    with pytest.raises(BadInput, match="there is no node scorer 'gta'; known: gat, gcn"):
+        settings_of("x", {"scorer": "gta"})

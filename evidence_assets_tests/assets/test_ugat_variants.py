@@ -1,0 +1,81 @@
+"""The ablations of UGAT-MedQA, opted in: every one of them answers, and one command compares them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from typer.testing import CliRunner
+
+from evidence_assets.cli import app
+from evidence_assets_tests.assets.small_worlds import SmallWorld, small_world
+
+PARTITION = "sample_graph|0"
+GRAPH = tuple(f"knowledge/sample/{part}" for part in ("triples", "nodes", "edges", "csr", "node_vectors"))
+HOPS = {"ugat_published_1_hop": 1, "ugat_published_2_hops": 2, "ugat_published": 3, "ugat_published_4_hops": 4}
+VARIANTS = (*HOPS, "ugat", "ugat_contrastive", "ugat_gcn", "ugat_unfiltered", "graph_cosine", "closed_book")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallWorld]:
+    lines = ["name: small", "presets: [ugat_ablation]"]
+    with pytest.MonkeyPatch.context() as patch, small_world(tmp_path_factory.mktemp("ugat"), lines, patch) as made:
+        made.make("raw/sample", *GRAPH)
+        made.make("questions/mcqa", "subgraphs/mcqa", partition=PARTITION)
+        tables = ("evidence", "chains", "predictions", "citations")
+        made.make(*(f"{table}/mcqa/{name}" for name in VARIANTS for table in tables), partition=PARTITION)
+        made.make("counterfactuals/mcqa/ugat", "counterfactuals/mcqa/ugat_published", partition=PARTITION)
+        made.make(*(f"scores/mcqa/{name}" for name in VARIANTS), partition="sample_graph")
+        yield made
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_every_variant_answers_every_question_and_is_scored(world: SmallWorld, name: str) -> None:
+    asked = set(world.lake.read("questions", "questions/mcqa", PARTITION)["question_id"])
+    predictions = world.rows("predictions", f"predictions/mcqa/{name}")
+    assert set(predictions["question_id"]) == asked and "failed" not in set(predictions["status"])
+    scores = world.rows("scores", f"scores/mcqa/{name}")
+    assert {"accuracy", "answered_share"} <= set(scores["metric"])
+
+
+def test_the_closed_book_rests_on_nothing_and_the_others_on_paths(world: SmallWorld) -> None:
+    for name in VARIANTS:
+        kinds = set(world.rows("evidence", f"evidence/mcqa/{name}")["kind"])
+        assert kinds == (set() if name == "closed_book" else {"path"}), name
+    assert set(world.rows("predictions", "predictions/mcqa/closed_book")["status"]) == {"insufficient"}
+
+
+def test_variants_differ_in_what_they_say_of_the_nodes(world: SmallWorld) -> None:
+    def why(name: str) -> list[dict[str, object]]:
+        return [json.loads(row) for row in world.rows("evidence", f"evidence/mcqa/{name}")["why"]]
+
+    assert all(row["attention"] for row in why("ugat_gcn")) and all(not row["attention"] for row in why("graph_cosine"))
+    assert {row["relevant_by"] for row in why("ugat_unfiltered")} == {"all"}
+    relevance = {name: [row["nodes"] for row in why(name)] for name in ("ugat", "ugat_published", "ugat_gcn")}
+    assert len({json.dumps(nodes) for nodes in relevance.values()}) == 3
+
+
+def test_the_hops_decide_what_is_scored(world: SmallWorld) -> None:
+    def relevance(name: str) -> list[object]:
+        return [json.loads(row)["nodes"] for row in world.rows("evidence", f"evidence/mcqa/{name}")["why"]]
+
+    found = [relevance(name) for name in HOPS]
+    assert found[0] != found[1] != found[2]
+
+
+def test_one_command_compares_all_of_them(world: SmallWorld) -> None:
+    others = [name for name in VARIANTS if name != "ugat_published"]
+    done = CliRunner().invoke(app, ["compare", "ugat_published", *others, "--json", "--lake", str(world.lake.root)])
+    assert done.exit_code == 0, done.output
+    rows = {row["b"]: row for row in json.loads(done.output)}
+    assert set(rows) == set(others) and len({row["n"] for row in rows.values()}) == 1
+    assert rows["closed_book"]["accuracy_b"] <= rows["ugat"]["accuracy_b"]
+
+
+@pytest.mark.parametrize("name", ["ugat", "ugat_published"])
+def test_answers_are_asked_again_without_what_they_cite(world: SmallWorld, name: str) -> None:
+    rows = world.rows("counterfactuals", f"counterfactuals/mcqa/{name}")
+    answered = world.rows("predictions", f"predictions/mcqa/{name}").filter(status="answered")
+    assert rows.height and set(rows["question_id"]) == set(answered["question_id"])
+    assert {"evidence_necessity", "evidence_sufficiency"} <= set(world.rows("scores", f"scores/mcqa/{name}")["metric"])

@@ -1,0 +1,139 @@
+"""Every declared variant of USCRaKE, opted in and made of the small sample: rows, reasons, lineage, answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from evidence_assets.assets.benchmark import Benchmark, benchmarks
+from evidence_assets.assets.declarations import variants
+from evidence_assets.assets.selector import dependencies
+from evidence_assets.assets.selector_methods import METHODS
+from evidence_assets.assets.selector_methods.method import lacking
+from evidence_assets.lake import connect
+from evidence_assets.lake.lineage import dangling
+from evidence_assets_tests.assets.small_worlds import SmallWorld, small_world, wrong
+from evidence_assets_tests.models.tiny import make_encoder
+
+PRESETS = "presets: [uscrake_costs, uscrake_sources, uscrake_sweeps]"
+POOL = "retrieval: {pool: 10}"
+PARTITION = "sample_mcqa|0"
+QUESTIONS = 6
+DECLARED = {v.attributes["name"]: v for v in variants("Selector") if v.attributes["method"] == "uscrake"}
+REASONED = [v.attributes for v in variants("Reasoner") if v.attributes.get("group") == "uscrake"]
+ANSWERED = ("uscrake", "uscrake_no_chains", "uscrake_moverscore_chunks", "uscrake_published_graph")
+CORPUS = [f"corpus/sample/{part}" for part in ("chunks", "embeddings", "index", "token_store")]
+GRAPH = [f"knowledge/sample/{part}" for part in ("triples", "nodes", "edges", "csr", "node_vectors")]
+
+
+def evidence(*names: str) -> list[str]:
+    return [f"evidence/mcqa/{name}" for name in names]
+
+
+def prepared(world: SmallWorld) -> None:
+    """The corpus, the graph without what is harvested, and a few questions."""
+    world.make("raw/sample")
+    file = world.lake.raw / "sample" / "benchmarks" / "sample_mcqa.jsonl"
+    lines = file.read_text().splitlines(keepends=True)[:QUESTIONS]
+    file.write_text("".join(lines).replace('"split": "dev"', '"split": "test"'))
+    world.make(*CORPUS[:2], partition="0")
+    world.make(*CORPUS[2:], *GRAPH)
+    world.make("questions/mcqa", partition=PARTITION)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallWorld]:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        small_world(tmp_path_factory.mktemp("made"), ["name: small", POOL, PRESETS], patch) as world,
+    ):
+        prepared(world)
+        result = world.make(*evidence(*DECLARED), partition=PARTITION)
+        assert wrong(result) == {}
+        reasoned = [f"{table}/mcqa/{name}" for name in ANSWERED for table in ("chains", "predictions", "citations")]
+        assert wrong(world.make(*reasoned, partition=PARTITION)) == {}
+        world.make(*(f"scores/mcqa/{name}" for name in ANSWERED), partition="sample_mcqa")
+        yield world
+
+
+def test_every_variant_of_the_method_is_declared_and_answered() -> None:
+    wanted = {
+        "jsd", "jsd_unscaled", "cosine", "euclidean", "moverscore", "maxsim", "fusion", "jsd_words", "jsd_corpus_weights",
+    }  # fmt: skip
+    sweeps = {"hybrid", "r15000", "r20000", "k5", "k10", "k15", "k20", "s5", "s10", "s15", "s20"}
+    named = {f"uscrake_{cost}_chunks" for cost in wanted} | {f"uscrake_{name}" for name in sweeps}
+    named |= {"uscrake", "uscrake_published", "uscrake_chunks", "uscrake_graph", "uscrake_published_graph"}
+    assert set(DECLARED) == named == {r["selector"] for r in REASONED}
+    assert {r["name"] for r in REASONED} == named | {"uscrake_no_chains"}
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_every_variant_gives_evidence_of_its_kind_that_exists(made: SmallWorld, name: str) -> None:
+    rows = made.rows("evidence", f"evidence/mcqa/{name}")
+    questions = made.rows("questions", "questions/mcqa")
+    stated = DECLARED[name].attributes.get("parameters", {})
+    parts = stated.get("parts", "both")
+    text = "chunk" if stated.get("published") else "sentence"
+    kinds = {"both": {text, "triple"}, "chunks": {text}, "graph": {"triple"}}[parts]
+    assert set(rows["kind"]) == kinds
+    if parts != "graph":
+        assert set(rows["question_id"]) == set(questions["question_id"])
+        reasons = [json.loads(why) for why in rows.filter(pl.col("kind") == text)["why"]]
+        assert {why["cost"] for why in reasons} == {stated.get("cost", "jsd" if stated.get("published") else "fusion")}
+        assert any(why["aligned"] for why in reasons)
+    most = {"chunk": stated.get("k", 5), "sentence": 10, "triple": stated.get("s", 5)}
+    for (_, _, kind), group in rows.group_by("question_id", "option", "kind"):
+        assert group.height <= most[kind]
+    with connect(made.lake.root) as connection:
+        assert dangling(connection, made.lake.path("lineage_edges", f"evidence/mcqa/{name}", PARTITION)) == []
+
+
+def test_other_costs_find_other_chunks(made: SmallWorld) -> None:
+    names = [n for n in DECLARED if n.endswith("_chunks") and n != "uscrake_chunks"]
+    found = {
+        name: tuple(made.rows("evidence", f"evidence/mcqa/{name}").sort("question_id", "option", "rank")["source_id"])
+        for name in names
+    }
+    assert len(set(found.values())) == len(names)
+
+
+@pytest.mark.parametrize("name", ANSWERED)
+def test_variants_are_answered_and_scored(made: SmallWorld, name: str) -> None:
+    predictions = made.rows("predictions", f"predictions/mcqa/{name}")
+    assert predictions.height == made.rows("questions", "questions/mcqa").height
+    assert "failed" not in set(predictions["status"])
+    scores = made.rows("scores", f"scores/mcqa/{name}")
+    assert scores.filter(pl.col("metric") == "accuracy")["n"].to_list() == [predictions.height]
+    steps = made.rows("chains", f"chains/mcqa/{name}")["steps"].list.len().sum()
+    assert (steps == 0) == (name == "uscrake_no_chains")
+    assert set(predictions["reasoner"]) == {"best_found" if name == "uscrake_no_chains" else "extractive"}
+
+
+def test_a_graph_beside_a_corpus_is_read_by_what_joins_both_alone(made: SmallWorld) -> None:
+    declared = benchmarks()["sample_mcqa"]
+    assert declared.background_graph == "sample" and not declared.graph
+    graphs = {d.asset_key.path[1] for d in dependencies("mcqa", ("joined_graph",))}
+    assert "sample" in graphs
+    assert not lacking(METHODS["uscrake"].reads, declared)
+    assert lacking(METHODS["graph_paths"].reads, declared) == "benchmark sample_mcqa names no graph"
+    neither = Benchmark(name="x", task="mcqa")
+    assert lacking(METHODS["uscrake"].reads, neither) == "benchmark x names no corpus and no graph"
+    graph_alone = Benchmark(name="x", task="mcqa", graph="g", background_graph="h")
+    assert graph_alone.joined_graph == "g" and not lacking(METHODS["graph_paths"].reads, graph_alone)
+
+
+def test_the_token_encoder_is_a_setting_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = make_encoder(tmp_path / "tiny")
+    profile = ["name: small", POOL, PRESETS, f"token_encoder: {{name: '{folder}'}}", "chunking: {max_tokens: 24}"]
+    with small_world(tmp_path / "world", profile, monkeypatch) as world:
+        prepared(world)
+        names = ("uscrake", "uscrake_jsd_chunks", "uscrake_jsd_words_chunks")
+        assert wrong(world.make(*evidence(*names), partition=PARTITION)) == {}
+        for name in names:
+            assert world.rows("evidence", f"evidence/mcqa/{name}").height
+        store = json.loads((world.lake.index_folder("corpus/sample/token_store") / "meta.json").read_text())
+        assert store["dimensions"] == 32 and world.rows("chunk_embeddings", "corpus/sample/embeddings").height

@@ -1,0 +1,68 @@
+"""What all questions must fulfil, and ids that come twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evidence_assets.benchmarks.checks import SeenIds, question, unique_questions
+from evidence_assets.benchmarks.reading import Row
+from evidence_assets.lake.errors import BadInput
+
+GOOD = {
+    "benchmark": "b", "source_id": "q", "split": "test", "task": "mcqa", "text": "Which?", "options": ("x", "y"),
+    "gold": ("A",),
+}  # fmt: skip
+
+
+@given(ids=st.lists(st.text(max_size=2), max_size=60), batch=st.integers(1, 9))
+def test_doubles_are_noticed_as_a_set_notices_them(ids: list[str], batch: int) -> None:
+    seen = SeenIds("id", batch)
+
+    def read() -> None:
+        for place, identifier in enumerate(ids, 1):
+            seen.add(identifier, Row({}, Path("f"), place))
+        seen.finish()
+
+    if len(set(ids)) == len(ids):
+        read()
+    else:
+        with pytest.raises(BadInput, match="occurs twice") as caught:
+            read()
+        assert caught.value.line is not None and ids[caught.value.line - 1] in ids[: caught.value.line - 1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"source_id": " "}, "source_id: is empty"),
+        ({"text": "\n"}, "text: is empty"),
+        ({"task": "quiz"}, "task: 'quiz' is not one of"),
+        ({"options": ()}, "options: no option"),
+        ({"options": ("x",)}, r"options: 1 option\(s\)"),
+        ({"options": ("x", " ")}, r"options\[1\]: is empty"),
+        ({"gold": ("C",)}, "gold: 'C' is not one of A, B"),
+        ({"gold": ("A", "A")}, "gold: names a label twice"),
+        ({"task": "verification", "options": ("x", "x"), "gold": ()}, "options: two labels are equal"),
+        ({"task": "kgqa", "options": (), "gold": ("u", "u")}, "gold: names an answer twice"),
+        ({"task": "kgqa", "options": (), "gold": ("u",), "aliases": ((), ())}, "aliases: 2 lists of aliases for 1"),
+    ],
+)
+def test_faulty_questions(changes: dict[str, object], said: str) -> None:
+    with pytest.raises(BadInput, match=f"f:3: {said}"):
+        question(Row({}, Path("f"), 3), **(GOOD | changes))
+
+
+def test_options_of_a_choice_may_read_alike() -> None:
+    _, made = question(Row({}, Path("f"), 3), **(GOOD | {"options": ("x", "y", "x"), "gold": ("C",)}))
+    assert (made.options, made.labels, made.gold) == (("x", "y", "x"), ("A", "B", "C"), ("C",))
+
+
+def test_good_questions_pass_unchanged() -> None:
+    row, made = question(Row({}, Path("f"), 3), **GOOD)
+    assert list(unique_questions([(row, made)])) == [made] and made.labels == ("A", "B")
+    with pytest.raises(BadInput, match="f:3: source_id: 'q' occurs twice"):
+        list(unique_questions([(row, made), (row, made)]))

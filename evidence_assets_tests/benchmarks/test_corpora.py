@@ -1,0 +1,126 @@
+"""Corpora: streamed document by document, and nothing that cannot be cited gets in."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tracemalloc
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from evidence_assets.benchmarks.corpora import read_documents
+from evidence_assets.benchmarks.records import Document
+from evidence_assets.lake.errors import BadInput
+
+
+def shard(path: Path, ids: list[str], texts: list[str | None], **extra: list[str]) -> None:
+    columns = {"id": ids, "url": ["u"] * len(ids), "title": [f"T{i}" for i in ids], "text": texts} | extra
+    pq.write_table(pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()}), path)
+
+
+def test_wikipedia_shards_in_order(tmp_path: Path) -> None:
+    shard(tmp_path / "train-00001-of-00002.parquet", ["3"], ["three"])
+    shard(tmp_path / "train-00000-of-00002.parquet", ["1", "2"], ["one", "two\nlines"])
+    found = list(read_documents(tmp_path))
+    assert [(d.doc_id, d.title, d.text) for d in found] == [
+        ("1", "T1", "one"),
+        ("2", "T2", "two\nlines"),
+        ("3", "T3", "three"),
+    ]
+    assert found[2].source == "train-00001-of-00002.parquet"
+
+
+def test_json_lines_plain_and_packed(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"doc_id": "a", "title": "A", "text": "one", "url": "u"}\n')
+    (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(b'{"doc_id": 7, "text": "two"}\n'))
+    assert list(read_documents(tmp_path)) == [
+        Document("a", "A", "one", "a.jsonl"),
+        Document("7", "", "two", "b.jsonl.gz"),
+    ]
+
+
+def test_texts_and_markdown_below_folders(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "b.md").write_bytes(b"\xef\xbb\xbf# A heading #\r\n\r\nBody.\r\n")
+    (tmp_path / "a.txt").write_text("# no heading in plain text")
+    (tmp_path / "one.md").write_text("one line")
+    (tmp_path / ".hidden").write_text("not read")
+    assert list(read_documents(tmp_path)) == [
+        Document("a.txt", "a", "# no heading in plain text", "a.txt"),
+        Document("deep/b.md", "A heading", "# A heading #\n\nBody.", "deep/b.md"),
+        Document("one.md", "one", "one line", "one.md"),
+    ]
+
+
+def test_ten_megabytes_in_one_article(tmp_path: Path) -> None:
+    text = "A sentence about bees. " * 450_000
+    (tmp_path / "big.jsonl").write_text(json.dumps({"doc_id": "big", "text": text}) + "\n")
+    assert next(read_documents(tmp_path)).text == text
+
+
+def test_an_article_at_a_time_is_held(tmp_path: Path) -> None:
+    shard(tmp_path / "a.parquet", [str(i) for i in range(4000)], [f"{i} " * 2500 for i in range(4000)])
+    for _ in read_documents(tmp_path):  # loads what is loaded once
+        break
+    tracemalloc.start()
+    assert sum(1 for _ in read_documents(tmp_path)) == 4000
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 12_000_000  # the texts together are 49 MB
+
+
+def test_doubled_ids_across_files_and_batches(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("".join(f'{{"doc_id": "{i}", "text": "t"}}\n' for i in range(70_000)))
+    (tmp_path / "b.jsonl").write_text('{"doc_id": "x", "text": "t"}\n{"doc_id": "5", "text": "t"}\n')
+    with pytest.raises(BadInput, match=r"b\.jsonl:2: doc_id: '5' occurs twice"):
+        list(read_documents(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        ("a.jsonl", b"", "the corpus is empty: its files hold no document"),
+        ("a.txt", b" \n", r"a\.txt: text: is empty: there is nothing in it to cite"),
+        ("a.txt", b"fine\nbad \xff byte", r"a\.txt:2: byte 5 of the line \(0xff\) is not UTF-8"),
+        ("a.jsonl", b'{"doc_id": "1", "txt": "t"}', r"a\.jsonl:1: txt: unknown field; did you mean 'text'"),
+        ("a.jsonl", b'{"doc_id": "1"}', r"a\.jsonl:1: text: missing"),
+        ("a.jsonl", b'{"text": "t"}', r"a\.jsonl:1: doc_id: missing"),
+        ("a.docx", b"PK", r"a\.docx: is no corpus file; accepted are \.parquet"),
+        ("a.parquet", b"PAR1 cut short", r"a\.parquet: not a whole Parquet file after row 0"),
+        ("a.md", b"PK\x03\x04", r"a\.md:1: is a zip archive"),
+    ],
+)
+def test_bad_corpora(tmp_path: Path, name: str, data: bytes, said: str) -> None:
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(BadInput, match=said):
+        list(read_documents(tmp_path))
+
+
+def test_no_folder_and_no_file(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="there is no such folder; put"):
+        list(read_documents(tmp_path / "none"))
+    with pytest.raises(BadInput, match="the corpus is empty; put"):
+        list(read_documents(tmp_path))
+
+
+def test_a_readme_beside_shards_is_not_an_article(tmp_path: Path) -> None:
+    shard(tmp_path / "a.parquet", ["1"], ["one"])
+    (tmp_path / "README.md").write_text("# About these shards")
+    with pytest.raises(BadInput, match=r"README\.md: lies among shards"):
+        list(read_documents(tmp_path))
+
+
+def test_parquet_faults_name_the_row(tmp_path: Path) -> None:
+    shard(tmp_path / "a.parquet", ["1", "2"], ["one", None])
+    with pytest.raises(BadInput, match=r"a\.parquet:2: text: None is not a text"):
+        list(read_documents(tmp_path))
+    bad = pa.StringArray.from_buffers(1, pa.py_buffer(b"\0\0\0\0\4\0\0\0"), pa.py_buffer(b"ab\xff\xff"))
+    pq.write_table(pa.table({"id": ["1"], "title": ["t"], "text": bad}), tmp_path / "a.parquet")
+    with pytest.raises(BadInput, match=r"a\.parquet:1: text: byte 3 is not UTF-8"):
+        list(read_documents(tmp_path))
+    pq.write_table(pa.table({"id": ["1"], "content": ["t"]}), tmp_path / "a.parquet")
+    with pytest.raises(BadInput, match=r"title: the shard lacks this column \(found: id, content\)"):
+        list(read_documents(tmp_path))

@@ -1,0 +1,82 @@
+"""A user's own knowledge base, and every way in which its files can be wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from evidence_assets.benchmarks.knowledge_base import read_knowledge_base
+from evidence_assets.lake.errors import BadInput
+
+NODES = [
+    {"node_id": "d1", "type": "drug", "name": "aspirin", "aliases": ["ASA"], "document": "Aspirin eases pain."},
+    {"node_id": 7, "type": "disease", "name": "fever"},
+    {"node_id": "d2", "type": "drug", "name": "ibuprofen", "aliases": None, "document": None},
+]
+EDGES = "head_id\ttype\ttail_id\nd1\ttreats\t7\nd2\ttreats\t7\nd1\ttreats\t7\nd2\tinteracts\td1\n"
+
+
+def written(folder: Path, nodes: list[object] = NODES, edges: str = EDGES) -> Path:
+    text = "".join((n if isinstance(n, str) else json.dumps(n)) + "\n" for n in nodes)
+    (folder / "nodes.jsonl").write_text(text, encoding="utf-8")
+    (folder / "edges.tsv").write_text(edges, encoding="utf-8")
+    return folder
+
+
+def test_nodes_and_edges(tmp_path: Path) -> None:
+    base = read_knowledge_base(written(tmp_path), frozenset({"drug"}))
+    assert base.node_ids == ("d1", "7", "d2")
+    assert [base.node_type_names[t] for t in base.node_types] == ["drug", "disease", "drug"]
+    assert base.aliases == (("ASA",), (), ())
+    assert base.documents == ("Aspirin eases pain.", "", "")
+    edges = [base.triple(*edge) for edge in zip(base.heads, base.edge_types, base.tails, strict=True)]
+    assert edges == [("aspirin", "treats", "fever"), ("ibuprofen", "treats", "fever"),
+                     ("ibuprofen", "interacts", "aspirin")]  # fmt: skip
+    assert base.answer_types == {0}
+    assert base.relations_of(0) == [("aspirin", "treats", "fever"), ("ibuprofen", "interacts", "aspirin")]
+    assert base.relations_of(0, limit=1) == [("aspirin", "treats", "fever")]
+    assert base.typed_graph.rows(0, outgoing=True).degree(base.typed_graph.of_type(0)) == 2
+
+
+def test_content_hash_follows_content(tmp_path: Path) -> None:
+    first = read_knowledge_base(written(tmp_path)).content_hash
+    assert read_knowledge_base(written(tmp_path)).content_hash == first
+    assert read_knowledge_base(written(tmp_path, edges=EDGES + "7\ttreats\td1\n")).content_hash != first
+
+
+@pytest.mark.parametrize(
+    ("nodes", "edges", "sentence"),
+    [
+        ([], EDGES, "nodes.jsonl: holds no node"),
+        ([*NODES, {"node_id": "7", "type": "x", "name": "y"}], EDGES, "nodes.jsonl:4: node_id: '7' occurs twice"),
+        ([{"node_id": "a", "type": "x"}], EDGES, "nodes.jsonl:1: name: missing"),
+        ([{"node_id": "a", "type": "x", "name": " "}], EDGES, "nodes.jsonl:1: name: is empty"),
+        ([{**NODES[0], "alias": []}], EDGES, "nodes.jsonl:1: alias: unknown field; did you mean 'aliases'"),
+        ([{**NODES[0], "aliases": [3]}], EDGES, r"nodes.jsonl:1: aliases\[0\]: 3 is not a text"),
+        (["{"], EDGES, "nodes.jsonl:1"),
+        (NODES, "head_id\ttype\ttail_id\nd1\ttreats\tnowhere\n", "edges.tsv:2: tail_id: 'nowhere' is no node"),
+        (NODES, "head_id\ttail_id\nd1\td2\n", "edges.tsv:1: 2 fields, expected 3"),
+        (NODES, "head\ttype\ttail\n", "edges.tsv:1: head_id: 'head' is no node"),
+        (NODES, "head_id\ttype\ttail_id\nd1\ttreats\n", "edges.tsv:2"),
+    ],
+)
+def test_faults_are_named_by_file_line_and_field(
+    tmp_path: Path, nodes: list[object], edges: str, sentence: str
+) -> None:
+    with pytest.raises(BadInput, match=sentence):
+        read_knowledge_base(written(tmp_path, nodes, edges))
+
+
+def test_a_base_without_edges_is_one(tmp_path: Path) -> None:
+    assert len(read_knowledge_base(written(tmp_path, edges="d1\ttreats\t7\n")).heads) == 1, "a header is optional"
+    base = read_knowledge_base(written(tmp_path, edges=""))
+    assert (len(base), len(base.heads), base.relations_of(0)) == (3, 0, [])
+
+
+def test_missing_files_and_unknown_answer_types(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="there is no such file"):
+        read_knowledge_base(tmp_path)
+    with pytest.raises(BadInput, match="no node has the answer type 'gene'; the types are drug, disease"):
+        read_knowledge_base(written(tmp_path), frozenset({"gene"}))

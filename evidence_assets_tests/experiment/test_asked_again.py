@@ -1,0 +1,78 @@
+"""Systems without chains asked again: ranked nodes on a base without edges, short answers without triples."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+import pytest
+
+from evidence_assets.experiment.asked_again import ShortAnswersAgain
+from evidence_assets.experiment.counterfactuals import AskedAgain, counterfactual_rows
+from evidence_assets.experiment.selection import Asked, evidence_rows
+from evidence_assets.experiment.short_answering import short_answer_rows
+from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers
+from evidence_assets.systems.four_step_focus.asked_again import RankingAgain
+from evidence_assets.systems.four_step_focus.node_answers import ranking_rows
+from evidence_assets.systems.four_step_focus.system import FourStepFocus
+from evidence_assets_tests.experiment.test_short_answering import QUESTIONS, evidence
+from evidence_assets_tests.graphs.small_graph import stored
+from evidence_assets_tests.systems.four_step_focus.test_system import BASE, PARSER, focus
+from evidence_assets_tests.systems.small_models import WordEncoder
+
+NONE = stored("lineage_edges", [])
+
+
+def verdicts(system: AskedAgain, predictions: pl.DataFrame) -> dict[str, dict[str, Any]]:
+    rows = counterfactual_rows(system, predictions, stored("counterfactuals", []), NONE).rows
+    again = counterfactual_rows(system, predictions, stored("counterfactuals", rows), NONE)
+    assert again.reused == len(rows) and again.rows == rows
+    return {row["question_id"]: row for row in rows}
+
+
+def ranked(system: FourStepFocus, *texts: str) -> dict[str, dict[str, Any]]:
+    asked = [Asked(f"q{i}", "own", "skb_search", text) for i, text in enumerate(texts)]
+    found = stored("evidence", evidence_rows(system, asked, stored("evidence", []), NONE).rows)
+    predictions = ranking_rows(system, "form_parser", "m", asked, found, stored("predictions", []), NONE).rows
+    return verdicts(RankingAgain(system, asked, found), stored("predictions", predictions))
+
+
+def test_a_node_falls_behind_where_its_edges_are_taken_and_leads_with_them_alone() -> None:
+    found = ranked(focus(PARSER), "Name a remedy for fever.", "Name a remedy for gout.")
+    for row, answers in zip(found.values(), ({"n0", "n1"}, {"n1", "n2"}), strict=True):
+        assert row["answer"] in answers and row["without_cited"] in answers - {row["answer"]}
+        assert (row["necessary"], row["sufficient"]) == (True, True)
+        assert row["only_cited"] == row["answer"] and row["needed"] == row["cited"] != []
+
+
+def test_each_of_two_edges_is_needed_and_edges_of_other_answers_are_not() -> None:
+    row = ranked(focus(PARSER), "Which drug is at once a remedy for fever and a remedy for gout?")["q0"]
+    assert row["answer"] == "n1" and len(row["cited"]) == 2 and row["necessary"]
+    assert set(row["needed"]) == set(row["cited"])
+
+
+def test_a_node_found_by_its_text_alone_rests_on_no_edge() -> None:
+    row = ranked(focus(), "Which drug is mild?")["q0"]
+    assert row["cited"] == [] and row["necessary"] is None and row["without_cited"] is None
+
+
+def test_the_system_itself_keeps_its_base_and_refuses_one_of_other_nodes() -> None:
+    system = focus(PARSER)
+    ranked(system, "Name a remedy for fever.")
+    assert system.base is BASE
+    with pytest.raises(ValueError, match="has other nodes"):
+        system.on(replace(BASE, node_ids=tuple("abcdefg")))
+
+
+def test_a_short_answer_falls_without_its_triple_and_stands_with_it_alone() -> None:
+    solver = ExtractiveShortAnswers(WordEncoder())
+    facts = [("web", "made by", "spider"), ("pen", "used for", "ink")]
+    rows = evidence(*(("q1", fact, "graph") for fact in facts), ("q2", ("milk", "made by", "cow"), "model"))
+    made = short_answer_rows(solver, "s", QUESTIONS, rows, stored("predictions", []), NONE)
+    system = ShortAnswersAgain(solver, QUESTIONS, rows, stored("lineage_edges", made.lineage))
+    found = verdicts(system, stored("predictions", made.rows))
+    assert set(found) == {"q1"}, "what was not answered is not asked again"
+    row = found["q1"]
+    assert (row["without_cited"], row["only_cited"], row["cited"]) == ("insufficient", "spider", ["h1"])
+    assert (row["necessary"], row["sufficient"]) == (True, True)

@@ -1,0 +1,123 @@
+"""Answers without the evidence that they rest on: who asks again, what is taken away, what is taken over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from evidence_assets.experiment.answering import chain_rows, prediction_rows
+from evidence_assets.experiment.asked_again import ChainsAgain
+from evidence_assets.experiment.counterfactuals import counterfactual_rows
+from evidence_assets.experiment.selection import Asked
+from evidence_assets.lake.ids import content_id
+from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, ExplainOption, Failure, Step
+from evidence_assets_tests.graphs.small_graph import stored
+
+
+class Counting:
+    """Supports an option by the number of its pieces of evidence, cites the first, and needs a lead to answer."""
+
+    name, model_id, version = "counting", "counting", "1"
+
+    def __init__(self) -> None:
+        self.explained = 0
+
+    def task_version(self, task: ExplainOption) -> str:
+        return self.version
+
+    def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
+        self.explained += len(tasks)
+        return [
+            Chain(t.hypothesis, (Step("so", tuple(e.evidence_id for e in t.evidence[:1])),), float(len(t.evidence)))
+            for t in tasks
+        ]
+
+    def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
+        made: list[Choice | Failure] = []
+        for task in tasks:
+            sign = -1 if task.negated else 1
+            ranked = sorted(task.chains, key=lambda c: (-sign * (c.support or 0), c.hypothesis))
+            clear = ranked[0].support != ranked[1].support
+            made.append(Choice(ranked[0].hypothesis if clear else None, (), "answered" if clear else "insufficient", 1))
+        return made
+
+
+def evidence(*rows: tuple[str, str, str]) -> pl.DataFrame:
+    """(question, option, text) as rows; equal texts state the same fact."""
+    made = []
+    for i, (question, option, text) in enumerate(rows):
+        fixed = {
+            "benchmark": "b",
+            "selector": "s",
+            "kind": "chunk",
+            "source_kind": "chunk",
+            "source_id": text,
+            "locator": "",
+        }
+        made.append(
+            {
+                **fixed, "evidence_id": f"e{i}", "question_id": question, "option": option, "text": text, "rank": i,
+                "score": 1.0, "why": None, "content_hash": content_id("evidence", "chunk", text, "", text), "input_hash": "",
+            }
+        )  # fmt: skip
+    return stored("evidence", made)
+
+
+def world(
+    asked: list[Asked], rows: pl.DataFrame, before: tuple[pl.DataFrame, pl.DataFrame] | None = None
+) -> tuple[dict[str, dict[str, object]], Counting, tuple[pl.DataFrame, pl.DataFrame], int]:
+    solver, none = Counting(), stored("lineage_edges", [])
+    chains = stored("chains", chain_rows(solver, "s", asked, rows, stored("chains", []), none).rows)
+    predicted = prediction_rows(solver, "s", asked, rows, chains, stored("predictions", []), none)
+    solver.explained = 0
+    previous = before or (stored("counterfactuals", []), none)
+    again = ChainsAgain(solver, asked, rows, chains)
+    made = counterfactual_rows(again, stored("predictions", predicted.rows), *previous)
+    table, lineage = stored("counterfactuals", made.rows), stored("lineage_edges", made.lineage)
+    return {row["question_id"]: row for row in table.to_dicts()}, solver, (table, lineage), made.reused
+
+
+PLAIN = Asked("q", "b", "mcqa", "What?", ("x", "y"))
+
+
+def test_an_answer_that_falls_without_its_only_evidence() -> None:
+    found, _, _, _ = world([PLAIN], evidence(("q", "A", "fact")))
+    assert (found["q"]["answer"], found["q"]["without_cited"], found["q"]["only_cited"]) == ("A", "insufficient", "A")
+    assert (found["q"]["necessary"], found["q"]["sufficient"]) == (True, True)
+    assert found["q"]["needed"] == found["q"]["cited"] != []
+
+
+def test_an_answer_that_stands_without_it() -> None:
+    found, _, _, _ = world([PLAIN], evidence(("q", "A", "one"), ("q", "A", "two")))
+    assert (found["q"]["necessary"], found["q"]["sufficient"], found["q"]["needed"]) == (False, True, [])
+
+
+def test_a_fact_leaves_every_option_that_it_was_picked_for() -> None:
+    rows = evidence(("q", "A", "shared"), ("q", "A", "own"), ("q", "B", "shared"))
+    found, _, _, _ = world([PLAIN], rows)
+    assert found["q"]["without_cited"] == "A" and found["q"]["only_cited"] == "insufficient"
+
+
+def test_the_exception_rests_on_what_the_others_cite() -> None:
+    asked = Asked("q", "b", "mcqa", "Which not?", ("x", "y"), negated=True)
+    found, _, _, _ = world([asked], evidence(("q", "A", "fact")))
+    assert (found["q"]["answer"], found["q"]["without_cited"], found["q"]["necessary"]) == ("B", "insufficient", True)
+
+
+def test_only_answers_are_asked_again_and_nothing_cited_is_no_verdict() -> None:
+    asked = [PLAIN, Asked("tie", "b", "mcqa", "What?", ("x", "y")), Asked("odd", "b", "mcqa", "?", ("x", "y"))]
+    found, _, _, _ = world(asked, evidence(("q", "A", "fact"), ("tie", "A", "a"), ("tie", "B", "b")))
+    assert set(found) == {"q"}
+    found, solver, _, _ = world([], evidence())
+    assert found == {} and solver.explained == 0
+
+
+def test_what_was_asked_before_is_taken_over_and_other_evidence_asks_anew() -> None:
+    rows = evidence(("q", "A", "fact"))
+    first, _, kept, _ = world([PLAIN], rows)
+    again, solver, _, reused = world([PLAIN], rows, kept)
+    assert again == first and reused == 1 and solver.explained == 0
+    _, solver, _, reused = world([PLAIN], evidence(("q", "A", "another")), kept)
+    assert reused == 0 and solver.explained > 0
+    assert set(kept[1]["parent_kind"]) == {"prediction", "evidence"}

@@ -1,0 +1,85 @@
+"""Recorded answers: read, parsed and counted; unusable replies are failed rows, not lost ones."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from evidence_assets.experiment.replay import accuracies, read_recorded, score
+from evidence_assets.lake.errors import BadInput
+
+HEADER = "path\tdataset\tquestion_id\tmodel\tmode\tgold\tquestion\tA\tB\tC\tD\n"
+
+
+def lay(folder: Path, replies: list[str], gold: str = "B", ids: list[str] | None = None) -> Path:
+    index = HEADER
+    for place, reply in enumerate(replies):
+        (folder / f"{place}.json").write_text(json.dumps([reply]), encoding="utf-8")
+        name = ids[place] if ids else f"q{place}"
+        index += f'{place}.json\tset\t{name}\tsome-model\tcot\t{gold}\tWhich "one"?\tant\tbee\tcat\t\n'
+    (folder / "index.tsv").write_text(index, encoding="utf-8")
+    return folder
+
+
+def test_recorded_answers_are_scored(tmp_path: Path) -> None:
+    lay(tmp_path, ['{"answer_choice": "B"}', "The answer is A.", "content", '{"answer_choice": "B/C"}'])
+    scored = list(score(read_recorded(tmp_path)))
+    assert [(item.answer, item.status, item.correct) for item in scored] == [
+        ("B", "answered", True),
+        ("A", "answered", False),
+        (None, "failed", False),
+        ("B", "answered", True),
+    ]
+    assert scored[2].error == "the reply names no option"
+    assert scored[0].recorded.question.options == ("ant", "bee", "cat")
+    assert accuracies(scored) == {("some-model", "cot"): (2, 1, 4)}
+    assert accuracies(score(read_recorded(tmp_path), "refuse")) == {("some-model", "cot"): (1, 2, 4)}
+
+
+def test_faulty_recordings(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"index\.tsv: there is no such file"):
+        list(read_recorded(tmp_path))
+    lay(tmp_path, ["B"], gold="D")
+    with pytest.raises(BadInput, match=r"index\.tsv:2: gold: 'D' is not one of A, B, C"):
+        list(read_recorded(tmp_path))
+    lay(tmp_path, ["B", "A"], ids=["q", "q"])
+    with pytest.raises(BadInput, match=r"index\.tsv:3: question_id: set / q / some-model / cot comes twice"):
+        list(read_recorded(tmp_path))
+    lay(tmp_path, ["B"])
+    (tmp_path / "0.json").write_text('["a", "b"]')
+    with pytest.raises(BadInput, match=r"0\.json:1: expected a list with one text"):
+        list(read_recorded(tmp_path))
+    (tmp_path / "0.json").unlink()
+    with pytest.raises(BadInput, match=r"0\.json: there is no such file"):
+        list(read_recorded(tmp_path))
+    index = (tmp_path / "index.tsv").read_text()
+    (tmp_path / "index.tsv").write_text(index.replace("0.json", "../0.json"))
+    with pytest.raises(BadInput, match=r"index\.tsv:2: path: lies outside the recording"):
+        list(read_recorded(tmp_path))
+
+
+@pytest.mark.dev_data
+def test_accuracies_are_those_stated_beside_the_recording(dev_data: Path) -> None:
+    scored = list(score(read_recorded(dev_data / "replay")))
+    assert len(scored) == 200
+    assert {key: right for key, (right, _, _) in accuracies(scored).items()} == {
+        ("gpt-35-turbo-16k", "cot"): 28,
+        ("gpt-35-turbo-16k", "rag_32"): 31,
+        ("gpt-4-32k", "cot"): 43,
+        ("gpt-4-32k", "rag_32"): 39,
+    }
+    # twelve replies name no option; not one of the 200 is lost, and each failure has its reason
+    assert sum(item.status == "failed" for item in scored) == 12
+    assert all(item.error for item in scored if item.status == "failed")
+
+
+@pytest.mark.dev_data
+def test_every_letter_is_that_of_the_stated_rule(dev_data: Path) -> None:
+    """The rule stated beside the recording, written down independently: first letter of the last answer field."""
+    for item in score(read_recorded(dev_data / "replay")):
+        _, found, tail = item.recorded.reply.rpartition('"answer_choice": "')
+        match = re.match(r"[A-D](?![A-Za-z])", tail) if found else None
+        assert item.answer == (match[0] if match else None), item.recorded.path

@@ -1,0 +1,82 @@
+"""From picks to rows of evidence: the same in one piece and in blocks, made anew and taken over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pytest
+
+from evidence_assets.benchmarks.records import Table
+from evidence_assets.experiment.selection import Asked, Growing, Parent, Pick, Progress, evidence_rows
+from evidence_assets.lake.errors import SchemaMismatch
+from evidence_assets.lake.store import prepare, typed
+from evidence_assets.systems.ucret.selector import CollapsedTable
+from evidence_assets.systems.ucret.system import VARIANTS
+from evidence_assets_tests.graphs.small_graph import stored
+
+QUESTIONS = [Asked(f"q{i}", "b", "table_qa", "Which?", ("x", "y")) for i in range(5)]
+
+
+class Picks:
+    """Gives each question as many picks as its number, one at a time."""
+
+    name = "picks"
+
+    def __init__(self, version: str = "1") -> None:
+        self.version, self.asked = version, list[str]()
+
+    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> Iterator[list[Pick]]:
+        for question in questions:
+            self.asked.append(question.question_id)
+            parent = Parent("table", "t", "v")
+            yield [
+                Pick("AB"[k % 2], "cell", (parent,), f"r{k}c0", f"cell {k}", 1.0 / (k + 1), None)
+                for k in range(int(question.question_id[1:]))
+            ]
+
+
+def test_rows_are_the_same_in_blocks_and_in_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    empty = stored("evidence", []), stored("lineage_edges", [])
+    whole = evidence_rows(Picks(), QUESTIONS, *empty)
+    assert (whole.rows.num_rows, whole.lineage.num_rows, whole.reused) == (10, 20, 0)
+    monkeypatch.setattr(Growing, "BLOCK", 3)
+    blocks = evidence_rows(Picks(), QUESTIONS, *empty)
+    assert blocks.rows.column("locator").num_chunks > 1
+    for table in ("rows", "lineage"):
+        name = "evidence" if table == "rows" else "lineage_edges"
+        assert prepare(name, getattr(blocks, table)).equals(prepare(name, getattr(whole, table)))
+    assert [row["rank"] for row in whole.rows.to_pylist() if row["question_id"] == "q4"] == [1, 1, 2, 2]
+
+
+def test_only_what_has_changed_is_selected_anew() -> None:
+    first = evidence_rows(Picks(), QUESTIONS[:4], stored("evidence", []), stored("lineage_edges", []))
+    previous = stored("evidence", first.rows), stored("lineage_edges", first.lineage)
+    again = Picks()
+    made = evidence_rows(again, QUESTIONS, *previous)
+    assert again.asked == ["q0", "q4"], "a question without evidence leaves nothing to take over"
+    assert (made.reused, made.rows.num_rows, made.lineage.num_rows) == (6, 10, 20)
+    changed = Picks("2")
+    assert evidence_rows(changed, QUESTIONS, *previous).reused == 0 and len(changed.asked) == 5
+
+
+def test_rows_are_checked_as_they_are_typed() -> None:
+    with pytest.raises(SchemaMismatch, match="no column 'colour'"):
+        typed("evidence", [{"colour": "red"}])
+    with pytest.raises(SchemaMismatch, match="evidence"):
+        typed("evidence", [{"rank": "first"}])
+
+
+def test_a_question_without_a_known_table_has_no_cells() -> None:
+    table = Table("t", "b", "", ("Lake", "Depth"), (("Como", "425"),))
+    selector = CollapsedTable("keep_all", {"t": (table, "v")}, VARIANTS["keep_all"], NoEncoder())  # type: ignore[arg-type]
+    asked = [replace(QUESTIONS[0], table_id=name) for name in ("", "t", "u", "t")]
+    told: list[tuple[int, int]] = []
+    found = list(selector.select(asked, lambda done, of: told.append((done, of))))
+    assert [len(picks) for picks in found] == [0, 4, 0, 4] and told == [(k, 4) for k in range(1, 5)]
+
+
+class NoEncoder:
+    """All columns are kept, so that nothing is encoded."""
+
+    model_id, revision, dimensions = "none", "0", 1

@@ -1,0 +1,133 @@
+"""Predictions of short answers and what retrieval is worth: model knowledge is no source, failures end as rows."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import polars as pl
+import pytest
+
+from evidence_assets.experiment.gold_evidence import evidence_recall
+from evidence_assets.experiment.retrieval_scores import retrieval_metrics
+from evidence_assets.experiment.selection import Asked, Rows
+from evidence_assets.experiment.short_answering import short_answer_rows
+from evidence_assets.lake.schemas import TABLES
+from evidence_assets.lake.store import prepare
+from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers
+from evidence_assets_tests.systems.small_models import WordEncoder
+
+QUESTIONS = [Asked("q1", "b", "kgqa", "What is a web made by?"), Asked("q2", "b", "kgqa", "What is milk made by?")]
+
+
+def empty(table: str) -> pl.DataFrame:
+    frame = pl.from_arrow(TABLES[table].arrow.empty_table())
+    assert isinstance(frame, pl.DataFrame)
+    return frame
+
+
+def evidence(*rows: tuple[str, tuple[str, str, str], str]) -> pl.DataFrame:
+    """Rows of evidence from (question, triple, origin)."""
+    made: list[dict[str, Any]] = [
+        {
+            "evidence_id": f"e{i}", "question_id": question, "benchmark": "b", "option": "", "selector": "s",
+            "kind": "triple", "source_kind": "edge", "source_id": f"edge{i}", "locator": "", "text": " ".join(triple),
+            "rank": i, "score": 0.5, "why": json.dumps({"triple": triple, "origin": origin}),
+            "content_hash": f"h{i}", "input_hash": "i",
+        }
+        for i, (question, triple, origin) in enumerate(rows, 1)
+    ]  # fmt: skip
+    frame = pl.from_arrow(prepare("evidence", made))
+    assert isinstance(frame, pl.DataFrame)
+    return frame
+
+
+FOUND = evidence(("q1", ("web", "made by", "spider"), "graph"), ("q2", ("milk", "made by", "cow"), "model"))
+
+
+def predicted(found: pl.DataFrame = FOUND, before: Rows | None = None, failed: dict[str, str] | None = None) -> Rows:
+    tables = [empty("predictions"), empty("lineage_edges")]
+    if before is not None:
+        tables = [
+            pl.from_arrow(prepare("predictions", before.rows)),
+            pl.from_arrow(prepare("lineage_edges", before.lineage)),
+        ]  # type: ignore[list-item]
+    return short_answer_rows(ExtractiveShortAnswers(WordEncoder()), "s", QUESTIONS, found, *tables, failed)
+
+
+def by_question(rows: Rows) -> dict[str, dict[str, Any]]:
+    return {row["question_id"]: row for row in rows.rows}
+
+
+def test_answers_rest_on_the_evidence_that_they_used_and_model_knowledge_gives_none() -> None:
+    made = predicted()
+    rows = by_question(made)
+    assert (rows["q1"]["answer"], rows["q1"]["status"], rows["q1"]["reasoner"]) == ("spider", "answered", "extractive")
+    assert (rows["q2"]["answer"], rows["q2"]["status"]) == (None, "insufficient")
+    used = {
+        (e["child_id"], e["parent_id"], e["parent_version"]) for e in made.lineage if e["parent_kind"] == "evidence"
+    }
+    assert used == {(rows["q1"]["prediction_id"], "e1", "h1")}
+
+
+def test_a_question_that_could_not_be_prepared_fails_alone_and_is_done_again() -> None:
+    made = predicted(failed={"q1": "no background knowledge: prose"})
+    rows = by_question(made)
+    assert (rows["q1"]["status"], rows["q1"]["error"]) == ("failed", "no background knowledge: prose")
+    assert rows["q2"]["status"] == "insufficient"
+    again = predicted(before=made)
+    assert again.reused == 1
+    assert by_question(again)["q1"]["status"] == "answered"
+
+
+def test_unchanged_rows_are_taken_over_and_changed_evidence_is_answered_again() -> None:
+    made = predicted()
+    assert predicted(before=made).reused == 2
+    other = evidence(("q1", ("web", "made by", "larva"), "graph"), ("q2", ("milk", "made by", "cow"), "model"))
+    again = predicted(other.with_columns(pl.lit("new").alias("content_hash")), made)
+    assert again.reused == 0
+    assert by_question(again)["q1"]["answer"] == "larva"
+
+
+def gold(question: str, text: str, answers: list[str], path: str) -> dict[str, Any]:
+    evidence_ = [{"kind": "path", "source": "graph", "locator": "[]", "text": path, "group": ""}] if path else []
+    return {
+        "question_id": question, "task": "kgqa", "text": text, "options": [], "gold": answers, "gold_aliases": [],
+        "gold_evidence": evidence_,
+    }  # fmt: skip
+
+
+def test_retrieval_counts_sources_only() -> None:
+    asked = [
+        gold("q1", "What is a web made by?", ["spider"], "web made by spider"),
+        gold("q2", "What is milk made by?", ["cow"], "milk made by cow"),
+        gold("q3", "Unanswerable?", [], ""),
+    ]
+    metrics = retrieval_metrics(asked, FOUND)
+    assert {name: (e.value, e.n) for name, e in metrics.items() if name != "coverage"} == {
+        "hit@1": (0.5, 2), "hit@10": (0.5, 2), "triple_f1": (0.5, 2)
+    }  # fmt: skip
+    assert metrics["coverage"].n == 3
+    assert evidence_recall(asked, FOUND) == [1.0, 0.0]
+
+
+def test_what_a_model_recalled_counts_only_where_it_is_asked_for_by_name() -> None:
+    asked = [gold("q1", "What is a web made by?", ["spider"], ""), gold("q2", "What is milk made by?", ["cow"], "")]
+    metrics = retrieval_metrics(asked, FOUND, recalled=True)
+    assert metrics["hit@10"].value == 0.5
+    assert metrics["hit@10_with_recalled"].value == 1.0
+
+
+def test_a_hit_of_a_question_with_options_is_the_text_of_a_right_one() -> None:
+    asked = [{**gold("q1", "What is a web made by?", ["B"], ""), "task": "mcqa", "options": ["cow", "spider"]}]
+    assert retrieval_metrics(asked, FOUND)["hit@1"].value == 1.0
+    assert retrieval_metrics([{**asked[0], "gold": ["A"]}], FOUND)["hit@10"].value == 0.0
+
+
+@pytest.mark.parametrize(("second", "found"), [("spider skilled at spinning", 1.0), ("spider afraid of birds", 0.0)])
+def test_a_gold_path_is_found_when_all_its_facts_are(second: str, found: float) -> None:
+    asked = [gold("q1", "?", ["x"], f"web made by spider; {second}")]
+    rows = evidence(
+        ("q1", ("web", "made by", "spider"), "graph"), ("q1", ("spider", "skilled at", "spinning"), "graph")
+    )
+    assert evidence_recall(asked, rows) == [found]

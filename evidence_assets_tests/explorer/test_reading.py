@@ -1,0 +1,159 @@
+"""One answer as text: what a reader sees of a path, its citations, and what became of the answer without them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from evidence_assets.cli import app
+from evidence_assets.explorer.cards import card
+from evidence_assets.explorer.graph_sizes import GraphSize, SourceSize, graph_sizes
+from evidence_assets.explorer.path_reading import walked
+from evidence_assets.explorer.reading import reading
+from evidence_assets.lake import connect
+from evidence_assets.lake.lineage import USED, edge
+from evidence_assets.lake.store import Lake
+from evidence_assets.reasoning.paths import path_locator
+from evidence_assets_tests.lake_rows import chain, citation, evidence, prediction, question
+
+NAMES = ("metformin", "diabetes", "excessive thirst", "fever")
+EDGES = [  # head, relation, tail, sources
+    ("metformin", "may_treat", "diabetes", ["graph.tsv:1", "other.tsv:4"]),
+    ("excessive thirst", "is_associated_with", "diabetes", ["graph.tsv:2"]),
+    ("fever", "may_cause", "excessive thirst", ["kbloom"]),
+]
+LOCATOR = path_locator([("e0", True), ("e1", False)])
+TEXT = "Metformin may treat diabetes. Excessive thirst is associated with diabetes."
+WHY = {
+    "nodes": [{"name": name, "relevance": relevance} for name, relevance in zip(NAMES, (0.61, 0.5, None), strict=False)],
+    "links": [{"phrase": "metformin", "rule": "exact"}, {"phrase": "thirst", "rule": "fuzzy"}],
+    "attention": {"e0": [0.25, 0.125]}, "contradictory": False, "relevant_by": "threshold", "spread": 0.1,
+}  # fmt: skip
+
+
+def triple(number: int, source: str, licence: str) -> dict[str, object]:
+    head, relation, tail, _ = EDGES[number]
+    return {
+        "triple_id": f"t{number}", "head": head, "relation": relation, "tail": tail, "origin": "import", "flags": [],
+        "source": source, "licence": licence,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """A question answered from one path, with the graph that it stands in."""
+    lake = Lake.create(tmp_path / "data_lake")
+    asked = question(1, text="Which sign fits what metformin relieves?", options=["excessive thirst", "fever"])
+    lake.write("questions/mcqa", "quiz|0", {"questions": [asked]})
+    nodes = [{"node_id": name, "name": name, "aliases": [], "type": None, "document": None} for name in NAMES]
+    lake.write("knowledge/g/nodes", "", {"kg_nodes": nodes})
+    edges = [
+        {
+            "edge_id": f"e{i}", "head_id": head, "relation": relation, "tail_id": tail, "triple_ids": [f"t{i}"],
+            "sources": sources, "licences": ["CC0-1.0"] if len(sources) < 2 else ["CC-BY-4.0", "CC0-1.0"],
+        }
+        for i, (head, relation, tail, sources) in enumerate(EDGES)
+    ]  # fmt: skip
+    lake.write("knowledge/g/edges", "", {"kg_edges": edges})
+    stated = [triple(0, "graph.tsv:1", "CC0-1.0"), triple(0, "other.tsv:4", "CC-BY-4.0"), triple(1, "graph.tsv:2", "CC0-1.0")]  # fmt: skip
+    lake.write("knowledge/g/triples", "", {"triples": stated})
+    # The same fact in a file of another graph is no source of this one; a harvest has no line.
+    lake.write("knowledge/h/triples", "", {"triples": [triple(1, "elsewhere.tsv:9", "MIT")]})
+    lake.write("knowledge/k/triples", "", {"triples": [triple(2, "kbloom", "CC0-1.0")]})
+    shown = evidence(1, 1, TEXT, kind="path", source_kind="edge", source_id="e0", locator=LOCATOR, why=json.dumps(WHY))
+    lake.write("evidence/mcqa/s", "quiz|0", {"evidence": [shown]})
+    chains = [chain(1, "A", f"The evidence states: “{TEXT}”", ["e-s-1-1"]), chain(1, "B", "Nothing links it.", [])]
+    used = [edge("chain", "c-s-1-A", USED, "evidence", "e-s-1-1", "h", 1)]
+    lake.write("chains/mcqa/s", "quiz|0", {"chains": chains, "lineage_edges": used})
+    checked = [citation("c-s-1-A", "e-s-1-1", "verified", TEXT)]
+    lake.write("citations/mcqa/s", "quiz|0", {"citations": checked})
+    used = [edge("prediction", "p-s-1", USED, "chain", c["chain_id"], "h", 1) for c in chains]
+    lake.write("predictions/mcqa/s", "quiz|0", {"predictions": [prediction(1, "A")], "lineage_edges": used})
+    again = {
+        "counterfactual_id": "f1", "prediction_id": "p-s-1", "question_id": "q1", "benchmark": "quiz", "selector": "s",
+        "reasoner": "r", "model_id": "m", "answer": "A", "cited": ["h"], "without_cited": "insufficient",
+        "only_cited": "A", "necessary": True, "sufficient": True, "needed": ["h"], "content_hash": "h", "input_hash": "i",
+    }  # fmt: skip
+    lake.write("counterfactuals/mcqa/s", "quiz|0", {"counterfactuals": [again]})
+    return lake
+
+
+def test_a_path_is_walked_with_its_directions_words_sources_and_attention(lake: Lake) -> None:
+    with connect(lake.root) as connection:
+        text = reading(connection, "p-s-1")
+    for said in (
+        "A. excessive thirst [the answer, gold]",
+        "metformin —may treat→ diabetes ←is associated with— excessive thirst",
+        "metformin looks at diabetes with 0.250, diabetes at metformin with 0.125",
+        "excessive thirst: not scored",
+        "“metformin” (exact match)",
+        "graph.tsv:1, other.tsv:4 (CC-BY-4.0, CC0-1.0)",
+        "cites [1] verified",
+        "without the evidence that it rests on: insufficient; with that alone: A (needed, and enough)",
+        "support of the others: B 0.500",
+    ):
+        assert said in " ".join(text.split()) or said in text, said
+    assert "Nothing links it." not in text and '{"' not in text
+    assert max(map(len, text.splitlines())) <= 120
+
+
+def test_a_question_for_the_exception_shows_every_chain(lake: Lake) -> None:
+    asked = question(1, text="Which does not fit?", options=["excessive thirst", "fever"], negated=True)
+    lake.write("questions/mcqa", "quiz|0", {"questions": [asked]})
+    with connect(lake.root) as connection:
+        text = reading(connection, "p-s-1")
+    assert "asks for the option that does not hold" in text and "Nothing links it." in text
+
+
+def test_an_answer_without_chains_shows_all_that_it_used_and_the_name_of_a_node(lake: Lake) -> None:
+    used = [edge("prediction", "p-s-1", USED, "evidence", "e-s-1-1", "h", 1)]
+    made = {"predictions": [prediction(1, "n7")], "lineage_edges": used}
+    lake.write("predictions/mcqa/s", "quiz|0", made)
+    node = {"node_id": "n7", "name": "gout", "aliases": [], "type": None, "document": None}
+    lake.write("knowledge/h/nodes", "", {"kg_nodes": [node]})
+    with connect(lake.root) as connection:
+        text = reading(connection, "p-s-1")
+    assert "answer: gout, n7 (answered" in text and "metformin —may treat→ diabetes" in text
+
+
+def test_the_card_shows_the_same_instead_of_json(lake: Lake) -> None:
+    with connect(lake.root) as connection:
+        page = card(connection, "p-s-1")
+    assert "metformin —may treat→ diabetes ←is associated with— excessive thirst" in page
+    assert "(needed, and enough)" in page and "relevant_by" not in page
+
+
+def test_an_edge_that_the_lake_lost_is_left_out(lake: Lake) -> None:
+    with connect(lake.root) as connection:
+        found = walked(connection, [path_locator([("gone", True), ("e1", False)])])
+    assert [edge.edge_id for edges in found.values() for edge in edges] == ["e1"]
+
+
+def test_without_a_file_the_command_prints_the_text(lake: Lake) -> None:
+    done = CliRunner().invoke(app, ["card", "p-s", "--lake", str(lake.root)])
+    assert done.exit_code == 0 and "metformin —may treat→" in done.output
+
+
+def test_graphs_are_counted_with_their_sources_and_licences(lake: Lake) -> None:
+    with connect(lake.root) as connection:
+        (found,) = graph_sizes(connection)
+    assert found == GraphSize(
+        "g", 4, 3, 3,
+        (
+            SourceSize("graph.tsv", 2, ("CC0-1.0",)), SourceSize("kbloom", 1, ("CC0-1.0",)),
+            SourceSize("other.tsv", 1, ("CC-BY-4.0",)),
+        ),
+    )  # fmt: skip
+    base = {"edge_id": "b1", "head_id": "x:1", "relation": "treats", "tail_id": "x:2", "triple_ids": [], "licences": []}
+    lake.write("knowledge/base/edges", "", {"kg_edges": [{**base, "sources": ["skb/nodes"]}]})
+    nodes = [{"node_id": f"x:{i}", "name": "n", "aliases": [], "type": None, "document": None} for i in (1, 2)]
+    lake.write("knowledge/base/nodes", "", {"kg_nodes": nodes})
+    with connect(lake.root) as connection:
+        assert graph_sizes(connection)[0] == GraphSize("base", 2, 1, 1, (SourceSize("skb/nodes", 1, ()),))
+    done = CliRunner().invoke(app, ["graphs", "--lake", str(lake.root)])
+    assert done.exit_code == 0 and "CC-BY-4.0" in done.output
+    done = CliRunner().invoke(app, ["graphs", "--json", "--lake", str(lake.root)])
+    assert json.loads(done.output)[1]["sources"][0]["edges"] == 2

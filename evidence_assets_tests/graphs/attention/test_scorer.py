@@ -1,0 +1,256 @@
+"""The published layer against plain loops and torch-geometric, and many questions at once against one at a time."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.nn import TransformerConv
+
+from evidence_assets.graphs.attention import scorer as ga
+from evidence_assets.graphs.attention.neighbours import Pattern, attend, average
+from evidence_assets.graphs.attention.scorer import AttentionSettings, FeatureGraph, train, train_batch
+
+WIDTH = 8
+
+
+def problem(name: str, nodes: int, edges: int, width: int = WIDTH) -> tuple[FeatureGraph, np.ndarray]:
+    rng = np.random.default_rng([ord(letter) for letter in name])
+    heads, tails = rng.integers(0, max(nodes, 1), (2, edges if nodes else 0))
+    features = rng.standard_normal((nodes, width)).astype(np.float32)
+    return FeatureGraph(name, features, heads, tails), rng.standard_normal(width).astype(np.float32)
+
+
+def neighbour_sets(graph: FeatureGraph) -> list[list[int]]:
+    around = [{node} for node in range(len(graph.features))]
+    for head, tail in zip(graph.heads.tolist(), graph.tails.tolist(), strict=True):
+        around[head].add(tail)
+        around[tail].add(head)
+    return [sorted(nodes) for nodes in around]
+
+
+def layer_by_hand(
+    graph: FeatureGraph, weight: np.ndarray, heads: int, scale: float
+) -> tuple[np.ndarray, dict[tuple[int, int], float]]:
+    """Formulas 6.1 to 6.4, one sum at a time, in float64."""
+    x = graph.features.astype(np.float64)
+    width = x.shape[1]
+    part = width // heads
+    q, k, v = (x @ weight.astype(np.float64)[:, i * width : (i + 1) * width] for i in range(3))
+    z = np.zeros_like(x)
+    mean: dict[tuple[int, int], float] = {}
+    for i, around in enumerate(neighbour_sets(graph)):
+        for head in range(heads):
+            cut = slice(head * part, (head + 1) * part)
+            scores = [float(q[i, cut] @ k[j, cut]) * scale for j in around]
+            total = sum(math.exp(score) for score in scores)
+            for j, score in zip(around, scores, strict=True):
+                alpha = math.exp(score) / total
+                z[i, cut] += alpha * v[j, cut]
+                mean[i, j] = mean.get((i, j), 0.0) + alpha / heads
+    return z, mean
+
+
+def pattern_of(graphs: list[FeatureGraph], heads: int) -> Pattern:
+    nodes = max(len(graph.features) for graph in graphs)
+    return Pattern.of([(len(g.features), g.heads, g.tails) for g in graphs], heads, nodes, torch.device("cpu"))
+
+
+@pytest.mark.parametrize("heads", [1, 4])
+def test_the_layer_is_the_published_formula(heads: int) -> None:
+    graphs = [problem("a", 7, 12)[0], problem("b", 3, 2)[0], problem("c", 1, 1)[0]]
+    rng = np.random.default_rng(0)
+    weight = rng.standard_normal((3, WIDTH, 3 * WIDTH)).astype(np.float32)
+    features = np.zeros((3, 7, WIDTH), np.float32)
+    for row, graph in enumerate(graphs):
+        features[row, : len(graph.features)] = graph.features
+    pattern = pattern_of(graphs, heads)
+    mixed = torch.bmm(torch.from_numpy(features), torch.from_numpy(weight))
+    z, alpha = attend(mixed, pattern, 1 / math.sqrt(WIDTH))
+    pairs = pattern.pair_weights(alpha).numpy()
+    for row, graph in enumerate(graphs):
+        expected, mean = layer_by_hand(graph, weight[row], heads, 1 / math.sqrt(WIDTH))
+        np.testing.assert_allclose(z[row, : len(expected)].numpy(), expected, atol=1e-5)
+        edges = pattern.of_edges(row, pairs, graph.heads, graph.tails)
+        for (there, back), head, tail in zip(edges.tolist(), graph.heads.tolist(), graph.tails.tolist(), strict=True):
+            assert there == pytest.approx(mean[head, tail], abs=1e-5)
+            assert back == pytest.approx(mean[tail, head], abs=1e-5)
+
+
+def test_the_gradient_is_that_of_a_dense_layer() -> None:
+    graph, _ = problem("g", 6, 9)
+    around = torch.zeros(6, 6, dtype=torch.bool)
+    for i, nodes in enumerate(neighbour_sets(graph)):
+        around[i, nodes] = True
+    mixed = torch.randn(1, 6, 3 * WIDTH, generator=torch.Generator().manual_seed(1))
+    ours, dense = mixed.clone().requires_grad_(), mixed.clone().requires_grad_()
+    goal = torch.randn(6, WIDTH, generator=torch.Generator().manual_seed(2))
+    z, _ = attend(ours, pattern_of([graph], 2), 0.7)
+    (z[0] * goal).sum().backward()
+    q, k, v = dense[0].view(6, 3, 2, WIDTH // 2).permute(1, 2, 0, 3)
+    scores = (0.7 * q @ k.mT).masked_fill(~around, -torch.inf).softmax(-1)
+    (((scores @ v).transpose(0, 1).reshape(6, WIDTH)) * goal).sum().backward()
+    assert dense.grad is not None and ours.grad is not None
+    torch.testing.assert_close(ours.grad, dense.grad, atol=1e-5, rtol=1e-4)
+    single = mixed[:, :, :WIDTH].clone().requires_grad_()
+    other = mixed[:, :, :WIDTH].clone().requires_grad_()
+    z, _ = average(single, pattern_of([graph], 2))
+    (z[0] * goal).sum().backward()
+    (((around / around.sum(1, keepdim=True)) @ other[0]) * goal).sum().backward()
+    assert single.grad is not None and other.grad is not None
+    torch.testing.assert_close(single.grad, other.grad, atol=1e-5, rtol=1e-4)
+
+
+def reference_scores(graph: FeatureGraph, query: np.ndarray, heads: int, steps: int) -> np.ndarray:
+    """The whole training with torch-geometric; TransformerConv divides by √(d / K), hence queries from h / √K."""
+    pairs = [(j, i) for i, around in enumerate(neighbour_sets(graph)) for j in around]
+    edges = torch.tensor(pairs).T
+    values = ga.first_values(graph.question_id, WIDTH, 7)
+    layers = []
+    for layer in range(2):
+        conv = TransformerConv(WIDTH, WIDTH // heads, heads=heads, bias=False, root_weight=False)
+        for part, linear in enumerate((conv.lin_query, conv.lin_key, conv.lin_value)):
+            linear.bias = None
+            linear.weight = torch.nn.Parameter(values[3 * layer + part].T.clone())
+        layers.append(conv)
+    projection = torch.nn.Parameter(values[6].clone())
+    optimiser = torch.optim.Adam([projection, *(p for conv in layers for p in conv.parameters())], lr=1e-3)
+
+    def forward() -> torch.Tensor:
+        hidden = torch.from_numpy(graph.features)
+        for conv in layers:
+            hidden = hidden + torch.nn.functional.elu(conv((hidden, hidden / math.sqrt(heads)), edges))
+        return torch.cosine_similarity(hidden @ projection.T, torch.from_numpy(query)[None], dim=1)
+
+    for _ in range(steps):
+        optimiser.zero_grad()
+        (1 - forward()).mean().backward()
+        optimiser.step()
+    return forward().detach().numpy()
+
+
+@pytest.mark.parametrize("heads", [1, 4])
+def test_training_is_that_of_torch_geometric(heads: int) -> None:
+    graph, query = problem("reference", 12, 20)
+    found = train(graph, query, AttentionSettings(heads=heads, steps=50))
+    np.testing.assert_allclose(found.scores, reference_scores(graph, query, heads, 50), atol=1e-4)
+    untrained = train(graph, query, AttentionSettings(heads=heads, steps=0))
+    assert found.scores.mean() > untrained.scores.mean() + 0.05, "training raises the cosine"
+
+
+@pytest.mark.parametrize("variant", ["gat", "gcn", "cosine", "contrastive", "walk"])
+def test_many_at_once_equals_one_at_a_time(variant: ga.Variant) -> None:
+    settings = AttentionSettings(variant=variant, steps=50)
+    shapes = [(1, 0), (1, 1), (30, 60), (9, 4), (0, 0), (28, 10), (17, 40), (2, 3)]
+    problems = [problem(f"q{i}", nodes, edges, 16) for i, (nodes, edges) in enumerate(shapes)]
+    graphs, queries = [graph for graph, _ in problems], [query for _, query in problems]
+    together = train_batch(graphs, queries, settings, group_bytes=1 << 40)
+    for graph, query, found in zip(graphs, queries, together, strict=True):
+        alone = train(graph, query, settings)
+        np.testing.assert_allclose(found.scores, alone.scores, atol=1e-4)
+        np.testing.assert_allclose(found.attention, alone.attention, atol=1e-4)
+        assert found.rule == alone.rule
+
+
+def test_the_question_id_alone_decides_the_first_values() -> None:
+    graph, query = problem("same", 10, 15)
+    twin = FeatureGraph("other", graph.features, graph.heads, graph.tails)
+    first, again, other = train(graph, query), train(graph, query), train(twin, query)
+    np.testing.assert_array_equal(first.scores, again.scores)
+    assert np.abs(first.scores - other.scores).max() > 1e-3
+
+
+def test_direction_and_repetition_of_edges_make_no_difference() -> None:
+    graph, query = problem("edges", 8, 6)
+    turned = FeatureGraph(
+        "edges",
+        graph.features,
+        np.concatenate([graph.tails, graph.heads, [0]]),
+        np.concatenate([graph.heads, graph.heads, [0]]),
+    )
+    plain = FeatureGraph("edges", graph.features, graph.heads, graph.tails)
+    np.testing.assert_allclose(train(turned, query).scores, train(plain, query).scores, atol=1e-6)
+
+
+def test_gcn_weighs_all_neighbours_alike() -> None:
+    graph = FeatureGraph("mean", np.eye(4, dtype=np.float32), np.array([0, 0]), np.array([1, 2]))
+    found = train(graph, np.ones(4, np.float32), AttentionSettings(variant="gcn", steps=1, heads=1))
+    np.testing.assert_allclose(found.attention, [[1 / 3, 1 / 2], [1 / 3, 1 / 2]], atol=1e-6)
+
+
+def test_cosine_is_the_cosine() -> None:
+    graph, query = problem("cosine", 5, 4)
+    found = train(graph, query, AttentionSettings(variant="cosine"))
+    norms = np.linalg.norm(graph.features, axis=1) * np.linalg.norm(query)
+    np.testing.assert_allclose(found.scores, graph.features @ query / norms, atol=1e-6)
+    assert found.attention.shape == (0, 2)
+
+
+def test_relevance_is_a_threshold_unless_the_scores_have_collapsed() -> None:
+    settings = AttentionSettings(threshold=0.5, least_spread=0.05, top=2)
+    nodes, spread, rule = ga.relevant_nodes(np.array([0.9, 0.5, 0.1, 0.6], np.float32), settings)
+    assert (nodes.tolist(), rule) == ([0, 3], "threshold") and spread == pytest.approx(np.std([0.9, 0.5, 0.1, 0.6]))
+    nodes, _, rule = ga.relevant_nodes(np.array([0.90, 0.92, 0.91, 0.92], np.float32), settings)
+    assert (nodes.tolist(), rule) == ([1, 3], "top")
+
+
+def test_small_and_odd_graphs() -> None:
+    one, query = problem("one", 1, 0)
+    found = train(one, query)
+    assert found.rule == "top" and found.relevant.tolist() == [0] and found.scores.shape == (1,)
+    empty, query = problem("none", 0, 0)
+    found = train(empty, query)
+    assert found.scores.shape == (0,) and found.relevant.shape == (0,) and found.attention.shape == (0, 2)
+    assert train_batch([], []) == []
+    nameless = FeatureGraph("zero", np.zeros((3, WIDTH), np.float32), np.array([0]), np.array([1]))
+    assert np.isfinite(train(nameless, query).scores).all()
+
+
+def test_bad_input_names_the_question() -> None:
+    graph, query = problem("bad", 4, 3)
+    with pytest.raises(ValueError, match="question bad: the query has shape"):
+        train(graph, query[:3])
+    with pytest.raises(ValueError, match="question bad: the query vector must be finite and not zero"):
+        train(graph, np.zeros(WIDTH, np.float32))
+    with pytest.raises(ValueError, match="8 columns cannot be shared by 3 heads"):
+        train(graph, query, AttentionSettings(heads=3))
+    with pytest.raises(ValueError, match="question x: an edge names a node outside 0 to 3"):
+        FeatureGraph("x", graph.features, np.array([0]), np.array([4]))
+    with pytest.raises(ValueError, match="question x: features must be one finite row"):
+        FeatureGraph("x", np.full((2, 2), np.nan, np.float32), np.array([0]), np.array([1]))
+    with pytest.raises(ValueError, match="1 subgraphs but 0 query vectors"):
+        train_batch([graph], [])
+
+
+def test_golden_scores() -> None:
+    """Fails when the method gives other scores: then `VERSION` must change with these numbers."""
+    graph, query = problem("golden", 5, 6)
+    assert ga.VERSION == "1"
+    np.testing.assert_allclose(train(graph, query).scores, GOLDEN, atol=1e-4)
+
+
+GOLDEN = [0.644738, 0.732927, 0.837926, 0.901460, 0.552005]
+
+
+@pytest.mark.parametrize("device", ["cpu", torch.device("cpu"), torch.device("cpu", 0)])
+def test_the_device_is_named_or_given_and_changes_nothing(device: str | torch.device) -> None:
+    problems = [problem(f"d{i}", 5 + i, 8) for i in range(3)]
+    graphs, queries = [graph for graph, _ in problems], [query for _, query in problems]
+    for there, here in zip(train_batch(graphs, queries, device=device), train_batch(graphs, queries), strict=True):
+        np.testing.assert_array_equal(there.scores, here.scores)
+        np.testing.assert_array_equal(there.attention, here.attention)
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("variant", ["gat", "gcn", "contrastive", "walk"])
+def test_cuda_gives_the_scores_of_the_cpu(variant: ga.Variant) -> None:
+    problems = [problem(f"cuda{i}", 20 + i, 30) for i in range(6)]
+    graphs, queries = [graph for graph, _ in problems], [query for _, query in problems]
+    settings = AttentionSettings(variant=variant)
+    for ours, theirs in zip(
+        train_batch(graphs, queries, settings, "cuda"), train_batch(graphs, queries, settings), strict=True
+    ):
+        np.testing.assert_allclose(ours.scores, theirs.scores, atol=1e-3)

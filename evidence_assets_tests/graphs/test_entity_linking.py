@@ -1,0 +1,160 @@
+"""Linking by name: each rule, their order, exactness of the fuzzy rule, spans, and names that are no names."""
+
+from __future__ import annotations
+
+import doctest
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rapidfuzz import fuzz, process
+
+from evidence_assets.graphs import entity_linking
+from evidence_assets.graphs.entity_linking import EntityLinker, NameVectors, _signatures
+from evidence_assets.text import surface_forms
+from evidence_assets.text.surface_forms import name_key, variant_keys, words_with_offsets
+
+SHORT_WORDS = st.text(alphabet="abcde sé文", min_size=1, max_size=9)
+
+
+def letter_vectors(texts: Sequence[str]) -> np.ndarray:
+    """A transparent stand-in for an encoder: letter counts."""
+    return np.array([[text.lower().count(c) for c in "abcdefghijklmnopqrstuvwxyz"] for text in texts], dtype=np.float32)
+
+
+def test_rules_are_tried_in_order_and_recorded() -> None:
+    surfaces = ["Paris", "paris", "food court", "make bread", "swimming pool", "listen"]
+    linker = EntityLinker(surfaces, vectors=NameVectors(letter_vectors(surfaces), letter_vectors))
+    assert linker.link("Paris") == linker.link(" Paris ").__class__("Paris", "exact", 1.0, (0,), ("Paris",))
+    assert (linker.link("PARIS").rule, linker.link("PARIS").nodes) == ("normalised", (0, 1))
+    assert (linker.link("Food Courts").rule, linker.link("Food Courts").nodes) == ("normalised", (2,))
+    assert linker.link("the food-court").nodes == (2,)
+    assert (linker.link("making bread").rule, linker.link("making bread").nodes) == ("normalised", (3,))
+    fuzzy = linker.link("swiming poool")
+    assert (fuzzy.rule, fuzzy.nodes, fuzzy.names) == ("fuzzy", (4,), ("swimming pool",))
+    assert fuzzy.score == pytest.approx(fuzz.ratio("swiming poool", "swimming pool") / 100)
+    near = linker.link("silent")
+    assert (near.rule, near.nodes) == ("embedding", (5,))
+    assert near.score == pytest.approx(1.0)
+    assert linker.link("zzz").rule == "none"
+
+
+def test_ambiguous_names_give_all_nodes_in_stable_order() -> None:
+    linker = EntityLinker(["Mercury", "mercury", "Mercury"], [9, 4, 2])
+    assert linker.link("Mercury").nodes == (2, 9)
+    assert linker.link("mercuries").nodes == (2, 4, 9)
+    many = EntityLinker(["John Smith"] * 10_000)
+    assert many.link("john smith").nodes == tuple(range(10_000))
+
+
+def test_equal_concepts_are_encoded_once_in_one_call() -> None:
+    calls: list[list[str]] = []
+
+    def encode(texts: Sequence[str]) -> np.ndarray:
+        calls.append(list(texts))
+        return letter_vectors(texts)
+
+    linker = EntityLinker(["abc"], vectors=NameVectors(letter_vectors(["abc"]), encode))
+    links = linker.link_many(["xyz", "abc", "xyz", "  ", "qqq"])
+    assert calls == [["xyz", "qqq"]]
+    assert [link.rule for link in links] == ["none", "exact", "none", "none", "none"]
+
+
+@given(st.lists(SHORT_WORDS, min_size=1, max_size=25), SHORT_WORDS, st.sampled_from([0.5, 0.7, 0.85, 0.95, 1.0]))
+@settings(max_examples=250, deadline=None)
+def test_fuzzy_equals_a_scan_over_all_keys(names: list[str], concept: str, threshold: float) -> None:
+    linker = EntityLinker(names, fuzzy_threshold=threshold)
+    keys = list(dict.fromkeys(key for key in map(name_key, names) if key))
+    query = name_key(concept)
+    matches = process.extract(query, keys, scorer=fuzz.ratio, score_cutoff=100 * threshold, limit=None) if query else []
+    best = sorted(name for name, score, _ in matches if score == matches[0][1])
+    assert linker.fuzzy_keys(concept) == (matches[0][1] / 100 if matches else 0.0, best)
+
+
+@given(SHORT_WORDS, SHORT_WORDS)
+@settings(max_examples=150, deadline=None)
+def test_signatures_never_differ_in_more_bits_than_letters(a: str, b: str) -> None:
+    from rapidfuzz.distance import Indel
+
+    left, right = _signatures([a, b])
+    assert int(np.bitwise_count(left ^ right)) <= Indel.distance(a, b)
+
+
+@given(st.lists(st.sampled_from(["new york", "york", "new", "dog", "hot dog", "dogs run"]), min_size=1, unique=True),
+       st.lists(st.sampled_from(["New", "York", "dogs", "hot", "run", "xyz,", "-"]), max_size=9))  # fmt: skip
+@settings(max_examples=150, deadline=None)
+def test_spans_equal_a_search_by_word_windows(names: list[str], words: list[str]) -> None:
+    text, keys = " ".join(words), {name_key(name) for name in names}
+    found, position = [], 0
+    tokens = words_with_offsets(text)
+    while position < len(tokens):
+        for stop in range(len(tokens), position, -1):
+            piece = text[tokens[position][1] : tokens[stop - 1][2]]
+            if name_key(piece) in keys:
+                found.append(piece)
+                position = stop
+                break
+        else:
+            position += 1
+    spans = EntityLinker(names).find_spans(text)
+    assert [text[span.start : span.end] for span in spans] == found
+    assert all(span.link.found for span in spans)
+
+
+def test_spans_keep_to_word_boundaries_and_skip_filler() -> None:
+    linker = EntityLinker(["art", "what", "The Who", "people", "Müller"])
+    assert linker.find_spans("Party of artists: what do people do?") == []
+    text = "Did the Who hear MÜLLER's art?"
+    assert [text[s.start : s.end] for s in linker.find_spans(text)] == ["MÜLLER", "art"]
+
+
+def test_names_that_are_no_names() -> None:
+    linker = EntityLinker(["", "  ", "+", "dog"], [0, 1, 2, 3])
+    assert linker.n_empty == 2
+    assert linker.link("+").nodes == (2,)
+    assert not linker.link("").found
+    assert not linker.link("???").found
+    assert linker.find_spans("") == linker.find_spans("?!") == []
+    empty = EntityLinker([])
+    assert not empty.link("dog").found
+    assert empty.find_spans("dog") == []
+    assert EntityLinker.from_nodes([("dog", ["hound", "dog"]), ("cat", [])]).link("hounds").nodes == (0,)
+
+
+def test_other_scripts_link_by_their_own_words() -> None:
+    linker = EntityLinker(["Straße", "हिन्दी", "東京", "école"])
+    assert linker.link("STRASSE").nodes == (0,)
+    assert linker.link("हिन्दी").nodes == (1,)
+    text = "l’École de 東京 हिन्दी"
+    assert [text[s.start : s.end] for s in linker.find_spans(text)] == ["École", "東京", "हिन्दी"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [({"nodes": [1]}, "give one node a name"), ({"fuzzy_threshold": 0.0}, r"must lie in \(0, 1\]")],
+)
+def test_bad_arguments_are_named(arguments: dict[str, object], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        EntityLinker(["a", "b"], **arguments)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="one vector a name"):
+        EntityLinker(["a", "b"], vectors=NameVectors(letter_vectors(["a"]), letter_vectors))
+
+
+def test_normal_forms() -> None:
+    pairs = {
+        "churches": "church", "boxes": "box", "houses": "house", "buses": "bus", "potatoes": "potato",
+        "berries": "berry", "glasses": "glass", "crisis": "crisis", "Women": "woman", "ties": "tie",
+    }  # fmt: skip
+    for plural, singular in pairs.items():
+        assert name_key(plural) == name_key(singular), plural
+    assert name_key("plane") != name_key("plan")
+    assert "run" in set(variant_keys("running"))
+    assert "walk dog" in set(variant_keys("walking dogs"))
+    assert list(variant_keys("dog")) == []
+
+
+def test_examples_in_the_documentation_hold() -> None:
+    for module in (surface_forms, entity_linking):
+        assert doctest.testmod(module).failed == 0

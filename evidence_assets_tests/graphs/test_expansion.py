@@ -1,0 +1,166 @@
+"""Attention against torch, expansion by hand, bridges against minimum spanning trees of networkx."""
+
+from __future__ import annotations
+
+import itertools
+
+import networkx
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evidence_assets.graphs import expansion
+from evidence_assets.graphs.graph import Graph
+
+
+def graph_of(n: int, edges: list[tuple[int, int]]) -> Graph:
+    heads, tails = np.array(edges, dtype=np.int64).reshape(-1, 2).T
+    return Graph.from_edges(n, heads, np.zeros(len(heads), dtype=np.int64), tails)
+
+
+def torch_attention(queries: np.ndarray, keys: np.ndarray, heads: int) -> tuple[np.ndarray, np.ndarray]:
+    """Mean weights and values of torch's multi-head attention with identity projections."""
+    d = queries.shape[1]
+    layer = torch.nn.MultiheadAttention(d, heads, bias=False, batch_first=True, dtype=torch.float64)
+    with torch.no_grad():
+        layer.in_proj_weight.copy_(torch.eye(d, dtype=torch.float64).repeat(3, 1))
+        layer.out_proj.weight.copy_(torch.eye(d, dtype=torch.float64))
+        unit = [torch.from_numpy(x / np.linalg.norm(x, axis=1, keepdims=True))[None] for x in (queries, keys)]
+        values, weights = layer(unit[0], unit[1], unit[1])
+    return weights[0].numpy(), values[0].numpy()
+
+
+@pytest.mark.parametrize("heads", [1, 2, 4])
+def test_attention_equals_torch_with_identity_projections(heads: int) -> None:
+    generator = np.random.default_rng(heads)
+    queries, keys = generator.normal(size=(3, 8)), generator.normal(size=(5, 8))
+    assert expansion.attention_weights(queries, keys, heads) == pytest.approx(torch_attention(queries, keys, heads)[0])
+    assert expansion.self_attention(keys, heads) == pytest.approx(torch_attention(keys, keys, heads)[1])
+
+
+def test_head_cosine_is_the_mean_of_slices() -> None:
+    query, keys = np.array([1.0, 0, 2, 0]), np.array([[1.0, 0, 0, 5], [3, 0, 1, 0]])
+    assert expansion.head_cosine(query, keys, 1)[1] == pytest.approx(5 / np.sqrt(5 * 10))
+    assert expansion.head_cosine(query, keys, 2) == pytest.approx([0.5, 1.0])
+
+
+# 0 - 1 - 3 - 5, 0 - 2 - 4; vectors favour 1, then 3, and the far 5 most of all.
+LINE = graph_of(6, [(0, 1), (2, 0), (1, 3), (2, 4), (3, 5)])
+PHRASE = np.array([1.0, 0.0])
+ANGLES = np.arccos([1.0, 0.8, 0.5, 0.7, 0.9, 1.0])
+VECTORS = np.stack([np.cos(ANGLES), np.sin(ANGLES)], axis=1)
+
+
+def test_expansion_follows_the_best_score_and_pays_for_distance() -> None:
+    found = expansion.expand(LINE, 0, PHRASE, VECTORS, penalty=0.1, layers=3, heads=1)
+    assert found.expanded == (0, 1, 3)
+    assert dict(zip(found.nodes.tolist(), found.distance.tolist(), strict=True)) == {0: 0, 1: 1, 2: 1, 3: 2, 5: 3}
+    scores = dict(zip(found.nodes.tolist(), found.score.tolist(), strict=True))
+    assert scores == pytest.approx({0: 1.0, 1: 0.7, 2: 0.4, 3: 0.5, 5: 0.7})
+    near = expansion.expand(LINE, 0, PHRASE, VECTORS, penalty=0.3, layers=3, heads=1)
+    assert near.expanded == (0, 1, 2), "a larger penalty prefers the nearer node"
+    assert expansion.expand(LINE, 0, PHRASE, VECTORS, layers=1, heads=1).nodes.tolist() == [0, 1, 2]
+
+
+def test_softmax_scores_are_attention_over_the_step() -> None:
+    found = expansion.expand(LINE, 0, PHRASE, VECTORS, penalty=0.1, layers=1, heads=1, score="softmax")
+    weights = np.exp(np.array([0.8, 0.5]) / np.sqrt(2))
+    assert found.score[1:] == pytest.approx(weights / weights.sum() - 0.1)
+
+
+def test_a_hub_keeps_its_best_neighbours_and_counts_the_rest() -> None:
+    star = graph_of(101, [(0, i) for i in range(1, 101)])
+    angles = np.linspace(0, 1.5, 101)
+    vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    found = expansion.expand(star, 0, PHRASE, vectors, layers=1, heads=1, max_neighbours=10)
+    assert (found.nodes.tolist(), found.dropped) == (list(range(11)), 90)
+
+
+def test_expansion_ends_where_the_graph_ends() -> None:
+    lonely = expansion.expand(graph_of(1, []), 0, PHRASE, VECTORS[:1], heads=1)
+    assert (lonely.nodes.tolist(), lonely.expanded) == ([0], (0,))
+    assert expansion.union([]).tolist() == []
+    assert expansion.attend(PHRASE[None], expansion.union([]), VECTORS).tolist() == []
+
+
+def test_question_and_options_attend_jointly() -> None:
+    nodes = np.arange(6)
+    alone = expansion.attend(PHRASE[None], nodes, VECTORS, heads=1)
+    assert alone == pytest.approx(torch_attention(PHRASE[None], VECTORS, 1)[0][0])
+    option = np.array([2, 4])
+    values = torch_attention(VECTORS[option], VECTORS[option], 1)[1]
+    expected = (alone + torch_attention(values, VECTORS, 1)[0].mean(axis=0)) / 2
+    joint = expansion.attend(PHRASE[None], nodes, VECTORS, options=[option, nodes[:0]], heads=1)
+    assert joint == pytest.approx(expected)
+    assert joint.sum() == pytest.approx(1.0)
+
+
+def test_top_nodes_break_ties_by_node() -> None:
+    assert expansion.top_nodes(np.array([7, 3, 5]), np.array([0.2, 0.2, 0.6]), 2).tolist() == [3, 5]
+
+
+def test_induced_edges_keep_parallel_edges_and_loops() -> None:
+    graph = graph_of(3, [(0, 1), (1, 0), (1, 1), (1, 2)])
+    assert expansion.induced_edges(graph, np.array([0, 1])).tolist() == [0, 1, 2]
+
+
+@st.composite
+def graphs_and_nodes(draw: st.DrawFn) -> tuple[int, list[tuple[int, int]], list[int]]:
+    n = draw(st.integers(2, 14))
+    node = st.integers(0, n - 1)
+    edges = draw(st.lists(st.tuples(node, node), max_size=2 * n))
+    return n, edges, draw(st.lists(node, min_size=2, max_size=5, unique=True))
+
+
+@given(graphs_and_nodes(), st.integers(1, 8))
+@settings(max_examples=250, deadline=None)
+def test_bridges_are_a_minimum_spanning_tree_of_the_parts(
+    world: tuple[int, list[tuple[int, int]], list[int]], max_length: int
+) -> None:
+    n, edges, nodes = world
+    graph = graph_of(n, edges)
+    whole = networkx.Graph()
+    whole.add_nodes_from(range(n))
+    whole.add_edges_from(edges)
+    parts = list(networkx.connected_components(whole.subgraph(nodes)))
+    closure = networkx.Graph()
+    closure.add_nodes_from(range(len(parts)))
+    for i, j in itertools.combinations(range(len(parts)), 2):
+        lengths = [
+            networkx.shortest_path_length(whole, u, v)
+            for u in parts[i] for v in parts[j] if networkx.has_path(whole, u, v)
+        ]  # fmt: skip
+        if lengths and min(lengths) <= max_length:
+            closure.add_edge(i, j, weight=min(lengths))
+    expected = sorted(d["weight"] for _, _, d in networkx.minimum_spanning_edges(closure))
+    found, cut = expansion.bridges(graph, np.array(nodes), max_length=max_length)
+    assert not cut
+    assert sorted(len(bridge.edges) for bridge in found) == expected
+    for bridge in found:
+        assert bridge.nodes[0] in nodes
+        assert bridge.nodes[-1] in nodes
+        for (a, b), edge in zip(itertools.pairwise(bridge.nodes), bridge.edges, strict=True):
+            assert {int(graph.heads[edge]), int(graph.tails[edge])} == {a, b}
+
+
+def test_a_cut_search_says_so() -> None:
+    chain = graph_of(9, [(i, i + 1) for i in range(8)])
+    assert expansion.bridges(chain, np.array([0, 8]), max_length=8, max_visited=4) == ([], True)
+    assert expansion.bridges(chain, np.array([0, 8]), max_length=7) == ([], False)
+    assert len(expansion.bridges(chain, np.array([0, 8]), max_length=8)[0]) == 1
+
+
+def test_missing_phrases_find_the_nearest_nodes() -> None:
+    assert expansion.nearest_nodes(np.array([0.0, 1.0]), VECTORS, 2).tolist() == [2, 3]
+    assert expansion.nearest_nodes(np.array([1.0, 0.0]), VECTORS, 9).tolist()[:3] == [0, 5, 4]
+    assert expansion.nearest_nodes(PHRASE, np.ones((9, 2)), 3).tolist() == [0, 1, 2], "equal ones by node"
+    assert expansion.nearest_nodes(PHRASE, VECTORS[:0], 1).tolist() == []
+
+
+def test_bad_arguments_are_named() -> None:
+    with pytest.raises(ValueError, match="do not divide"):
+        expansion.attention_weights(VECTORS, VECTORS, heads=3)
+    with pytest.raises(ValueError, match="at least 1"):
+        expansion.expand(LINE, 0, PHRASE, VECTORS, layers=0, heads=1)

@@ -1,0 +1,209 @@
+"""The graph in compressed rows: layout, storage, neighbourhoods, bad input."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evidence_assets.graphs.graph import OVER_BUDGET, Graph, best_of_each
+
+
+def graph_of(n_nodes: int, edges: list[tuple[int, int, int]]) -> Graph:
+    rows = np.array(edges, dtype=np.int64).reshape(-1, 3)
+    return Graph.from_edges(n_nodes, rows[:, 0], rows[:, 1], rows[:, 2])
+
+
+@st.composite
+def edge_lists(draw: st.DrawFn) -> tuple[int, list[tuple[int, int, int]]]:
+    n = draw(st.integers(1, 12))
+    node = st.integers(0, n - 1)
+    return n, draw(st.lists(st.tuples(node, st.integers(0, 3), node), max_size=30))
+
+
+@given(edge_lists())
+def test_every_edge_is_seen_from_both_ends_and_a_loop_once(case: tuple[int, list[tuple[int, int, int]]]) -> None:
+    n, edges = case
+    graph = graph_of(n, edges)
+    expected = sorted(
+        [(h, t, e, True) for e, (h, _, t) in enumerate(edges)]
+        + [(t, h, e, False) for e, (h, _, t) in enumerate(edges) if h != t]
+    )
+    found = []
+    for node in range(n):
+        for slot in range(graph.offsets[node], graph.offsets[node + 1]):
+            found.append((node, graph.neighbours[slot], graph.slot_edges[slot], graph.outgoing[slot]))
+    assert sorted(found) == expected
+    assert found == sorted(found, key=lambda row: row[:3]), "slots are in order of node, neighbour, edge"
+    assert graph.relations.tolist() == [r for _, r, _ in edges]
+
+
+@given(edge_lists())
+def test_every_edge_is_kept_once_at_its_end_with_fewer_slots(case: tuple[int, list[tuple[int, int, int]]]) -> None:
+    n, edges = case
+    graph = graph_of(n, edges)
+    degree = graph.degree(np.arange(n))
+    kept = [
+        (node, int(graph.kept_ends[place]), int(graph.kept_edges[place]))
+        for node in range(n)
+        for place in range(graph.kept_offsets[node], graph.kept_offsets[node + 1])
+    ]
+    assert sorted(edge for _, _, edge in kept) == list(range(len(edges)))
+    for node, end, edge in kept:
+        assert {node, end} == {edges[edge][0], edges[edge][2]}
+        assert (degree[node], node) <= (degree[end], end)
+
+
+@given(st.data())
+@settings(max_examples=150)
+def test_the_best_of_each_owner_are_those_of_a_sorted_list(data: st.DataObject) -> None:
+    most = data.draw(st.integers(1, 4))
+    sizes = data.draw(st.lists(st.integers(most + 1, 20), max_size=6))
+    worths = st.sampled_from([-np.inf, -1.0, 0.0, 0.25, 0.5, 1.0]) if data.draw(st.booleans()) else st.integers(-3, 3)
+    rows = [data.draw(st.lists(worths, min_size=size, max_size=size)) for size in sizes]
+    expected = []
+    for row in rows:
+        best = sorted(range(len(row)), key=lambda i, row=row: (-row[i], i))[:most]  # type: ignore[misc]
+        expected += [i in best for i in range(len(row))]
+    owner = np.repeat(np.arange(len(sizes)) * 7, sizes)
+    worth = np.array([value for row in rows for value in row])
+    assert best_of_each(owner, worth, most).tolist() == expected
+
+
+@given(edge_lists(), st.data())
+@settings(max_examples=150)
+def test_an_uncapped_neighbourhood_is_the_ego_graph(
+    case: tuple[int, list[tuple[int, int, int]]], data: st.DataObject
+) -> None:
+    n, edges = case
+    graph = graph_of(n, edges)
+    seeds = data.draw(st.lists(st.integers(0, n - 1), max_size=4))
+    hops = data.draw(st.integers(0, 4))
+    part = graph.neighbourhood(seeds, hops)
+    reference = nx.Graph()
+    reference.add_nodes_from(range(n))
+    reference.add_edges_from((h, t) for h, _, t in edges)
+    distance = nx.multi_source_dijkstra_path_length(reference, set(seeds), cutoff=hops) if seeds else {}
+    assert dict(zip(part.nodes.tolist(), part.hop.tolist(), strict=True)) == distance
+    inside = set(distance)
+    assert part.edges.tolist() == [e for e, (h, _, t) in enumerate(edges) if h in inside and t in inside]
+    assert [
+        (int(part.nodes[h]), int(r), int(part.nodes[t]))
+        for h, r, t in zip(part.heads, part.relations, part.tails, strict=True)
+    ] == [edges[e] for e in part.edges]
+    assert not len(part.dropped)
+
+
+@given(edge_lists(), st.data())
+@settings(max_examples=150)
+def test_a_cap_keeps_the_best_new_neighbours_and_records_the_rest(
+    case: tuple[int, list[tuple[int, int, int]]], data: st.DataObject
+) -> None:
+    n, edges = case
+    graph = graph_of(n, edges)
+    seeds = data.draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=3))
+    cap = data.draw(st.integers(1, 3))
+    score = np.array(data.draw(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=n, max_size=n)))
+    part = graph.neighbourhood(seeds, 2, cap=cap, score=score)
+    seen = set(seeds)
+    frontier = seen
+    dropped = []
+    for _ in range(2):
+        new = set()
+        for node in sorted(frontier):
+            fresh = sorted(set(graph.neighbours_of(node).tolist()) - seen, key=lambda v: (-score[v], v))
+            new |= set(fresh[:cap])
+            dropped += [(node, v) for v in fresh[cap:]]
+        seen, frontier = seen | new, new
+    assert set(part.nodes.tolist()) == seen
+    assert sorted(map(tuple, part.dropped.tolist())) == sorted(dropped)
+
+
+def test_without_a_score_the_least_connected_neighbours_of_a_hub_stay() -> None:
+    graph = graph_of(6, [(0, 0, 1), (0, 0, 2), (0, 0, 3), (1, 0, 4), (2, 0, 5), (2, 0, 4)])
+    part = graph.neighbourhood([0], 1, cap=2)
+    assert part.nodes.tolist() == [0, 1, 3]
+    assert part.dropped.tolist() == [[0, 2]]
+
+
+def test_the_cap_on_all_nodes_keeps_near_and_good_ones() -> None:
+    graph = graph_of(6, [(0, 0, 1), (0, 0, 2), (1, 0, 3), (2, 0, 4), (4, 0, 5)])
+    part = graph.neighbourhood([0], 3, score=np.array([0, 0, 0, 0.1, 0.9, 1.0]), max_nodes=4)
+    assert part.nodes.tolist() == [0, 1, 2, 4]
+    assert part.dropped.tolist() == [[OVER_BUDGET, 3]]
+
+
+def test_parallel_contradictory_and_looping_edges_keep_their_ids() -> None:
+    graph = graph_of(3, [(0, 1, 1), (0, 2, 1), (0, 1, 1), (1, 1, 0), (2, 0, 2)])
+    assert graph.edges_between(0, 1) == [(0, True), (1, True), (2, True), (3, False)]
+    assert graph.edges_between(1, 0) == [(0, False), (1, False), (2, False), (3, True)]
+    assert graph.edges_between(2, 2) == [(4, True)]
+    assert graph.edges_between(0, 2) == []
+    assert graph.neighbourhood([0], 3).edges.tolist() == [0, 1, 2, 3]
+
+
+def test_isolated_nodes_and_an_empty_graph() -> None:
+    graph = graph_of(3, [(0, 0, 1)])
+    alone = graph.neighbourhood([2], 3)
+    assert alone.nodes.tolist() == [2] and not len(alone.edges)
+    assert not len(graph.neighbourhood([], 3).nodes)
+    assert graph_of(0, []).neighbourhood([], 2).nodes.tolist() == []
+    assert graph_of(4, []).neighbourhood([1, 3], 2).nodes.tolist() == [1, 3]
+
+
+def test_five_thousand_seeds_stay_within_the_budget() -> None:
+    rng = np.random.default_rng(0)
+    graph = Graph.from_edges(
+        20_000, rng.integers(0, 20_000, 60_000), rng.integers(0, 5, 60_000), rng.integers(0, 20_000, 60_000)
+    )
+    part = graph.neighbourhood(np.arange(5_000), 3, cap=8, score=rng.random(20_000), max_nodes=300)
+    assert len(part.nodes) == 300
+    assert (part.dropped[:, 0] == OVER_BUDGET).sum() == 4_700
+
+
+def test_save_and_open_give_the_same_graph(tmp_path: Path) -> None:
+    graph = graph_of(4, [(0, 0, 1), (1, 2, 2), (3, 1, 3)])
+    graph.save(tmp_path / "g")
+    opened = Graph.open(tmp_path / "g")
+    assert isinstance(opened.neighbours, np.memmap)
+    for name in (field.name for field in fields(Graph)):
+        np.testing.assert_array_equal(getattr(opened, name), getattr(graph, name))
+    assert opened.neighbourhood([0], 2).nodes.tolist() == [0, 1, 2]
+    first = {path.name: path.read_bytes() for path in (tmp_path / "g").iterdir()}
+    graph.save(tmp_path / "again")
+    assert first == {path.name: path.read_bytes() for path in (tmp_path / "again").iterdir()}
+
+
+def test_a_broken_folder_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no complete graph in g"):
+        Graph.open(tmp_path / "g")
+    graph_of(2, [(0, 0, 1)]).save(tmp_path / "g")
+    graph_of(5, [(0, 0, 1), (2, 0, 3)]).save(tmp_path / "h")
+    (tmp_path / "h" / "heads.npy").replace(tmp_path / "g" / "heads.npy")
+    with pytest.raises(ValueError, match="do not belong together"):
+        Graph.open(tmp_path / "g")
+    (tmp_path / "g" / "graph.json").write_text('{"format": 99}')
+    with pytest.raises(ValueError, match="format 99, this version reads 2: build it again"):
+        Graph.open(tmp_path / "g")
+
+
+def test_bad_input_is_named() -> None:
+    with pytest.raises(ValueError, match="edge 1 has tail 7, but nodes are numbered 0 to 2"):
+        graph_of(3, [(0, 0, 1), (0, 0, 7)])
+    with pytest.raises(ValueError, match="equally long"):
+        Graph.from_edges(3, np.array([0]), np.array([0, 1]), np.array([1]))
+    graph = graph_of(3, [(0, 0, 1)])
+    with pytest.raises(ValueError, match="seeds must be node ids from 0 to 2"):
+        graph.neighbourhood([3], 1)
+    with pytest.raises(ValueError, match="score has 2 entries for 3 nodes"):
+        graph.neighbourhood([0], 1, score=np.zeros(2))
+    with pytest.raises(ValueError, match="cap"):
+        graph.neighbourhood([0], 1, cap=0)
+    star = graph_of(4, [(0, 0, 1), (0, 0, 2), (0, 0, 3)])
+    with pytest.raises(ValueError, match="the score of node 2 is not a number"):
+        star.neighbourhood([0], 1, cap=2, score=np.array([0, 0, np.nan, 0]))

@@ -1,0 +1,108 @@
+"""Merging triples: every source stays findable, the order of the rows does not matter, nothing is joined by a guess."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evidence_assets.graphs.merge import contradictions, merge
+from evidence_assets.text.surface_forms import name_key
+
+COLUMNS = ["head", "relation", "tail", "triple_id", "source", "licence", "head_type", "tail_type"]
+
+
+def frame(*rows: tuple[str | None, ...]) -> pl.DataFrame:
+    padded = [(*row, *[None] * (len(COLUMNS) - len(row))) for row in rows]
+    return pl.DataFrame(padded, schema=dict.fromkeys(COLUMNS, pl.String), orient="row")
+
+
+def test_names_edges_sources_and_licences_are_merged() -> None:
+    merged = merge(
+        frame(
+            ("Aspirin", "may_treat", "Fever", "t1", "ddb", "none", "drug", "symptom"),
+            ("aspirin", "may_treat", "fever", "t2", "kbloom", None, None, "disease"),
+            ("Aspirin", "may_treat", "fever", "t3", "umls", "UMLS", "chemical", "symptom"),
+            ("Aspirin", "may_contraindicate", "fever", "t4", "umls", "UMLS"),
+            ("fever", "see_also", "Fever", "t5", "ddb", "none"),
+        )
+    )
+    assert merged.nodes.to_dicts() == [
+        {"node": 0, "key": "aspirin", "name": "Aspirin", "aliases": ["aspirin"], "type": "chemical"},
+        {"node": 1, "key": "fever", "name": "fever", "aliases": ["Fever"], "type": "symptom"},
+    ]
+    assert merged.edges.select("edge", "head", "relation", "tail", "triple_ids").rows() == [
+        (0, 0, "may_contraindicate", 1, ["t4"]),
+        (1, 0, "may_treat", 1, ["t1", "t2", "t3"]),
+        (2, 1, "see_also", 1, ["t5"]),
+    ]
+    assert merged.edges["sources"].to_list()[1] == ["ddb", "kbloom", "umls"]
+    assert merged.edges["licences"].to_list()[1] == ["UMLS", "none"]
+    assert contradictions(merged.edges, {("may_treat", "may_contraindicate")}).is_empty(), "opposites need both ways"
+    both = {("may_treat", "may_contraindicate"), ("may_contraindicate", "may_treat")}
+    assert contradictions(merged.edges, both).rows() == [(0, 1)]
+
+
+def test_synonyms_lead_to_their_name_unless_they_have_two() -> None:
+    merged = merge(
+        frame(
+            ("heart attack", "may_cause", "death", "t1", "a"),
+            ("myocardial infarction", "may_cause", "shock", "t2", "b"),
+            ("cold", "may_cause", "sneezing", "t3", "a"),
+            ("common cold", "may_cause", "cough", "t4", "a"),
+        ),
+        pl.DataFrame(
+            {
+                "name": ["Myocardial infarction", "myocardial infarction", "common cold", "COPD"],
+                "alias": ["Heart Attack", "MI", "cold", "cold"],
+            }
+        ),
+    )
+    by_key = {row["key"]: row for row in merged.nodes.to_dicts()}
+    assert "heart attack" not in by_key and "cold" in by_key and "common cold" in by_key
+    infarction = by_key["myocardial infarction"]
+    assert infarction["name"] == "myocardial infarction", "not the synonym, although it is used as often"
+    assert infarction["aliases"] == ["Heart Attack", "MI", "Myocardial infarction", "heart attack"]
+    assert "copd" not in by_key, "a synonym list alone makes no node"
+
+
+NAMES = st.sampled_from(["a", "A", "b c", "b_c", "B  C", "d's", "δ", "é", "é", "+", "-"])
+
+
+@given(st.lists(st.tuples(NAMES, st.sampled_from(["r", "s"]), NAMES), min_size=1, max_size=12), st.randoms())
+@settings(max_examples=60, deadline=None)
+def test_every_triple_is_kept_once_and_order_is_nothing(
+    triples: list[tuple[str, str, str]], random: st.DataObject
+) -> None:
+    rows = [(*triple, f"t{i}", f"s{i % 2}") for i, triple in enumerate(triples)]
+    merged = merge(frame(*rows))
+    shuffled = list(rows)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    again = merge(frame(*shuffled))
+    assert merged.nodes.equals(again.nodes) and merged.edges.equals(again.edges)
+    key = dict(zip(merged.nodes["node"], merged.nodes["key"], strict=True))
+    found = {
+        (key[row["head"]], row["relation"], key[row["tail"]], triple_id)
+        for row in merged.edges.to_dicts()
+        for triple_id in row["triple_ids"]
+    }
+    assert found == {(name_key(h), r, name_key(t), i) for h, r, t, i, _ in rows}
+    assert sum(merged.edges["triple_ids"].list.len()) == len(rows)
+    graph, relations = merged.to_graph()
+    assert graph.n_nodes == len(merged.nodes) and graph.n_edges == len(merged.edges)
+    assert [relations[code] for code in graph.relations] == merged.edges["relation"].to_list()
+
+
+def test_no_triples_make_an_empty_graph() -> None:
+    merged = merge(frame())
+    assert merged.nodes.is_empty() and merged.edges.is_empty()
+    graph, relations = merged.to_graph()
+    assert (graph.n_nodes, graph.n_edges, relations) == (0, 0, [])
+
+
+def test_bad_input_is_named() -> None:
+    with pytest.raises(ValueError, match="triple 1 has no tail"):
+        merge(frame(("a", "r", "b", "t1", "s"), ("a", "r", " ", "t2", "s")))
+    with pytest.raises(ValueError, match="lack the column licence"):
+        merge(frame().drop("licence"))

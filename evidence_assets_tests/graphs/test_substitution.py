@@ -1,0 +1,212 @@
+"""Substitution against brute force over all assignments, and the printed form against its own words."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evidence_assets.graphs.substitution import Constant, Pattern, Variable, substitute, witness_edges
+from evidence_assets.graphs.typed_graph import TypedGraph
+
+TYPES, EDGE_TYPES = 2, 2
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> tuple[list[int], list[tuple[int, int, int]]]:
+    n = draw(st.integers(1, 6))
+    node_types = draw(st.lists(st.integers(0, TYPES - 1), min_size=n, max_size=n))
+    edge = st.tuples(st.integers(0, n - 1), st.integers(0, EDGE_TYPES - 1), st.integers(0, n - 1))
+    return node_types, draw(st.lists(edge, max_size=16))
+
+
+@st.composite
+def queries(draw: st.DrawFn, n_nodes: int, *, tree: bool) -> tuple[list[Pattern], Variable]:
+    """Random triplets; with ``tree`` each new term hangs on one already there (or starts a tree of its own)."""
+    variables = [Variable(f"x{i}", draw(st.sampled_from([None, 0, 1]))) for i in range(4)]
+    patterns: list[Pattern] = []
+    placed: list[Variable | Constant] = [variables[0]]
+    fresh: list[Variable | Constant] = list(variables[1:])
+    for number in range(draw(st.integers(1, 4))):
+        if fresh and draw(st.integers(0, 3)) == 0:
+            placed.append(fresh.pop())
+            old = placed[-1]
+        else:
+            old = draw(st.sampled_from(placed))
+        kinds = ["constant", "variable", "loop"] if tree else ["constant", "variable", "loop", "back"]
+        kind = draw(st.sampled_from(kinds))
+        new: Variable | Constant
+        if kind == "constant" or (kind == "variable" and not fresh):
+            nodes = draw(st.lists(st.integers(0, n_nodes - 1), min_size=1, max_size=2, unique=True))
+            new = Constant(f"c{number}", tuple(nodes))
+        elif kind == "variable":
+            new = fresh.pop()
+            placed.append(new)
+        else:
+            new = old if kind == "loop" else draw(st.sampled_from(placed))
+        ends = (old, new) if draw(st.booleans()) else (new, old)
+        patterns.append(Pattern(ends[0], draw(st.sampled_from([None, 0, 1])), ends[1]))
+    target = draw(st.sampled_from([v for v in variables if v in placed]))
+    return patterns, target
+
+
+def brute_force(
+    node_types: list[int], edges: list[tuple[int, int, int]], patterns: list[Pattern], target: Variable,
+    *, typed: bool = True, directed: bool = True,
+) -> set[int]:  # fmt: skip
+    """Values of the target over all assignments that satisfy every triplet."""
+    terms = list(dict.fromkeys([target, *(t for p in patterns for t in (p.head, p.tail))]))
+    choices = [
+        t.nodes if isinstance(t, Constant)
+        else [n for n, kind in enumerate(node_types) if t.node_type in (None, kind)]
+        for t in terms
+    ]  # fmt: skip
+    present = set(edges)
+
+    def holds(head: int, kind: int | None, tail: int) -> bool:
+        kinds = range(EDGE_TYPES) if kind is None or not typed else [kind]
+        return any((head, k, tail) in present or (not directed and (tail, k, head) in present) for k in kinds)
+
+    found = set()
+    for values in itertools.product(*choices):
+        value = dict(zip(terms, values, strict=True))
+        if all(holds(value[p.head], p.edge_type, value[p.tail]) for p in patterns):
+            found.add(value[target])
+    return found
+
+
+def graph_of(world: tuple[list[int], list[tuple[int, int, int]]]) -> TypedGraph:
+    node_types, edges = world
+    heads, kinds, tails = np.array(edges, dtype=int).reshape(-1, 3).T
+    return TypedGraph(node_types, heads, kinds, tails)
+
+
+@given(st.data(), st.booleans(), st.booleans())
+@settings(max_examples=250, deadline=None)
+def test_corrected_equals_brute_force_on_trees(data: st.DataObject, typed: bool, directed: bool) -> None:
+    world = data.draw(graphs())
+    patterns, target = data.draw(queries(len(world[0]), tree=True))
+    result = substitute(graph_of(world), patterns, target, use_edge_types=typed, use_direction=directed)
+    assert result.exact
+    assert set(result.candidates.tolist()) == brute_force(*world, patterns, target, typed=typed, directed=directed)
+
+
+@given(st.data())
+@settings(max_examples=250, deadline=None)
+def test_corrected_loses_nothing_on_cycles_and_says_when_it_is_exact(data: st.DataObject) -> None:
+    world = data.draw(graphs())
+    patterns, target = data.draw(queries(len(world[0]), tree=False))
+    result = substitute(graph_of(world), patterns, target)
+    found, expected = set(result.candidates.tolist()), brute_force(*world, patterns, target)
+    assert expected <= found
+    if result.exact:
+        assert expected == found
+
+
+def test_a_cycle_can_leave_nodes_that_no_assignment_reaches() -> None:
+    # Two triangles' worth of edges closed into one hexagon: every arc is consistent, no triangle exists.
+    graph = TypedGraph([0] * 6, range(6), [0] * 6, [1, 2, 3, 4, 5, 0])
+    x, y, z = Variable("x"), Variable("y"), Variable("z")
+    result = substitute(graph, [Pattern(x, 0, y), Pattern(y, 0, z), Pattern(z, 0, x)], x)
+    assert not result.exact
+    assert result.candidates.tolist() == list(range(6))
+
+
+DRUG, GENE, DISEASE = 0, 1, 2
+TREATS, TARGETS = 0, 1
+# drugs 0 1 2, genes 3 4, diseases 5 6; 0 and 1 treat 5, 0 targets 3, 2 targets 4.
+MEDICINE = TypedGraph([DRUG] * 3 + [GENE] * 2 + [DISEASE] * 2, [0, 1, 2, 0, 2], [0, 0, 0, 1, 1], [5, 5, 6, 3, 4])
+DRUGS, GENES = Variable("d", DRUG), Variable("g", GENE)
+
+
+def test_conjunction_and_its_witnesses() -> None:
+    patterns = [Pattern(DRUGS, TREATS, Constant("flu", (5,))), Pattern(DRUGS, TARGETS, GENES)]
+    result = substitute(MEDICINE, patterns, DRUGS)
+    assert result.candidates.tolist() == [0]
+    assert (result.narrowed, result.anchored, result.exact) == (True, True, True)
+    assert result.by_term[GENES].tolist() == [3]
+    assert witness_edges(MEDICINE, patterns, DRUGS, 0) == [(0, 0, TREATS, 5), (1, 0, TARGETS, 3)]
+    assert witness_edges(MEDICINE, patterns, DRUGS, 1) == []
+
+
+def test_printed_form_intersects_the_wrong_side() -> None:
+    between_variables = [Pattern(DRUGS, TARGETS, GENES)]
+    assert substitute(MEDICINE, between_variables, DRUGS).candidates.tolist() == [0, 2]
+    assert substitute(MEDICINE, between_variables, DRUGS, form="printed").candidates.tolist() == []
+    with_constants = [Pattern(DRUGS, TREATS, Constant("flu", (5,))), Pattern(DRUGS, TARGETS, Constant("g3", (3,)))]
+    assert substitute(MEDICINE, with_constants, DRUGS, form="printed").candidates.tolist() == [0]
+    same = [Pattern(DRUGS, TREATS, DRUGS)]
+    assert substitute(MEDICINE, same, DRUGS, form="printed").skipped == ((0, "both ends are the same variable"),)
+    assert substitute(MEDICINE, same, DRUGS).candidates.tolist() == []
+
+
+@given(st.data())
+@settings(max_examples=100, deadline=None)
+def test_printed_equals_its_words_in_sets(data: st.DataObject) -> None:
+    node_types, edges = data.draw(graphs())
+    patterns, target = data.draw(queries(len(node_types), tree=False))
+    patterns = [p for p in patterns if p.head != p.tail]
+    candidates: dict[object, set[int]] = {}
+    for term in [target, *(t for p in patterns for t in (p.head, p.tail))]:
+        kind = term.node_type if isinstance(term, Variable) else None
+        nodes = term.nodes if isinstance(term, Constant) else range(len(node_types))
+        candidates[term] = {n for n in nodes if kind in (None, node_types[n])}
+    for _ in range(40):
+        for p in patterns:
+            out = {t for h, k, t in edges if h in candidates[p.head] and p.edge_type in (None, k)}
+            into = {h for h, k, t in edges if t in candidates[p.tail] and p.edge_type in (None, k)}
+            if isinstance(p.head, Constant):
+                candidates[p.tail] &= out
+            elif isinstance(p.tail, Constant):
+                candidates[p.head] &= into
+            else:
+                candidates[p.head] &= out
+                candidates[p.tail] &= into
+    result = substitute(graph_of((node_types, edges)), patterns, target, form="printed")
+    assert set(result.candidates.tolist()) == candidates[target]
+
+
+def test_queries_that_say_little() -> None:
+    flu, nothing = Constant("flu", (5,)), Constant("measles", ())
+    only_constants = substitute(MEDICINE, [Pattern(Constant("a", (0,)), TREATS, flu)], DRUGS)
+    assert (only_constants.narrowed, only_constants.skipped) == (False, ((0, "both ends are constants"),))
+    assert only_constants.candidates.tolist() == [0, 1, 2]
+    unmatched = substitute(MEDICINE, [Pattern(DRUGS, TREATS, nothing)], DRUGS)
+    assert unmatched.skipped == ((0, "the constant 'measles' matches no node"),)
+    assert not unmatched.narrowed
+    adrift = substitute(MEDICINE, [Pattern(DRUGS, TARGETS, GENES)], DRUGS)
+    assert (adrift.narrowed, adrift.anchored) == (True, False)
+    contradictory = [Pattern(DRUGS, TREATS, flu), Pattern(DRUGS, TREATS, Constant("cold", (6,)))]
+    assert substitute(MEDICINE, contradictory, DRUGS).candidates.tolist() == []
+    elsewhere = [Pattern(GENES, TARGETS, flu)]
+    assert substitute(MEDICINE, elsewhere, DRUGS).candidates.tolist() == []
+    empty = TypedGraph([], [], [], [])
+    assert substitute(empty, [Pattern(DRUGS, TREATS, nothing)], DRUGS).candidates.tolist() == []
+    assert substitute(MEDICINE, [], DRUGS).candidates.tolist() == [0, 1, 2]
+    assert substitute(MEDICINE, [Pattern(DRUGS, 7, GENES)], DRUGS).candidates.tolist() == []
+
+
+def test_a_constant_of_ten_thousand_nodes_is_one_of_them() -> None:
+    n = 10_000
+    graph = TypedGraph([0] * n + [1] * n, range(n), [0] * n, range(n, 2 * n))
+    smith = Constant("John Smith", tuple(range(n)))
+    found = substitute(graph, [Pattern(smith, 0, Variable("paper", 1))], Variable("paper", 1))
+    assert found.candidates.tolist() == list(range(n, 2 * n))
+
+
+def test_equal_edges_count_once() -> None:
+    rows = TypedGraph([0, 0, 0], [0, 0, 0], [0, 0, 0], [1, 1, 2]).rows(0, outgoing=True)
+    assert rows.degree(np.array([0])) == 2
+    assert [part.tolist() for part in rows.pairs(None)] == [[0, 0], [1, 2]]
+
+
+def test_wrong_graphs_and_variables_of_two_types_are_refused() -> None:
+    with pytest.raises(ValueError, match="outside of the 1 nodes"):
+        TypedGraph([0], [0], [0], [1])
+    with pytest.raises(ValueError, match="one of each an edge"):
+        TypedGraph([0], [0], [0], [])
+    with pytest.raises(ValueError, match="two types"):
+        substitute(MEDICINE, [Pattern(Variable("d", GENE), TREATS, DRUGS)], DRUGS)

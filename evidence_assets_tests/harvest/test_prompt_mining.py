@@ -1,0 +1,235 @@
+"""Stage 1 with small models written out by hand."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evidence_assets.harvest.prompt_mining import (
+    MiningModels,
+    extract_keywords,
+    keyword_orders,
+    mine_prompts,
+    score_prompts,
+    substitutes,
+    to_prompt,
+)
+from evidence_assets.harvest.prompt_scoring import (
+    bert_score,
+    bleu,
+    certainty,
+    compatibility,
+    inverse_bleu,
+    mean_probability,
+)
+from evidence_assets.harvest.prompt_writing import infill_prompts
+from evidence_assets.text.prompt_text import HEAD, SLOT, TAIL, missing_slot, words_of
+
+VOCABULARY = ("the", "is", "of", "capital", "seat", "banana", "city", "Paris", "France", "in")
+PAIRS = (("Paris", "France"), ("Rome", "Italy"))
+PROMPT = "<HEAD> is the capital of <TAIL>"
+MEANINGS = {"capital": 0, "seat": 0, "city": 0, "banana": 1}
+
+
+def vector(word: str) -> npt.NDArray[np.float64]:
+    """Words of one meaning share a direction; all others have their own, fixed by their letters."""
+    base = np.zeros(12)
+    if word in MEANINGS:
+        base[MEANINGS[word]] = 1.0
+    else:
+        base[2 + sum(map(ord, word)) % 10] = 0.3
+    return base
+
+
+def sentence_vectors(texts: Sequence[str]) -> npt.NDArray[np.float64]:
+    return np.stack([np.sum([vector(word) for word in words_of(text)], axis=0) for text in texts])
+
+
+def slot_log_probs(texts: Sequence[str], slots: Sequence[int]) -> npt.NDArray[np.float64]:
+    """Knows what follows what; ``banana`` is always likelier than ``city``."""
+    rows = np.full((len(texts), len(VOCABULARY)), math.log(0.01))
+    for row, text in zip(rows, texts, strict=True):
+        before = text.split(SLOT)[0].split()
+        last = before[-1] if before else ""
+        favourite = {"": "the", "is": "the", "the": "capital", "capital": "of", "seat": "of", "Paris": "is"}.get(last)
+        row[VOCABULARY.index(favourite or "is")] = math.log(0.5)
+        for word, share in (("seat", 0.2), ("banana", 0.1), ("city", 0.05), ("Paris", 0.12)):
+            row[VOCABULARY.index(word)] = max(row[VOCABULARY.index(word)], math.log(share))
+    return rows
+
+
+def models(written: Sequence[str] = ()) -> MiningModels:
+    return MiningModels(
+        VOCABULARY,
+        slot_log_probs,
+        lambda texts: [np.stack([vector(word) for word in words_of(text)]) for text in texts],
+        lambda texts: [
+            np.full(len(words_of(text)), -0.1 if "capital" in text or "seat" in text else -2.0) for text in texts
+        ],
+        sentence_vectors,
+        lambda orders, pairs: list(written),
+    )
+
+
+def test_keywords_are_the_words_nearest_to_the_sentence() -> None:
+    assert extract_keywords(PROMPT, PAIRS, sentence_vectors, 2) == ["capital"]
+    both = extract_keywords("the capital banana of <HEAD> is city <TAIL>", PAIRS, sentence_vectors, 2)
+    assert both == ["capital", "city"]
+    assert extract_keywords("<HEAD> is in <TAIL>", PAIRS, sentence_vectors, 2) == []
+
+
+def test_orders_are_all_permutations_with_both_entities() -> None:
+    orders = keyword_orders(["capital", "city"])
+    assert len(orders) == len(set(orders)) == 24
+    assert all({HEAD, TAIL, "capital", "city"} == set(order) for order in orders)
+
+
+def test_substitutes_are_likely_and_mean_the_same() -> None:
+    assert substitutes(PROMPT, "capital", PAIRS, models(), 5) == ["seat", "city"]  # banana is likelier, Paris an entity
+    assert substitutes(PROMPT, "capital", PAIRS, models(), 1) == ["seat"]
+
+
+def test_entities_go_back_to_slots() -> None:
+    assert to_prompt("The capital of France is Paris.", "Paris", "France") == "The capital of <TAIL> is <HEAD>."
+    assert to_prompt("egg white is in egg", "egg white", "egg") == "<HEAD> is in <TAIL>"
+    assert to_prompt("Paris is a capital", "Paris", "France") is None
+    assert to_prompt("Parisian France", "Paris", "France") is None
+    assert to_prompt("Paris, Paris in France", "Paris", "France") is None
+
+
+def test_mining_keeps_the_best_and_normalises() -> None:
+    written = [
+        "Paris is the seat of France",
+        "the capital of <TAIL> is <HEAD>",
+        "The capital of <TAIL>, is <HEAD>!",
+        "Paris is old",
+    ]
+    mined = mine_prompts(PROMPT, PAIRS, models(written), n=3)
+    texts = [item.text for item in mined]
+    assert {PROMPT, "<HEAD> is the seat of <TAIL>", "the capital of <TAIL> is <HEAD>"} <= set(texts)
+    assert len(texts) == len(set(texts)) and "The capital of <TAIL>, is <HEAD>!" not in texts
+    assert not any(missing_slot(text) for text in texts)
+    kept = [item for item in mined if item.kept]
+    assert kept == mined[:3]
+    assert sum(item.weight for item in kept) == pytest.approx(1)
+    assert [item.weight for item in kept] == pytest.approx(
+        [item.compatibility / sum(other.compatibility for other in kept) for item in kept]
+    )
+    assert all(item.weight == 0 for item in mined[3:])
+
+
+def test_settings() -> None:
+    written = ["<HEAD> is the seat of <TAIL>"]
+    [only] = mine_prompts(PROMPT, PAIRS, models(written), setting="initial")
+    assert (only.text, only.weight, only.kept) == (PROMPT, 1.0, True)
+    top = [item for item in mine_prompts(PROMPT, PAIRS, models(written), setting="top1") if item.kept]
+    assert len(top) == 1 and top[0].text != PROMPT and top[0].weight == 1
+    bare = mine_prompts("<HEAD> is in <TAIL>", PAIRS, models(), setting="top1")
+    assert [(item.text, item.kept) for item in bare] == [("<HEAD> is in <TAIL>", True)]
+
+
+def test_printed_certainty_lets_improbable_text_win_and_probable_drops_it() -> None:
+    def log_probs(texts: Sequence[str]) -> list[npt.NDArray[np.float64]]:
+        return [np.full(len(words_of(text)), -9.0 if "banana" in text else -0.5) for text in texts]
+
+    base = models(["<HEAD> banana <TAIL>"])
+    pieces = MiningModels(
+        base.vocabulary, base.slot_log_probs, base.word_vectors, log_probs, base.sentence_vectors, base.write
+    )
+    printed = mine_prompts(PROMPT, PAIRS, pieces, choice="printed")
+    assert printed[0].text == "<HEAD> banana <TAIL>" and printed[0].weight > 0.9
+    probable = mine_prompts(PROMPT, PAIRS, pieces, choice="probable")
+    assert "<HEAD> banana <TAIL>" not in [item.text for item in probable if item.kept]
+
+
+def test_one_pair_is_enough_and_none_is_not() -> None:
+    assert mine_prompts(PROMPT, PAIRS[:1], models())
+    with pytest.raises(ValueError, match="at least one seed pair"):
+        mine_prompts(PROMPT, (), models())
+    with pytest.raises(ValueError, match="no <TAIL>"):
+        mine_prompts("<HEAD> is big", PAIRS, models())
+
+
+def test_scores_of_the_initial_prompt_itself() -> None:
+    [scored] = score_prompts(PROMPT, [], PAIRS, models(), "printed")
+    assert scored.bert_score == pytest.approx(1)
+    assert scored.ibleu == pytest.approx(1 / (1 + math.exp(-1)))
+    entropy = 6 * 0.1 * math.exp(-0.1)
+    assert scored.certainty == pytest.approx(1 / entropy)
+    assert scored.compatibility == pytest.approx(1 + scored.ibleu + scored.certainty)
+
+
+def test_infilled_prompts_keep_all_items_in_order() -> None:
+    orders = keyword_orders(["capital"])
+    written = infill_prompts(orders, PAIRS, slot_log_probs, VOCABULARY, keep=500)
+    assert "<HEAD> is the capital of <TAIL>" in written
+    for text in written:
+        assert not missing_slot(text) and SLOT not in text and "capital" in text.split()
+        assert not set(words_of(text)) & {"Paris", "France", "Rome", "Italy"}
+        assert HEAD + " " + TAIL not in text and TAIL + " " + HEAD not in text
+    assert infill_prompts(orders, (), slot_log_probs, VOCABULARY) == []
+
+
+def test_infilling_takes_what_fits_all_pairs() -> None:
+    def torn(texts: Sequence[str], slots: Sequence[int]) -> npt.NDArray[np.float64]:
+        rows = np.full((len(texts), 3), -9.0)
+        for row, text in zip(rows, texts, strict=True):
+            row[:] = (-0.1, -8.0, -1.0) if "Paris" in text else (-8.0, -0.1, -1.0)
+        return rows
+
+    assert infill_prompts([(HEAD, TAIL)], PAIRS, torn, ("left", "right", "both"), keep=1) == ["<HEAD> both <TAIL>"]
+
+
+# BLEU, BERTScore, certainty
+
+
+def test_bleu_by_hand() -> None:
+    reference, candidate = ["the", "cat", "sat", "on", "the", "mat"], ["the", "cat", "on", "the", "mat"]
+    # precisions 5/5, 3/4, 1/3; no 4-gram matches
+    assert bleu(reference, candidate) == 0
+    longer = ["yes", "the", "cat", "sat", "on", "the", "mat"]
+    assert bleu(reference, longer) == pytest.approx((6 / 7 * 5 / 6 * 4 / 5 * 3 / 4) ** 0.25)
+    assert bleu(["a", "b", "c"], ["a", "b"]) == pytest.approx(math.exp(1 - 3 / 2))
+    assert bleu([], ["a"]) == 0 and bleu(["The"], ["the"]) == 1
+    assert bleu(["a", "a", "b"], ["a", "a", "a"]) == 0
+
+
+@given(
+    st.lists(st.sampled_from("abc"), min_size=1, max_size=8), st.lists(st.sampled_from("abc"), min_size=1, max_size=8)
+)
+def test_bleu_stays_in_range(reference: list[str], candidate: list[str]) -> None:
+    assert 0 <= bleu(reference, candidate) <= 1 + 1e-12
+    assert bleu(reference, reference) == pytest.approx(1)
+
+
+def test_bert_score_against_all_pairs() -> None:
+    random = np.random.default_rng(0)
+    one, other = random.normal(size=(4, 5)), random.normal(size=(3, 5))
+    cosines = [[float(a @ b / np.linalg.norm(a) / np.linalg.norm(b)) for b in other] for a in one]
+    recall = sum(max(row) for row in cosines) / 4
+    precision = sum(max(cosines[i][j] for i in range(4)) for j in range(3)) / 3
+    assert bert_score(one, other) == pytest.approx(2 * precision * recall / (precision + recall))
+    assert bert_score(one, np.zeros((0, 5))) == 0
+
+
+def test_certainty_is_floored_and_as_printed() -> None:
+    assert certainty(np.log([0.5, 0.25])) == pytest.approx(1 / (0.5 * math.log(2) + 0.25 * math.log(4)))
+    assert certainty(np.zeros(3)) == pytest.approx(1e6)
+    assert mean_probability(np.log([0.5, 0.125])) == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(("score", "expected"), [(0.0, 101.0), (1.0, 1.0)])
+def test_inverse_bleu(score: float, expected: float) -> None:
+    assert inverse_bleu(score) == pytest.approx(1 / (1 + math.exp(-expected)))
+    assert compatibility(0.5, score, 2.0, alpha=2, beta=3) == pytest.approx(2 * (0.5 + inverse_bleu(score)) + 6)
+
+
+def test_tokens_are_split_alike() -> None:
+    assert words_of("It's well-known, 42 times.") == re.findall(r"[\w'-]+", "It's well-known 42 times")

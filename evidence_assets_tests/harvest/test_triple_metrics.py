@@ -1,0 +1,147 @@
+"""Metrics against hand-made cases, scikit-learn and simulation."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import cohen_kappa_score
+
+from evidence_assets.harvest.triple_metrics import (
+    Direction,
+    agreement_share,
+    bootstrap,
+    canonical_fact,
+    capture_recapture,
+    cohens_kappa,
+    contradictions,
+    diversity,
+    entities,
+    extracted_facts,
+    judge_precision,
+    novel_only,
+    novelty,
+    precision_at,
+    r_precision,
+    ranked_agreement,
+    recall,
+    reference_accuracy,
+    relevance,
+)
+
+PAIRS = [("Egg", "hen"), ("egg", "hen"), ("milk", "cow"), ("cow", "grass")]
+
+
+def test_size_diversity_novelty() -> None:
+    assert extracted_facts(PAIRS) == 8
+    assert entities(PAIRS) == {"Egg", "egg", "hen", "milk", "cow", "grass"}
+    assert diversity(PAIRS) == 6
+    assert novelty(PAIRS, ["egg", "cow", "hen"]) == pytest.approx(50)
+    assert novelty(PAIRS, entities(PAIRS)) == 0 and math.isnan(novelty([], {"x"}))
+
+
+def test_published_sizes_are_consistent() -> None:
+    """20 relations of 1,000 tuples: the published 20,000 tuples are 40,000 extracted facts."""
+    assert extracted_facts([("a", "b")] * 20_000) == 40_000
+
+
+def test_reference_accuracy_rules() -> None:
+    reference = np.concatenate([np.tile([1.0, 0.0], (60, 1)), np.tile([0.0, 2.0], (40, 1))])
+    generated = np.asarray([[3.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    whole = reference_accuracy(generated, reference)
+    assert (whole.mean, whole.deviation, whole.rounds) == (pytest.approx(100 / 3), pytest.approx(0), 200)
+    assert reference_accuracy(generated, reference, rule="maximum").mean == pytest.approx(200 / 3)
+    drawn = reference_accuracy(generated, reference, sample=10, seed=4)
+    assert drawn == reference_accuracy(generated, reference, sample=10, seed=4)
+    assert drawn != reference_accuracy(generated, reference, sample=10, seed=5)
+    assert drawn.deviation > 0
+    with pytest.raises(ValueError, match="no tuple of this relation"):
+        reference_accuracy(generated, np.zeros((0, 2)))
+    assert math.isnan(reference_accuracy(np.zeros((0, 2)), reference).mean)
+
+
+def test_exactly_half_counts_and_exactly_the_threshold_does_not() -> None:
+    half = np.asarray([[1.0, 0.0], [0.0, 1.0]])
+    assert reference_accuracy(np.asarray([[1.0, 0.0]]), half).mean == 100
+    assert reference_accuracy(np.asarray([[1.0, 0.0]]), half[:1], threshold=1.0).mean == 0
+
+
+def test_judges() -> None:
+    assert judge_precision([True, None, False, True, True]) == (75, 25)
+    assert math.isnan(judge_precision([None])[0])
+    with pytest.raises(ValueError, match="same items"):
+        cohens_kappa([1], [1, 0])
+    assert math.isnan(cohens_kappa([1, 1], [1, 1]))
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min_size=2, max_size=30))
+def test_kappa_equals_scikit_learn(verdicts: list[tuple[str, str]]) -> None:
+    first, second = zip(*verdicts, strict=True)
+    ours = cohens_kappa(first, second)
+    if not math.isnan(ours):
+        assert ours == pytest.approx(cohen_kappa_score(first, second))
+
+
+def test_agreement() -> None:
+    assert agreement_share(("a", "b"), [{("a", "b")}, set(), {("a", "b"), ("b", "a")}, set()]) == 0.5
+    values = np.asarray([[-1.0, -9.0], [-2.0, -1.0], [-30.0, -40.0], [-31.0, -30.0]])
+    assert ranked_agreement(values, ["1-1", "1-1", "2-2", "2-2"]) == [(0,), (1,), (0,), (1,)]
+    assert ranked_agreement(values[:1], ["1-1"]) == [(0, 1)]
+
+
+def test_capture_recapture_recovers_a_known_population() -> None:
+    random = np.random.default_rng(0)
+    estimates = []
+    for _ in range(300):
+        first, second = (set(np.flatnonzero(random.random(400) < 0.4).tolist()) for _ in range(2))
+        estimates.append(capture_recapture(first, second).population)
+    assert np.mean(estimates) == pytest.approx(400, rel=0.02)
+    same = capture_recapture({1, 2, 3}, {1, 2, 3})
+    assert (same.population, same.share) == (3, 1)
+    assert capture_recapture({1, 2}, {3}).population == 5
+    assert math.isnan(capture_recapture(set(), set()).share)
+
+
+def test_contradictions() -> None:
+    assert contradictions([("Oslo", "Norway"), ("oslo", "Sweden"), ("Rome", "Italy"), ("Rome", "italy")]) == [
+        True, True, False, False,
+    ]  # fmt: skip
+
+
+def test_symmetric_and_inverse_relations_are_one_fact() -> None:
+    directions = {"borders": Direction(symmetric=True), "capital_of": Direction(inverse="has_capital")}
+    assert canonical_fact(("B", "borders", "a"), directions) == canonical_fact(("A", "borders", "b"), directions)
+    assert canonical_fact(("Oslo", "capital_of", "Norway"), directions) == canonical_fact(
+        ("Norway", "has_capital", "Oslo"), directions
+    )
+    assert canonical_fact(("a", "eats", "b"), directions) != canonical_fact(("b", "eats", "a"), directions)
+
+
+def test_relevance_leaves_out_seeds_and_repeats() -> None:
+    directions = {"borders": Direction(symmetric=True)}
+    truth = [("a", "borders", "b"), ("c", "borders", "d"), ("e", "borders", "f")]
+    ranked = [("a", "borders", "b"), ("D", "borders", "c"), ("c", "borders", "d"), ("x", "borders", "y")]
+    hits, truths = relevance(ranked, truth, exclude=[("b", "borders", "a")], directions=directions)
+    assert (hits, truths) == ([True, False], 2)
+    assert precision_at(hits, 1) == 1 and precision_at(hits, 4) == 0.25
+    assert r_precision(hits, truths) == 0.5 and recall(hits, truths) == 0.5
+    assert math.isnan(recall([], 0)) and math.isnan(r_precision([], 0))
+    with pytest.raises(ValueError, match="at least 1"):
+        precision_at(hits, 0)
+
+
+def test_novel_only() -> None:
+    assert novel_only(PAIRS, [("egg", "hen"), ("x", "y")]) == [0, 2, 3]
+
+
+def test_bootstrap_interval_covers_the_mean() -> None:
+    random = np.random.default_rng(1)
+    covered = 0
+    for number in range(100):
+        estimate = bootstrap(random.normal(3, 1, size=40).tolist(), rounds=400, seed=number)
+        covered += estimate.low <= 3 <= estimate.high
+    assert 86 <= covered <= 100
+    assert bootstrap([1.0, 1.0]).low == 1 and bootstrap([]).n == 0

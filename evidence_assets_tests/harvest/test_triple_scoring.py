@@ -1,0 +1,138 @@
+"""Stage 3 against POT, brute force and its own promises."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import ot
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evidence_assets.harvest.triple_scoring import (
+    Ground,
+    ScoredSentence,
+    bm25_weights,
+    clipped_idf,
+    final_scores,
+    fluency,
+    nearness,
+    semantic_distances,
+    sentence_idf,
+    transport_costs,
+)
+
+
+def sentence(random: np.random.Generator, words: int, *, silent: int = 0) -> ScoredSentence:
+    weights = random.random(words) + 0.1
+    weights[:silent] = 0.0
+    return ScoredSentence(weights, random.normal(size=(words, 6)))
+
+
+def reference_distance(one: ScoredSentence, other: ScoredSentence, ground: Ground) -> float:
+    """Everything spelled out, with POT's solver and no shortcut."""
+    a, b = one.weights / one.weights.sum(), other.weights / other.weights.sum()
+    if ground == "cosine":
+        cost = ot.dist(one.vectors, other.vectors, metric="cosine")
+    else:
+        left, right = one.vectors * one.weights[:, None], other.vectors * other.weights[:, None]
+        cost = ot.dist(left, right, metric="euclidean")
+    return float(ot.emd2(a, b, cost))
+
+
+@pytest.mark.parametrize("ground", ["cosine", "euclidean"])
+@pytest.mark.parametrize("sizes", [(1, 1), (1, 3), (3, 1), (2, 2), (2, 3), (5, 4)])
+def test_distances_equal_pot(ground: Ground, sizes: tuple[int, int]) -> None:
+    random = np.random.default_rng(hash(sizes) % 1000)
+    candidates = [sentence(random, sizes[0] + 2, silent=2) for _ in range(7)]
+    seeds = [sentence(random, sizes[1] + 3, silent=3) for _ in range(3)]
+    found = semantic_distances(candidates, seeds, ground=ground)
+    expected = [sum(reference_distance(one, seed, ground) for seed in seeds) for one in candidates]
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6))
+def test_two_by_two_closed_form(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    masses = random.dirichlet([0.5, 0.5], size=4)
+    other = random.dirichlet([0.5, 0.5])
+    costs = random.random((4, 2, 2))
+    expected = [ot.emd2(row, other, cost) for row, cost in zip(masses, costs, strict=True)]
+    np.testing.assert_allclose(transport_costs(masses, other, costs), expected, atol=1e-9)
+
+
+def test_scaling_vectors_changes_the_euclidean_distance_only() -> None:
+    random = np.random.default_rng(1)
+    one, seed = sentence(random, 4), sentence(random, 3)
+    scaled = ScoredSentence(one.weights, one.vectors * np.asarray([[1.0], [5.0], [0.2], [3.0]]))
+    assert semantic_distances([scaled], [seed])[0] == pytest.approx(semantic_distances([one], [seed])[0])
+    euclidean = semantic_distances([scaled], [seed], ground="euclidean")[0]
+    assert euclidean != pytest.approx(semantic_distances([one], [seed], ground="euclidean")[0])
+
+
+def test_a_sentence_without_weight_is_uniform() -> None:
+    random = np.random.default_rng(2)
+    one, seed = sentence(random, 3), sentence(random, 3)
+    silent = ScoredSentence(np.zeros(3), one.vectors)
+    even = ScoredSentence(np.full(3, 0.7), one.vectors)
+    assert semantic_distances([silent], [seed])[0] == pytest.approx(semantic_distances([even], [seed])[0])
+
+
+def test_bad_sentences_are_refused() -> None:
+    good = ScoredSentence(np.ones(2), np.eye(2))
+    with pytest.raises(ValueError, match="clip the idf at 0"):
+        semantic_distances([ScoredSentence(np.asarray([-1.0, 1.0]), np.eye(2))], [good])
+    with pytest.raises(ValueError, match="weight for each word"):
+        semantic_distances([ScoredSentence(np.ones(3), np.eye(2))], [good])
+    with pytest.raises(ValueError, match="at least one seed"):
+        semantic_distances([good], [])
+    assert len(semantic_distances([], [good])) == 0
+
+
+def test_bm25_by_hand_and_template_words_weigh_nothing() -> None:
+    sentences = [["Rome", "lies", "in", "Italy"], ["Oslo", "lies", "in", "Norway"], ["Rome", "lies", "in", "Lazio"]]
+    idf = sentence_idf(sentences)
+    assert idf["oslo"] == pytest.approx(math.log(2.5 / 1.5))
+    assert idf["lies"] < 0
+    weights = bm25_weights(["Rome", "lies", "in", "Rome"], lambda word: {"Rome": 2.0}.get(word, 0.0), 8.0)
+    norm = 1.2 * (1 - 0.75 + 0.75 * 4 / 8)
+    assert weights.tolist() == pytest.approx([2 * 2 * 2.2 / (2 + norm), 0, 0, 2 * 2 * 2.2 / (2 + norm)])
+    clipped = clipped_idf(idf)
+    assert clipped("Lies") == 0 and clipped("Oslo") == idf["oslo"] and clipped("never-seen") == max(idf.values())
+    assert clipped_idf(lambda word: -1.0)("x") == 0
+
+
+def test_fluency_forms() -> None:
+    log_probs, idf = np.log([0.5, 0.125]), np.asarray([1.0, 2.0])
+    assert fluency(log_probs, idf, "corrected") == pytest.approx(3 * 0.25)
+    assert fluency(log_probs, idf, "printed") == pytest.approx(3 / 0.25)
+    assert fluency(log_probs, idf, "probability") == pytest.approx(0.25)
+    assert fluency(np.asarray([]), np.asarray([])) == 0
+    better, worse = np.log([0.9, 0.9]), np.log([0.1, 0.1])
+    assert fluency(better, idf, "corrected") > fluency(worse, idf, "corrected")
+    assert fluency(better, idf, "printed") < fluency(worse, idf, "printed")  # the fault of the printed form
+
+
+@pytest.mark.parametrize("ground", ["cosine", "euclidean"])
+@pytest.mark.parametrize("form", ["printed", "rank_normalised"])
+def test_nearer_is_better_at_equal_fluency(ground: Ground, form: str) -> None:
+    distances = np.linspace(0, 5.0, 30)
+    near = nearness(distances, 5, ground)
+    scores = final_scores(near, np.ones(30), "printed" if form == "printed" else "rank_normalised")
+    assert (np.diff(scores) < 0).all()
+    fluent = final_scores(np.ones(30), np.linspace(0, 9, 30), "printed" if form == "printed" else "rank_normalised")
+    assert (np.diff(fluent) > 0).all()
+
+
+def test_final_forms_by_hand() -> None:
+    near, fluent = np.asarray([2.0, 1.0, 1.0]), np.asarray([0.0, 3.0, 1.0])
+    swish = [value / (1 + math.exp(-value)) for value in (2.0, 1.0, 0.0, 3.0)]
+    assert final_scores(near, fluent, "printed")[:2].tolist() == pytest.approx(
+        [swish[0] + swish[2], swish[1] + swish[3]]
+    )
+    assert final_scores(near, fluent, "rank_normalised").tolist() == pytest.approx(
+        [(3 / 3 + 1 / 3) / 2, (1.5 / 3 + 3 / 3) / 2, (1.5 / 3 + 2 / 3) / 2]
+    )
+    assert final_scores(near, fluent, "fluency").tolist() == fluent.tolist()

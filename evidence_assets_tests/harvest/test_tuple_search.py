@@ -1,0 +1,196 @@
+"""The pruned, batched search against scoring every pair."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evidence_assets.harvest import tuple_search
+from evidence_assets.harvest.tuple_search import SHAPES, FoundPair, Query, Shape, Variant, pair_score, search_tuples
+
+WORDS = ("ash", "birch", "cedar", "elm", "fir")
+
+
+class TableModel:
+    """Random but fixed conditional distributions; coarse values make ties common."""
+
+    def __init__(self, seed: int, words: int, *, grain: float = 0.0) -> None:
+        self.seed, self.words, self.grain = seed, words, grain
+        self.queries = self.calls = 0
+
+    def row(self, query: Query) -> npt.NDArray[np.float64]:
+        entropy = [self.seed, query.prompt, *query.shape, len(query.filled), *query.filled]
+        logits = np.random.default_rng(entropy).normal(scale=2.0, size=self.words + 1)
+        log_probs = logits - np.log(np.exp(logits).sum())
+        if self.grain:
+            log_probs = np.round(log_probs / self.grain) * self.grain
+        return log_probs[: self.words]
+
+    def __call__(self, queries: Sequence[Query]) -> npt.NDArray[np.float64]:
+        self.calls += 1
+        self.queries += len(queries)
+        return np.stack([self.row(query) for query in queries])
+
+
+def every_pair(
+    model: TableModel, words: Sequence[str], weights: Sequence[float], shapes: Sequence[Shape], variant: Variant
+) -> list[FoundPair]:
+    share = np.asarray(weights) / np.sum(weights)
+    pairs = []
+    for shape in shapes:
+        for choice in itertools.product(range(len(words)), repeat=sum(shape)):
+            head, tail = choice[: shape[0]], choice[shape[0] :]
+            if head == tail or len(set(head)) < len(head) or len(set(tail)) < len(tail):
+                continue
+            values = []
+            for position in range(len(choice)):
+                value = 0.0
+                for prompt, weight in enumerate(share):
+                    if weight > 0:
+                        value += weight * model.row(Query(prompt, shape, choice[:position]))[choice[position]]
+                values.append(min(value, 0.0))
+            names = " ".join(words[w] for w in head), " ".join(words[w] for w in tail)
+            pairs.append(FoundPair(*names, shape, pair_score(values, shape, variant), tuple(values)))
+    return sorted(pairs, key=lambda pair: (-pair.score, pair.head, pair.tail))
+
+
+def best_of_each(pairs: Sequence[FoundPair], n: int, variant: Variant) -> list[FoundPair]:
+    taken: Counter[Shape | str] = Counter()
+    kept = []
+    for pair in pairs:
+        group: Shape | str = pair.shape if variant == "kbloom" else "all"
+        if taken[group] < n:
+            taken[group] += 1
+            kept.append(pair)
+    return kept
+
+
+def assert_same(found: Sequence[FoundPair], expected: Sequence[FoundPair]) -> None:
+    assert [(pair.head, pair.tail, pair.shape) for pair in found] == [
+        (pair.head, pair.tail, pair.shape) for pair in expected
+    ]
+    assert [pair.score for pair in found] == pytest.approx([pair.score for pair in expected], abs=1e-12)
+
+
+@pytest.mark.parametrize("variant", ["kbloom", "bertnet"])
+@pytest.mark.parametrize("weights", [(1.0,), (0.5, 0.2, 0.3)])
+@pytest.mark.parametrize("shapes", [*((shape,) for shape in SHAPES), SHAPES])
+def test_top_n_equals_exhaustive_enumeration(
+    variant: Variant, weights: tuple[float, ...], shapes: tuple[Shape, ...]
+) -> None:
+    model = TableModel(3, len(WORDS))
+    everything = every_pair(model, WORDS, weights, shapes, variant)
+    for n in (1, 7, 10_000):
+        found = search_tuples(model, WORDS, weights, n=n, shapes=shapes, max_occurrences=None, variant=variant)
+        assert_same(found, best_of_each(everything, n, variant))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 30), st.sampled_from(["kbloom", "bertnet"]), st.sampled_from([0.0, 1.0]))
+def test_batches_change_nothing(seed: int, n: int, variant: Variant, grain: float) -> None:
+    weights = (0.7, 0.3)
+    results = [
+        search_tuples(
+            TableModel(seed, 4, grain=grain),
+            WORDS[:4],
+            weights,
+            n=n,
+            variant=variant,
+            max_occurrences=3,
+            batch_size=size,
+        )
+        for size in (1, 3, 64)
+    ]
+    assert results[0] == results[1] == results[2]
+
+
+def test_ties_are_ordered_by_text() -> None:
+    model = TableModel(5, len(WORDS), grain=2.0)
+    everything = every_pair(model, WORDS, (1.0,), SHAPES, "kbloom")
+    assert len({pair.score for pair in everything}) < len(everything) / 4
+    found = search_tuples(model, WORDS, (1.0,), n=9, max_occurrences=None)
+    assert_same(found, best_of_each(everything, 9, "kbloom"))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 8), st.integers(1, 5), st.sampled_from(["kbloom", "bertnet"]))
+def test_occurrence_cap_is_greedy_over_everything(seed: int, n: int, cap: int, variant: Variant) -> None:
+    model, words = TableModel(seed, 4), WORDS[:4]
+    occurrences: Counter[str] = Counter()
+    taken: Counter[Shape | str] = Counter()
+    expected = []
+    for pair in every_pair(model, words, (0.4, 0.6), SHAPES, variant):
+        group: Shape | str = pair.shape if variant == "kbloom" else "all"
+        if taken[group] < n and max(occurrences[pair.head], occurrences[pair.tail]) < cap:
+            occurrences.update((pair.head, pair.tail))
+            taken[group] += 1
+            expected.append(pair)
+    found = search_tuples(model, words, (0.4, 0.6), n=n, max_occurrences=cap, variant=variant)
+    assert_same(found, expected)
+
+
+def test_heaps_widen_until_enough_survive() -> None:
+    """One head is far likelier than all others: without widening only ``cap`` pairs would survive."""
+    words = [f"w{letter}" for letter in "abcdefghijkl"]
+
+    def log_probs(queries: Sequence[Query]) -> npt.NDArray[np.float64]:
+        rows = np.full((len(queries), len(words)), -3.0) - np.arange(len(words)) / 100
+        for row, query in zip(rows, queries, strict=True):
+            if not query.filled:
+                row[0] = -0.01
+        return rows
+
+    found = search_tuples(log_probs, words, (1.0,), n=6, shapes=((1, 1),), max_occurrences=2)
+    assert len(found) == 6
+    assert max(Counter(entity for pair in found for entity in (pair.head, pair.tail)).values()) == 2
+
+
+def test_children_beyond_those_held_are_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuple_search, "_CHILDREN_KEPT", 2)
+    model = TableModel(7, len(WORDS))
+    everything = every_pair(model, WORDS, (1.0,), SHAPES, "kbloom")
+    found = search_tuples(model, WORDS, (1.0,), n=15, max_occurrences=None)
+    assert_same(found, best_of_each(everything, 15, "kbloom"))
+
+
+def test_pruning_opens_few_nodes() -> None:
+    words = [f"w{number}" for number in range(60)]
+    model = TableModel(2, len(words))
+    search_tuples(model, words, (1.0,), n=10, shapes=((2, 2),), max_occurrences=None, batch_size=8)
+    assert model.queries < 60**3 / 20
+
+
+def test_impossible_words_are_never_formed() -> None:
+    def log_probs(queries: Sequence[Query]) -> npt.NDArray[np.float64]:
+        return np.tile([-1.0, -np.inf, -2.0], (len(queries), 1))
+
+    found = search_tuples(log_probs, ("a", "b", "c"), (1.0,), n=50, max_occurrences=None)
+    assert found and not any("b" in f"{pair.head} {pair.tail}".split() for pair in found)
+
+
+def test_empty_vocabulary_finds_nothing() -> None:
+    assert search_tuples(lambda queries: np.empty((len(queries), 0)), (), (1.0,), n=3) == []
+
+
+@pytest.mark.parametrize("weights", [(), (0.0, 0.0), (-1.0, 2.0), (float("nan"),)])
+def test_bad_weights_are_refused(weights: tuple[float, ...]) -> None:
+    with pytest.raises(ValueError, match="prompt weights"):
+        search_tuples(TableModel(1, 2), WORDS[:2], weights)
+
+
+def test_nan_answers_are_refused() -> None:
+    with pytest.raises(ValueError, match="NaN"):
+        search_tuples(lambda queries: np.full((len(queries), 2), np.nan), WORDS[:2], (1.0,))
+
+
+def test_baseline_score_is_the_mean_of_three_terms() -> None:
+    # words −1, −3 | −2: mean −2, entities (−2, −2) → −2, lowest −3
+    assert pair_score((-1.0, -3.0, -2.0), (2, 1), "bertnet") == pytest.approx((-2 - 2 - 3) / 3)
+    assert pair_score((-1.0, -3.0, -2.0), (2, 1), "kbloom") == pytest.approx(-6)

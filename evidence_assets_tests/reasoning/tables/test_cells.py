@@ -1,0 +1,260 @@
+"""Typed values in cells: what is read, what is left alone, and that the text is always kept."""
+
+from __future__ import annotations
+
+import math
+from datetime import date
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evidence_assets.reasoning.tables.cells import as_under, parse_cell, to_float
+
+
+def _shape(text: str) -> list[tuple[str, float, str]]:
+    return [(v.kind, v.value, v.unit) for v in parse_cell(text).values]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("535,544 children 161 children hospitalised", [("count", 535544, "children"), ("count", 161, "children")]),
+        ("64 (53.3%)", [("number", 64, ""), ("percentage", 53.3, "%")]),
+        ("25 kg", [("number", 25, "kg")]),
+        ("$1,200.50", [("number", 1200.5, "")]),
+        ("-2.67", [("number", -2.67, "")]),
+        ("−2.67", [("number", -2.67, "")]),
+        ("- 0.87", [("number", -0.87, "")]),
+        (".290", [("number", 0.29, "")]),
+        ("1.5e-3", [("number", 0.0015, "")]),
+        ("3,14", [("number", 3.14, "")]),
+        ("1,2,3", [("number", 1, ""), ("number", 2, ""), ("number", 3, "")]),
+        ("1\u202f234\u202f567", [("number", 1234567, "")]),
+        ("41.4M", [("number", 41.4e6, "")]),
+        ("250K", [("number", 250e3, "")]),
+        ("54.8/55.5/53.2", [("number", 54.8, ""), ("number", 55.5, ""), ("number", 53.2, "")]),
+        ("[BOLD] 0.7553", [("number", 0.7553, "")]),
+        ("<b>12</b> %", [("percentage", 12, "%")]),
+        ("٣٫١٤", [("number", 3.14, "")]),
+        ("१२३", [("number", 123, "")]),
+        ("１２％", [("percentage", 12, "%")]),
+        ("ROUGE-1", []),
+        ("LSTM2 and B3", []),
+        ("LSTM hidden=4096", [("number", 4096, "")]),
+        ("", []),
+        ("[EMPTY]", []),
+        ("–", []),
+        ("１２．５", [("number", 12.5, "")]),
+        ("5 mg/dL", [("number", 5, "mg/dL")]),
+        ("5 m²", [("number", 5, "m²")]),
+        ("5 patients/year", [("count", 5, "patients/year")]),
+    ],
+)
+def test_values(text: str, expected: list[tuple[str, float, str]]) -> None:
+    assert _shape(text) == [(kind, pytest.approx(value), unit) for kind, value, unit in expected]
+
+
+def test_ranges_and_intervals() -> None:
+    span = parse_cell("8-14 days").values[0]
+    assert (span.kind, span.low, span.high, span.unit) == ("range", 8, 14, "days")
+    share = parse_cell("10–20%").values[0]
+    assert (share.kind, share.low, share.high, share.unit) == ("range", 10, 20, "%")
+    interval = parse_cell("0.50 (95% CI 0.1-4.5)").values
+    assert [(v.value, v.low, v.high) for v in interval] == [(0.5, 0.1, 4.5)]
+    assert [(v.kind, v.value) for v in parse_cell("87 - 3.2").values] == [("number", 87), ("number", 3.2)]
+
+
+@pytest.mark.parametrize("text", ["76.5 (± 2.7)", "76.5 ± 2.7", "76.5+/-2.7", "76.5 (2.7)", "76.5***(2.7)"])
+def test_deviations(text: str) -> None:
+    assert [(v.value, v.deviation) for v in parse_cell(text).values] == [(76.5, 2.7)]
+
+
+def test_a_lone_parenthesis_is_the_spread_of_the_line_above() -> None:
+    assert [(v.kind, v.value) for v in parse_cell("(0.075)").values] == [("deviation", 0.075)]
+    assert parse_cell("(0.075)").number is None
+
+
+def test_stars_and_p_values() -> None:
+    assert [v.stars for v in parse_cell("0.215*** 0.1* 4.8∗ 7").values] == [3, 1, 1, 0]
+    for text in ("p < .001", "P<0.001", "p-value of 0.001"):
+        value = parse_cell(text).values[0]
+        assert (value.kind, value.value) == ("p_value", 0.001)
+    assert parse_cell("p < .001").values[0].comparator == "<"
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("2019-03-05", date(2019, 3, 5)),
+        ("5 March 2019", date(2019, 3, 5)),
+        ("March 5, 2019", date(2019, 3, 5)),
+        ("Mar 2019", date(2019, 3, 1)),
+        ("11/1982", date(1982, 11, 1)),
+        ("Black et al. (1997)", date(1997, 1, 1)),
+    ],
+)
+def test_dates(text: str, day: date) -> None:
+    assert [(v.kind, v.value) for v in parse_cell(text).values] == [("date", day.toordinal())]
+
+
+def test_a_date_that_does_not_exist_is_no_date() -> None:
+    assert all(v.kind != "date" for v in parse_cell("2019-13-45").values)
+
+
+def test_comparators() -> None:
+    values = parse_cell("less than 3, at least 4, about 5, >6").values
+    assert [(v.comparator, v.value) for v in values] == [("<", 3), ("≥", 4), ("≈", 5), (">", 6)]
+
+
+@pytest.mark.parametrize("text", ["9" * 400, "1e400", "1e308K", "5 - 1e400", "5 ± 1e400", "p = 1e400"])
+def test_a_number_beyond_all_floats_stays_text(text: str) -> None:
+    cell = parse_cell(text)
+    assert cell.text == text
+    assert all(math.isfinite(v.value) for v in cell.values)
+    assert all(v.value <= 400 for v in cell.values)
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "unit"),
+    [
+        ("10M", 10_000_000, ""),
+        ("10 million", 10_000_000, ""),
+        ("2.8 million", 2_800_000, ""),
+        ("2.3-million", 2_300_000, ""),
+        ("2.3 million people", 2_300_000, "people"),
+        ("3 bn", 3_000_000_000, ""),
+        ("3bn", 3_000_000_000, ""),
+        ("4k", 4_000, ""),
+        ("5 thousands", 5_000, ""),
+        ("£10m", 10_000_000, ""),
+        ("10 m", 10, "m"),
+        ("10m", 10, "m"),
+        ("5 millionaires", 5, "millionaires"),
+        ("3 BN layers", 3, "BN"),
+        ("10<sup>3</sup>", 1_000, ""),
+        ("10^3", 1_000, ""),
+        ("1.5 × 10<sup>-3</sup> s", 0.0015, "s"),
+    ],
+)
+def test_words_and_powers_that_scale_a_number(text: str, value: float, unit: str) -> None:
+    assert [(v.value, v.unit) for v in parse_cell(text).values] == [(value, unit)]
+
+
+def test_a_value_as_cells_below_a_header_with_a_scale_write_it() -> None:
+    (value,) = parse_cell("2.3 to 4.5 million").values
+    under = as_under(value, "Population (million)")
+    assert (under.value, under.low, under.high, under.unit) == (3.4, 2.3, 4.5, "million")
+    assert as_under(parse_cell("1.5 billion").values[0], "Cost in millions").value == 1500
+    # A number written without a scale is taken as the cells write theirs.
+    for text, header in (("23", "Cost (million EUR)"), ("23 million", "Cost (EUR)"), ("23 million", "Millionaires")):
+        (value,) = parse_cell(text).values
+        assert as_under(value, header) == value
+
+
+def test_a_scale_holds_for_all_numbers_before_it() -> None:
+    for text in ("2-3 million", "$2 to $3 million", "2 million to 3 million", "2M–3M"):
+        value = parse_cell(text).values[0]
+        assert (value.kind, value.low, value.high, value.unit) == ("range", 2e6, 3e6, "")
+    mixed = parse_cell("900 to 1.2 million").values[0]
+    assert (mixed.low, mixed.high) == (900, 1.2e6)
+    for text in ("2.8 ± 0.3 million", "2.8 (0.3) million", "2.8 million ± 0.3 million"):
+        assert [(v.value, v.deviation) for v in parse_cell(text).values] == [(2.8e6, 0.3e6)]
+    for text in ("2.8 million (2.1 to 3.4)", "2.8 (2.1 to 3.4) million"):
+        assert [(v.value, v.low, v.high) for v in parse_cell(text).values] == [(2.8e6, 2.1e6, 3.4e6)]
+
+
+@pytest.mark.parametrize("text", ["76.4<sup>1</sup>", "<b>76.4</b><sup>1,2</sup>", "76.4¹²"])
+def test_the_mark_of_a_note_is_no_digit(text: str) -> None:
+    assert [(v.value, v.unit) for v in parse_cell(text).values] == [(76.4, "")]
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("10 000", [10_000]),
+        ("1 234 567", [1_234_567]),
+        ("10 000,5", [10_000.5]),
+        ("[BOLD] 10 000*", [10_000]),
+        ("a total of 10 000 patients", [10_000]),
+        ("10 000–20 000", [15_000]),
+        ("12,34,567", [1_234_567]),
+        ("1,23,456.5", [123_456.5]),
+        ("1.234.567", [1_234_567]),
+        ("1.234.567,89", [1_234_567.89]),
+        ("1.234", [1.234]),
+        ("1'234", [1_234]),
+        ("1’234’567", [1_234_567]),
+        ("10 200 30", [10, 200, 30]),
+        ("10 20 300", [10, 20, 300]),
+        ("10 200, 300", [10, 200, 300]),
+        ("10 200 / 300", [10, 200, 300]),
+        ("1, 10 200", [1, 10, 200]),
+        ("10<br>200", [10, 200]),
+        ("10\n200", [10, 200]),
+        ("[BOLD] 10 [BOLD] 200", [10, 200]),
+        ("5 100%", [5, 100]),
+        ("0 100", [0, 100]),
+        ("2018 2019", [2018, 2019]),
+        ("Group 1 200 patients", [1, 200]),
+        ("3 (5)", [3]),
+    ],
+)
+def test_separated_thousands_and_lists(text: str, values: list[float]) -> None:
+    assert [v.value for v in parse_cell(text).values] == values
+
+
+@pytest.mark.parametrize("text", ["± 5", "±5", "+/- 5", "+-5", "(± 5)"])
+def test_a_spread_alone_is_no_plain_value(text: str) -> None:
+    assert [(v.kind, v.value, v.deviation) for v in parse_cell(text).values] == [("deviation", 5, 5)]
+    assert parse_cell(text).number is None
+
+
+def test_stars_behind_percentages_and_spreads() -> None:
+    assert [(v.value, v.deviation, v.stars) for v in parse_cell("0.45 ± 0.02***").values] == [(0.45, 0.02, 3)]
+    assert [(v.value, v.deviation, v.stars) for v in parse_cell("76.5 (2.7)**").values] == [(76.5, 2.7, 2)]
+    assert [(v.kind, v.stars) for v in parse_cell("100%*").values] == [("percentage", 1)]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("p-value: 0.03", 0.03), ("P < 0,05", 0.05), ("p=0,001", 0.001), ("P＜0.05", 0.05)],
+)
+def test_p_values_with_a_colon_or_a_decimal_comma(text: str, value: float) -> None:
+    assert [(v.kind, v.value) for v in parse_cell(text).values] == [("p_value", value)]
+
+
+def test_precision_is_no_p_value() -> None:
+    assert [(v.kind, v.value) for v in parse_cell("P: 85.3, R: 80").values] == [("number", 85.3), ("number", 80)]
+
+
+@given(st.text(max_size=200))
+@settings(max_examples=200, deadline=None)
+def test_any_text_is_kept_and_spans_lie_in_it(text: str) -> None:
+    cell = parse_cell(text)
+    assert cell.text == text
+    end = 0
+    for value in cell.values:
+        assert end <= value.start < value.end <= len(cell.plain)
+        end = value.start
+
+
+@given(st.floats(-1e9, 1e9, allow_nan=False), st.integers(0, 4))
+def test_a_written_number_is_read_back(number: float, places: int) -> None:
+    for written in (f"{number:.{places}f}", f"{number:,.{places}f}"):
+        assert [v.value for v in parse_cell(written).values] == [pytest.approx(float(f"{number:.{places}f}"))]
+
+
+@pytest.mark.parametrize(
+    "unit", ["1,234 ", "<b", "(", "1 ", "1-", "12 (3) ", "march ", "p ", ",123", "9", "123 ", "12,", "1.234."]
+)
+def test_a_cell_of_100_kb_is_read_whole(unit: str) -> None:
+    text = unit * (100_000 // len(unit))
+    cell = parse_cell(text)
+    assert cell.text == text
+    if unit == "1,234 ":
+        assert len(cell.values) == 16_666
+
+
+def test_to_float() -> None:
+    assert to_float("1,234.5") == 1234.5

@@ -1,0 +1,58 @@
+"""What the relevance classifier learns from, and that it is not tuned twice on the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from evidence_assets.benchmarks.records import Question
+from evidence_assets.experiment.selection import Pick
+from evidence_assets.models.reranker_training import Labelled, TuningSettings
+from evidence_assets.systems.a2q.classifier_tuning import labelled_triples, model_row, tuned
+from evidence_assets_tests.models.tiny import make_encoder
+
+
+def pick(head: str, relation: str, tail: str) -> Pick:
+    return Pick("", "triple", (), "", f"{head} {relation} {tail}", 1.0, json.dumps({"triple": [head, relation, tail]}))
+
+
+TREATS, SHOWS = pick("Aspirin", "treats", "fever"), pick("fever", "shows", "heat")
+
+
+def question(
+    text: str, gold: str, options: tuple[str, ...] = (), aliases: tuple[tuple[str, ...], ...] = ()
+) -> Question:
+    return Question("own", text, "dev", "mcqa" if options else "kgqa", text, options, (gold,), aliases=aliases)
+
+
+def test_triples_with_a_right_answer_at_an_end_are_relevant() -> None:
+    by_name = labelled_triples([question("What treats fever?", "aspirin")], [[TREATS, SHOWS]])
+    assert by_name == [
+        Labelled("What treats fever?", "Aspirin treats fever", True),
+        Labelled("What treats fever?", "fever shows heat", False),
+    ]
+    by_alias = labelled_triples([question("What treats fever?", "ASA", aliases=(("the aspirin",),))], [[TREATS, SHOWS]])
+    assert [pair.relevant for pair in by_alias] == [True, False]
+    by_option = labelled_triples([question("What treats fever?", "B", ("heat", "aspirin"))], [[TREATS, SHOWS]])
+    assert [pair.relevant for pair in by_option] == [True, False]
+
+
+def test_questions_that_teach_nothing_are_left_out() -> None:
+    questions = [question("What treats fever?", "salt"), question("Aspirin?", "aspirin"), question("None?", "x")]
+    assert labelled_triples(questions, [[TREATS, SHOWS], [TREATS], []]) == []
+
+
+def test_tuned_once_and_again_when_something_changed(tmp_path: Path) -> None:
+    base, folder = str(make_encoder(tmp_path / "base")), tmp_path / "tuned"
+    pairs = labelled_triples([question("What treats fever?", "aspirin")], [[TREATS, SHOWS]])
+    settings = TuningSettings(epochs=1)
+    first = tuned(folder, base, pairs, settings)
+    assert (first["pairs"], first["relevant"], len(first["losses"])) == (2, 1, 1)
+    written = (folder / "model.safetensors").stat().st_mtime_ns
+    assert tuned(folder, base, pairs, settings) == first
+    assert (folder / "model.safetensors").stat().st_mtime_ns == written
+    before = model_row(folder, "classifier", first)
+    assert before["task"] == "relevance classifier" and before["sentences"] == 2
+    again = tuned(folder, base, pairs, TuningSettings(epochs=2))
+    assert again["input_hash"] != first["input_hash"]
+    assert model_row(folder, "classifier", again)["revision"] != before["revision"]

@@ -1,0 +1,142 @@
+"""Paths of one and two triples from what a question names: against a slow version, with options, and with nothing linked."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from evidence_assets.experiment.selection import Asked, Pick
+from evidence_assets.graphs.entity_linking import EntityLinker
+from evidence_assets.graphs.facts import GraphFacts
+from evidence_assets.graphs.graph import Graph
+from evidence_assets.systems.a2q.linked_paths import LinkedPaths, PathSettings
+from evidence_assets_tests.systems.small_models import WordEncoder
+
+NAMES = ["web", "spider", "spinning", "attic", "larva", "silk", "dust"]
+RELATIONS = ["made by", "skilled at", "found at", "eats"]
+EDGES = [(0, 0, 1), (1, 1, 2), (0, 2, 3), (4, 3, 5), (3, 2, 6), (1, 3, 4), (0, 0, 1)]
+ENCODER = WordEncoder()
+
+
+def facts_over(edges: list[tuple[int, int, int]]) -> GraphFacts:
+    heads, relations, tails = np.array(edges, dtype=np.int64).reshape(-1, 3).T
+    ids = [f"e{i}" for i in range(len(edges))]
+    return GraphFacts(Graph.from_edges(len(NAMES), heads, relations, tails), NAMES, RELATIONS, ids, ids, "v1")
+
+
+FACTS = facts_over(EDGES)
+VECTORS = ENCODER.sentences([FACTS.sentence(edge) for edge in range(len(EDGES))])
+
+
+def paths(
+    settings: PathSettings | None = None, facts: GraphFacts = FACTS, vectors: np.ndarray = VECTORS
+) -> LinkedPaths:
+    return LinkedPaths("paths", facts, EntityLinker(NAMES), ENCODER, vectors, settings)
+
+
+def asked(text: str, *options: str) -> Asked:
+    return Asked("q", "own", "mcqa" if options else "kgqa", text, options)
+
+
+def triples(picks: list[Pick]) -> list[tuple[str, str, str]]:
+    return [tuple(json.loads(pick.why or "")["triple"]) for pick in picks]
+
+
+def slow(question: str, starts: set[int], settings: PathSettings) -> list[tuple[str, str, str]]:
+    """All paths from the starts, each weighed by the formula, their triples in order."""
+    query = ENCODER.sentences([question])[0]
+    weighed = []
+    for first in range(len(EDGES)):
+        ends = {EDGES[first][0], EDGES[first][2]}
+        if not ends & starts:
+            continue
+        weighed.append((float(VECTORS[first] @ query), (first,)))
+        for second in range(len(EDGES)):
+            others = {EDGES[second][0], EDGES[second][2]}
+            if (ends - starts) & others and not ends & starts & others:
+                joint = VECTORS[first] + VECTORS[second]
+                weighed.append((float(joint @ query / np.linalg.norm(joint)) - settings.penalty, (first, second)))
+    told: dict[str, int] = {}
+    for _, edges in sorted(weighed, key=lambda item: (-round(item[0], 9), item[1])):
+        for edge in edges:
+            told.setdefault(FACTS.sentence(edge), edge)
+    return [FACTS.triple(edge) for edge in told.values()][: settings.top_n]
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.05, 0.5])
+def test_equals_a_slow_version(penalty: float) -> None:
+    settings = PathSettings(penalty=penalty)
+    for question, starts in (
+        ("What is the maker of a web skilled at?", {0}),
+        ("Is a spider found at the attic?", {1, 3}),
+    ):
+        assert triples(paths(settings).select([asked(question)])[0]) == slow(question, starts, settings)
+
+
+def test_the_two_triples_of_a_path_come_together_and_say_so() -> None:
+    picks = paths().select([asked("What is the one who made the web skilled at?")])[0]
+    found = triples(picks)
+    assert {("web", "made by", "spider"), ("spider", "skilled at", "spinning")} <= set(found[:3])
+    why = json.loads(next(p for p in picks if triples([p])[0][2] == "spinning").why or "")
+    assert (why["stage"], why["step"]) == ("path", 2)
+    assert why["path"] == ["web made by spider", "spider skilled at spinning"]
+    assert len({p.text for p in picks}) == len(picks), "parallel edges are told once"
+    assert [p.score for p in picks] == sorted((p.score for p in picks), reverse=True)
+
+
+def test_the_penalty_keeps_to_what_is_near() -> None:
+    question = asked("What is a web made by, and skilled at?")
+    far = triples(paths(PathSettings(penalty=-1.0, top_n=2)).select([question])[0])
+    near = triples(paths(PathSettings(penalty=2.0, top_n=2)).select([question])[0])
+    assert all("web" in triple for triple in near)
+    assert not all("web" in triple for triple in far)
+
+
+def test_paths_that_join_question_and_option_come_first() -> None:
+    question = asked("Where would you see a web?", "attic", "silk")
+    settings = PathSettings(bridge=1.0, top_n=3)
+    assert triples(paths(settings).select([question])[0])[0] == ("web", "found at", "attic")
+    for pick in paths(settings).select([question])[0]:
+        assert json.loads(pick.why or "")["toward"] in ("attic", "silk")
+    without = paths(replace(settings, bridge=0.0)).select([question])[0]
+    assert without[0].score <= 1.0 < paths(settings).select([question])[0][0].score
+
+
+def test_options_that_name_nothing_leave_the_question_itself() -> None:
+    question = asked("Where would you see a web?", "zzz", "the")
+    assert triples(paths().select([question])[0]) == triples(paths().select([asked(question.text)])[0])
+
+
+@pytest.mark.parametrize("text", ["What is it?", "", "東京"])
+def test_a_question_that_names_nothing_gives_nothing(text: str) -> None:
+    assert paths().select([asked(text)]) == [[]]
+    assert paths(facts=facts_over([]), vectors=np.zeros((0, 64), np.float32)).select([asked(text)]) == [[]]
+
+
+def test_of_a_hub_only_the_nearest_triples_are_looked_at() -> None:
+    many = [(0, 2, i) for i in range(1, 7)]
+    facts = facts_over(many)
+    vectors = ENCODER.sentences([facts.sentence(edge) for edge in range(6)])
+    question = asked("Is a web found at the attic?")
+    capped = paths(PathSettings(max_neighbours=1), facts, vectors).select([question])[0]
+    assert ("web", "found at", "attic") in triples(capped)
+    assert len(capped) < len(paths(None, facts, vectors).select([question])[0])
+
+
+def test_questions_do_not_depend_on_their_neighbours_and_versions_follow_the_settings() -> None:
+    questions = [asked("What is a web made by?"), asked("Where is silk?", "attic", "larva"), asked("?")]
+    assert paths().select(questions) == [paths().select([q])[0] for q in questions]
+    assert paths().select([]) == []
+    assert paths().version == paths().version != paths(PathSettings(penalty=0.1)).version
+    with pytest.raises(ValueError, match="give one an edge"):
+        paths(vectors=VECTORS[:2])
+
+
+def test_progress_counts_questions() -> None:
+    told: list[tuple[int, int]] = []
+    paths().select([asked("web"), asked("silk")], lambda done, total: told.append((done, total)))
+    assert told == list(itertools.zip_longest([1, 2], [2, 2]))

@@ -1,0 +1,176 @@
+"""Attention2Query on a small graph: phrases, ablations, bridges, and questions that link to nothing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from evidence_assets.experiment.selection import Asked, Pick
+from evidence_assets.graphs.entity_linking import EntityLinker
+from evidence_assets.graphs.facts import GraphFacts, plain_sentence
+from evidence_assets.graphs.graph import Graph
+from evidence_assets.systems.a2q.system import A2Q, A2QSettings, LinkedTriples, NearestTriples, _graded, phrases_of
+from evidence_assets_tests.systems.small_models import SharedWords, WordEncoder
+
+NAMES = ["pizzeria", "food court", "shopping mall", "street", "city", "oven", "hot oven fire", "chicago"]
+RELATIONS = ["AtLocation", "PartOf", "UsedFor"]
+EDGES = [(0, 0, 1), (1, 0, 2), (0, 0, 3), (3, 1, 4), (5, 2, 6), (7, 1, 4), (5, 0, 0)]
+ENCODER = WordEncoder()
+SETTINGS = A2QSettings(heads=4, layers=2, kept_nodes=3, top_n=4)
+
+
+def facts_over(edges: list[tuple[int, int, int]], names: list[str] = NAMES) -> GraphFacts:
+    heads, relations, tails = np.array(edges, dtype=np.int64).reshape(-1, 3).T
+    ids = [f"e{i}" for i in range(len(edges))]
+    return GraphFacts(Graph.from_edges(len(names), heads, relations, tails), names, RELATIONS, ids, ids, "v1")
+
+
+FACTS = facts_over(EDGES)
+
+
+def a2q(settings: A2QSettings = SETTINGS, facts: GraphFacts = FACTS, **more: object) -> A2Q:
+    reranker = more.pop("reranker", SharedWords())
+    vectors = ENCODER.sentences(facts.names) if facts.names else np.zeros((0, 64), np.float32)
+    return A2Q("a2q", facts, vectors, EntityLinker(facts.names), ENCODER, reranker, settings, **more)  # type: ignore[arg-type]
+
+
+def asked(text: str, *options: str) -> Asked:
+    return Asked("q", "own", "mcqa", text, options)
+
+
+def triples(picks: list[Pick]) -> list[tuple[str, str, str]]:
+    return [tuple(json.loads(pick.why or "")["triple"]) for pick in picks]
+
+
+def test_phrases_are_names_first_and_then_words() -> None:
+    found = phrases_of("Where is the pizzeria in the shopping mall's basement?", EntityLinker(NAMES))
+    assert [(p.text, p.nodes) for p in found] == [("pizzeria", (0,)), ("shopping mall", (2,)), ("basement", ())]
+    assert phrases_of("What is it?", EntityLinker(NAMES)) == []
+
+
+def test_triples_around_the_question_come_with_reasons() -> None:
+    picks = a2q().select([asked("Where is a pizzeria while shopping?")])[0]
+    assert ("pizzeria", "AtLocation", "food court") in triples(picks)
+    assert len(picks) == len({p.parents for p in picks}) <= 4
+    scores = [p.score for p in picks]
+    assert scores == sorted(scores, reverse=True)
+    why = json.loads(picks[0].why or "")
+    assert why["stage"] in ("subgraph", "bridge")
+    assert why["grade"] * why["attention"] == pytest.approx(picks[0].score, abs=1e-4)
+    assert picks[0].text == plain_sentence(*why["triple"])
+    assert (picks[0].kind, picks[0].parents[0].kind) == ("triple", "edge")
+
+
+def test_options_bring_in_their_own_neighbourhood() -> None:
+    question = asked("Where is a pizzeria?", "chicago", "oven")
+    with_options = triples(a2q(replace(SETTINGS, kept_nodes=6, top_n=9)).select([question])[0])
+    assert ("chicago", "PartOf", "city") in with_options
+    without = triples(a2q(replace(SETTINGS, kept_nodes=6, top_n=9, options=False)).select([question])[0])
+    assert ("chicago", "PartOf", "city") not in without
+
+
+def test_disconnected_parts_are_bridged_unless_switched_off() -> None:
+    question = asked("chicago pizzeria")
+    narrow = replace(SETTINGS, kept_nodes=1, layers=1, top_n=9)
+    bridged = a2q(narrow).select([question])[0]
+    assert {"street", "city"} <= {end for head, _, tail in triples(bridged) for end in (head, tail)}
+    assert any(json.loads(p.why or "")["stage"] == "bridge" for p in bridged)
+    alone = a2q(replace(narrow, paths=False)).select([question])[0]
+    assert not any(json.loads(p.why or "")["stage"] == "bridge" for p in alone)
+    assert len(alone) < len(bridged)
+
+
+def test_without_a_classifier_attention_alone_ranks() -> None:
+    picks = a2q(reranker=None).select([asked("Where is a pizzeria?")])[0]
+    assert all(json.loads(p.why or "")["grade"] == 1.0 for p in picks)
+    assert [p.score for p in picks] == pytest.approx([json.loads(p.why or "")["attention"] for p in picks], abs=1e-5)
+
+
+def test_a_missing_phrase_takes_its_nearest_nodes_and_a_definition_takes_its_place() -> None:
+    question = asked("Where is a trattoria?")
+    anywhere = a2q(replace(SETTINGS, layers=1, least_similarity=-1.0)).select([question])[0]
+    assert anywhere, "without a bound a phrase starts somewhere, however far"
+    assert a2q(replace(SETTINGS, layers=1)).select([question])[0] == []
+    told = a2q(replace(SETTINGS, layers=1, starts_per_phrase=1), definitions={"Trattoria": "pizzeria"}).select(
+        [question]
+    )[0]
+    assert {"pizzeria"} <= {end for head, _, tail in triples(told) for end in (head, tail)}
+
+
+@pytest.mark.parametrize("text", ["What is it?", "", "?!"])
+def test_a_question_of_stop_words_gives_nothing(text: str) -> None:
+    assert a2q().select([asked(text)]) == [[]]
+
+
+def test_an_option_that_links_to_nothing_and_another_language() -> None:
+    picks = a2q().select([asked("Where is a pizzeria?", "zzz", "the"), asked("Où est la pizzeria?"), asked("東京")])
+    assert picks[1], "the name in a foreign sentence is found"
+    assert any("pizzeria" in (head, tail) for head, _, tail in triples(picks[1]))
+    assert picks[2] == []
+    assert triples(picks[0]) == triples(a2q().select([asked("Where is a pizzeria?")])[0])
+
+
+def test_an_empty_graph_gives_nothing() -> None:
+    empty = facts_over([], [])
+    assert a2q(facts=empty).select([asked("Where is a pizzeria?", "street")]) == [[]]
+    assert a2q(facts=facts_over([])).select([asked("Where is a pizzeria?")]) == [[]]
+
+
+def test_questions_do_not_depend_on_their_neighbours_in_a_batch() -> None:
+    questions = [asked("Where is a pizzeria?", "chicago"), asked("What is an oven used for?"), asked("?")]
+    assert a2q().select(questions) == [a2q().select([q])[0] for q in questions]
+    assert a2q().select([]) == []
+
+
+def test_parallel_edges_that_say_the_same_are_one_row() -> None:
+    picks = a2q(facts=facts_over([*EDGES, EDGES[0]])).select([asked("Where is a pizzeria?")])[0]
+    assert len({p.text for p in picks}) == len(picks)
+
+
+def test_grades_span_one_to_ten() -> None:
+    assert _graded(np.array([0.0, 1.0, 0.5], np.float32)) == [1.0, 10.0, 5.5]
+    assert _graded(np.array([2.0, 2.0], np.float32)) == [5.5, 5.5]
+    assert _graded(np.zeros(0, np.float32)) == []
+
+
+def test_baselines_equal_slow_versions() -> None:
+    sentences = [FACTS.sentence(edge) for edge in range(len(EDGES))]
+    vectors = ENCODER.sentences(sentences)
+    question = asked("pizzeria in the food court")
+    cosine = vectors @ ENCODER.sentences([question.text])[0]
+    nearest = NearestTriples("nearest", FACTS, ENCODER, vectors, top_n=3).select([question])[0]
+    assert [p.text for p in nearest] == [sentences[i] for i in np.argsort(-cosine, kind="stable")[:3]]
+    linked = LinkedTriples("linked", FACTS, EntityLinker(NAMES), ENCODER, vectors).select([question, asked("?")])
+    touching = [i for i, (h, _, t) in enumerate(EDGES) if {h, t} & {0, 1}]
+    assert [p.text for p in linked[0]] == [sentences[i] for i in sorted(touching, key=lambda i: -cosine[i])]
+    assert linked[1] == []
+
+
+def test_baselines_are_told_the_options_where_asked_to() -> None:
+    vectors = ENCODER.sentences([FACTS.sentence(edge) for edge in range(len(EDGES))])
+    question = asked("Where is a street?", "chicago", "oven")
+    linker = EntityLinker(NAMES)
+    told, untold = (
+        triples(LinkedTriples("linked", FACTS, linker, ENCODER, vectors, options=o).select([question])[0])
+        for o in (True, False)
+    )
+    assert set(untold) == {("pizzeria", "AtLocation", "street"), ("street", "PartOf", "city")}
+    assert set(untold) < set(told)
+    assert ("chicago", "PartOf", "city") in told
+    joined = asked("Where is a street? chicago, oven")
+    nearest = NearestTriples("nearest", FACTS, ENCODER, vectors, options=True)
+    assert nearest.select([question]) == NearestTriples("nearest", FACTS, ENCODER, vectors).select([joined])
+    assert nearest.version != NearestTriples("nearest", FACTS, ENCODER, vectors).version
+
+
+def test_bad_arguments_and_versions() -> None:
+    with pytest.raises(ValueError, match="give one a node"):
+        A2Q("a2q", FACTS, np.zeros((3, 64), np.float32), EntityLinker(NAMES), ENCODER)
+    with pytest.raises(ValueError, match="one an edge"):
+        NearestTriples("nearest", FACTS, ENCODER, np.zeros((1, 64), np.float32))
+    versions = {a2q().version, a2q(reranker=None).version, a2q(replace(SETTINGS, penalty=0.3)).version,
+                a2q(definitions={"a": "b"}).version}  # fmt: skip
+    assert len(versions) == 4

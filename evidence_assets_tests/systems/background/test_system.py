@@ -1,0 +1,186 @@
+"""Triples of graph and model side by side: origins, the four cases, hops, and replies that cannot be used."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import numpy as np
+import polars as pl
+import pytest
+
+from evidence_assets.benchmarks.graphs.rows import triple_id
+from evidence_assets.experiment.selection import Asked
+from evidence_assets.graphs.entity_linking import EntityLinker
+from evidence_assets.graphs.facts import GraphFacts
+from evidence_assets.graphs.graph import Graph
+from evidence_assets.lake.schemas import TABLES
+from evidence_assets.lake.store import prepare
+from evidence_assets.models.protocols import Request
+from evidence_assets.systems.background.system import (
+    BackgroundKnowledge,
+    BackgroundSettings,
+    PromptedBackground,
+    Retrieved,
+    StoredBackground,
+    recall_rows,
+    stored_background,
+    triple_rows,
+)
+from evidence_assets_tests.systems.small_models import Kept, Scripted, WordEncoder
+
+NAMES = ["Switzerland", "Swiss franc", "Bern", "Alps", "Europe"]
+RELATIONS = ["currency", "capital", "located in"]
+EDGES = [(0, 0, 1), (0, 1, 2), (3, 2, 4), (0, 2, 4)]
+FACTS = GraphFacts(
+    Graph.from_edges(5, *(np.array(column) for column in zip(*EDGES, strict=True))), NAMES, RELATIONS,
+    [f"e{i}" for i in range(4)], [f"v{i}" for i in range(4)], "v1",
+)  # fmt: skip
+QUESTION = Asked("q1", "own", "kgqa", "What is the money of Switzerland called?")
+BAD = Asked("q2", "own", "kgqa", "A bad question about Switzerland?")
+
+
+def empty(table: str) -> pl.DataFrame:
+    frame = pl.from_arrow(TABLES[table].arrow.empty_table())
+    assert isinstance(frame, pl.DataFrame)
+    return frame
+
+
+def reply(request: Request) -> str:
+    if "Which people" in request.user:
+        return "- Switzerland\n- money"
+    if "Which relations" in request.user:
+        return "currency"
+    assert '"Switzerland", "money"' in request.user
+    return "Switzerland | money called | franc\nSwitzerland | currency | Swiss franc"
+
+
+def recalled(*questions: Asked, by: Callable[[Request], str] = reply) -> tuple[pl.DataFrame, Scripted]:
+    """Rows of what a scripted model recalls."""
+    generator = Scripted(by)
+    source = PromptedBackground(generator, Kept())
+    rows = recall_rows(source, "background", questions or (QUESTION,), empty("chains"), empty("lineage_edges")).rows
+    frame = pl.from_arrow(prepare("chains", rows))
+    assert isinstance(frame, pl.DataFrame)
+    return frame, generator
+
+
+def system(settings: BackgroundSettings | None = None, stored: StoredBackground | None = None) -> BackgroundKnowledge:
+    return BackgroundKnowledge(
+        "bk", FACTS, EntityLinker(NAMES), WordEncoder(), settings, stored or stored_background(recalled()[0])
+    )
+
+
+def origins(found: Retrieved) -> list[tuple[str, str]]:
+    return [(json.loads(p.why or "")["origin"], p.text) for p in found.picks]
+
+
+def test_both_origins_are_ranked_together_and_marked() -> None:
+    found = system().retrieve([QUESTION])[0]
+    assert found.topics == ("Switzerland",)
+    assert set(origins(found)) == {
+        ("graph", "Switzerland currency Swiss franc"), ("graph", "Switzerland capital Bern"),
+        ("graph", "Switzerland located in Europe"), ("model", "Switzerland money called franc"),
+    }  # fmt: skip
+    assert origins(found)[0] == ("model", "Switzerland money called franc"), "nearest to the question first"
+    assert found.picks[0].parents[0].kind == "triple"
+    assert all(p.parents[0].kind == "edge" for p in found.picks[1:])
+    scores = [p.score for p in found.picks]
+    assert scores == sorted(scores, reverse=True)
+    assert system().select([QUESTION]) == [list(found.picks)]
+
+
+def test_a_recalled_triple_is_a_row_with_its_model_and_prompt_and_never_that_of_a_source() -> None:
+    rows, _ = recalled()
+    made = triple_rows(rows)
+    assert prepare("triples", made.rows).num_rows == 2
+    assert {row["origin"] for row in made.rows} == {"background"}
+    assert {row["model_id"] for row in made.rows} == {"scripted"}
+    assert all(rows["prompt_hash"][0] in row["source"] for row in made.rows)
+    assert not {row["triple_id"] for row in made.rows} & {
+        triple_id(row["head"], row["relation"], row["tail"]) for row in made.rows
+    }
+    model = system().retrieve([QUESTION])[0].picks[0]
+    assert model.parents[0].id in {row["triple_id"] for row in made.rows}
+    assert {(e["parent_kind"], e["parent_id"], e["parent_version"]) for e in made.lineage} == {
+        ("chain", rows["chain_id"][0], rows["content_hash"][0])
+    }
+
+
+@pytest.mark.parametrize(
+    ("graph", "model", "kinds"),
+    [(True, True, {"graph", "model"}), (True, False, {"graph"}), (False, True, {"model"}), (False, False, set())],
+)
+def test_the_four_published_cases(graph: bool, model: bool, kinds: set[str]) -> None:
+    found = system(BackgroundSettings(graph=graph, model=model)).retrieve([QUESTION])[0]
+    assert {origin for origin, _ in origins(found)} == kinds
+
+
+def test_what_is_recalled_is_taken_over_and_what_failed_is_asked_anew() -> None:
+    def prose(request: Request) -> str:
+        if "bad" in request.user:
+            return "I think that the question is about several interesting things in the world, so here they are."
+        return reply(request)
+
+    generator = Scripted(prose)
+    source = PromptedBackground(generator, Kept())
+    first = recall_rows(source, "background", [QUESTION, BAD], empty("chains"), empty("lineage_edges"))
+    before = pl.from_arrow(prepare("chains", first.rows))
+    lineage = pl.from_arrow(prepare("lineage_edges", first.lineage))
+    assert isinstance(before, pl.DataFrame) and isinstance(lineage, pl.DataFrame)
+    asked = len(generator.requests)
+    again = recall_rows(source, "background", [QUESTION, BAD], before, lineage)
+    assert again.reused == 1
+    assert all("bad" in request.user for request in generator.requests[asked:])
+    assert {row["question_id"]: row["status"] for row in again.rows} == {"q1": "answered", "q2": "failed"}
+
+
+def test_top_k_and_hops() -> None:
+    assert len(system(BackgroundSettings(top_k=2)).retrieve([QUESTION])[0].picks) == 2
+    question = Asked("q", "own", "kgqa", "Where is Bern?")
+    near = system(BackgroundSettings(model=False)).retrieve([question])[0]
+    assert {text for _, text in origins(near)} == {"Switzerland capital Bern"}
+    far = system(BackgroundSettings(model=False, hops=3)).retrieve([question])[0]
+    assert len(far.picks) == 4
+    capped = system(BackgroundSettings(model=False, hops=3, max_triples=1)).retrieve([question])[0]
+    assert {text for _, text in origins(capped)} == {"Switzerland capital Bern"}
+
+
+@pytest.mark.parametrize("text", ["What is it?", "Wer bin ich?", ""])
+def test_a_question_that_names_nothing_says_so(text: str) -> None:
+    found = system(BackgroundSettings(model=False)).retrieve([Asked("q", "own", "kgqa", text)])[0]
+    assert found.picks == ()
+    assert found.notes == ("the question names no node of the graph",)
+
+
+@pytest.mark.parametrize("stage", ["Which people", "Which relations", "State the facts"])
+def test_prose_in_any_prompt_fails_that_question_alone(stage: str) -> None:
+    def prose(request: Request) -> str:
+        if stage in request.user and "bad" in request.user:
+            return "I think that the question is about several interesting things in the world, so here they are."
+        return reply(request)
+
+    stored = stored_background(recalled(BAD, QUESTION, by=prose)[0])
+    first, second = system(stored=stored).retrieve([BAD, QUESTION])
+    assert first.picks == ()
+    assert "is unusable" in first.error
+    assert second.error == "" and second.picks
+
+
+def test_no_model_knowledge_without_what_was_recalled() -> None:
+    with pytest.raises(ValueError, match="no recalled triples"):
+        BackgroundKnowledge("bk", FACTS, EntityLinker(NAMES), WordEncoder())
+
+
+def test_a_text_in_place_of_a_fact_is_unusable() -> None:
+    def long(request: Request) -> str:
+        return f"Switzerland | has | {'a' * 500}" if "State the facts" in request.user else reply(request)
+
+    assert stored_background(recalled(by=long)[0]).failed.keys() == {"q1"}
+
+
+def test_an_empty_graph() -> None:
+    nothing = GraphFacts(Graph.from_edges(0, *(np.zeros(0, int),) * 3), [], [], [], [], "v0")
+    bk = BackgroundKnowledge("bk", nothing, EntityLinker([]), WordEncoder(), BackgroundSettings(model=False))
+    assert bk.retrieve([QUESTION])[0].picks == ()
+    assert bk.retrieve([]) == []

@@ -1,0 +1,303 @@
+"""4StepFocus end to end on a small base, its baselines, and questions that go wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from evidence_assets.experiment.selection import Asked
+from evidence_assets.graphs.entity_linking import EntityLinker
+from evidence_assets.graphs.knowledge_base import KnowledgeBase
+from evidence_assets.models.protocols import Request
+from evidence_assets.reasoning.tasks import Failure
+from evidence_assets.systems.four_step_focus.grading import NodeCard, PromptedGrader, RerankerGrader
+from evidence_assets.systems.four_step_focus.node_search import NodePassages, NodeSearch, nearest
+from evidence_assets.systems.four_step_focus.question_forms import Form, FormParser
+from evidence_assets.systems.four_step_focus.system import PRINTED, FocusSettings, FourStepFocus, NodeRanking, schema_of
+from evidence_assets.systems.four_step_focus.triplets import PromptedTriplets, TripletReader
+from evidence_assets_tests.systems.small_models import Scripted, SharedWords, WordEncoder
+
+DRUG, GENE, DISEASE = 0, 1, 2
+TREATS, TARGETS, INTERACTS = 0, 1, 2
+NAMES = ("aspirin", "ibuprofen", "colchicine", "COX", "tubulin", "fever", "gout")
+EDGES = [(0, TREATS, 5), (1, TREATS, 5), (1, TREATS, 6), (2, TREATS, 6), (0, TARGETS, 3), (1, TARGETS, 3),
+         (2, TARGETS, 4), (0, INTERACTS, 1)]  # fmt: skip
+BASE = KnowledgeBase(
+    node_ids=tuple(f"n{i}" for i in range(7)),
+    node_types=np.array([DRUG] * 3 + [GENE] * 2 + [DISEASE] * 2),
+    names=NAMES,
+    aliases=(("ASA",), (), (), (), (), ("pyrexia",), ()),
+    documents=("Aspirin comes from willow bark. It thins blood.", "Ibuprofen is mild.", "Colchicine comes from crocus.",
+               "COX makes messengers.", "", "Fever is heat.", "Gout hurts toes."),
+    heads=np.array([h for h, _, _ in EDGES]),
+    edge_types=np.array([t for _, t, _ in EDGES]),
+    tails=np.array([t for _, _, t in EDGES]),
+    node_type_names=("drug", "gene", "disease"),
+    edge_type_names=("treats", "targets", "interacts with"),
+)  # fmt: skip
+FORMS = [Form("a remedy for {}", "treats", "head"), Form("a drug acting on {}", "targets", "head"),
+         Form("what {} acts on", "targets", "tail"), Form("a rival of {}", "interacts with", "head")]  # fmt: skip
+
+
+def focus(
+    reader: TripletReader | None = None,
+    settings: FocusSettings | None = None,
+    base: KnowledgeBase = BASE,
+    **more: object,
+) -> FourStepFocus:
+    encoder = WordEncoder()
+    passages = NodePassages.build(base, encoder)
+    linker = EntityLinker.from_nodes(zip(base.names, base.aliases, strict=True))
+    return FourStepFocus("focus", base, NodeSearch(passages), linker, encoder, reader, None, settings, **more)  # type: ignore[arg-type]
+
+
+def ask(system: FourStepFocus, *texts: str) -> list[NodeRanking]:
+    return system.rank([Asked(f"q{i}", "own", "skb_search", text) for i, text in enumerate(texts)])
+
+
+PARSER = FormParser(FORMS, BASE.node_type_names)
+
+
+def test_nodes_that_satisfy_the_triplets_come_first_and_others_fill_up() -> None:
+    ranking = ask(focus(PARSER), "Which drug is at once a remedy for fever and a remedy for gout?")[0]
+    assert ranking.status == "answered"
+    assert ranking.nodes[0].node_id == "n1"
+    assert [node.filtered for node in ranking.nodes] == [True] + [False] * 6
+    assert ranking.supported == ("n1",)
+    assert ranking.candidates == 1
+    rest = [node.similarity for node in ranking.nodes[1:]]
+    assert rest == sorted(rest, reverse=True)
+
+
+def test_evidence_shows_edges_and_passages() -> None:
+    settings = FocusSettings(evidence_nodes=1)
+    ranking = ask(
+        focus(PARSER, settings), "Which drug is at once a drug acting on what aspirin acts on and a remedy for gout?"
+    )[0]
+    assert ranking.nodes[0].node_id == "n1"
+    triples = {tuple(json.loads(p.why or "")["triple"]) for p in ranking.picks if p.kind == "triple"}
+    assert triples == {("aspirin", "targets", "COX"), ("ibuprofen", "targets", "COX"), ("ibuprofen", "treats", "gout")}
+    passages = [pick for pick in ranking.picks if pick.kind == "chunk"]
+    assert [p.text for p in passages] == ["Ibuprofen is mild."]
+    assert (passages[0].parents[0].kind, passages[0].parents[0].id) == ("node", "n1")
+    assert passages[0].parents[1].kind == "passage"
+    asked = [tuple(json.loads(p.why or "")["triplet"]) for p in ranking.picks if p.kind == "triple"]
+    assert ("?x0", "treats", "gout") in asked, "each edge says which triplet it satisfies"
+    start, end = map(int, passages[0].locator.split(":"))
+    assert BASE.documents[1][start:end] == passages[0].text
+
+
+def test_a_node_that_the_question_names_is_not_its_answer_unless_printed() -> None:
+    question = "Name a drug acting on what aspirin acts on."
+    assert ask(focus(PARSER), question)[0].supported == ("n1",)
+    kept = ask(focus(PARSER, FocusSettings(exclude_mentioned=False)), question)[0]
+    assert set(kept.supported) == {"n0", "n1"}
+
+
+def test_symmetric_edges_hold_both_ways() -> None:
+    assert ask(focus(PARSER), "Name a rival of aspirin.")[0].supported == ()
+    symmetric = focus(PARSER, symmetric=frozenset({"interacts with"}))
+    assert ask(symmetric, "Name a rival of aspirin.")[0].supported == ("n1",)
+    assert [p.kind for p in ask(symmetric, "Name a rival of aspirin.")[0].picks][:1] == ["triple"]
+
+
+def test_printed_form_leaves_nothing_between_variables() -> None:
+    question = "Which drug is at once a drug acting on what aspirin acts on and a remedy for fever?"
+    printed = ask(focus(PARSER, PRINTED), question)[0]
+    assert printed.supported == ()
+    assert "no node satisfies all triplets" in printed.notes
+    assert len(printed.nodes) == 7, "plain vector search still ranks"
+
+
+def test_grades_reorder_within_each_group_only() -> None:
+    class Grades:
+        version = "1"
+
+        def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> list[float | Failure]:
+            return [{"ibuprofen": 0.1, "gout": 1.0}.get(card.name, 0.5) for _, card in pairs]
+
+    system = focus(PARSER)
+    system._grader = Grades()
+    ranking = ask(system, "Name a remedy for fever.")[0]
+    assert [n.node_id for n in ranking.nodes[:3]] == ["n0", "n1", "n6"]
+    assert [n.grade for n in ranking.nodes[:3]] == [0.5, 0.1, 1.0]
+
+
+def test_an_unusable_grade_fails_its_question_alone() -> None:
+    system = focus(PARSER)
+    system._grader = PromptedGrader(
+        Scripted(lambda r: "so so" if "ibuprofen" in r.user and "gout." in r.user else "0.5")
+    )
+    first, second = ask(system, "Name a remedy for gout.", "Name a remedy for fever.")
+    assert (first.status, first.nodes) == ("failed", ())
+    assert "no number from 0 to 1" in first.error
+    assert second.status == "answered"
+    system._grader = RerankerGrader(SharedWords())
+    assert ask(system, "Name a remedy for gout.")[0].status == "answered"
+
+
+def test_prompted_triplets_and_their_failure() -> None:
+    def reply(request: Request) -> str:
+        if "poem" in request.user:
+            return "Roses are red."
+        return json.dumps({"target": "?d", "variables": {"?d": "drug"}, "triplets": [["?d", "treats", "pyrexia"]]})
+
+    system = focus(PromptedTriplets(Scripted(reply), schema_of(BASE)))
+    good, bad = ask(system, "What lowers a temperature?", "Write a poem.")
+    assert set(good.supported) == {"n0", "n1"}
+    assert (bad.status, bad.nodes) == ("failed", ())
+    assert "Roses are red." in bad.error
+
+
+def prompted(triplets: list[list[str]], **variables: str) -> TripletReader:
+    types = {f"?{name}": kind for name, kind in variables.items()}
+    reply = json.dumps({"target": "?d", "variables": types, "triplets": triplets})
+    return PromptedTriplets(Scripted(lambda _: reply), schema_of(BASE))
+
+
+@pytest.mark.parametrize(
+    ("triplets", "supported", "note"),
+    [
+        ([["?d", "treats", "measles"]], set(), "triplet 1 was left out: the constant 'measles' matches no node"),
+        ([["?d", "treats", "measles"]], set(), "no usable triplet touches the target"),
+        ([["?d", "targets", "?g"]], {"n0", "n1", "n2"}, "the variable ?g is joined to no constant"),
+        ([["?d", "treats", "gout"], ["?d", "treats", "COX"]], set(), "no node satisfies all triplets"),
+        ([["?d", "treats", "gout"], ["aspirin", "treats", "fever"]], {"n1", "n2"}, "both ends are constants"),
+    ],
+)
+def test_triplets_that_say_too_little_or_too_much(triplets: list[list[str]], supported: set[str], note: str) -> None:
+    ranking = ask(focus(prompted(triplets, d="drug", g="gene")), "Which?")[0]
+    assert ranking.status == "answered"
+    assert set(ranking.supported) == supported
+    assert any(note in text for text in ranking.notes), ranking.notes
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ("Aspirin would be my choice.", "no JSON object"),
+        (json.dumps({"target": "?d", "variables": {"?d": "potion"}, "triplets": [["?d", "treats", "gout"]]}),
+         "'potion' is no node type"),
+        (json.dumps({"target": "?d", "variables": {"?d": "drug"}, "triplets": [["?d", "heals", "gout"]]}),
+         "'heals' is no edge type"),
+        (json.dumps({"variables": {"?d": "drug"}, "triplets": [["?d", "treats", "gout"]]}), "no target is named"),
+        (json.dumps({"target": "?d", "variables": {"?d": "drug"}, "triplets": [["aspirin", "treats", "gout"]]}),
+         "all ends are constants"),
+    ],
+)  # fmt: skip
+def test_replies_that_cannot_be_used_fail_or_leave_vector_search(reply: str, reason: str) -> None:
+    reader = PromptedTriplets(Scripted(lambda _: reply), schema_of(BASE))
+    failed = ask(focus(reader), "What helps with gout?")[0]
+    assert (failed.status, failed.nodes, failed.picks) == ("failed", (), ())
+    assert reason in failed.error
+    searched = ask(focus(reader, FocusSettings(fallback=True)), "What helps with gout?")[0]
+    assert (searched.status, searched.supported, searched.candidates) == ("answered", (), None)
+    assert [n.node_id for n in searched.nodes] == [
+        n.node_id for n in ask(focus(None), "What helps with gout?")[0].nodes
+    ]
+    assert len(searched.notes) == 1 and reason in searched.notes[0]
+    told = [json.loads(pick.why or "")["notes"] for pick in searched.picks]
+    assert told and all(notes == list(searched.notes) for notes in told)
+    assert focus(reader).version != focus(reader, FocusSettings(fallback=True)).version
+
+
+PARAPHRASES = (
+    "My knee is swollen with gout. Which pill would you give me?",
+    "Gout and fever at the same time: what can be taken?",
+    "a remedy against gout",
+    "Which drug treats gout?",
+    "Was hilft gegen Gicht?",
+)
+
+
+@pytest.mark.parametrize("question", PARAPHRASES)
+def test_other_words_for_a_known_question_are_never_guessed_at(question: str) -> None:
+    failed = ask(focus(PARSER), question)[0]
+    assert (failed.status, failed.nodes) == ("failed", ())
+    assert failed.error == "the question is written in none of the known forms"
+    searched = ask(focus(PARSER, FocusSettings(fallback=True)), question)[0]
+    assert (searched.status, searched.supported, len(searched.nodes)) == ("answered", (), 7)
+
+
+def test_a_constant_that_names_ten_thousand_nodes() -> None:
+    n = 10_000
+    base = KnowledgeBase(
+        tuple(map(str, range(2 * n))), np.repeat([0, 1], n), ("John Smith",) * n + tuple(f"paper {i}" for i in range(n)),
+        ((),) * (2 * n), ("",) * (2 * n), np.arange(n), np.zeros(n, int), np.arange(n, 2 * n), ("author", "paper"),
+        ("wrote",),
+    )  # fmt: skip
+    encoder = WordEncoder()
+    passages = NodePassages(
+        range(2 * n), np.arange(2 * n), np.zeros(2 * n, int), np.zeros(2 * n, int), np.eye(1, 64).repeat(2 * n, 0)
+    )
+    linker = EntityLinker(base.names)
+    reader = PromptedTriplets(
+        Scripted(
+            lambda _: '{"target": "?p", "variables": {"?p": "paper"}, "triplets": [["John Smith", "wrote", "?p"]]}'
+        ),
+        schema_of(base),
+    )
+    system = FourStepFocus("focus", base, NodeSearch(passages), linker, encoder, reader)
+    ranking = ask(system, "Papers by John Smith?")[0]
+    assert ranking.candidates == n
+    assert [node.node_id for node in ranking.nodes[:2]] == [str(n), str(n + 1)]
+
+
+EMPTY = KnowledgeBase((), np.zeros(0, int), (), (), (), *(np.zeros(0, int),) * 3, (), ())
+
+
+def test_an_empty_base_has_no_answer() -> None:
+    system = focus(FormParser(FORMS, ["drug"]), base=EMPTY)
+    ranking = ask(system, "Name a remedy for fever.")[0]
+    assert (ranking.status, ranking.nodes, ranking.picks) == ("insufficient", (), ())
+    assert schema_of(EMPTY).patterns == ()
+    with pytest.raises(ValueError, match="nothing to ask in"):
+        PromptedTriplets(Scripted(str), schema_of(EMPTY))
+    assert system.rank([]) == []
+
+
+def test_answer_types_bound_every_group() -> None:
+    base = replace(BASE, answer_types=frozenset({GENE}))
+    ranking = ask(focus(None, base=base), "drug for gout")[0]
+    assert {node.node_id for node in ranking.nodes} == {"n3", "n4"}
+    assert ask(focus(PARSER, base=base), "Name what aspirin acts on.")[0].supported == ("n3",)
+
+
+def test_vector_and_multi_vector_search_equal_slow_versions() -> None:
+    encoder = WordEncoder()
+    passages = NodePassages.build(BASE, encoder, tokens=9)
+    assert len(passages.owners) > len(BASE.names)
+    query = encoder.sentences(["blood and willow"])[0]
+    for method, pool in (("vector", lambda rows: rows.mean(axis=0)), ("multi_vector", None)):
+        slow = []
+        for node in range(len(BASE)):
+            rows = passages.vectors[passages.owners == node]
+            if pool is None:
+                slow.append(max(rows @ query))
+            else:
+                mean = pool(rows)
+                slow.append(mean @ query / np.linalg.norm(mean))
+        assert NodeSearch(passages, method).similarities(query) == pytest.approx(slow, abs=1e-5)  # type: ignore[arg-type]
+    assert nearest(np.array([0.5, 0.9, 0.5]), [2, 0, 1], 3) == [1, 0, 2]
+
+
+def test_no_text_of_a_document_is_lost_to_the_encoder() -> None:
+    long = replace(BASE, documents=(" ".join(f"word{i}." for i in range(300)), *BASE.documents[1:]))
+    passages = NodePassages.build(long, WordEncoder(), tokens=20)
+    covered = [
+        (s, e) for o, s, e in zip(passages.owners, passages.starts, passages.ends, strict=True) if o == 0 and e > 0
+    ]
+    text = long.documents[0]
+    assert "".join(text[s:e] for s, e in covered).replace(" ", "") == text.replace(" ", "")
+
+
+def test_the_version_follows_what_decides_the_ranking() -> None:
+    versions = {focus(PARSER).version, focus(None).version, focus(PARSER, PRINTED).version,
+                focus(PARSER, base=replace(BASE, names=(*NAMES[:-1], "podagra"))).version,
+                focus(PARSER, symmetric=frozenset({"treats"})).version}  # fmt: skip
+    assert len(versions) == 5
+    assert focus(PARSER).version == focus(PARSER).version

@@ -1,0 +1,146 @@
+"""Seeds as rows and back, a harvest as rows, and what may not become a row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.store import prepare
+from evidence_assets.systems.kbloom.rows import (
+    harvest_hash,
+    harvest_rows,
+    in_collection,
+    kinds_of,
+    relation_of,
+    relations_of,
+    seed_rows,
+)
+from evidence_assets.systems.kbloom.seeds import Relation
+from evidence_assets.systems.kbloom.system import Harvest, KBloomSettings, harvest, mine
+from evidence_assets_tests.models.tiny_world import tiny_model
+from evidence_assets_tests.systems.kbloom.test_system import SMALL, LetterEncoder, relation
+
+WORDS = st.text("abcé ", min_size=1, max_size=6).map(str.strip).filter(bool)
+
+
+@given(
+    st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=5, unique=True),
+    st.booleans(), st.booleans(), st.none() | st.just("other"), st.lists(WORDS, max_size=2),
+)  # fmt: skip
+@settings(max_examples=50, deadline=None)
+def test_a_relation_comes_back_from_its_rows(
+    pairs: list[tuple[str, str]], symmetric: bool, functional: bool, inverse: str | None, kinds: list[str]
+) -> None:
+    before = Relation(
+        "r", "c", "<HEAD> p <TAIL>", tuple(pairs), "t", tuple(kinds), tuple(kinds), inverse, symmetric, functional
+    )
+    rows = pl.from_arrow(prepare("relation_seeds", seed_rows(before)))
+    assert isinstance(rows, pl.DataFrame)
+    assert relation_of(rows) == before and relations_of(rows) == [before]
+    assert set(rows["seed_hash"]) == {before.seed_hash}
+
+
+@cache
+def both() -> tuple[Harvest, Harvest]:
+    prompts = mine(relation(), tiny_model(), LetterEncoder(), SMALL)
+    own = harvest(relation(), tiny_model(), LetterEncoder(), SMALL, prompts=prompts)
+    other = harvest(relation(), tiny_model(), LetterEncoder(), replace(SMALL, variant="bertnet"), prompts=prompts)
+    return own, other
+
+
+def test_rows_fit_their_tables_and_lineage_reaches_from_triple_to_seed() -> None:
+    made = harvest_rows(relation(), both(), model="m@1", source="test", input_hash="h")
+    for table, rows in (("prompts", made.prompts), ("candidate_tuples", made.candidates), ("triples", made.triples)):
+        assert prepare(table, rows).num_rows == len(rows) > 0
+    assert prepare("lineage_edges", made.lineage).num_rows == len(
+        {(e["child_id"], e["parent_kind"], e["parent_id"], e["relation"]) for e in made.lineage}
+    )
+    parents: dict[str, set[tuple[str, str]]] = {}
+    for edge in made.lineage:
+        parents.setdefault(edge["child_id"], set()).add((edge["parent_kind"], edge["parent_id"]))
+    seeds = {row["seed_id"] for row in seed_rows(relation())}
+    for triple in made.triples:
+        reached, frontier = set(), {triple["triple_id"]}
+        while frontier:
+            above = set().union(*(parents.get(one, set()) for one in frontier)) - reached
+            reached |= above
+            frontier = {identifier for _, identifier in above}
+        assert {kind for kind, _ in reached} == {"candidate", "prompt", "seed", "model"}
+        assert {identifier for kind, identifier in reached if kind == "seed"} == seeds
+
+
+def test_a_harvest_without_a_triple_is_an_error_and_not_an_empty_result() -> None:
+    empty = replace(both()[0], triples=())
+    with pytest.raises(BadInput, match="relation 'eats': m@1 yields no pair"):
+        harvest_rows(relation(), [empty], model="m@1", source="test", input_hash="h")
+
+
+def test_the_hash_changes_with_everything_that_decides_a_harvest() -> None:
+    def of(one: Relation = relation(), model: str = "m", words: str = "e", n: int = 5) -> str:
+        return harvest_hash(one, model, words, [KBloomSettings(n=n)])
+
+    assert of() == of()
+    assert len({of(), of(model="n"), of(words="f"), of(n=6), of(relation(seeds=4)), of(relation(functional=True))}) == 6
+    picky, kinds = relation(head_kinds=("bird",)), {"owl": frozenset({"bird"})}
+    asking = [harvest_hash(picky, "m", "e", [], known) for known in (kinds, {}, {"owl": frozenset({"ape"})})]
+    assert len(set(asking)) == 3
+    assert harvest_hash(relation(), "m", "e", [], kinds) == harvest_hash(relation(), "m", "e", [], {})
+
+
+def test_a_collection_takes_its_own_relations_and_one_origin() -> None:
+    seeds = of_relations(relation(id="a", collection="x"), relation(id="b", collection="y"))
+    triples = harvested(("m", "a", "n"), ("m", "b", "n"), ("m", "gone", "n"))
+    triples = pl.concat([triples, triples.with_columns(origin=pl.lit("bertnet"))])
+    assert in_collection(triples, seeds, "x", "kbloom").select("relation", "origin").rows() == [("a", "kbloom")]
+    assert in_collection(triples, seeds, "z", "kbloom").height == 0
+
+
+def of_relations(*relations: Relation) -> pl.DataFrame:
+    found = pl.from_arrow(prepare("relation_seeds", [row for one in relations for row in seed_rows(one)]))
+    assert isinstance(found, pl.DataFrame)
+    return found
+
+
+def harvested(*facts: tuple[str, str, str]) -> pl.DataFrame:
+    rows = [
+        {
+            "triple_id": "-".join(fact), "head": fact[0], "relation": fact[1], "tail": fact[2], "origin": "kbloom",
+            "rank": rank, "flags": ["seed"] if rank == 1 else [], "relation_id": fact[1], "source": "s", "licence": "",
+        }
+        for rank, fact in enumerate(facts, 1)
+    ]  # fmt: skip
+    found = pl.from_arrow(prepare("triples", rows))
+    assert isinstance(found, pl.DataFrame)
+    return found
+
+
+def test_what_the_reverse_of_a_triple_says_is_flagged() -> None:
+    seeds = of_relations(
+        relation(id="near", symmetric=True), relation(id="eats", inverse="eaten_by"), relation(id="eaten_by")
+    )
+    triples = harvested(
+        ("Sea", "near", "town"), ("town", "near", "sea"), ("hill", "near", "town"),
+        ("owl", "eats", "mouse"), ("Mouse", "eats", "owl"), ("cat", "eats", "fish"), ("cow", "eats", "grass"),
+        ("fish", "eaten_by", "cat"),
+    )  # fmt: skip
+    rows = in_collection(triples, seeds, "tiny", "kbloom")
+    found = {(h, r, t): flags for h, r, t, flags in rows.select("head", "relation", "tail", "flags").rows()}
+    assert found == {
+        ("Sea", "near", "town"): ["seed", "both_ways"], ("town", "near", "sea"): ["both_ways"],
+        ("hill", "near", "town"): [], ("owl", "eats", "mouse"): ["reversed"], ("Mouse", "eats", "owl"): ["reversed"],
+        ("cat", "eats", "fish"): ["by_inverse"], ("fish", "eaten_by", "cat"): ["by_inverse"],
+        ("cow", "eats", "grass"): [],
+    }  # fmt: skip
+
+
+def test_kinds_are_read_from_typed_triples() -> None:
+    typed = harvested(("Owl", "eats", "mouse"), ("owl", "near", "sea")).with_columns(
+        head_type=pl.Series(["bird", "hunter"]), tail_type=pl.Series([None, "place"], dtype=pl.String)
+    )
+    assert kinds_of(typed) == {"owl": frozenset({"bird", "hunter"}), "sea": frozenset({"place"})}

@@ -1,0 +1,124 @@
+"""Seed files, good and bad; every fault names file, line and field."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.systems.kbloom.seeds import Relation, read_seed_file, read_seed_folder
+
+GOOD = """\
+id: capital_of
+collection: geography
+prompt: <HEAD> is the capital of <TAIL>
+pairs:
+  - [Paris, France]
+  - [New Delhi, "  India "]
+template: <HEAD> is the capital city of <TAIL>.
+head_kinds: [city]
+tail_kinds: [country]
+inverse: has_capital
+functional: true
+"""
+
+
+def write(folder: Path, text: str, name: str = "capital.yaml") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_good_file(tmp_path: Path) -> None:
+    relation = read_seed_file(write(tmp_path, GOOD))
+    assert relation == Relation(
+        "capital_of",
+        "geography",
+        "<HEAD> is the capital of <TAIL>",
+        (("Paris", "France"), ("New Delhi", "India")),
+        "<HEAD> is the capital city of <TAIL>.",
+        ("city",),
+        ("country",),
+        "has_capital",
+        False,
+        True,
+    )
+
+
+def test_one_seed_and_no_options(tmp_path: Path) -> None:
+    text = "id: x\ncollection: y\nprompt: <TAIL> has <HEAD>\npairs: [[a, b]]\n"
+    relation = read_seed_file(write(tmp_path, text))
+    assert relation.pairs == (("a", "b"),)
+    assert relation.template == relation.prompt and not relation.symmetric and relation.inverse is None
+
+
+def test_the_hash_follows_the_content(tmp_path: Path) -> None:
+    first = read_seed_file(write(tmp_path, GOOD))
+    spaced = read_seed_file(write(tmp_path, GOOD.replace("id: capital_of\n", "\nid:   capital_of\n")))
+    other = read_seed_file(write(tmp_path, GOOD.replace("Paris", "Lyon")))
+    assert first.seed_hash == spaced.seed_hash != other.seed_hash
+
+
+@pytest.mark.parametrize(
+    ("change", "line", "field", "message"),
+    [
+        (("prompt: <HEAD> is the capital of <TAIL>", "prompt: <HEAD> is a capital"), 3, "prompt", "no <TAIL>"),
+        (("city of <TAIL>.", "city of <TAIL> and <TAIL>."), 7, "template", "the template has <TAIL> 2 times"),
+        (("[Paris, France]", "[Paris, '  ']"), 5, "pairs", "is empty"),
+        (("[Paris, France]", "[Paris]"), 5, "pairs", "this one has 1 parts"),
+        (("[Paris, France]", "Paris France"), 5, "pairs", "must be a list"),
+        (("[Paris, France]", "[New Delhi, India]"), 6, "pairs", "stands twice"),
+        (("[Paris, France]", "[Paris, no]"), 5, "pairs", "YAML reads 'no' as bool"),
+        (("[Paris, France]", "[Paris, 1999]"), 5, "pairs", "put it in quotes"),
+        (("functional: true", "functionel: true"), 11, "functionel", "the nearest is 'functional'"),
+        (("functional: true", "functional: maybe"), 11, "functional", "must be true or false"),
+        (("id: capital_of", "id: capital of/x"), 1, "id", "must be letters"),
+        (("id: capital_of\n", ""), 1, "id", "is missing"),
+        (("inverse: has_capital", "id: again"), 10, "id", "stands twice"),
+        (("head_kinds: [city]", "head_kinds: city"), 8, "head_kinds", "must be a list"),
+        (("collection: geography", "collection: [a"), 3, "", "not valid YAML"),
+    ],
+)
+def test_bad_files_name_line_and_field(
+    tmp_path: Path, change: tuple[str, str], line: int, field: str, message: str
+) -> None:
+    assert change[0] in GOOD
+    path = write(tmp_path, GOOD.replace(*change))
+    with pytest.raises(BadInput) as caught:
+        read_seed_file(path)
+    assert message in str(caught.value)
+    assert str(caught.value).startswith(f"{path}:{line}: {field}")
+
+
+def test_pairs_are_one_to_five(tmp_path: Path) -> None:
+    pairs = "".join(f"  - [a{number}, b]\n" for number in range(6))
+    six = GOOD.replace("  - [Paris, France]\n", pairs)
+    with pytest.raises(BadInput, match="one to 5 seed pairs, not 7"):
+        read_seed_file(write(tmp_path, six))
+    with pytest.raises(BadInput, match="not 0"):
+        read_seed_file(write(tmp_path, "id: x\ncollection: y\nprompt: <TAIL> has <HEAD>\npairs: []\n"))
+
+
+def test_empty_binary_and_absent(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="must hold keys"):
+        read_seed_file(write(tmp_path, ""))
+    (tmp_path / "bytes.yaml").write_bytes(b"id: \xff\xfe")
+    with pytest.raises(BadInput, match="not UTF-8"):
+        read_seed_file(tmp_path / "bytes.yaml")
+    with pytest.raises(BadInput, match="no such folder"):
+        read_seed_folder(tmp_path / "nowhere")
+
+
+def test_a_bad_file_does_not_stop_the_others(tmp_path: Path) -> None:
+    write(tmp_path, GOOD, "b.yaml")
+    write(tmp_path, GOOD.replace("Paris", "Lyon"), "c.yaml")
+    write(tmp_path, GOOD.replace("capital_of", "other"), "a.yml")
+    write(tmp_path, "id: broken\n", "d.yaml")
+    folder = read_seed_folder(tmp_path)
+    assert [relation.id for relation in folder.relations] == ["capital_of", "other"]
+    assert folder.relations[0].pairs[0] == ("Paris", "France")
+    messages = [str(error) for error in folder.errors]
+    assert len(messages) == 2
+    assert "c.yaml:1: id: relation 'capital_of' is already defined in b.yaml" in messages[0]
+    assert "d.yaml" in messages[1]

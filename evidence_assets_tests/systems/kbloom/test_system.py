@@ -1,0 +1,205 @@
+"""K-Bloom end to end on a model that was told the facts of a tiny world."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from evidence_assets.harvest.prompt_mining import MinedPrompt
+from evidence_assets.harvest.triple_metrics import precision_at, recall, relevance
+from evidence_assets.harvest.triple_scoring import final_scores, nearness
+from evidence_assets.harvest.tuple_search import Query, search_tuples
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.systems.kbloom.seeds import Relation
+from evidence_assets.systems.kbloom.system import Harvest, KBloomSettings, _Asker, fits, harvest, mine
+from evidence_assets.text.prompt_text import as_sentence, fill
+from evidence_assets_tests.models.tiny_masked import byte_pair, word_piece
+from evidence_assets_tests.models.tiny_world import WORDINGS, tiny_model, tiny_world
+
+SMALL = KBloomSettings(n=40, max_prompts=4)
+
+
+class LetterEncoder:
+    """Sentence vectors from letter counts: nearby for sentences that share most words."""
+
+    def sentences(self, texts: Sequence[str]) -> npt.NDArray[np.float64]:
+        return np.asarray(
+            [[text.lower().count(letter) for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts], float
+        )
+
+
+def relation(name: str = "eats", seeds: int = 5, **changes: object) -> Relation:
+    prompt = WORDINGS[name][0]
+    whole = Relation(name, "tiny", prompt, tuple(tiny_world().told[name][:seeds]), prompt)
+    return replace(whole, **changes)  # type: ignore[arg-type]
+
+
+@cache
+def eats_prompts() -> tuple[MinedPrompt, ...]:
+    return tuple(mine(relation(), tiny_model(), LetterEncoder(), SMALL))
+
+
+def score(result: Harvest, name: str = "eats") -> tuple[float, float, float]:
+    """Precision@10, recall of told facts, recall of facts that were never told; seeds left out."""
+    world = tiny_world()
+    ranked = [(triple.head, name, triple.tail) for triple in result.triples]
+    seeds = [(head, name, tail) for head, tail in world.told[name][:5]]
+    told = [(head, name, tail) for head, tail in world.told[name]]
+    hits, truths = relevance(ranked, told, exclude=seeds)
+    untold, never = relevance(ranked, [(head, name, tail) for head, tail in world.untold[name]], exclude=seeds)
+    return precision_at(hits, 10), recall(hits, truths), recall(untold[:20], never)
+
+
+def test_it_finds_what_the_model_was_told() -> None:
+    result = harvest(relation(), tiny_model(), LetterEncoder(), SMALL, prompts=eats_prompts())
+    precision, found, never = score(result)
+    assert precision >= 0.5 and found >= 0.5
+    assert never <= 0.3
+
+
+def test_a_harvest_is_deterministic_and_its_rows_hang_together() -> None:
+    first = harvest(relation(functional=True), tiny_model(), LetterEncoder(), SMALL)
+    again = harvest(relation(functional=True), tiny_model(), LetterEncoder(), replace(SMALL, batch_size=3))
+    assert first == again
+    assert first.relation_id == "eats" and first.model_id == "tiny-sample"
+    assert sum(prompt.weight for prompt in first.prompts) == pytest.approx(1)
+    shapes = Counter(candidate.shape for candidate in first.candidates)
+    assert set(shapes) <= {"1-1", "1-2", "2-1", "2-2"} and max(shapes.values()) <= 40
+    assert [candidate.rank for candidate in first.candidates] == list(range(1, len(first.candidates) + 1))
+    candidates = {(candidate.head, candidate.tail) for candidate in first.candidates}
+    assert len(first.triples) == 40 and [triple.rank for triple in first.triples] == list(range(1, 41))
+    assert all((triple.head, triple.tail) in candidates for triple in first.triples)
+    scores = [triple.score for triple in first.triples]
+    assert scores == sorted(scores, reverse=True)
+    near = nearness(np.asarray([triple.semantic for triple in first.triples], float), 5)
+    fluent = np.asarray([triple.fluency for triple in first.triples], float)
+    np.testing.assert_allclose(final_scores(near, fluent), scores)
+    kept = {number for number, prompt in enumerate(first.prompts) if prompt.kept}
+    assert all(set(triple.found_by) <= kept for triple in first.triples)
+    assert all(triple.agreement == len(triple.found_by) / len(kept) for triple in first.triples)
+    assert {(triple.head, triple.tail) for triple in first.triples if triple.is_seed} <= set(relation().pairs)
+    tails = Counter(triple.head for triple in first.triples)
+    assert all(triple.contradicted == (tails[triple.head] > 1) for triple in first.triples)
+
+
+def test_the_baseline_is_one_heap_without_stage_three() -> None:
+    settings = replace(SMALL, variant="bertnet")
+    result = harvest(relation(), tiny_model(), LetterEncoder(), settings, prompts=eats_prompts())
+    assert len(result.candidates) == len(result.triples) == 40
+    assert [triple.score for triple in result.triples] == [candidate.search_score for candidate in result.candidates]
+    assert all(triple.semantic is None and triple.fluency is None for triple in result.triples)
+
+
+def test_variants_differ_where_they_should() -> None:
+    def run(**changes: object) -> Harvest:
+        settings = replace(SMALL, **changes)  # type: ignore[arg-type]
+        return harvest(relation(), tiny_model(), LetterEncoder(), settings, prompts=eats_prompts())
+
+    default = run()
+    euclidean, printed, ranked = run(ground="euclidean"), run(fluency="printed"), run(final="rank_normalised")
+    assert default.candidates == euclidean.candidates == printed.candidates
+    assert len({tuple(triple.score for triple in item.triples) for item in (default, euclidean, printed, ranked)}) == 4
+    assert score(run(fluency="probability", final="fluency"))[0] >= score(printed)[0]
+
+
+def test_words_of_the_prompts_are_no_entities() -> None:
+    result = harvest(relation("made_of"), tiny_model(), LetterEncoder(), SMALL)
+    words = {word for row in result.candidates for entity in (row.head, row.tail) for word in entity.split()}
+    assert not words & {"is", "made", "of", "the"}
+    assert all(row.head != row.tail for row in result.candidates)
+
+
+def test_an_idf_from_elsewhere_is_used() -> None:
+    def distances(idf: Callable[[str], float] | None) -> list[float | None]:
+        result = harvest(relation(), tiny_model(), LetterEncoder(), SMALL, idf=idf, prompts=eats_prompts())
+        return sorted(triple.semantic for triple in result.triples if triple.semantic is not None)
+
+    even, verb, own = (
+        distances(lambda word: 1.0),
+        distances(lambda word: 5.0 if word == "eats" else 1.0),
+        distances(None),
+    )
+    assert even != verb != own != even
+
+
+def test_a_relation_with_one_seed_works() -> None:
+    result = harvest(relation(seeds=1), tiny_model(), LetterEncoder(), SMALL)
+    assert len(result.triples) == 40
+
+
+@pytest.mark.parametrize("build", [word_piece, byte_pair])
+def test_queries_become_texts_for_any_tokenizer(build: object) -> None:
+    """The slot asked is the word's own, also in a prompt that names the tail first."""
+    model = build()  # type: ignore[operator]
+    words = [word for word in model.vocabulary if len(word) > 2]
+    allowed = np.asarray([model.vocabulary.index(word) for word in words])
+    asker = _Asker(model, ["<HEAD> is near <TAIL>", "the <TAIL> holds a <HEAD>!"], words, allowed)
+    one, two = 0, 1
+    queries = [
+        Query(prompt, (2, 2), filled) for prompt in (0, 1) for filled in ((), (one,), (one, two), (one, two, one))
+    ]
+    texts, slots = asker._texts(queries)
+    mask, a, b = "<MASK>", words[one], words[two]
+    assert texts[:4] == [
+        f"{mask} {mask} is near {mask} {mask}.",
+        f"{a} {mask} is near {mask} {mask}.",
+        f"{a} {b} is near {mask} {mask}.",
+        f"{a} {b} is near {a} {mask}.",
+    ]
+    assert slots[:4] == [0, 0, 0, 0]
+    assert texts[4:] == [
+        f"the {mask} {mask} holds a {mask} {mask}!",
+        f"the {mask} {mask} holds a {a} {mask}!",
+        f"the {mask} {mask} holds a {a} {b}!",
+        f"the {a} {mask} holds a {a} {b}!",
+    ]
+    assert slots[4:] == [2, 2, 0, 0]
+    found = search_tuples(asker.log_probs, words, (0.5, 0.5), n=5)
+    alone = asker.pair_log_likelihoods(found)
+    np.testing.assert_allclose(alone.mean(axis=1), [pair.log_likelihood for pair in found], atol=1e-4)
+
+
+def test_a_seed_that_the_tokenizer_cannot_represent_is_named() -> None:
+    with pytest.raises(BadInput, match=r"pairs: relation 'eats': the tokenizer of tiny-sample does not know 'Zzyx'"):
+        harvest(relation(pairs=(("Zzyx", "moss"),)), tiny_model(), LetterEncoder(), SMALL)
+    with pytest.raises(BadInput, match=r"prompt: .*'devours'"):
+        harvest(relation(prompt="<HEAD> devours <TAIL>"), tiny_model(), LetterEncoder(), SMALL)
+    with pytest.raises(BadInput, match="seed with an empty side"):
+        harvest(relation(pairs=(("", "moss"),)), tiny_model(), LetterEncoder(), SMALL)
+
+
+def test_disjoint_prompt_sets_can_be_harvested_by_themselves() -> None:
+    def kept(text: str) -> MinedPrompt:
+        return MinedPrompt(text, 1.0, 1.0, 1.0, 1.0, 1.0, True)
+
+    catches = []
+    for wording in WORDINGS["eats"][:2]:
+        result = harvest(relation(), tiny_model(), LetterEncoder(), SMALL, prompts=[kept(wording)])
+        assert [prompt.text for prompt in result.prompts] == [wording]
+        catches.append({(triple.head, triple.tail) for triple in result.triples})
+    assert catches[0] != catches[1] and catches[0] & catches[1]
+
+
+def test_known_entities_of_other_kinds_are_no_triples_and_unknown_ones_are_flagged() -> None:
+    free = harvest(relation(), tiny_model(), LetterEncoder(), SMALL, prompts=eats_prompts())
+    heads = sorted({triple.head for triple in free.triples})
+    kinds = {heads[0]: frozenset({"rock"}), heads[1]: frozenset({"animal", "pet"})}
+    picky = relation(head_kinds=("animal",))
+    held = harvest(picky, tiny_model(), LetterEncoder(), SMALL, prompts=eats_prompts(), kinds=kinds)
+    assert held.candidates == free.candidates
+    assert heads[0] not in {triple.head for triple in held.triples}
+    assert {triple.head for triple in held.triples if triple.kinds_known} == {heads[1]}
+    assert all(triple.kinds_known for triple in free.triples)
+    assert fits(picky, heads[1].upper(), "anything", kinds) is True
+    with pytest.raises(BadInput, match="head_kinds: relation 'eats' allows only animal"):
+        harvest(picky, tiny_model(), LetterEncoder(), SMALL, prompts=eats_prompts())
+
+
+def test_sentences_end_with_a_stop() -> None:
+    assert as_sentence(fill("<HEAD> eats <TAIL>", "x", "y")) == "x eats y."

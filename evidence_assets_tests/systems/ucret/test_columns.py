@@ -1,0 +1,128 @@
+"""Column selection against the algorithm in plain loops, and its defined results at the edges."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evidence_assets.systems.ucret.columns import (
+    JACCARD_ONLY,
+    KEEP_ALL,
+    PUBLISHED,
+    PUBLISHED_JS,
+    ColumnSettings,
+    Lines,
+    column_pieces,
+    column_tokens,
+    jaccard,
+    select_lines,
+)
+from evidence_assets_tests.systems.ucret.naive_columns import naive_select
+
+LOOSE = ColumnSettings("loose", "cosine", jaccard=0.2, gate=0.1)
+SHARP_JS = ColumnSettings("sharp_js", "jsd", jaccard=0.2, gate=0.3, temperature=0.2)
+
+
+def _pair(seed: int) -> tuple[frozenset[str], np.ndarray, Lines]:
+    generator = np.random.default_rng(seed)
+    words = [f"w{i}" for i in range(12)]
+    width = int(generator.integers(1, 8))
+    vectors = generator.normal(size=(width, 6))
+    if width > 2:
+        vectors[1] = vectors[0]  # equal columns must not depend on the last bits
+    tokens = tuple(frozenset(generator.choice(words, size=4).tolist()) for _ in range(width))
+    return frozenset(generator.choice(words, size=4).tolist()), generator.normal(size=6), Lines(tokens, vectors)
+
+
+@pytest.mark.parametrize("chosen", [PUBLISHED, PUBLISHED_JS, LOOSE, SHARP_JS], ids=lambda s: s.name)
+def test_equals_the_plain_loops(chosen: ColumnSettings) -> None:
+    pairs = [_pair(seed) for seed in range(150)]
+    found = select_lines(
+        [p[0] for p in pairs], np.array([p[1] for p in pairs]), range(150), [p[2] for p in pairs], chosen
+    )
+    rules = set()
+    for (tokens, vector, lines), selection in zip(pairs, found, strict=True):
+        kept = [(item.line, item.rule) for item in selection.kept]
+        assert kept == naive_select(tokens, vector.tolist(), lines.tokens, lines.vectors.tolist(), chosen)
+        rules |= {rule for _, rule in kept}
+    if chosen in (LOOSE, SHARP_JS):
+        assert rules == {"lexical", "cluster", "fallback"}
+
+
+@given(st.lists(st.integers(0, 500), min_size=1, max_size=12, unique=True))
+@settings(max_examples=25, deadline=None)
+def test_a_pair_does_not_depend_on_its_neighbours(seeds: list[int]) -> None:
+    pairs = [_pair(seed) for seed in seeds]
+    together = select_lines(
+        [p[0] for p in pairs], np.array([p[1] for p in pairs]), range(len(pairs)), [p[2] for p in pairs], SHARP_JS
+    )
+    for (tokens, vector, lines), selection in zip(pairs, together, strict=True):
+        assert select_lines([tokens], vector[None], [0], [lines], SHARP_JS) == [selection]
+
+
+def test_published_settings_are_as_printed() -> None:
+    assert (PUBLISHED.clusters, PUBLISHED.gate, PUBLISHED.jaccard, PUBLISHED.fallback) == (2, 0.60, 0.25, 2)
+    assert (PUBLISHED_JS.clusters, PUBLISHED_JS.gate, PUBLISHED_JS.jaccard) == (2, 0.30, 0.20)
+
+
+def test_all_lexical_stops_before_clustering() -> None:
+    same = frozenset({"a"})
+    found = select_lines([same], np.ones((1, 2)), [0], [Lines((same, same), np.eye(2))], PUBLISHED)[0]
+    assert {item.rule for item in found.kept} == {"lexical"}
+
+
+def test_at_temperature_one_the_gate_lets_everything_pass() -> None:
+    pairs = [_pair(seed) for seed in range(40)]
+    found = select_lines(
+        [p[0] for p in pairs], np.array([p[1] for p in pairs]), range(40), [p[2] for p in pairs], PUBLISHED_JS
+    )
+    assert not any(item.rule == "fallback" for selection in found for item in selection.kept)
+
+
+def test_a_table_without_columns_gives_an_empty_selection() -> None:
+    empty = Lines((), np.zeros((0, 3)))
+    for chosen in (PUBLISHED, PUBLISHED_JS, JACCARD_ONLY, KEEP_ALL):
+        assert select_lines([frozenset({"a"})], np.ones((1, 3)), [0], [empty], chosen)[0].kept == ()
+
+
+def test_five_hundred_columns() -> None:
+    generator = np.random.default_rng(0)
+    wide = Lines(tuple(frozenset({f"c{j}"}) for j in range(500)), generator.normal(size=(500, 8)))
+    found = select_lines([frozenset({"c7"})], wide.vectors[7:8], [0], [wide], PUBLISHED)[0]
+    assert 7 in found.indices
+    assert next(item for item in found.kept if item.line == 7).rule == "lexical"
+    assert found.width == 500
+
+
+def test_keep_all_and_jaccard_only() -> None:
+    tokens = (frozenset({"a", "b"}), frozenset({"c"}), frozenset({"d"}))
+    lines = Lines(tokens, np.zeros((3, 1)))
+    assert select_lines([frozenset({"a", "b"})], np.zeros((1, 1)), [0], [lines], KEEP_ALL)[0].indices == (0, 1, 2)
+    lexical = select_lines([frozenset({"a", "b"})], np.zeros((1, 1)), [0], [lines], JACCARD_ONLY)[0]
+    assert [(k.line, k.rule) for k in lexical.kept] == [(0, "lexical")]
+    neither = select_lines([frozenset({"z"})], np.zeros((1, 1)), [0], [lines], JACCARD_ONLY)[0]
+    assert [(k.line, k.rule) for k in neither.kept] == [(0, "fallback"), (1, "fallback")]
+
+
+def test_tokens_of_a_column_are_those_of_header_and_cells() -> None:
+    assert column_tokens(["Price"], [["[BOLD] 3 EUR", "", "4 EUR"]]) == (frozenset({"price", "3", "eur", "4"}),)
+    assert jaccard(frozenset(), frozenset()) == 0.0
+
+
+@given(st.text(max_size=30), st.lists(st.text(max_size=60), max_size=6), st.integers(20, 60))
+@settings(max_examples=80, deadline=None)
+def test_pieces_fit_and_lose_nothing(header: str, cells: list[str], limit: int) -> None:
+    pieces = column_pieces(header, cells, limit)
+    assert pieces
+    assert all(len(piece) <= limit for piece in pieces)
+    together = "".join(pieces)
+    for cell in cells:
+        # A long cell goes on in the next piece, behind the repeated header: every sign of it is somewhere.
+        assert set(cell) <= set(together)
+
+
+def test_a_column_of_100_kb_is_cut_into_pieces_and_not_cut_off() -> None:
+    pieces = column_pieces("h", ["x" * 100_000], 240)
+    assert sum(piece.count("x") for piece in pieces) == 100_000

@@ -1,0 +1,204 @@
+"""UCRET end to end on small tables with a tiny encoder: which cells remain, why, and what is answered from them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from evidence_assets.benchmarks import scitab, tabmcq
+from evidence_assets.benchmarks.records import Table
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.models.protocols import TokenVectors
+from evidence_assets.reasoning.tables.text import tokens
+from evidence_assets.systems.ucret.system import (
+    VARIANTS,
+    TableQuestion,
+    answer,
+    encode_unique,
+    select_evidence,
+    variant_with,
+)
+
+
+class HashedWords:
+    """Bag of hashed words: enough for equal words to be near, and counts what it is asked to encode."""
+
+    model_id, revision, dimensions, max_tokens = "hashed", "1", 32, 512
+
+    def __init__(self) -> None:
+        self.encoded: list[str] = []
+
+    def sentences(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        self.encoded += texts
+        vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
+        for row, text in enumerate(texts):
+            for word in tokens(text):
+                vectors[row, hashlib.sha256(word.encode()).digest()[0] % self.dimensions] += 1.0
+        return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        return [len(tokens(text)) for text in texts]
+
+    def tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
+        raise NotImplementedError
+
+
+DIET = Table(
+    "b", "diet", "", ("", "Animal", "", "Diet", "Weight"),
+    (("A(n)", "Buffalo", "is a(n)", "herbivore", "900 kg"), ("A(n)", "Arctic fox", "is a(n)", "carnivore", "5 kg"),
+     ("A(n)", "Raccoon", "is a(n)", "[BOLD] omnivore", "7 kg"), ("A(n)", "Wolf", "is a(n)", "carnivore", "40 kg")),
+)  # fmt: skip
+SCORES = Table(
+    "b", "scores", "", ("Model", "Precision", "Recall"), (("Alpha", "71.0", "60.5"), ("Beta", "74.8", "62.0"))
+)
+TABLES = {"diet": DIET, "scores": SCORES}
+ASKED = TableQuestion("q1", "What is the diet of a raccoon?", "diet", ("herbivore", "carnivore", "omnivore"))
+CLAIM = TableQuestion("q2", "Beta has the precision 74.8.", "scores")
+
+
+@pytest.mark.parametrize("name", sorted(VARIANTS))
+def test_every_variant_gives_cells_that_stand_in_the_table(name: str) -> None:
+    evidence = select_evidence([ASKED, CLAIM], TABLES, VARIANTS[name], HashedWords())
+    for found, table in zip(evidence, (DIET, SCORES), strict=True):
+        grid = [table.header, *table.rows]
+        for cell in found.cells:
+            assert cell.text == grid[cell.place[0]][cell.place[1]].removeprefix("[BOLD] ")
+            assert cell.place[1] in found.columns.indices
+            assert cell.locator == f"r{cell.place[0]}c{cell.place[1]}"
+        assert all(item.rule for item in found.columns.kept)
+
+
+def test_repaired_variants_keep_what_decides() -> None:
+    for name in ("ucret", "ucret_js", "bidirectional"):
+        asked, claim = select_evidence([ASKED, CLAIM], TABLES, VARIANTS[name], HashedWords())
+        assert {1, 3} <= set(asked.columns.indices)
+        assert {0, 1} <= set(claim.columns.indices)
+        assert answer(asked, ("A", "B", "C")).answer == "C"
+        verdict = answer(claim, ())
+        assert verdict.answer == "SUPPORTS"
+        cited = {place for step in verdict.chain("SUPPORTS").steps for place in step.cells}
+        assert (2, 1) in cited
+        assert cited <= {cell.place for cell in claim.cells}
+
+
+def test_answers_use_nothing_but_the_evidence() -> None:
+    evidence = select_evidence([ASKED], TABLES, VARIANTS["ucret"], HashedWords())[0]
+    without = replace(evidence, cells=tuple(cell for cell in evidence.cells if cell.text != "omnivore"))
+    assert answer(without, ("A", "B", "C")).answer != "C"
+
+
+def test_bidirectional_keeps_rows_with_names_and_leaves_others() -> None:
+    many = replace(
+        DIET, rows=(*DIET.rows, *(("A(n)", f"Beast{i}", "is a(n)", "herbivore", f"{i + 50} kg") for i in range(30)))
+    )
+    found = select_evidence([ASKED], {"diet": many}, VARIANTS["bidirectional"], HashedWords())[0]
+    assert found.rows is not None
+    assert 2 in found.rows.indices
+    assert len(found.rows.kept) < len(many.rows)
+    assert {cell.place[0] for cell in found.cells} == {0, *(i + 1 for i in found.rows.indices)}
+    assert answer(found, ("A", "B", "C")).answer == "C"
+
+
+def test_equal_texts_are_encoded_once() -> None:
+    encoder = HashedWords()
+    twin = {"diet": DIET, "copy": replace(DIET, table_id="copy")}
+    questions = [ASKED, replace(ASKED, table_id="copy"), ASKED]
+    select_evidence(questions, twin, VARIANTS["ucret_published"], encoder)
+    texts, columns = encoder.encoded[:1], encoder.encoded[1:]
+    assert len(texts) == 1
+    assert len(columns) == len(set(columns)) == 5
+    assert encode_unique(encoder, []).shape == (0, encoder.dimensions)
+
+
+def test_the_same_alone_or_among_others() -> None:
+    for name in ("ucret_published", "ucret_js", "bidirectional"):
+        alone = select_evidence([ASKED], TABLES, VARIANTS[name], HashedWords())[0]
+        assert select_evidence([CLAIM, ASKED, CLAIM], TABLES, VARIANTS[name], HashedWords())[1] == alone
+
+
+def test_versions_tell_variants_and_settings_apart() -> None:
+    made = [*VARIANTS.values(), variant_with("ucret_published", {"clusters": 3}), variant_with("ucret", {"tau": 0.1})]
+    assert len({variant.version for variant in made}) == len(made)
+    assert variant_with("ucret", {}) is VARIANTS["ucret"]
+
+
+def test_a_grid_sets_what_its_parameters_are_called_in_print() -> None:
+    columns = variant_with("ucret_published", {"clusters": 4, "theta": 0.55, "tau": 0.3}).columns
+    assert (columns.clusters, columns.gate, columns.jaccard) == (4, 0.55, 0.3)
+    columns = variant_with("ucret_js_published", {"eta": 0.2, "temperature": 0.05}).columns
+    assert (columns.gate, columns.temperature) == (0.2, 0.05)
+
+
+@pytest.mark.parametrize(
+    ("variant", "settings", "said"),
+    [
+        ("ucret_publishd", {}, "there is no UCRET variant 'ucret_publishd'"),
+        ("ucret_published", {"eta": 0.3}, "eta: means nothing for ucret_published, which selects by cosine"),
+        ("ucret_js_published", {"theta": 0.3}, "theta: means nothing"),
+        ("keep_all", {"tau": 0.3}, "tau: means nothing"),
+        ("ucret_published", {"tau": 1.5}, "tau: is 1.5; it should be a number from 0 to 1"),
+        ("ucret_published", {"tau": "high"}, "tau: is 'high'"),
+        ("ucret_published", {"clusters": 0}, "clusters: is 0"),
+        ("ucret_published", {"clusters": 2.5}, "clusters: is 2.5; it should be a whole number"),
+        ("ucret_js_published", {"temperature": 0}, "temperature: is 0"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(variant: str, settings: dict[str, float], said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        variant_with(variant, settings)
+
+
+@pytest.mark.parametrize("name", sorted(VARIANTS))
+@pytest.mark.parametrize(
+    "table",
+    [
+        Table("b", "t", "", (), ()),
+        Table("b", "t", "", ("a", "b"), ()),
+        Table("b", "t", "", (), ((), ())),
+        Table("b", "t", "", ("x", "x", ""), (("1",), ("1", "2", "3", "4"), ())),
+        Table("b", "t", "", tuple(f"h{j}" for j in range(500)), (tuple(str(j) for j in range(500)),)),
+        Table("b", "t", "", ("a", "b"), (("x " * 50_000, "٣"), ("<b>y</b>", "[EMPTY]"))),
+    ],
+    ids=["nothing", "no rows", "no columns", "ragged", "500 columns", "100 kB cell"],
+)
+def test_odd_tables_have_a_defined_result(name: str, table: Table) -> None:
+    claim = TableQuestion("q", "The speed of x is 3.", "t")
+    choice = TableQuestion("r", "What is the speed?", "t", ("fast", "slow"))
+    evidence = select_evidence([claim, choice], {"t": table}, VARIANTS[name], HashedWords())
+    assert answer(evidence[0], ()).answer in {"SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION"}
+    assert answer(evidence[1], ("A", "B")).status == "insufficient"
+
+
+def test_an_unknown_table_is_an_error() -> None:
+    with pytest.raises(KeyError):
+        select_evidence([replace(ASKED, table_id="none")], TABLES, VARIANTS["keep_all"], HashedWords())
+
+
+@pytest.mark.dev_data
+def test_on_real_questions_the_answer_column_is_kept_and_read(dev_data: Path) -> None:
+    tables = {table.table_id: table for table in tabmcq.read_tables(dev_data / "tabmcq")}
+    questions = list(tabmcq.read_questions(dev_data / "tabmcq"))[:150]
+    asked = [TableQuestion(q.question_id, q.text, q.table_id or "", q.options) for q in questions]
+    evidence = select_evidence(asked, tables, VARIANTS["ucret"], HashedWords())
+    kept = [
+        q.gold_evidence[0].locator.split("c")[1] in map(str, e.columns.indices)
+        for q, e in zip(questions, evidence, strict=True)
+    ]
+    right = [answer(e, q.labels).answer == q.gold[0] for q, e in zip(questions, evidence, strict=True)]
+    assert sum(kept) / len(kept) >= 0.98
+    assert sum(right) / len(right) >= 0.95
+
+
+@pytest.mark.dev_data
+def test_on_real_claims_the_whole_table_beats_the_majority_class(dev_data: Path) -> None:
+    claims = list(scitab.read(dev_data / "scitab" / "sci_tab.json"))
+    asked = [TableQuestion(q.question_id, q.text, t.table_id) for q, t in claims]
+    evidence = select_evidence(asked, {t.table_id: t for _, t in claims}, VARIANTS["keep_all"], HashedWords())
+    right = sum(answer(e, ()).answer == q.gold[0] for (q, _), e in zip(claims, evidence, strict=True))
+    assert right / len(claims) >= 0.50

@@ -1,0 +1,161 @@
+"""Paths as evidence, from the words of a question to picks that stand in the graph; and odd questions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from evidence_assets.benchmarks.graphs.relations import load
+from evidence_assets.experiment.answering import chain_rows, prediction_rows
+from evidence_assets.experiment.question_concepts import (
+    Expansion,
+    concepts_from_row,
+    concepts_of,
+    numbers,
+    subgraph_rows,
+)
+from evidence_assets.experiment.selection import Asked, Pick, evidence_rows
+from evidence_assets.graphs.attention.scorer import AttentionSettings
+from evidence_assets.graphs.knowledge import OpenGraph
+from evidence_assets.reasoning.extractive import ExtractiveSolver
+from evidence_assets.reasoning.negation import asks_for_exception
+from evidence_assets.reasoning.paths import Fact, wrong_with
+from evidence_assets.systems.ugat.selector import GraphPaths
+from evidence_assets.systems.ugat.system import UgatSettings
+from evidence_assets_tests.graphs.small_graph import small_graph, stored
+
+THIRST = Asked(
+    "q1", "b", "mcqa", "Which sign would fit the illness that metformin relieves?",
+    ("excessive thirst", "fever", "zzyzx", "cell"),
+)  # fmt: skip
+SETTINGS = UgatSettings(attention=AttentionSettings(steps=3))
+
+
+def names(graph: OpenGraph, found: object) -> list[str]:
+    return [graph.names[n] for n in numbers(found)]  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> OpenGraph:
+    return small_graph(tmp_path)[0]
+
+
+def facts(graph: OpenGraph) -> dict[str, Fact]:
+    shape = graph.graph
+    return {
+        edge: Fact(
+            graph.node_ids[shape.heads[i]], graph.relations[shape.relations[i]], graph.node_ids[shape.tails[i]],
+            graph.names[shape.heads[i]], graph.names[shape.tails[i]],
+        )
+        for i, edge in enumerate(graph.edge_ids)
+    }  # fmt: skip
+
+
+def select(graph: OpenGraph, *questions: Asked, settings: UgatSettings = SETTINGS) -> list[list[Pick]]:
+    found = concepts_of(questions, graph.linker, graph.encode)
+    linked = {each.question_id: each for each in found}
+    return GraphPaths("ugat", graph, linked, load(), settings).select(questions)
+
+
+def test_options_are_linked_apart_from_the_question(graph: OpenGraph) -> None:
+    (found,) = concepts_of([THIRST], graph.linker, graph.encode)
+    assert names(graph, found.concepts) == ["metformin"]
+    assert {label: names(graph, of) for label, of in found.options.items()} == {
+        "A": ["excessive thirst"], "B": ["fever"], "C": [], "D": ["cell"]
+    }  # fmt: skip
+    assert found.concepts[0].rule == "exact"
+
+
+def test_a_pick_cites_edges_that_stand_in_the_graph_and_says_why(graph: OpenGraph) -> None:
+    (picks,) = select(graph, THIRST)
+    assert picks and {pick.option for pick in picks} == {"A"}
+    best = next(pick for pick in picks if len(pick.parents) == 2)
+    assert best.text == "Metformin may treat diabetes. Excessive thirst is associated with diabetes."
+    assert wrong_with(best.locator, best.text, facts(graph), load().template) == []
+    assert {(p.kind, p.version) for p in best.parents} == {("edge", p.id) for p in best.parents}
+    why = json.loads(best.why or "")
+    assert [node["name"] for node in why["nodes"]] == ["metformin", "diabetes", "excessive thirst"]
+    assert [link["phrase"] for link in why["links"]] == ["metformin", "excessive thirst"]
+    assert set(why["attention"]) == {p.id for p in best.parents}
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("Why so?", ("fever", "cell")),
+        ("", ("fever",)),
+        ("What does metformin relieve?", ("zzyzx", "qqq")),
+        ("What is a cell?", ("cell", "fever")),
+        ("What does metformin relieve?", ("fever", "writing")),
+        ("What does metformin relieve?", ()),
+    ],
+    ids=["no concept", "no words", "options without nodes", "one node with a self-loop", "another part", "no options"],
+)
+def test_odd_questions_have_no_evidence(graph: OpenGraph, text: str, options: tuple[str, ...]) -> None:
+    assert select(graph, Asked("q", "b", "mcqa", text, options)) == [[]]
+
+
+def test_an_empty_graph_gives_no_evidence(tmp_path: Path) -> None:
+    assert select(small_graph(tmp_path, [])[0], THIRST) == [[]]
+
+
+def test_two_relations_that_contradict_are_both_said(graph: OpenGraph) -> None:
+    (picks,) = select(graph, Asked("q", "b", "mcqa", "Is aspirin good?", ("fever",)))
+    assert picks[0].text == "Aspirin may contraindicate fever. Aspirin may treat fever."
+    assert json.loads(picks[0].why or "")["contradictory"] is True
+
+
+def test_the_version_changes_with_what_decides_the_picks(graph: OpenGraph) -> None:
+    versions = {
+        GraphPaths("x", graph, {}, load(), settings).version
+        for settings in (SETTINGS, UgatSettings(hops=2), UgatSettings(attention=AttentionSettings(variant="gcn")))
+    }
+    assert len(versions) == 3
+
+
+def test_subgraphs_are_written_down_and_read_back(graph: OpenGraph) -> None:
+    empty = stored("subgraphs", []), stored("lineage_edges", [])
+    asked = [THIRST, Asked("q2", "b", "mcqa", "Why so?", ("fever",))]
+    made = subgraph_rows(asked, graph, Expansion(3, 1, 3), *empty)
+    rows = {row["question_id"]: row for row in stored("subgraphs", made.rows).to_dicts()}
+    assert rows["q2"]["note"] and not rows["q2"]["nodes"] and not rows["q2"]["concepts"]
+    assert len(rows["q1"]["nodes"]) <= 3 and rows["q1"]["dropped"]
+    number = {node: i for i, node in enumerate(graph.node_ids)}
+    (linked,) = concepts_of([THIRST], graph.linker, graph.encode)
+    assert concepts_from_row(rows["q1"], THIRST.labels, number) == linked
+    again = subgraph_rows(
+        asked, graph, Expansion(3, 1, 3), stored("subgraphs", made.rows), stored("lineage_edges", made.lineage)
+    )
+    assert again.reused == 2
+    assert stored("subgraphs", again.rows).equals(stored("subgraphs", made.rows))
+    wider = subgraph_rows(asked, graph, Expansion(2, 1, 3), stored("subgraphs", made.rows), empty[1])
+    assert wider.reused == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "stated"),
+    [
+        ("Which of these is NOT something that metformin treats or belongs to?", False),
+        ("Metformin treats or belongs to all of these except", False),
+        ("To which of these is metformin least related?", False),
+        ("Which of these has metformin to do with?", True),
+    ],
+    ids=["not", "except", "least", "stated by the benchmark"],
+)
+def test_a_negated_question_is_answered_by_the_option_that_no_path_leads_to(
+    graph: OpenGraph, text: str, stated: bool
+) -> None:
+    question = Asked(
+        "q", "b", "mcqa", text, ("diabetes", "biguanide", "writing"), negated=stated or asks_for_exception(text)
+    )
+    assert question.negated
+    linked = {each.question_id: each for each in concepts_of([question], graph.linker, graph.encode)}
+    selector, none = GraphPaths("ugat", graph, linked, load(), SETTINGS), stored("lineage_edges", [])
+    evidence = stored("evidence", evidence_rows(selector, [question], stored("evidence", []), none).rows)
+    solver = ExtractiveSolver()
+    chains = stored("chains", chain_rows(solver, "ugat", [question], evidence, stored("chains", []), none).rows)
+    made = prediction_rows(solver, "ugat", [question], evidence, chains, stored("predictions", []), none)
+    assert set(evidence["option"]) == {"A", "B"}
+    assert (made.rows[0]["answer"], made.rows[0]["status"]) == ("C", "answered")

@@ -1,0 +1,179 @@
+"""From linked nodes to ranked passages, on a small medical graph and on odd input."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+import pytest
+
+from evidence_assets.benchmarks.graphs.relations import load
+from evidence_assets.graphs.attention.scorer import AttentionSettings
+from evidence_assets.graphs.graph import Graph
+from evidence_assets.graphs.merge import merge
+from evidence_assets.reasoning.paths import walked_edges
+from evidence_assets.systems.ugat.system import (
+    Knowledge,
+    LinkedQuestion,
+    PathSelection,
+    UgatSettings,
+    relevant_paths,
+    relevant_paths_batch,
+)
+
+TRIPLES = [
+    ("urethral obstruction", "may_cause", "hydronephrosis"),
+    ("hydronephrosis", "is_associated_with", "increased pressure"),
+    ("hydronephrosis", "may_cause", "parenchymal thinning"),
+    ("parenchymal thinning", "is_a_risk_factor_of", "atrophy"),
+    ("increased pressure", "is_a_risk_factor_of", "bladder hypertrophy"),
+    ("bladder hypertrophy", "is_a_subtype_of", "hyperplasia"),
+    ("aspirin", "may_treat", "fever"),
+    ("aspirin", "may_contraindicate", "fever"),
+    ("fever", "resembles_oddly", "aspirin"),
+    ("cell", "see_also", "cell"),
+]
+WIDTH = 16
+
+
+def knowledge_of(triples: list[tuple[str, str, str]]) -> Knowledge:
+    frame = pl.DataFrame(triples, schema=["head", "relation", "tail"], orient="row").with_columns(
+        pl.Series("triple_id", [f"t{i}" for i in range(len(triples))]),
+        pl.lit("test").alias("source"),
+        pl.lit("CC0").alias("licence"),
+    )
+    merged = merge(frame)
+    graph, relations = merged.to_graph()
+    vectors = np.random.default_rng(0).standard_normal((graph.n_nodes, WIDTH)).astype(np.float32)
+    ids = [f"e{i}" for i in range(graph.n_edges)]
+    return Knowledge(graph, merged.nodes["name"].to_list(), vectors, relations, ids, load())
+
+
+KNOWLEDGE = knowledge_of(TRIPLES)
+NODE = {name: node for node, name in enumerate(KNOWLEDGE.names)}
+VECTOR = np.random.default_rng(1).standard_normal(WIDTH).astype(np.float32)
+SETTINGS = UgatSettings(attention=AttentionSettings(steps=5))
+
+
+def asking(concepts: list[str], options: dict[str, list[str]], name: str = "q") -> LinkedQuestion:
+    linked = {label: tuple(NODE[node] for node in nodes) for label, nodes in options.items()}
+    return LinkedQuestion(name, VECTOR, tuple(NODE[concept] for concept in concepts), linked)
+
+
+QUESTION = asking(["urethral obstruction", "hydronephrosis"], {"A": ["hyperplasia"], "C": ["atrophy"], "D": ["fever"]})
+
+
+def test_paths_lead_from_the_question_to_each_option() -> None:
+    found = relevant_paths(KNOWLEDGE, QUESTION, SETTINGS)
+    assert list(found.passages) == ["A", "C", "D"]
+    texts = [passage.text for passage in found.passages["C"]]
+    assert "Hydronephrosis may cause parenchymal thinning. Parenchymal thinning is a risk factor for atrophy." in texts
+    whole = next(passage for passage in found.passages["C"] if len(passage.nodes) == 4)
+    assert [KNOWLEDGE.names[node] for node in whole.nodes] == [
+        "urethral obstruction", "hydronephrosis", "parenchymal thinning", "atrophy"
+    ]  # fmt: skip
+    assert walked_edges(whole.locator) == [(edge, True) for edge in whole.edge_ids]
+    assert whole.source_id == whole.edge_ids[0] and whole.kind == "path"
+    assert found.passages["D"] == ()
+    assert found.notes == ("option D is not within 3 steps of anything relevant",)
+
+
+def test_ranks_follow_scores_and_every_passage_comes_from_stored_edges() -> None:
+    found = relevant_paths(KNOWLEDGE, QUESTION, SETTINGS)
+    stored = {f"e{i}": edge for i, edge in enumerate(zip(KNOWLEDGE.graph.heads, KNOWLEDGE.graph.tails, strict=True))}
+    for label, passages in found.passages.items():
+        assert [passage.rank for passage in passages] == list(range(1, len(passages) + 1))
+        assert [p.score for p in passages] == sorted((p.score for p in passages), reverse=True)
+        assert len({passage.text for passage in passages}) == len(passages) <= SETTINGS.passages
+        for passage in passages:
+            assert passage.option == label
+            walked = walked_edges(passage.locator)
+            steps = [stored[edge] if along else stored[edge][::-1] for edge, along in walked]
+            assert list(dict.fromkeys(steps)) == list(pairwise(passage.nodes))
+
+
+def test_attention_is_kept_for_edges_of_the_scored_subgraph() -> None:
+    found = relevant_paths(KNOWLEDGE, QUESTION, SETTINGS)
+    assert found.scores is not None
+    weight = dict(zip(found.subgraph.edges.tolist(), found.scores.attention.tolist(), strict=True))
+    passage = found.passages["C"][0]
+    assert passage.attention and all(0 < there < 1 and 0 < back < 1 for _, there, back in passage.attention)
+    for edge, there, back in passage.attention:
+        assert [there, back] == weight[int(edge[1:])]
+
+
+def test_contradictions_and_unknown_relations_are_put_into_words() -> None:
+    found = relevant_paths(KNOWLEDGE, asking(["aspirin"], {"A": ["fever"]}), SETTINGS)
+    (passage,) = found.passages["A"]
+    assert passage.contradictory
+    assert passage.text == "Aspirin may contraindicate fever. Aspirin may treat fever. Fever resembles oddly aspirin."
+    assert walked_edges(passage.locator) == [("e0", True), ("e1", True), (passage.edge_ids[2], False)]
+    assert not relevant_paths(KNOWLEDGE, QUESTION, SETTINGS).passages["C"][0].contradictory
+
+
+def test_a_question_without_concepts_or_options_without_nodes() -> None:
+    found = relevant_paths(KNOWLEDGE, asking([], {"A": ["fever"]}), SETTINGS)
+    assert found.passages == {"A": ()} and found.sources == () and not len(found.subgraph.nodes)
+    assert found.notes == ("no concept of the question is a node of the graph",)
+    found = relevant_paths(KNOWLEDGE, asking(["aspirin"], {"A": [], "B": ["fever"]}), SETTINGS)
+    assert found.passages["A"] == () and len(found.passages["B"]) == 1
+    assert found.notes == ("option A names no node of the graph",)
+    assert relevant_paths(KNOWLEDGE, asking(["aspirin"], {}), SETTINGS).passages == {}
+
+
+def test_a_subgraph_of_one_node_with_a_self_loop() -> None:
+    found = relevant_paths(KNOWLEDGE, asking(["cell"], {"A": ["cell"], "B": ["fever"]}), SETTINGS)
+    assert found.subgraph.nodes.tolist() == [NODE["cell"]] and found.scores is not None
+    assert found.scores.rule == "top"
+    assert found.passages == {"A": (), "B": ()}
+
+
+@pytest.mark.parametrize("variant", ["gat", "gcn", "cosine", "contrastive", "walk", "none"])
+def test_every_variant_and_many_questions_at_once(variant: str) -> None:
+    settings = (
+        replace(SETTINGS, node_filter="none")
+        if variant == "none"
+        else replace(SETTINGS, attention=AttentionSettings(variant=variant, steps=5))  # type: ignore[arg-type]
+    )
+    questions = [
+        QUESTION,
+        asking(["aspirin"], {"A": ["fever"]}, "q2"),
+        asking([], {"A": ["fever"]}, "q3"),
+        asking(["cell"], {"A": ["atrophy"]}, "q4"),
+    ]
+
+    def told(found: PathSelection) -> list[tuple[str, str, float]]:
+        return [(p.option, p.locator, round(p.score, 3)) for ps in found.passages.values() for p in ps]
+
+    together = relevant_paths_batch(KNOWLEDGE, questions, settings)
+    assert [told(found) for found in together] == [told(relevant_paths(KNOWLEDGE, q, settings)) for q in questions]
+    assert (together[0].scores is None) == (variant == "none")
+    assert told(together[0])
+    assert relevant_paths_batch(KNOWLEDGE, [], settings) == []
+
+
+def test_five_thousand_concepts_stay_within_the_caps() -> None:
+    rng = np.random.default_rng(0)
+    n = 6_000
+    graph = Graph.from_edges(n, rng.integers(0, n, 12_000), rng.integers(0, 2, 12_000), rng.integers(0, n, 12_000))
+    vectors = rng.standard_normal((n, WIDTH)).astype(np.float32)
+    names, ids = [f"n{i}" for i in range(n)], [f"e{i}" for i in range(12_000)]
+    knowledge = Knowledge(graph, names, vectors, ["may_cause", "may_treat"], ids, load())
+    question = LinkedQuestion("many", VECTOR, tuple(range(5_000)), {"A": (5_500,)})
+    found = relevant_paths(knowledge, question, replace(SETTINGS, max_nodes=50))
+    assert len(found.subgraph.nodes) == 50 and len(found.sources) == 64
+    assert "paths start from 64 of 5000 relevant nodes and concepts" in found.notes
+    assert len(found.passages["A"]) <= SETTINGS.passages
+
+
+def test_bad_input_is_named() -> None:
+    with pytest.raises(ValueError, match="question q: the vector has shape"):
+        relevant_paths(KNOWLEDGE, replace(QUESTION, vector=VECTOR[:3]), SETTINGS)
+    with pytest.raises(ValueError, match="but 0 edge ids"):
+        replace(KNOWLEDGE, edge_ids=[])
+    with pytest.raises(ValueError, match="same version of the graph"):
+        replace(KNOWLEDGE, names=["x"])
+    with pytest.raises(ValueError, match="node_filter"):
+        UgatSettings(node_filter="some")  # type: ignore[arg-type]

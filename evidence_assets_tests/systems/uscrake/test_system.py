@@ -1,0 +1,473 @@
+"""USCRaKE on a small corpus and graph: exact rankings, citations that stand where they say, defined edge cases."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pytest
+
+from evidence_assets.benchmarks.graphs.relations import load
+from evidence_assets.experiment.selection import Asked, Pick, evidence_rows
+from evidence_assets.graphs.entity_linking import EntityLinker
+from evidence_assets.graphs.graph import Graph
+from evidence_assets.graphs.knowledge import NameVectors, OpenGraph
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.ids import content_id
+from evidence_assets.retrieval import token_store, vector_index
+from evidence_assets.retrieval.bm25 import BM25Index, CorpusStatistics
+from evidence_assets.retrieval.token_store import TokenStore, build, build_statistics, source_version
+from evidence_assets.systems.uscrake import chunk_ranking as ranking
+from evidence_assets.systems.uscrake import concept_triples
+from evidence_assets.systems.uscrake import system as uscrake_module
+from evidence_assets.systems.uscrake.chunk_ranking import Query, TitleLinks
+from evidence_assets.systems.uscrake.concept_triples import ConceptTriples, facts_of
+from evidence_assets.systems.uscrake.evidence_judges import Item, LateInteraction, PairJudge
+from evidence_assets.systems.uscrake.system import Passages, Settings, Uscrake
+from evidence_assets.text.chunking import sentence_spans
+from evidence_assets.transport import TokenMeasure, distance
+from evidence_assets.transport.divergence import jensen_shannon
+from evidence_assets.transport.measures import build_measure, cost_of
+from evidence_assets_tests.systems.small_models import SharedWords, WordEncoder
+from evidence_assets_tests.systems.uscrake.token_models import PieceEncoder
+
+ENCODER = PieceEncoder()
+PAGES = {
+    "Honey": "Honey is sweet. Bees make honey from nectar. It keeps for years.",
+    "Bee": "A bee flies from flower to flower. Bees live in hives.",
+    "Salt": "Salt is mined or won from the sea. It tastes salty.",
+    "Sea": "The sea is salty water. Fish live in it.",
+    "Plain": "Rain falls on the plain.",
+    "One": "Sugar",
+}
+QUESTIONS = [
+    Asked("q1", "b", "mcqa", "Which food is sweet and made by bees?", ("honey", "salt", "sea water")),
+    Asked("q2", "b", "mcqa", "Where do fish live?", ("sea", "hive")),
+]
+NODES = [
+    ("n0", "bee", ["honeybee"]), ("n1", "honey", []), ("n2", "hive", []), ("n3", "salt", []), ("n4", "sea", []),
+    ("n5", "fish", []), *((f"x{i:03d}", f"thing {i}", []) for i in range(60)),
+]  # fmt: skip
+EDGES = [
+    ("e0", "n0", "CapableOf", "n1"), ("e1", "n0", "AtLocation", "n2"), ("e2", "n3", "AtLocation", "n4"),
+    ("e3", "n5", "AtLocation", "n4"), *((f"h{i:03d}", "n4", "RelatedTo", f"x{i:03d}") for i in range(60)),
+]  # fmt: skip
+
+
+def graph(cap: int = 50) -> ConceptTriples:
+    """The triples as a graph opened from the lake is; names have no vectors, so that linking goes by spelling."""
+    number = {node: i for i, (node, _, _) in enumerate(NODES)}
+    edges = sorted(EDGES)
+    relations = sorted({r for _, _, r, _ in edges})
+    heads, codes, tails = (
+        np.array(column, dtype=np.int64)
+        for column in zip(*((number[h], relations.index(r), number[t]) for _, h, r, t in edges), strict=True)
+    )
+    shape = Graph.from_edges(len(NODES), heads, codes, tails)
+    names = [name for _, name, _ in NODES]
+    forms = NameVectors([], np.zeros(0, np.int64), np.zeros((0, 64), np.float32))
+    known = OpenGraph(
+        "g", "v", shape, list(number), names, [e[0] for e in edges], relations, forms, WordEncoder().sentences
+    )
+    linker = EntityLinker.from_nodes([(name, aliases) for _, name, aliases in NODES])
+    return ConceptTriples(facts_of(known, load()), linker, WordEncoder(), cap=cap)
+
+
+def passages(folder: Path, pages: dict[str, str] = PAGES) -> Passages:
+    """The pages as chunks named by their titles, in the order of their ids."""
+    titles = sorted(pages)
+    texts = [pages[t] for t in titles]
+    build(folder / "store", titles, texts, ENCODER, "pieces")
+    store = TokenStore(folder / "store", expected=source_version(titles, "pieces"))
+    vectors = ENCODER.sentences(texts) if texts else np.zeros((0, ENCODER.dimensions), np.float32)
+    vector_index.build(folder / "index", vectors, built_from="v", model_id="pieces")
+    index = vector_index.VectorIndex(folder / "index", expected="v")
+    return Passages("v", titles, texts, titles, titles, [sentence_spans(t) for t in texts], index, store)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Passages:
+    return passages(tmp_path_factory.mktemp("corpus"))
+
+
+def selector(corpus: Passages | None, *, triples: ConceptTriples | None = None, **settings: Any) -> Uscrake:
+    weights = {"weights": "idf"} if settings.get("cost") == "moverscore" else {}
+    stated = Settings(**{"cost": "fusion", "pool": 4, "chunks": 2, "triples": 3, **weights, **settings})
+    return Uscrake("u", stated, corpus, ENCODER, ENCODER, LateInteraction(ENCODER), triples)
+
+
+def query(text: str) -> Query:
+    return Query(text, ENCODER.tokens([text])[0])
+
+
+def whole(corpus: Passages) -> ranking.Texts:
+    pool, rows = corpus.store.gather(range(len(corpus.ids)))
+    return ranking.Texts(pool, np.asarray(corpus.store.pieces[rows]))
+
+
+def why(pick: Pick) -> dict[str, Any]:
+    return dict(json.loads(pick.why or "{}"))
+
+
+@pytest.mark.parametrize("cost", ["jsd", "jsd_unscaled", "cosine", "euclidean"])
+def test_the_kept_chunks_are_those_of_a_naive_loop_over_the_pool(corpus: Passages, cost: Any) -> None:
+    k, temperature = 3, 0.8
+    found = selector(corpus, cost=cost, grain="chunk", pool=5, chunks=k, temperature=temperature).select(QUESTIONS)
+    statistics = corpus.store.statistics
+    for question, picks in zip(QUESTIONS, found, strict=True):
+        queries = {label: query(f"{question.text} {option}") for label, option in question.hypotheses}
+        vectors = ENCODER.sentences([q.text for q in queries.values()])
+        pool = np.unique(corpus.index.search(vectors, 5)[1])
+        for label, asked in queries.items():
+            x = build_measure(asked.tokens.vectors, statistics.token_weights(asked.tokens.tokens), cost, temperature)
+            distances = {}
+            for chunk in pool.tolist():
+                rows = corpus.store.rows_of(chunk)
+                weights = statistics.token_weights(corpus.store.pieces_of(chunk))
+                y = build_measure(corpus.store.vectors[rows], weights, cost, temperature)
+                distances[corpus.ids[chunk]] = distance(x, y, cost_of(cost))
+            expected = sorted(distances, key=lambda name: (distances[name], name))[:k]
+            own = sorted((p for p in picks if p.option == label), key=lambda p: why(p)["chunk_rank"])
+            assert [p.parents[0].id for p in own] == expected
+            assert [why(p)["chunk_score"] for p in own] == pytest.approx([-distances[n] for n in expected], abs=1e-8)
+
+
+def naive_tokens(text: str, words: bool) -> tuple[list[str], npt.NDArray[np.float64]]:
+    """Pieces of a text, or its words in lower case with the means of their pieces, and their vectors."""
+    (tokens,) = ENCODER.tokens([text])
+    if not words:
+        return list(tokens.tokens), tokens.vectors.astype(np.float64)
+    found = [(m.group().lower(), m.span()) for m in re.finditer(r"\w+|[^\w\s]", text)]
+    rows = [[i for i, (a, _) in enumerate(tokens.offsets) if low <= a < high] for _, (low, high) in found]
+    return [word for word, _ in found], np.stack([tokens.vectors[r].astype(np.float64).mean(axis=0) for r in rows])
+
+
+@pytest.mark.parametrize(
+    ("cost", "tokens", "weights"),
+    [("jsd", "words", "text"), ("cosine", "pieces", "corpus"), ("jsd", "words", "corpus"), ("euclidean", "words", "idf")],
+)  # fmt: skip
+def test_words_and_the_other_reading_of_weights_are_ranked_as_their_definition_says(
+    corpus: Passages, cost: Any, tokens: Any, weights: Any
+) -> None:
+    words = tokens == "words"
+    cut = {name: naive_tokens(text, words) for name, text in PAGES.items()}
+    statistics = CorpusStatistics.from_texts([names for names, _ in cut.values()])
+    totals = statistics.frequency_totals([names for names, _ in cut.values()])
+
+    def measure(names: list[str], vectors: npt.NDArray[np.floating[Any]]) -> TokenMeasure:
+        if weights == "text":
+            masses = statistics.token_weights(names)
+        elif weights == "corpus":
+            masses = statistics.summed_weights(names, totals)
+        else:
+            masses = np.array([statistics.idf(name, "plus_one") for name in names])
+        return build_measure(vectors, masses, cost)
+
+    found = selector(corpus, cost=cost, tokens=tokens, weights=weights, grain="chunk", pool=6, chunks=3).select(
+        QUESTIONS
+    )
+    for question, picks in zip(QUESTIONS, found, strict=True):
+        for label, option in question.hypotheses:
+            x = measure(*naive_tokens(f"{question.text} {option}", words))
+            stored = {name: (names, vectors.astype(np.float16)) for name, (names, vectors) in cut.items()}
+            distances = {name: distance(x, measure(*each), cost_of(cost)) for name, each in stored.items()}
+            own = sorted((p for p in picks if p.option == label), key=lambda p: why(p)["chunk_rank"])
+            assert [p.parents[0].id for p in own] == sorted(distances, key=lambda n: (distances[n], n))[:3]
+            scores = [-distances[p.parents[0].id] for p in own]
+            assert [why(p)["chunk_score"] for p in own] == pytest.approx(scores, abs=1e-4)
+
+
+def test_moverscore_is_made_of_power_means_of_five_layers_weighted_by_rarity(corpus: Passages) -> None:
+    statistics = corpus.store.statistics
+
+    def measure(text: str) -> TokenMeasure:
+        (tokens,) = ENCODER.token_layers([text], 5)
+        layers = tokens.vectors.reshape(len(tokens.tokens), 5, ENCODER.dimensions)
+        return build_measure(layers, [statistics.idf(t, "plus_one") for t in tokens.tokens], "moverscore")
+
+    pages = {name: measure(text) for name, text in PAGES.items()}
+    found = selector(corpus, cost="moverscore", grain="chunk", pool=6, chunks=6).select(QUESTIONS)
+    for question, picks in zip(QUESTIONS, found, strict=True):
+        for label, option in question.hypotheses:
+            x = measure(f"{question.text} {option}")
+            distances = {name: distance(x, y, "euclidean") for name, y in pages.items()}
+            own = sorted((p for p in picks if p.option == label), key=lambda p: why(p)["chunk_rank"])
+            assert [p.parents[0].id for p in own] == sorted(distances, key=lambda n: (distances[n], n))
+            scores = [-distances[p.parents[0].id] for p in own]
+            assert [why(p)["chunk_score"] for p in own] == pytest.approx(scores, abs=2e-3)
+
+
+class LastLayerAlone:
+    """An encoder of somebody else's, with nothing but what the protocol asks for."""
+
+    model_id, revision, dimensions, max_tokens = "plain", "1", 16, 512
+    count_tokens, tokens, sentences = ENCODER.count_tokens, ENCODER.tokens, ENCODER.sentences
+
+
+@pytest.mark.parametrize("settings", [{"cost": "moverscore", "weights": "idf"}, {"cost": "jsd", "tokens": "words"}])
+def test_an_encoder_without_layers_is_refused_for_what_needs_them(settings: dict[str, Any]) -> None:
+    plain: Any = LastLayerAlone()
+    with pytest.raises(BadInput, match="plain gives neither its words"):
+        Uscrake("u", Settings(pool=4, chunks=2, triples=3, **settings), None, plain, plain, LateInteraction(plain))
+
+
+def test_the_published_cost_is_the_divergence_of_scaled_softmaxes(corpus: Passages) -> None:
+    asked = query("sweet")
+    weight = corpus.store.statistics.token_weights(["sweet"])[0]
+    z = asked.tokens.vectors[0].astype(np.float64) * weight
+    p = np.exp(z - z.max()) / np.exp(z - z.max()).sum()
+    sugar = corpus.ids.index("One")
+    rows = corpus.store.rows_of(sugar)
+    z = corpus.store.vectors[rows][0].astype(np.float64) * corpus.store.weights[rows][0]
+    q = np.exp(z - z.max()) / np.exp(z - z.max()).sum()
+    scores = ranking.scores_of([asked], whole(corpus), corpus.store, "jsd", len(corpus.ids))[0]
+    assert -scores[sugar] == pytest.approx(float(jensen_shannon(p, q)), abs=1e-9)
+
+
+def test_the_transport_part_of_the_fusion_is_the_exact_distance(corpus: Passages) -> None:
+    asked, texts = query("salty fish live in the sea"), whole(corpus)
+    own = ranking.query_measure(asked, "cosine", corpus.store, 1.0)
+    found = ranking.transported(asked, texts, corpus.store, range(len(texts.pool)))
+    expected = [-distance(own, texts.pool.measure(i), "cosine") for i in range(len(texts.pool))]
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    some = ranking.transported(asked, texts, corpus.store, [1])
+    assert np.isneginf(np.delete(some, 1)).all() and some[1] == found[1]
+
+
+def test_bm25_of_a_pool_is_that_of_an_index_over_the_whole_corpus(corpus: Passages) -> None:
+    asked = query("salty fish live, live in the sea")
+    expected = BM25Index([corpus.store.pieces_of(i) for i in range(len(corpus.ids))], form="plus_one")
+    found = ranking.lexical(asked, whole(corpus), corpus.store)
+    np.testing.assert_allclose(found, expected.scores(asked.tokens.tokens), rtol=1e-12)
+
+
+@pytest.mark.parametrize("cost", ranking.COSTS)
+@pytest.mark.parametrize("grain", ["sentence", "chunk"])
+def test_every_citation_stands_where_it_says(corpus: Passages, cost: Any, grain: Any) -> None:
+    made = selector(corpus, cost=cost, grain=grain, sentences=3).select(QUESTIONS)
+    for picks in made:
+        assert picks
+        for pick in picks:
+            text = PAGES[pick.parents[0].id]
+            assert pick.kind == grain and pick.parents[0].version == pick.parents[0].id
+            if grain == "sentence":
+                a, b = (int(n) for n in pick.locator.split(":"))
+                assert text[a:b] == pick.text
+            else:
+                assert pick.text == text and not pick.locator
+            for pair in why(pick)["aligned"]:
+                a, b = (int(n) for n in pair["at"].split(":"))
+                assert text[a:b] == pair["text"]
+                assert pair["text"].isalnum() and pair["query"].isalnum() and pair["cost"] >= -1e-6
+        for label in {p.option for p in picks}:
+            scores = [p.score for p in picks if p.option == label]
+            assert scores == sorted(scores, reverse=True)
+
+
+@pytest.mark.parametrize("cost", ranking.COSTS)
+def test_a_query_that_is_the_chunk_aligns_word_by_word_at_no_cost(corpus: Passages, cost: Any) -> None:
+    asked = Asked("q", "b", "mcqa", "Rain falls on the", ("plain.",))
+    picks = selector(corpus, cost=cost, grain="chunk").select([asked])[0]
+    pairs = next(why(p)["aligned"] for p in picks if p.parents[0].id == "Plain")
+    assert len(pairs) == (5 if cost in ("maxsim", "moverscore") else 4)  # "the" stands in most chunks and has no mass
+    for pair in pairs:
+        assert pair["query"] == pair["text"]
+        assert pair["cost"] == pytest.approx(0, abs=2e-3)  # the store rounds to float16
+        assert ("mass" in pair) == (cost != "maxsim")
+    masses = [pair.get("mass", 0) for pair in pairs]
+    assert masses == sorted(masses, reverse=True)
+
+
+def test_the_same_call_gives_the_same_picks_and_a_question_does_not_depend_on_its_neighbours(corpus: Passages) -> None:
+    both = selector(corpus, triples=graph()).select(QUESTIONS)
+    assert selector(corpus, triples=graph()).select(QUESTIONS) == both
+    assert [selector(corpus, triples=graph()).select([q])[0] for q in QUESTIONS] == both
+
+
+@pytest.mark.parametrize("cost", ["jsd", "fusion", "moverscore"])
+def test_tokens_encoded_on_demand_give_the_same_evidence(corpus: Passages, tmp_path: Path, cost: Any) -> None:
+    build_statistics(tmp_path / "lean", corpus.ids, corpus.texts, ENCODER, "pieces", ENCODER.dimensions)
+    lean = TokenStore(tmp_path / "lean", expected=corpus.store.meta.built_from)
+    on_demand = replace(corpus, store=lean)
+    stored = selector(corpus, cost=cost, triples=graph())
+    again = selector(on_demand, cost=cost, triples=graph())
+    assert again.select(QUESTIONS) == stored.select(QUESTIONS) and again.version == stored.version
+    assert again.select([]) == []
+    with pytest.raises(ValueError, match="statistics alone"):
+        selector(on_demand, coarse="hybrid")
+
+
+def test_versions_change_with_settings_corpus_graph_and_judge(corpus: Passages) -> None:
+    versions = [
+        selector(corpus).version, selector(corpus, cost="jsd").version, selector(corpus, chunks=3).version,
+        selector(None).version, selector(corpus, triples=graph()).version, selector(corpus, triples=graph(9)).version,
+        Uscrake("u", Settings("fusion", 4, 2, 3), corpus, ENCODER, ENCODER, PairJudge(SharedWords())).version,
+    ]  # fmt: skip
+    assert len(set(versions)) == len(versions)
+    assert selector(corpus, parts="chunks", triples=graph()).version != versions[0]
+    assert selector(corpus).version == versions[0]
+
+
+def test_a_hybrid_pool_holds_what_the_index_missed(corpus: Passages) -> None:
+    asked = [Asked("q", "b", "mcqa", "the plain", ("Rain",))]
+    dense, hybrid = (selector(corpus, pool=1, coarse=coarse, chunks=6, grain="chunk") for coarse in ("dense", "hybrid"))
+    corpus.index._index.reset()  # an index that finds nothing at all, so that only words lead to the page
+    try:
+        corpus.index._index.add(np.zeros((len(corpus.ids), ENCODER.dimensions), np.float32))
+        assert "Plain" not in {p.parents[0].id for p in dense.select(asked)[0]}
+        assert "Plain" in {p.parents[0].id for p in hybrid.select(asked)[0]}
+    finally:
+        corpus.index._index.reset()
+        corpus.index._index.add(ENCODER.sentences(list(corpus.texts)))
+
+
+@pytest.mark.parametrize("cost", ranking.COSTS)
+def test_edge_cases_are_defined(corpus: Passages, tmp_path: Path, cost: Any) -> None:
+    stop_words = Asked("q", "b", "mcqa", "is it in the", ("or", ""))
+    picks = selector(corpus, cost=cost, pool=2, chunks=9).select([stop_words])[0]
+    assert {p.option for p in picks} == {"A", "B"}  # a query of stop words only still ranks its pool
+    assert len({p.parents[0].id for p in picks if p.option == "A"}) <= 4
+    assert selector(corpus, cost=cost).select([]) == []
+    no_token = Asked("q", "b", "mcqa", " ", ("", " "))
+    assert selector(corpus, cost=cost).select([no_token]) == [[]]
+    empty = passages(tmp_path, {})
+    assert selector(empty, cost=cost).select(QUESTIONS) == [[], []]
+    one = selector(corpus, cost=cost, pool=6, chunks=6).select([Asked("q", "b", "mcqa", "Sugar", ("sweet",))])[0]
+    assert "Sugar" in {p.text for p in one}  # a chunk of one token is a text like any other
+
+
+def test_equal_chunks_are_ordered_by_their_ids(tmp_path: Path) -> None:
+    corpus = passages(tmp_path, dict.fromkeys(("d", "b", "a", "c"), "Bees make honey."))
+    for cost in ranking.COSTS:
+        picks = selector(corpus, cost=cost, grain="chunk", chunks=3).select(QUESTIONS[:1])[0]
+        assert [p.parents[0].id for p in picks if p.option == "A"] == ["a", "b", "c"]
+
+
+def test_mentions_of_titles_link_chunks_of_different_pages() -> None:
+    links = TitleLinks.of(
+        ["Bee (insect)", "Honey", "Bee (insect)"],
+        ["Honey is made by a bee.", "Bees visit; a BEE, too.", "A beehive holds it."],
+        ["bee", "honey", "bee"],
+    )
+    assert list(zip(links.sources.tolist(), links.targets.tolist(), strict=True)) == [(0, 1), (1, 0), (1, 2)]
+
+
+def test_the_picks_are_those_of_this_version(corpus: Passages) -> None:
+    """Where this fails after a deliberate change: raise VERSION of the module that changed, then write the new hash."""
+    chosen = [
+        [(p.option, p.kind, p.parents[0].id, p.locator) for picks in made for p in picks]
+        for made in (
+            selector(corpus, triples=graph()).select(QUESTIONS),
+            selector(corpus, cost="jsd", grain="chunk", triples=graph()).select(QUESTIONS),
+        )
+    ]
+    versions = (uscrake_module.VERSION, ranking.VERSION, concept_triples.VERSION, token_store.VERSION)
+    assert (versions, content_id(chosen)) == (("2", "2", "1", "2"), "7cbde43235ee4a42f762b53ea3369d1a")
+
+
+# Graph -----------------------------------------------------------------------------------------------------------
+
+
+def test_triples_stand_beside_text_with_the_rule_that_led_to_them(corpus: Passages) -> None:
+    picks = selector(corpus, triples=graph()).select(QUESTIONS)[1]
+    found = {p.parents[0].id: p for p in picks if p.kind == "triple" and p.option == "A"}
+    fish = found["e3"]
+    assert fish.text == "fish is at location of sea"
+    assert (fish.parents[0].kind, fish.parents[0].version) == ("edge", "e3")
+    reason = why(fish)
+    assert (reason["rule"], reason["link_score"], reason["triple"]) == ("exact", 1.0, ["fish", "AtLocation", "sea"])
+    assert reason["concept"] in ("fish", "sea")
+    assert {p.kind for p in picks} == {"sentence", "triple"}
+    assert all(sum(p.kind == "triple" for p in picks if p.option == label) <= 3 for label in "AB")
+    said = {(p.option, p.text): why(p)["says"] for p in picks}
+    assert said["A", "fish is at location of sea"] == "entails"
+    assert said["A", "Fish live in it."] == "mentions"
+    assert set(said.values()) <= {"entails", "contradicts", "mentions"}
+
+
+def test_a_hub_is_capped_by_words_in_common_and_what_was_dropped_is_recorded() -> None:
+    few = graph(cap=4)
+    found = few.candidates([("Where do fish live? Near thing 7?", "sea")])[0]
+    assert len(found.triples) == 4
+    assert found.found == 62 and found.dropped == 58
+    ids = [few.facts.edge_ids[c.edge] for c in found.triples]
+    assert ids[0] == "e3"  # joins a concept of the question to the option
+    assert "h007" in ids  # shares a word with the question
+    picks = selector(None, triples=few, parts="graph").select(
+        [Asked("q", "b", "mcqa", "Where do fish live? Near thing 7?", ("sea",))]
+    )[0]
+    assert len(picks) == 3
+    assert why(picks[0])["dropped"] == 58 and why(picks[0])["found"] == 62
+
+
+def test_an_option_that_links_to_nothing_has_the_triples_of_its_question_or_none(corpus: Passages) -> None:
+    asked = Asked("q", "b", "mcqa", "What is quux?", ("zork", "bee"))
+    uscrake = selector(corpus, triples=graph(), parts="graph")
+    picks = uscrake.select([asked])[0]
+    assert [p for p in picks if p.option == "A"] == []
+    assert {p.parents[0].id for p in picks if p.option == "B"} == {"e0", "e1"}
+    assert uscrake.notes["options_linked_share"] == 0.5
+    assert uscrake.notes["text_evidence"].startswith("none")
+
+
+def test_a_benchmark_without_a_graph_is_said_to_have_none(corpus: Passages) -> None:
+    uscrake = selector(corpus)
+    assert {p.kind for p in uscrake.select(QUESTIONS)[0]} == {"sentence"}
+    assert uscrake.notes["graph_evidence"].startswith("none")
+    assert uscrake.notes["pool_mean"] == 4
+
+
+# Judges and rows -------------------------------------------------------------------------------------------------
+
+
+def test_a_cross_encoder_orders_text_and_triples_alike(corpus: Passages) -> None:
+    uscrake = Uscrake("u", Settings("fusion", 4, 2, 3), corpus, ENCODER, ENCODER, PairJudge(SharedWords()), graph())
+    picks = [p for p in uscrake.select(QUESTIONS)[1] if p.option == "A"]
+    expected = SharedWords().score([("Where do fish live? sea", p.text) for p in picks])
+    assert [p.score for p in picks] == expected.tolist() == sorted(expected.tolist(), reverse=True)
+
+
+def test_late_interaction_is_the_mean_of_the_best_cosines() -> None:
+    asked, text = query("sweet honey?"), "honey is good"
+    tokens = ENCODER.tokens([text])[0]
+    made = LateInteraction(ENCODER).score([(asked, [Item(Pick("A", "triple", (), "", text, 0.0))])])[0]
+    unit = [v / np.linalg.norm(v) for v in asked.tokens.vectors[:2]]  # the question mark does not count
+    other = [v / np.linalg.norm(v) for v in tokens.vectors]
+    assert made[0] == pytest.approx(np.mean([max(u @ v for v in other) for u in unit]), abs=1e-5)
+
+
+def test_rows_name_chunks_and_edges_as_parents_and_are_taken_over(corpus: Passages) -> None:
+    uscrake = selector(corpus, triples=graph())
+    nothing = pl.DataFrame(schema={"question_id": pl.String, "input_hash": pl.String, "evidence_id": pl.String})
+    no_lineage = pl.DataFrame(schema={"child_id": pl.String})
+    made = evidence_rows(uscrake, QUESTIONS, nothing, no_lineage)
+    parents = {(e["parent_kind"], e["parent_id"]) for e in made.lineage.to_pylist() if e["parent_kind"] != "question"}
+    assert {kind for kind, _ in parents} == {"chunk", "edge"}
+    assert {i for kind, i in parents if kind == "chunk"} <= set(corpus.ids)
+    assert {i for kind, i in parents if kind == "edge"} <= {e[0] for e in EDGES}
+    again = evidence_rows(uscrake, QUESTIONS, pl.DataFrame(made.rows), pl.DataFrame(made.lineage))
+    assert again.reused == len(made.rows) and again.rows.equals(made.rows) and again.lineage.equals(made.lineage)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"cost": "moverscore"}, "weights: idf"),
+        ({"cost": "moverscore", "weights": "idf", "tokens": "words"}, "tokens: pieces"),
+        ({"tokens": "letters"}, "tokens is 'letters'"),
+        ({"weights": "printed"}, "weights is 'printed'"),
+        ({"cost": "jds"}, "no cost 'jds'"),
+        ({"coarse": "sparse"}, "coarse is 'sparse'"),
+        ({"chunks": 0}, "keep at least one"),
+        ({"temperature": 0.0}, "temperature"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Settings(**{"cost": "fusion", "pool": 4, "chunks": 2, "triples": 3, **settings})

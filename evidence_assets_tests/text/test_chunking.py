@@ -1,0 +1,67 @@
+"""Chunking: nothing lost, nothing too long, sentences whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evidence_assets.text.chunking import chunks, sentence_spans
+
+
+def words(texts: Sequence[str]) -> list[int]:
+    """A tokenizer with long words in several pieces, and one token more for every text: not additive."""
+    return [1 + sum(1 + len(word) // 10 for word in text.split()) for text in texts]
+
+
+@given(st.text(alphabet='ab C.!?\n"é。', max_size=400), st.integers(3, 30))
+def test_every_character_is_in_exactly_one_chunk_within_the_limit(text: str, limit: int) -> None:
+    made = chunks(text, words, limit)
+    covered = [i for chunk in made for a, b in chunk.sentences for i in range(a, b)]
+    assert len(covered) == len(set(covered))
+    assert {i for i, c in enumerate(text) if not c.isspace()} <= set(covered)
+    for chunk in made:
+        assert words([text[chunk.start : chunk.end]]) == [chunk.n_tokens]
+        assert chunk.n_tokens <= limit
+        assert chunk.start == chunk.sentences[0][0] and chunk.end == chunk.sentences[-1][1]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        ("   \n", []),
+        ("One line", ["One line"]),
+        ("It is 3.5 km long. It ends.", ["It is 3.5 km long.", "It ends."]),
+        ("See e.g. Smith et al. 1990 for more. Done.", ["See e.g. Smith et al. 1990 for more.", "Done."]),
+        ("J. S. Bach wrote it! Why? Nobody knows.", ["J. S. Bach wrote it!", "Why?", "Nobody knows."]),
+        ('He said "stop." Then he left.', ['He said "stop."', "Then he left."]),
+        ("Heading\n\nA paragraph.", ["Heading", "A paragraph."]),
+        ("東京は大きい。人が多い。", ["東京は大きい。", "人が多い。"]),
+    ],
+)
+def test_sentences(text: str, expected: list[str]) -> None:
+    assert [text[a:b] for a, b in sentence_spans(text)] == expected
+
+
+def test_a_word_longer_than_the_limit_is_cut_and_not_dropped() -> None:
+    text = "x" * 5000
+    made = chunks(text, lambda texts: [len(t) for t in texts], 64)
+    assert "".join(text[c.start : c.end] for c in made) == text
+    assert max(c.n_tokens for c in made) <= 64
+
+
+def test_whole_sentences_are_kept_together_where_they_fit() -> None:
+    text = "One two three. Four five six. Seven eight nine."
+    made = chunks(text, lambda texts: [len(t.split()) for t in texts], 6)
+    assert [text[c.start : c.end] for c in made] == ["One two three. Four five six.", "Seven eight nine."]
+
+
+def test_an_article_of_ten_megabytes() -> None:
+    text = "A sentence of eleven words stands here again and again, always. " * 160_000
+    made = chunks(text, lambda texts: [len(t.split()) for t in texts], 128)
+    assert len(text) > 10_000_000
+    assert sum(len(text[a:b].split()) for c in made for a, b in c.sentences) == 11 * 160_000
+    assert max(c.n_tokens for c in made) <= 128

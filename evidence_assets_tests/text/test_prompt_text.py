@@ -1,0 +1,61 @@
+"""Slots, words and which words an entity may be made of."""
+
+from __future__ import annotations
+
+import pytest
+
+from evidence_assets.text.prompt_text import (
+    as_sentence,
+    entity_words,
+    fill,
+    is_word,
+    missing_slot,
+    prompt_words,
+    same_prompt_key,
+)
+
+
+def test_fill_never_takes_an_entity_for_a_slot() -> None:
+    assert fill("<TAIL> holds <HEAD>", "a <TAIL> b", "c") == "c holds a <TAIL> b"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "fault"),
+    [
+        ("<HEAD> is in", "no <TAIL>"),
+        ("is in <TAIL>", "no <HEAD>"),
+        ("<HEAD> and <HEAD> in <TAIL>", "<HEAD> 2 times"),
+        ("<HEAD> is in <TAIL>", ""),
+    ],
+)
+def test_missing_slot_says_which(prompt: str, fault: str) -> None:
+    assert fault in missing_slot(prompt)
+    assert bool(missing_slot(prompt)) == bool(fault)
+
+
+def test_entity_words_leave_out_what_is_no_entity() -> None:
+    vocabulary = [
+        "sea",
+        "##ing",
+        "[unused3]",
+        "42",
+        "7th",
+        "seven",
+        "The",
+        "a",
+        "x",
+        "Capital",
+        "well-known",
+        "é",
+        "Öl",
+        ".",
+    ]
+    kept = entity_words(vocabulary, ["<HEAD> is the capital of <TAIL>"])
+    assert [vocabulary[position] for position in kept] == ["sea", "well-known", "Öl"]
+
+
+def test_words_and_sentences() -> None:
+    assert prompt_words("<HEAD>, is part-of <TAIL>!") == ["is", "part-of"]
+    assert same_prompt_key("<HEAD> is <TAIL>") != same_prompt_key("<TAIL> is <HEAD>")
+    assert as_sentence(" x is y ") == "x is y." and as_sentence("Is x?") == "Is x?"
+    assert not is_word("") and not is_word("a b") and is_word("o'clock")
