@@ -51,7 +51,7 @@ class RunFailedError(RuntimeError):
 def dagster_home() -> Path:
     """Folder of the Dagster instance: DAGSTER_HOME, else ``.dagster`` beside ``dagster.yaml``; made where absent."""
     named = os.environ.get(HOME_VARIABLE)
-    root = Path(__file__).resolve().parent.parent
+    root = Path(__file__).resolve().parents[2]
     home = Path(named) if named else root / ".dagster"
     home.mkdir(parents=True, exist_ok=True)
     settings = home / "dagster.yaml"

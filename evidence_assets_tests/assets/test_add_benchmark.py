@@ -227,8 +227,8 @@ from pathlib import Path
 
 import dagster as dg
 
-from evidence_assets.components.add_benchmark import plan, write
-from evidence_assets.defs.resources import LakeResource
+from evidence_assets.assets.add_benchmark import plan, write
+from evidence_assets.assets.resources import LakeResource
 
 here, lake = Path(sys.argv[1]), LakeResource().open()
 for name, brought in (

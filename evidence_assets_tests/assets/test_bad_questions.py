@@ -13,7 +13,7 @@ import pytest
 
 from evidence_assets.assets import benchmark, partitions
 from evidence_assets.assets.benchmark import Benchmark
-from evidence_assets.assets.questions import defs
+from evidence_assets.assets.questions import Questions
 from evidence_assets.assets.resources import LakeIOManager, LakeResource
 from evidence_assets.benchmarks.registry import DATASETS
 from evidence_assets.lake.errors import BadInput
@@ -43,7 +43,7 @@ def load(
     monkeypatch.setattr(benchmark, "declared", lambda folder=None: {"mine": made})
     for cache in CACHES:
         cache.cache_clear()
-    (asset,) = defs().assets or []
+    (asset,) = Questions().build_defs(None).assets or []  # type: ignore[arg-type]
     assert isinstance(asset, dg.AssetsDefinition)
     resource = LakeResource(root=str(lake.root))
     return dg.materialize(

@@ -48,7 +48,7 @@ def test_gold_documents_are_found_and_counted(declared: Benchmark, tmp_path: Pat
         Corpus(name="mini", folder="mini", documents="beir", source="raw/benchmarks/mini"),
         Retrieval(name="bm25", method="bm25", parameters={"k": 3}),
     ]
-    parts = [component.build_defs(None) for component in loaded] + [question_assets.defs()]  # type: ignore[arg-type]
+    parts = [component.build_defs(None) for component in loaded] + [question_assets.Questions().build_defs(None)]  # type: ignore[arg-type]
     assets = [a for made in parts for a in made.assets or [] if isinstance(a, dg.AssetsDefinition)]
     resource = LakeResource(root=str(lake.root))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import dagster as dg
 
 from evidence_assets.assets.resources import LakeResource
-from evidence_assets.assets.scoreboard import defs, harvest_score_assets, score_assets
+from evidence_assets.assets.scoreboard import Scoreboard, harvest_score_assets, score_assets
 from evidence_assets.definitions import defs as all_defs
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.experiment.test_plots import score
@@ -23,7 +23,7 @@ def test_it_waits_for_scores_that_exist() -> None:
 def test_the_pictures_lie_in_the_lake_and_stand_in_the_metadata(tmp_path: Path) -> None:
     lake = Lake.create(tmp_path / "data_lake", question_shards=1, corpus_shards=1)
     lake.write("scores/mcqa/bm25", "sample_mcqa", {"scores": [score("accuracy", 0.5)]})
-    (asset,) = defs().assets or []
+    (asset,) = Scoreboard().build_defs(None).assets or []  # type: ignore[arg-type]
     assert isinstance(asset, dg.AssetsDefinition)
     done = dg.materialize([asset], resources={"lake": LakeResource(root=str(lake.root))})
     (made,) = done.asset_materializations_for_node("report__scoreboard")

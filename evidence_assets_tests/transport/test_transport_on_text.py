@@ -11,7 +11,6 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-import evidence_assets.methods
 import numpy as np
 import ot
 import pytest
@@ -19,12 +18,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+import evidence_assets.graphs
 from evidence_assets.models.encoders import EMBEDDED, load_encoder
 from evidence_assets.retrieval.bm25 import CorpusStatistics
 from evidence_assets.transport import TokenMeasure, TokenPool, top_k
 from evidence_assets.transport.costs import CostName
 
-DESCRIBED = Path(evidence_assets.__gone__.methods.__file__).parent
+DESCRIBED = Path(evidence_assets.graphs.__file__).parent
 SENTENCES, CHUNKS = 90, 48
 Array = NDArray[np.float64]
 
