@@ -21,8 +21,6 @@ import numpy as np
 import polars as pl
 
 from evidence_assets import profiles
-from evidence_assets.assets.models_in_use import encoder
-from evidence_assets.assets.selector_methods.ugat import settings_of
 from evidence_assets.benchmarks import own
 from evidence_assets.benchmarks.graphs import rows as graph_rows
 from evidence_assets.benchmarks.graphs.relations import load
@@ -36,8 +34,10 @@ from evidence_assets.experiment.selection import asked, evidence_rows
 from evidence_assets.graphs import knowledge
 from evidence_assets.graphs.knowledge import OpenGraph, encoded
 from evidence_assets.lake.store import prepare
+from evidence_assets.models.in_use import encoder
 from evidence_assets.reasoning.extractive import ExtractiveSolver
 from evidence_assets.sample.render import render
+from evidence_assets.systems.ugat.methods import settings_of
 from evidence_assets.systems.ugat.selector import GraphPaths
 
 SCORERS = ("none", "cosine", "gat", "gcn", "contrastive", "walk")

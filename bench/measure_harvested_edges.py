@@ -22,8 +22,6 @@ import polars as pl
 
 from bench.measure_graph_selection import frame, opened, stated
 from evidence_assets import profiles
-from evidence_assets.assets.models_in_use import encoder
-from evidence_assets.assets.selector_methods.ugat import settings_of
 from evidence_assets.benchmarks import own
 from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.benchmarks.rows import question_rows
@@ -35,8 +33,10 @@ from evidence_assets.experiment.selection import asked, evidence_rows
 from evidence_assets.graphs import knowledge
 from evidence_assets.graphs.knowledge import OpenGraph
 from evidence_assets.lake.store import Lake
+from evidence_assets.models.in_use import encoder
 from evidence_assets.reasoning.extractive import ExtractiveSolver
 from evidence_assets.sample.facts import load_world
+from evidence_assets.systems.ugat.methods import settings_of
 from evidence_assets.systems.ugat.selector import GraphPaths
 
 BEST = (0, 15, 50)

@@ -119,8 +119,8 @@ def compare(lake: Any, variants: list[str]) -> None:
 def rankings(lake: Any) -> Iterator[tuple[str, str, list[tuple[str, str]], Any]]:
     """(form, relation, ranked pairs, relation) of every ranking of the candidates that lie in the lake."""
     from evidence_assets import profiles
-    from evidence_assets.assets.models_in_use import masked_lm
     from evidence_assets.harvest.triple_scoring import FinalForm, FluencyForm, Ground, final_scores, nearness
+    from evidence_assets.models.in_use import masked_lm
     from evidence_assets.systems.kbloom import rows as harvest_rows
     from evidence_assets.systems.kbloom import system as kbloom
 

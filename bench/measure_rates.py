@@ -15,17 +15,17 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from evidence_assets import profiles
-from evidence_assets.assets.benchmark import benchmarks
-from evidence_assets.assets.declarations import variants
-from evidence_assets.assets.models_in_use import encoder, masked_lm
+from evidence_assets.benchmarks.declared import benchmarks
 from evidence_assets.assets.selector_methods import METHODS
-from evidence_assets.assets.solvers import solver_named
 from evidence_assets.assets.table_asset import Step
+from evidence_assets.benchmarks.declarations import instances
 from evidence_assets.experiment.answering import evidence_items
 from evidence_assets.experiment.selection import asked
+from evidence_assets.experiment.solvers import solver_named
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
+from evidence_assets.models.in_use import encoder, masked_lm
 from evidence_assets.models.masked import HFMaskedLM
 from evidence_assets.reasoning.tasks import ExplainOption
 from evidence_assets.systems.kbloom.rows import relations_of

@@ -27,15 +27,15 @@ import numpy as np
 import polars as pl
 
 from evidence_assets import profiles
-from evidence_assets.assets.benchmark import benchmarks
-from evidence_assets.assets.declarations import variants
-from evidence_assets.assets.readers import questions_of
+from evidence_assets.benchmarks.declared import benchmarks
 from evidence_assets.assets.selector_methods import METHODS
-from evidence_assets.assets.solvers import chooser
+from evidence_assets.benchmarks.declarations import instances
+from evidence_assets.benchmarks.readers import questions_of
 from evidence_assets.benchmarks.rows import question_rows
 from evidence_assets.experiment import answering, gold_evidence, scoring
 from evidence_assets.experiment.metrics import accuracy
 from evidence_assets.experiment.selection import Asked, asked, evidence_rows
+from evidence_assets.experiment.solvers import chooser
 from evidence_assets.lake.store import Lake, prepare
 from evidence_assets.systems.uscrake.system import Uscrake
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dagster as dg
 
-from evidence_assets.assets.benchmark import of_family
+from evidence_assets.benchmarks.declared import of_family
 from evidence_assets.assets.partitions import question_partitions
-from evidence_assets.assets.solvers import generator
 from evidence_assets.assets.table_asset import Made, Step, sound_check, table_asset
 from evidence_assets.assets.variant import Variant
 from evidence_assets.experiment.selection import asked
+from evidence_assets.experiment.solvers import generator
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.completion_cache import CompletionCache
 from evidence_assets.systems.background import system as background_knowledge

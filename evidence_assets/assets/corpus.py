@@ -1,5 +1,7 @@
 """A corpus: documents cut into chunks, embedded, indexed, and kept token by token."""
 
+from evidence_assets.retrieval.corpus import embeddings_in_order, vectors_version
+
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -9,9 +11,9 @@ import polars as pl
 
 from evidence_assets import profiles
 from evidence_assets.assets.automation import FOLLOW
-from evidence_assets.assets.models_in_use import encoder, model_key
 from evidence_assets.assets.partitions import EVERY, corpus_partitions
-from evidence_assets.assets.raw_files import FromRaw
+from evidence_assets.assets.raw_files import raw_assets
+from evidence_assets.benchmarks.declared import FromRaw
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import OWNER, Made, Step, dep, sound_check, table_asset
 from evidence_assets.benchmarks import corpus_rows
@@ -21,21 +23,16 @@ from evidence_assets.benchmarks.registry import read_passages
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, edge
 from evidence_assets.lake.store import Lake
+from evidence_assets.models.in_use import encoder, model_key
 from evidence_assets.retrieval import corpus as rows
 from evidence_assets.retrieval import token_store, vector_index
 
 
-def vectors_version(embeddings: pl.DataFrame) -> str:
-    """What an index built of these rows was built from."""
-    return content_id(embeddings["chunk_id"].to_list(), embeddings["input_hash"].to_list())
 
 
-def embeddings_in_order(lake: Lake, name: str) -> pl.DataFrame:
-    """All vectors of a corpus in the order in which its index counts them."""
-    return lake.read("chunk_embeddings", f"corpus/{name}/embeddings").sort("chunk_id")
 
 
-class Corpus(dg.Component, FromRaw):
+class Corpus(FromRaw, dg.Component, dg.Resolvable):
     """Makes ``corpus/<name>/chunks``, ``embeddings``, ``index`` and ``token_store`` of a folder of documents.
 
     The folder lies below the lake's ``raw`` and holds Parquet shards, JSON lines, or text and Markdown files; or a
@@ -62,7 +59,7 @@ class Corpus(dg.Component, FromRaw):
         profile = profiles.load()
         if not self.runs_in():
             return dg.Definitions()
-        source, raw = self.raw_assets(f"raw/corpora/{self.name}", [self.folder])
+        source, raw = raw_assets(self, f"raw/corpora/{self.name}", [self.folder])
 
         def make_chunks(step: Step) -> Made:
             model = encoder(profile.encoder)

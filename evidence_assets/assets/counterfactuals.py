@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import dagster as dg
 
-from evidence_assets.assets.benchmark import Family
+from evidence_assets.benchmarks.declared import Family
 from evidence_assets.assets.partitions import question_partitions
 from evidence_assets.assets.table_asset import Made, Step, table_asset
 from evidence_assets.experiment.counterfactuals import VERSION, AskedAgain, counterfactual_rows

@@ -1,5 +1,7 @@
 """A knowledge graph: triples of files and harvests, merged into nodes and edges, in compressed rows, with vectors."""
 
+from evidence_assets.experiment.inputs import tables_version
+
 from typing import Any
 
 import dagster as dg
@@ -7,8 +9,8 @@ import polars as pl
 
 from evidence_assets import profiles
 from evidence_assets.assets.automation import FOLLOW
-from evidence_assets.assets.models_in_use import encoder, model_key
-from evidence_assets.assets.raw_files import FromRaw
+from evidence_assets.assets.raw_files import raw_assets
+from evidence_assets.benchmarks.declared import FromRaw
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import OWNER, Made, Step, dep, sound_check, table_asset
 from evidence_assets.benchmarks.graphs import rows as graph_rows
@@ -19,13 +21,9 @@ from evidence_assets.graphs.graph import FORMAT
 from evidence_assets.graphs.merge import contradictions
 from evidence_assets.lake.ids import content_id, file_id
 from evidence_assets.lake.store import Lake
+from evidence_assets.models.in_use import encoder, model_key
 
 
-def tables_version(lake: Lake, name: str, *parts: str) -> str:
-    """What arrays built of a graph's tables (``nodes``, ``edges``) were built from: the content of their files."""
-    tables = {"nodes": "kg_nodes", "edges": "kg_edges"}
-    files = [lake.path(tables[part], f"knowledge/{name}/{part}") for part in parts]
-    return content_id([file_id(path) if path.exists() else "" for path in files])
 
 
 class GraphFiles(dg.Model, dg.Resolvable):
@@ -39,7 +37,7 @@ class GraphFiles(dg.Model, dg.Resolvable):
     """Under which terms its triples may be used; kept with every edge."""
 
 
-class Graph(dg.Component, FromRaw):
+class Graph(FromRaw, dg.Component, dg.Resolvable):
     """Makes ``knowledge/<name>/triples``, ``nodes``, ``edges``, ``csr`` and ``node_vectors``."""
 
     name: str
@@ -63,7 +61,7 @@ class Graph(dg.Component, FromRaw):
         profile = profiles.load()
         if not self.runs_in():
             return dg.Definitions()
-        source, raw = self.raw_assets(f"raw/graphs/{self.name}", [path for f in self.files for path in f.paths])
+        source, raw = raw_assets(self, f"raw/graphs/{self.name}", [path for f in self.files for path in f.paths])
         merged_from = [source, f"{base}/triples", *self.harvested]
 
         def make_triples(step: Step) -> Made:

@@ -9,15 +9,13 @@ import dagster as dg
 import polars as pl
 from pydantic import Field
 
-from evidence_assets.assets.benchmark import of_family
+from evidence_assets.benchmarks.declared import of_family
 from evidence_assets.assets.counterfactuals import counterfactual_asset
-from evidence_assets.assets.models_in_use import encoder
 from evidence_assets.assets.partitions import question_partitions
 from evidence_assets.assets.reasoner import Published, failed_share
 from evidence_assets.assets.scores import scores_asset
 from evidence_assets.assets.selector import dependencies
 from evidence_assets.assets.selector_methods import METHODS
-from evidence_assets.assets.solvers import short_answers
 from evidence_assets.assets.table_asset import Made, Step, dep, sound_check, table_asset
 from evidence_assets.assets.variant import Variant
 from evidence_assets.experiment import retrieval_scores
@@ -25,6 +23,8 @@ from evidence_assets.experiment.asked_again import ShortAnswersAgain
 from evidence_assets.experiment.metrics import Estimate
 from evidence_assets.experiment.selection import asked, evidence_rows
 from evidence_assets.experiment.short_answering import short_answer_rows
+from evidence_assets.experiment.solvers import short_answers
+from evidence_assets.models.in_use import encoder
 from evidence_assets.reasoning import short_answers as reasoning
 from evidence_assets.systems.background.system import stored_background
 

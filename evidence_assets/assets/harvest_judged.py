@@ -10,12 +10,12 @@ from collections.abc import Mapping
 import dagster as dg
 
 from evidence_assets import profiles
-from evidence_assets.assets.models_in_use import MASKED_LM, encoder, masked_lm, model_key, text_likelihood
 from evidence_assets.assets.partitions import EVERY
 from evidence_assets.assets.relations import SEEDS
-from evidence_assets.assets.solvers import generator
 from evidence_assets.assets.table_asset import Made, Step, dep, table_asset
+from evidence_assets.experiment.solvers import generator
 from evidence_assets.models.completion_cache import CompletionCache
+from evidence_assets.models.in_use import MASKED_LM, encoder, masked_lm, model_key, text_likelihood
 from evidence_assets.profiles import GeneratorSettings
 from evidence_assets.reasoning.prompted import Remembered
 from evidence_assets.systems.kbloom import coverage as harvest_coverage

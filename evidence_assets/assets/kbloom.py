@@ -10,11 +10,11 @@ from pydantic import Field
 
 from evidence_assets import profiles
 from evidence_assets.assets import harvest_judged
-from evidence_assets.assets.models_in_use import MASKED_LM, encoder, masked_lm, model_key
 from evidence_assets.assets.partitions import EVERY
 from evidence_assets.assets.relations import FOLDER, RELATIONS, SEEDS
 from evidence_assets.assets.table_asset import Made, Step, dep, sound_check, table_asset
 from evidence_assets.assets.variant import Variant
+from evidence_assets.models.in_use import MASKED_LM, encoder, masked_lm, model_key
 from evidence_assets.systems.kbloom import rows as harvest_rows
 from evidence_assets.systems.kbloom import scores as harvest_scores
 from evidence_assets.systems.kbloom.plot import bars

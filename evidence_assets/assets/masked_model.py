@@ -5,9 +5,9 @@ from __future__ import annotations
 import dagster as dg
 
 from evidence_assets import profiles
-from evidence_assets.assets.models_in_use import MASKED_LM, masked_lm, model_key
 from evidence_assets.assets.partitions import EVERY
 from evidence_assets.assets.table_asset import Made, Step, dep, sound_check, table_asset
+from evidence_assets.models.in_use import MASKED_LM, masked_lm, model_key
 from evidence_assets.models.sample_masked_lm import SAMPLE_MASKED_LM
 from evidence_assets.systems.kbloom import sample_model
 

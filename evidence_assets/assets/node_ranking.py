@@ -9,18 +9,18 @@ from typing import Any, Literal
 import dagster as dg
 import yaml
 
-from evidence_assets.assets.benchmark import benchmarks, of_family
+from evidence_assets.benchmarks.declared import benchmarks, of_family
 from evidence_assets.assets.counterfactuals import counterfactual_asset
 from evidence_assets.assets.knowledge_base import KnowledgeBase, declared_base
-from evidence_assets.assets.knowledge_inputs import OpenBase, open_base
-from evidence_assets.assets.models_in_use import encoder, model_key, reranker
 from evidence_assets.assets.partitions import question_partitions
 from evidence_assets.assets.reasoner import Published, failed_share
 from evidence_assets.assets.scores import scores_asset
-from evidence_assets.assets.solvers import reader_of_profile
 from evidence_assets.assets.table_asset import Made, Step, dep, sound_check, table_asset
 from evidence_assets.assets.variant import Variant
+from evidence_assets.experiment.knowledge_inputs import OpenBase, open_base
 from evidence_assets.experiment.selection import asked, evidence_rows
+from evidence_assets.experiment.solvers import reader_of_profile
+from evidence_assets.models.in_use import encoder, model_key, reranker
 from evidence_assets.systems.four_step_focus import node_answers, node_search
 from evidence_assets.systems.four_step_focus import system as four_step_focus
 from evidence_assets.systems.four_step_focus.asked_again import RankingAgain
@@ -137,7 +137,7 @@ class NodeRanking(dg.Component, Variant):
 
     def system(self, step: Step) -> FourStepFocus:
         """The system for the partition's benchmark."""
-        declared = declared_base(benchmarks()[step.benchmark].graph)
+        declared = declared_base(step.benchmark.graph)
         opened = open_base(step.lake, declared.name, declared.answers)
         return FourStepFocus(
             self.name,

@@ -7,7 +7,7 @@ from functools import cache
 import dagster as dg
 
 from evidence_assets import profiles
-from evidence_assets.assets.benchmark import Family, of_family
+from evidence_assets.benchmarks.declared import Family, of_family
 
 
 @cache

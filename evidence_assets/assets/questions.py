@@ -6,17 +6,17 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from evidence_assets.assets.benchmark import FAMILIES, Benchmark, Family, benchmarks, of_family
+from evidence_assets.benchmarks.declared import FAMILIES, Benchmark, Family, benchmarks, of_family
 from evidence_assets.assets.partitions import benchmark_partitions, question_partitions
-from evidence_assets.assets.readers import questions_of, tables_of
 from evidence_assets.assets.table_asset import Made, Step, sound_check, table_asset
+from evidence_assets.benchmarks.readers import questions_of, tables_of
 from evidence_assets.benchmarks.records import Question
 from evidence_assets.benchmarks.registry import DATASETS
 from evidence_assets.benchmarks.rows import question_rows, table_rows
 
 
 def _declared(step: Step) -> Benchmark:
-    return benchmarks()[step.benchmark]
+    return step.benchmark
 
 
 def _make_questions(step: Step) -> Made:

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
-from pydantic import Field
 
-from evidence_assets import profiles
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import OWNER
+from evidence_assets.benchmarks.declared import FromRaw
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id, file_id
 
@@ -18,25 +17,13 @@ NETWORK_VARIABLE = "EVIDENCE_NETWORK"
 """Set to 1, files that are missing are fetched from the hub where their declaration names it."""
 
 
-class FromRaw(dg.Model, dg.Resolvable):
-    """What is made of files below the lake's ``raw``; a component inherits from it beside ``dg.Component``."""
-
-    source: str = ""
-    """Raw asset that puts the files there; where none is named, one of its own looks at them."""
-    profiles: tuple[str, ...] = ()
-    """Profiles in which it is made; in all where none is named."""
-    holds: str = ""
-    """What its files hold, where to obtain them and on which terms, as a message about missing ones says it."""
-    hub: str = Field("", pattern=r"^$|^[\w.-]+/[\w.-]+/[\w./-]+$")
-    """Folder of a dataset on the Hugging Face hub that holds them as they are read: ``owner/name/folder``."""
-
-    def runs_in(self, profile: str = "") -> bool:
-        """Whether it is made in the profile of this name, by default in the one in use."""
-        return not self.profiles or (profile or profiles.load().name) in self.profiles
-
-    def raw_assets(self, key: str, below_raw: list[str], wanted: str = "") -> tuple[str, list[dg.AssetsDefinition]]:
-        """Key of the raw asset that its files belong to, and that asset where it is its own."""
-        return (self.source, []) if self.source else (key, [raw_asset(key, below_raw, wanted or self.holds, self.hub)])
+def raw_assets(
+    declared: FromRaw, key: str, below_raw: list[str], wanted: str = ""
+) -> tuple[str, list[dg.AssetsDefinition]]:
+    """Key of the raw asset that the declared files belong to, and that asset where it is its own."""
+    if declared.source:
+        return declared.source, []
+    return key, [raw_asset(key, below_raw, wanted or declared.holds, declared.hub)]
 
 
 def raw_asset(key: str, below_raw: list[str], wanted: str = "", hub: str = "") -> dg.AssetsDefinition:

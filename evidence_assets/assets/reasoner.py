@@ -5,20 +5,20 @@ from __future__ import annotations
 import dagster as dg
 import polars as pl
 
-from evidence_assets.assets.benchmark import Family, of_family
+from evidence_assets.benchmarks.declared import Family, of_family
 from evidence_assets.assets.counterfactuals import counterfactual_asset, key_of
-from evidence_assets.assets.declarations import selector_left_out
-from evidence_assets.assets.models_in_use import encoder
 from evidence_assets.assets.partitions import BY_BENCHMARK, benchmark_partitions, question_partitions
-from evidence_assets.assets.solvers import chooser, solver_named
 from evidence_assets.assets.table_asset import Made, Step, dep, sound_check, table_asset
 from evidence_assets.assets.variant import Variant
+from evidence_assets.benchmarks.declarations import selector_left_out
 from evidence_assets.experiment import answering, retrieval_scores, scoring
 from evidence_assets.experiment.asked_again import ChainsAgain
 from evidence_assets.experiment.metrics import Estimate
 from evidence_assets.experiment.published_figures import PrintedAs
 from evidence_assets.experiment.selection import asked
+from evidence_assets.experiment.solvers import chooser, solver_named
 from evidence_assets.lake.errors import StaleInput
+from evidence_assets.models.in_use import encoder
 
 FAILED_SHARE_LIMIT = 0.05
 

@@ -8,7 +8,7 @@ import dagster as dg
 import polars as pl
 from pydantic import Field
 
-from evidence_assets.assets.benchmark import benchmarks, of_family
+from evidence_assets.benchmarks.declared import benchmarks, of_family
 from evidence_assets.assets.partitions import BY_BENCHMARK, EVERY, benchmark_partitions
 from evidence_assets.assets.selector import Selector
 from evidence_assets.assets.table_asset import Made, Step, dep, sound_check, table_asset
@@ -39,7 +39,7 @@ class Retrieval(dg.Component, Variant):
                 ("questions", "questions/retrieval"), ("evidence", f"evidence/{place}")
             ))  # fmt: skip
             chunks = step.lake.read(
-                "chunks", f"corpus/{benchmarks()[step.benchmark].corpus}/chunks", columns=["chunk_id", "doc_id"]
+                "chunks", f"corpus/{step.benchmark.corpus}/chunks", columns=["chunk_id", "doc_id"]
             ).filter(pl.col("chunk_id").is_in(evidence["source_id"].unique().to_list()))
             metrics = passage_scores.passage_metrics(
                 questions.sort("question_id").to_dicts(), evidence, dict(chunks.iter_rows())

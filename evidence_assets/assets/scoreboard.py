@@ -5,11 +5,11 @@ from typing import Any
 
 import dagster as dg
 
-from evidence_assets.assets.benchmark import Family, of_family
-from evidence_assets.assets.declarations import variants
+from evidence_assets.benchmarks.declared import Family, of_family
 from evidence_assets.assets.partitions import EVERY
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import OWNER, dep
+from evidence_assets.benchmarks.declarations import instances
 from evidence_assets.experiment import plots
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.ids import content_id

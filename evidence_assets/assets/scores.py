@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 import polars as pl
 
-from evidence_assets.assets.benchmark import Family
+from evidence_assets.benchmarks.declared import Family
 from evidence_assets.assets.counterfactuals import key_of
 from evidence_assets.assets.partitions import BY_BENCHMARK, benchmark_partitions
 from evidence_assets.assets.reasoner import Published

@@ -7,15 +7,15 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from evidence_assets.assets.benchmark import Family, benchmarks, of_family
-from evidence_assets.assets.models_in_use import RELEVANCE_CLASSIFIER
+from evidence_assets.benchmarks.declared import Family, benchmarks, of_family
 from evidence_assets.assets.partitions import BY_BENCHMARK, EVERY, question_partitions
-from evidence_assets.assets.path_check import paths_wrong
 from evidence_assets.assets.selector_methods import METHODS
-from evidence_assets.assets.selector_methods.method import lacking
 from evidence_assets.assets.table_asset import Made, Step, dep, sound_check, table_asset
 from evidence_assets.assets.variant import Variant
+from evidence_assets.experiment.path_check import paths_wrong
 from evidence_assets.experiment.selection import NoEvidence, asked, evidence_rows
+from evidence_assets.experiment.system import lacking
+from evidence_assets.models.in_use import RELEVANCE_CLASSIFIER
 
 
 def dependencies(family: Family, reads: tuple[str, ...]) -> list[dg.AssetDep]:
@@ -71,7 +71,7 @@ class Selector(dg.Component, Variant):
 
         def make(step: Step) -> Made:
             questions = asked(step.read("questions", f"questions/{self.family}", step.partition))
-            lack = lacking(method.reads, benchmarks()[step.benchmark])
+            lack = lacking(method.reads, step.benchmark)
             selector = NoEvidence(self.name, lack) if lack else method.make(self.name, step, dict(self.parameters))
             rows = evidence_rows(
                 selector, questions, step.previous(), step.previous_lineage(), step.progress("questions")

@@ -5,17 +5,17 @@ from __future__ import annotations
 import dagster as dg
 
 from evidence_assets import profiles
-from evidence_assets.assets.benchmark import benchmarks, of_family
-from evidence_assets.assets.inputs import open_graph
+from evidence_assets.benchmarks.declared import benchmarks, of_family
 from evidence_assets.assets.partitions import question_partitions
 from evidence_assets.assets.selector import dependencies
 from evidence_assets.assets.table_asset import Made, Step, sound_check, table_asset
+from evidence_assets.experiment.inputs import open_graph
 from evidence_assets.experiment.question_concepts import VERSION, Expansion, subgraph_rows
 from evidence_assets.experiment.selection import asked
 
 
 def _make(step: Step) -> Made:
-    name = benchmarks()[step.benchmark].graph
+    name = step.benchmark.graph
     if not name:
         return Made([], [], {"no_subgraphs": f"benchmark {step.benchmark} names no graph"})
     numbers = step.profile.ugat

@@ -5,15 +5,15 @@ from __future__ import annotations
 import dagster as dg
 
 from evidence_assets import profiles
-from evidence_assets.assets.benchmark import declared
-from evidence_assets.assets.knowledge_inputs import open_facts
-from evidence_assets.assets.models_in_use import RELEVANCE_CLASSIFIER, encoder
-from evidence_assets.assets.readers import questions_of
+from evidence_assets.benchmarks.declared import declared
 from evidence_assets.assets.table_asset import Made, Step, sound_check, table_asset
 from evidence_assets.assets.variant import Variant
+from evidence_assets.benchmarks.readers import questions_of
+from evidence_assets.experiment.knowledge_inputs import open_facts
 from evidence_assets.experiment.selection import Asked
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.encoders import EMBEDDED
+from evidence_assets.models.in_use import RELEVANCE_CLASSIFIER, encoder
 from evidence_assets.models.reranker_training import TuningSettings
 from evidence_assets.models.rerankers import MAXSIM
 from evidence_assets.systems.a2q import classifier_tuning

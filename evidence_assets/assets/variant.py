@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 
-from evidence_assets.assets.presets import is_loaded
+from evidence_assets.experiment.presets import is_loaded
 
 TAG = "preset/"
 

@@ -97,9 +97,9 @@ def replay(
 def presets() -> None:
     """The published tables as presets: which variants and benchmarks each stands for, and whether it is opted in."""
     with sentences():
-        from evidence_assets.assets.declarations import declarations
-        from evidence_assets.assets.presets import VARIABLE, opted_in
-        from evidence_assets.assets.presets import presets as known
+        from evidence_assets.benchmarks.declarations import declarations
+        from evidence_assets.experiment.presets import VARIABLE, opted_in
+        from evidence_assets.experiment.presets import presets as known
 
         asked = opted_in()
         shown = Table("preset", "table", "what it stands for", "variants", "benchmarks", "in use", show_lines=True)

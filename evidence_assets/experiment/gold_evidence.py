@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+from evidence_assets.experiment.chains import chain_id_of
 from evidence_assets.experiment.short_answering import is_sourced, triple_of
 from evidence_assets.graphs.knowledge import edge_id, node_id
 from evidence_assets.lake.ids import content_id
@@ -137,11 +138,6 @@ def recall_curve(questions: Iterable[Row], evidence: pl.DataFrame) -> dict[int, 
         for k in DEPTHS
         if k <= deepest
     }
-
-
-def chain_id_of(question_id: str, hypothesis: str, selector: str, reasoner: str, model_id: str) -> str:
-    """Id of the chain that argues for one option."""
-    return content_id("chain", question_id, hypothesis, selector, reasoner, model_id)
 
 
 def citation_scores(

@@ -11,15 +11,19 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from evidence_assets.experiment.selection import Asked, Rows, take_over
+from evidence_assets.experiment.rows import RowWriter
+from evidence_assets.experiment.selection import Asked
+from evidence_assets.experiment.step import Made
 from evidence_assets.graphs import entity_linking, keyphrases
 from evidence_assets.graphs.entity_linking import EntityLinker, Link
 from evidence_assets.graphs.graph import OVER_BUDGET
 from evidence_assets.graphs.keyphrases import Encode, extract_concepts
 from evidence_assets.graphs.knowledge import FloatArray, OpenGraph
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.lineage import DERIVED, USED, edge
+from evidence_assets.lake.lineage import DERIVED, USED
 
 VERSION = f"2/{entity_linking.VERSION}/{keyphrases.VERSION}"
 PHRASES = 8
@@ -108,13 +112,14 @@ def subgraph_rows(
     expansion: Expansion,
     previous: pl.DataFrame,
     lineage: pl.DataFrame,
-) -> Rows:
+) -> Made:
     """Rows of ``subgraphs``: what each question and its options name, and what lies around it."""
     version = content_id("subgraph", VERSION, knowledge.version, expansion.hops, expansion.cap, expansion.max_nodes)
     node_ids, edge_ids = knowledge.node_ids, knowledge.edge_ids
     wanted = {q.question_id: content_id(q.question_id, version) for q in questions}
-    made, settled = take_over(previous, lineage, wanted, by="question_id", row_id="subgraph_id")
-    todo = [q for q in questions if q.question_id not in settled]
+    writer = RowWriter("subgraphs", previous, lineage, wanted, kind="subgraph", row_id="subgraph_id", by="question_id")
+    by_id = {q.question_id: q for q in questions}
+    todo = [by_id[question_id] for question_id in writer.todo]
     found = concepts_of(todo, knowledge.linker, knowledge.encode)
     for question, named, vector in zip(todo, found, knowledge.encode([q.text for q in todo]), strict=True):
         seeds = numbers(named.concepts)
@@ -137,16 +142,16 @@ def subgraph_rows(
             "note": None if seeds else "no phrase of the question names a node of the graph",
         }
         row["content_hash"] = content_id(row)
-        row["input_hash"] = wanted[question.question_id]
-        made.rows.append(row)
-        made.lineage.append(edge("subgraph", identifier, USED, "question", question.question_id, question.question_id))
+        writer.add(row)
+        writer.link(identifier, USED, "question", question.question_id, question.question_id)
         targets = [n for of in named.options.values() for n in numbers(of)]
-        made.lineage += [
-            edge("subgraph", identifier, DERIVED, "node", node_ids[n], node_ids[n]) for n in sorted({*seeds, *targets})
-        ]
+        for n in sorted({*seeds, *targets}):
+            writer.link(identifier, DERIVED, "node", node_ids[n], node_ids[n])
+    made = writer.finish()
+    assert isinstance(made.rows, pa.Table)
     made.metadata = {
-        "questions_without_concept": sum(not row["concepts"] for row in made.rows),
-        "nodes_dropped": sum(len(row["dropped"]) for row in made.rows),
+        "questions_without_concept": pc.sum(pc.equal(pc.list_value_length(made.rows["concepts"]), 0)).as_py() or 0,
+        "nodes_dropped": pc.sum(pc.list_value_length(made.rows["dropped"])).as_py() or 0,
     }
     return made
 

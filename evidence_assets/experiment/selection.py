@@ -1,24 +1,24 @@
 """From questions to rows of evidence: what every selector gives and how its rows and lineage are made.
 
-Belongs here: the shape of a question and of a pick, the hash by which a selection is done again only when something
-it depends on has changed. How evidence is found belongs to the selectors.
+Belongs here: the shape of a question and of a pick, and the one writer of evidence. How evidence is found belongs to
+the selectors.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import polars as pl
-import pyarrow as pa
 
+from evidence_assets.experiment.rows import RowWriter
+from evidence_assets.experiment.step import Made
 from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.graphs.facts import GraphFacts
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.lineage import DERIVED, USED, edge
-from evidence_assets.lake.store import typed
+from evidence_assets.lake.lineage import DERIVED, USED
 
 Progress = Callable[[int, int], None]
 
@@ -127,82 +127,18 @@ class NoEvidence:
         return [[] for _ in questions]
 
 
-@dataclass
-class Rows:
-    """Rows of a table with their lineage, and how many were taken over unchanged."""
-
-    rows: list[dict[str, Any]] = field(default_factory=list)
-    lineage: list[dict[str, Any]] = field(default_factory=list)
-    reused: int = 0
-    metadata: dict[str, Any] = field(default_factory=dict)
-
-
-def unchanged(
-    previous: pl.DataFrame, lineage: pl.DataFrame, wanted: dict[str, str], *, by: str, row_id: str
-) -> tuple[pl.DataFrame, pl.DataFrame, set[str]]:
-    """Rows whose ``input_hash`` is what it would be again, their lineage, and the values of ``by`` that they settle.
-
-    ``wanted`` maps the value of column ``by`` (such as a question id) to its hash. Failed rows are never taken over.
-    """
-    failed: set[str] = set()
-    if "status" in previous.columns:
-        failed = set(previous.filter(pl.col("status") == "failed")[by].to_list())
-    hashes = dict(zip(previous[by].to_list(), previous["input_hash"].to_list(), strict=True))
-    settled = {key for key, hash_ in wanted.items() if hashes.get(key) == hash_ and key not in failed}
-    kept = previous.filter(pl.col(by).is_in(list(settled)))
-    return kept, lineage.filter(pl.col("child_id").is_in(kept[row_id].implode())), settled
-
-
-def take_over(
-    previous: pl.DataFrame, lineage: pl.DataFrame, wanted: dict[str, str], *, by: str, row_id: str
-) -> tuple[Rows, set[str]]:
-    """What is `unchanged`, as rows to go on from."""
-    kept, edges, settled = unchanged(previous, lineage, wanted, by=by, row_id=row_id)
-    return Rows(kept.to_dicts(), edges.to_dicts(), kept.height), settled
-
-
-@dataclass(frozen=True)
-class TypedRows:
-    """Rows whose lineage, or which themselves, may be millions, and so are typed already; and how many were taken over."""
-
-    rows: pa.Table | list[dict[str, Any]]
-    lineage: pa.Table
-    reused: int
-    metadata: dict[str, Any]
-
-
-class Growing:
-    """Rows of a table that come one by one and are kept typed: those of a large table's cells are millions."""
-
-    BLOCK = 16_384
-
-    def __init__(self, table: str, first: pl.DataFrame) -> None:
-        self._table, self._new = table, list[dict[str, Any]]()
-        schema = typed(table, []).schema
-        self._typed = [first.select(schema.names).to_arrow().cast(schema)] if first.height else []
-
-    def add(self, row: dict[str, Any]) -> None:
-        self._new.append(row)
-        if len(self._new) == self.BLOCK:
-            self._typed.append(typed(self._table, self._new))
-            self._new = []
-
-    def whole(self) -> pa.Table:
-        return pa.concat_tables([*self._typed, typed(self._table, self._new)])
-
-
 def evidence_rows(
     selector: Selector,
     questions: Sequence[Asked],
     previous: pl.DataFrame,
     lineage: pl.DataFrame,
     progress: Progress | None = None,
-) -> TypedRows:
+) -> Made:
     """Evidence for every question: taken over where nothing it depends on has changed, else selected anew."""
-    wanted = {q.question_id: content_id(q.question_id, selector.name, selector.version) for q in questions}
-    kept, edges, settled = unchanged(previous, lineage, wanted, by="question_id", row_id="evidence_id")
-    rows, links = Growing("evidence", kept), Growing("lineage_edges", edges)
-    todo = [q for q in questions if q.question_id not in settled]
+    by_id = {question.question_id: question for question in questions}
+    inputs = {q: content_id(q, selector.name, selector.version) for q in by_id}
+    writer = RowWriter("evidence", previous, lineage, inputs, kind="evidence", row_id="evidence_id", by="question_id")
+    todo = [by_id[q] for q in writer.todo]
     for question, picks in zip(todo, selector.select(todo, progress) if todo else [], strict=True):
         ranks: dict[str, int] = {}
         for pick in picks:
@@ -212,7 +148,7 @@ def evidence_rows(
                 "evidence", question.question_id, pick.option, selector.name, [(p.kind, p.id) for p in pick.parents],
                 pick.locator,
             )  # fmt: skip
-            rows.add(
+            writer.add(
                 {
                     "evidence_id": evidence_id,
                     "question_id": question.question_id,
@@ -228,11 +164,10 @@ def evidence_rows(
                     "score": pick.score,
                     "why": pick.why,
                     "content_hash": content_id("evidence", pick.kind, source.id, pick.locator, pick.text),
-                    "input_hash": wanted[question.question_id],
                 }
             )
-            links.add(edge("evidence", evidence_id, USED, "question", question.question_id, question.question_id))
+            writer.link(evidence_id, USED, "question", question.question_id, question.question_id)
             for i, p in enumerate(dict.fromkeys(pick.parents), 1):
-                links.add(edge("evidence", evidence_id, DERIVED, p.kind, p.id, p.version, i, pick.score))
-    numbers = {"questions": len(questions), "questions_selected_anew": len(todo)}
-    return TypedRows(rows.whole(), links.whole(), kept.height, numbers)
+                writer.link(evidence_id, DERIVED, p.kind, p.id, p.version, i, pick.score)
+    notes: dict[str, Any] = getattr(selector, "notes", {})  # what some selectors have to say besides
+    return writer.finish(questions=len(questions), questions_selected_anew=len(todo), **notes)

@@ -2,6 +2,45 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import lru_cache, partial
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from evidence_assets import profiles
+from evidence_assets.retrieval.corpus import embeddings_in_order, vectors_version
+from evidence_assets.experiment.inputs import tables_version
+from evidence_assets.graphs import knowledge
+from evidence_assets.graphs.knowledge import OpenGraph, encoded
+from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.store import Lake
+from evidence_assets.models.in_use import encoder, model_key
+from evidence_assets.retrieval.corpus import matrix
+from evidence_assets.retrieval.vector_index import VectorIndex
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+import dagster as dg
+import polars as pl
+from evidence_assets import profiles
+from evidence_assets.assets.automation import FOLLOW
+from evidence_assets.assets.partitions import EVERY, corpus_partitions
+from evidence_assets.assets.raw_files import raw_assets
+from evidence_assets.benchmarks.declared import FromRaw
+from evidence_assets.assets.resources import LakeResource
+from evidence_assets.assets.table_asset import OWNER, Made, Step, dep, sound_check, table_asset
+from evidence_assets.benchmarks import corpus_rows
+from evidence_assets.benchmarks.corpora import read_documents
+from evidence_assets.benchmarks.records import Document
+from evidence_assets.benchmarks.registry import read_passages
+from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.lineage import DERIVED, edge
+from evidence_assets.lake.store import Lake
+from evidence_assets.models.in_use import encoder, model_key
+from evidence_assets.retrieval import corpus as rows
+from evidence_assets.retrieval import token_store, vector_index
+
 import numpy as np
 import numpy.typing as npt
 import polars as pl
@@ -56,3 +95,43 @@ def vectors_wrong(rows: pl.DataFrame) -> list[str]:
     norms = np.linalg.norm(values, axis=1)
     wrong = np.flatnonzero(~np.isfinite(norms) | (np.abs(norms - 1) > 1e-3))
     return [f"vector of chunk {rows['chunk_id'][int(i)]} has length {norms[i]:.4f}, not 1" for i in wrong[:5]]
+
+
+def vectors_version(embeddings: pl.DataFrame) -> str:
+    """What an index built of these rows was built from."""
+    return content_id(embeddings["chunk_id"].to_list(), embeddings["input_hash"].to_list())
+
+
+def embeddings_in_order(lake: Lake, name: str) -> pl.DataFrame:
+    """All vectors of a corpus in the order in which its index counts them."""
+    return lake.read("chunk_embeddings", f"corpus/{name}/embeddings").sort("chunk_id")
+
+
+@dataclass(frozen=True, eq=False)
+class OpenCorpus:
+    """A corpus in the order in which its index counts its chunks."""
+
+    name: str
+    version: str
+    chunks: pl.DataFrame
+    vectors: npt.NDArray[np.float32]
+    index: VectorIndex
+
+
+def open_corpus(lake: Lake, name: str) -> OpenCorpus:
+    """Chunks, vectors and index of a corpus; refused where the index is older than the vectors."""
+    files = lake.files("chunks", f"corpus/{name}/chunks") + lake.files("chunk_embeddings", f"corpus/{name}/embeddings")
+    stamp = tuple((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in files)
+    return _open_corpus(str(lake.root), name, stamp)
+
+
+@lru_cache(maxsize=4)
+def _open_corpus(root: str, name: str, stamp: tuple[tuple[str, int, int], ...]) -> OpenCorpus:
+    lake = Lake(root)
+    embeddings = embeddings_in_order(lake, name)
+    chunks = lake.read("chunks", f"corpus/{name}/chunks").sort("chunk_id")
+    version = vectors_version(embeddings)
+    index = VectorIndex(lake.index_folder(f"corpus/{name}/index"), expected=version)
+    return OpenCorpus(
+        name, content_id(chunks["chunk_id"].to_list(), version), chunks, matrix(embeddings["vector"]), index
+    )

@@ -11,7 +11,8 @@ import polars as pl
 import pytest
 
 from evidence_assets import profiles
-from evidence_assets.assets import benchmark, partitions
+from evidence_assets.assets import partitions
+from evidence_assets.benchmarks import declared as benchmark
 from evidence_assets.definitions import defs
 from evidence_assets.lake.store import Lake
 

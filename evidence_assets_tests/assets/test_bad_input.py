@@ -8,10 +8,10 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from evidence_assets.assets.benchmark import Benchmark
+from evidence_assets.benchmarks.declared import Benchmark
 from evidence_assets.assets.corpus import Corpus
-from evidence_assets.assets.readers import questions_of, tables_of
 from evidence_assets.assets.resources import LakeIOManager, LakeResource
+from evidence_assets.benchmarks.readers import questions_of, tables_of
 from evidence_assets.benchmarks.rows import question_rows, table_rows
 from evidence_assets.experiment.selection import Asked
 from evidence_assets.lake.errors import BadInput

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from evidence_assets.assets.benchmark import benchmarks, declared
+from evidence_assets.benchmarks.declared import benchmarks, declared
 from evidence_assets.assets.tuned_classifier import TunedClassifier
 from evidence_assets.lake import connect
 from evidence_assets.lake.lineage import dangling

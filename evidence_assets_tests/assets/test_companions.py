@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from evidence_assets.assets import solvers
+from evidence_assets.experiment import solvers
 from evidence_assets.graphs.base_rows import base_of
 from evidence_assets.lake import connect
 from evidence_assets.lake.lineage import dangling, trace

@@ -9,11 +9,11 @@ import dagster as dg
 import pytest
 
 from evidence_assets.assets import graph as component
-from evidence_assets.assets import inputs
-from evidence_assets.assets.declarations import variants
 from evidence_assets.assets.graph import Graph, GraphFiles
 from evidence_assets.assets.resources import LakeIOManager, LakeResource
+from evidence_assets.benchmarks.declarations import instances
 from evidence_assets.benchmarks.graphs.rows import triple_id
+from evidence_assets.experiment import inputs
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.lake.lineage import dangling

@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 
 from evidence_assets import profiles
 from evidence_assets.assets import benchmark, planning
-from evidence_assets.assets.declarations import Declaration
 from evidence_assets.assets.planning import count_of, estimate, plan, rates
-from evidence_assets.assets.presets import presets
+from evidence_assets.benchmarks.declarations import Declaration
 from evidence_assets.cli import app
+from evidence_assets.experiment.presets import presets
 from evidence_assets.experiment.published import figures
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake

@@ -9,9 +9,10 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from evidence_assets.assets import benchmark, partitions
+from evidence_assets.assets import partitions
+from evidence_assets.benchmarks import declared as benchmark
 from evidence_assets.assets import questions as question_assets
-from evidence_assets.assets.benchmark import Benchmark
+from evidence_assets.benchmarks.declared import Benchmark
 from evidence_assets.assets.corpus import Corpus
 from evidence_assets.assets.resources import LakeIOManager, LakeResource
 from evidence_assets.assets.retrieval import Retrieval

@@ -7,14 +7,14 @@ import json
 import polars as pl
 import pytest
 
-from evidence_assets.assets.benchmark import Benchmark
-from evidence_assets.assets.path_check import paths_wrong
-from evidence_assets.assets.selector_methods.method import lacking
-from evidence_assets.assets.selector_methods.ugat import settings_of
+from evidence_assets.benchmarks.declared import Benchmark
+from evidence_assets.experiment.path_check import paths_wrong
+from evidence_assets.experiment.system import lacking
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.lineage import dangling
 from evidence_assets.lake.store import Lake
+from evidence_assets.systems.ugat.methods import settings_of
 from evidence_assets_tests.conftest import World
 
 VARIANTS = ("ugat", "ugat_published")

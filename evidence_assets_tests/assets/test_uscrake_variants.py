@@ -9,11 +9,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from evidence_assets.assets.benchmark import Benchmark, benchmarks
-from evidence_assets.assets.declarations import variants
+from evidence_assets.benchmarks.declared import Benchmark, benchmarks
 from evidence_assets.assets.selector import dependencies
 from evidence_assets.assets.selector_methods import METHODS
-from evidence_assets.assets.selector_methods.method import lacking
+from evidence_assets.benchmarks.declarations import instances
+from evidence_assets.experiment.system import lacking
 from evidence_assets.lake import connect
 from evidence_assets.lake.lineage import dangling
 from evidence_assets_tests.assets.small_worlds import SmallWorld, small_world, wrong

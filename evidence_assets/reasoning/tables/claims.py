@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from evidence_assets.reasoning.tables.cells import CellValue
 from evidence_assets.reasoning.tables.checks import check
 from evidence_assets.reasoning.tables.claim_words import Claim, Cue, lower_is_better, read_claim
-from evidence_assets.reasoning.tables.operations import (  # fmt: skip
+from evidence_assets.reasoning.tables.operations import (
     Entry,
     Finding,
     bounds,

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from evidence_assets.reasoning.tables import workings
 from evidence_assets.reasoning.tables.cells import CellValue, parse_values
-from evidence_assets.reasoning.tables.degrees import (  # fmt: skip
+from evidence_assets.reasoning.tables.degrees import (
     COUNT,
     DIFFERENCE,
     DISTINCT,

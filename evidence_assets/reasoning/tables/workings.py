@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from evidence_assets.reasoning.tables.cells import CellValue
 from evidence_assets.reasoning.tables.claim_words import lower_is_better
-from evidence_assets.reasoning.tables.degrees import (  # fmt: skip
+from evidence_assets.reasoning.tables.degrees import (
     EXCEPT,
     FIXED_RATIOS,
     GO_INTO,

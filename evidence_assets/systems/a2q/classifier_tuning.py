@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from evidence_assets.benchmarks.records import Question, option_labels
 from evidence_assets.experiment.metrics import normalise_answer
-from evidence_assets.experiment.selection import Pick
+from evidence_assets.benchmarks.declared import declared
+from evidence_assets.benchmarks.readers import questions_of
+from evidence_assets.experiment.knowledge_inputs import open_facts
+from evidence_assets.experiment.selection import Asked, Pick
+from evidence_assets.experiment.stage import Read, Stage
+from evidence_assets.experiment.step import Made, Step
+from evidence_assets.experiment.variants import Variant
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.models.encoders import EMBEDDED
+from evidence_assets.models.in_use import RELEVANCE_CLASSIFIER, encoder
+from evidence_assets.models.rerankers import MAXSIM
+from evidence_assets.systems.a2q import system as a2q
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import replacing_folder
 from evidence_assets.models import reranker_training
@@ -19,6 +30,66 @@ from evidence_assets.models.weights import folder_revision
 
 VERSION = reranker_training.VERSION
 _REPORT = "tuning.json"
+
+
+@dataclass(frozen=True)
+class ClassifierSettings:
+    """Tuned on ``triples`` triples, best by attention, of each question of a ``split`` that is never the one reported."""
+
+    benchmark: str
+    split: str = "dev"
+    triples: int = 40
+    epochs: int = 3
+    rate: float = 1e-5
+
+
+def classifier_stages(variant: Variant, settings: ClassifierSettings) -> list[Stage]:
+    """``models/relevance_classifier``: the profile's reranker, tuned on triples of a benchmark.
+
+    A triple of a question is relevant if a right answer is an end of it. Where the profile's reranker has no weights of
+    its own, the embedded encoder is tuned.
+    """
+    source = declared().get(settings.benchmark)
+    if source is None or not source.graph:
+        raise BadInput(f"{settings.benchmark!r} is no declared benchmark with a graph: name one to tune on")
+    if source.split == settings.split:
+        raise BadInput(f"the split {settings.split!r} of {source.name} is the one reported: tune on another")
+    if not source.runs_in():
+        return []
+
+    def make(step: Step) -> Made:
+        graph = open_facts(step.lake, source.graph)
+        questions = [q for q in questions_of(step.lake, source) if q.split == settings.split]
+        picker = a2q.A2Q(
+            "candidates", graph.facts, graph.node_vectors, graph.linker, encoder(step.profile.encoder), None,
+            a2q.A2QSettings(top_n=settings.triples),
+        )  # fmt: skip
+        picks = picker.select([Asked(q.question_id, q.benchmark, q.task, q.text, q.options) for q in questions])
+        pairs = labelled_triples(questions, picks)
+        if not pairs:
+            raise BadInput(
+                f"no triple of the split {settings.split!r} of {source.name} holds an answer: there is nothing to tune on"
+            )
+        name = step.profile.reranker.name
+        base = EMBEDDED if name == MAXSIM else name
+        folder = step.lake.index_folder(RELEVANCE_CLASSIFIER)
+        report = tuned(folder, base, pairs, TuningSettings(epochs=settings.epochs, rate=settings.rate))
+        row = model_row(folder, f"relevance-classifier-of-{base.replace('/', '-')}", report)
+        return Made([row], metadata={"tuned_from": base, **report})
+
+    return [
+        Stage(
+            variant.place,
+            "models",
+            make,
+            "A cross-encoder tuned to tell triples that hold an answer from those that do not.",
+            [Read(source.raw), *(Read(f"knowledge/{source.graph}/{part}") for part in ("nodes", "edges", "passages"))],
+            f"{VERSION}:{a2q.VERSION}:{settings}",
+            partitions="",
+            pool="gpu",
+            kinds=("pytorch",),
+        )
+    ]
 
 
 def labelled_triples(questions: Sequence[Question], picks: Sequence[Sequence[Pick]]) -> list[Labelled]:

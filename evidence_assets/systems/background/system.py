@@ -14,7 +14,9 @@ from typing import TypeVar
 
 import polars as pl
 
-from evidence_assets.experiment.selection import Asked, Parent, Pick, Rows, pick_fact, take_over
+from evidence_assets.experiment.rows import RowWriter
+from evidence_assets.experiment.selection import Asked, Parent, Pick, pick_fact
+from evidence_assets.experiment.step import Made
 from evidence_assets.experiment.short_answering import MODEL_KNOWLEDGE
 from evidence_assets.graphs import entity_linking
 from evidence_assets.graphs.entity_linking import EntityLinker
@@ -131,22 +133,22 @@ def recall_rows(
     questions: Sequence[Asked],
     previous: pl.DataFrame,
     lineage: pl.DataFrame,
-) -> Rows:
+) -> Made:
     """Rows of ``chains``: what the model recalled for each question, or why it did not.
 
     The first two steps are the entities and relations, each further one a triple as ``head | relation | tail``.
     """
     about = {content_id("chain", q.question_id, "", name, "prompted", source.model_id): q for q in questions}
     wanted = {chain_id: content_id(q.question_id, q.text, source.version) for chain_id, q in about.items()}
-    made, settled = take_over(previous, lineage, wanted, by="chain_id", row_id="chain_id")
-    todo = [c for c in about if c not in settled]
+    writer = RowWriter("chains", previous, lineage, wanted, kind="chain", row_id="chain_id", by="chain_id")
+    todo = writer.todo
     for chain_id, result in zip(todo, source.recall([about[c].text for c in todo]) if todo else [], strict=True):
         question = about[chain_id]
         texts: list[str] = []
         if isinstance(result, Recalled):
             texts = [f"things: {'; '.join(result.entities)}", f"relations: {'; '.join(result.relations)}"]
             texts += [f"{t.head} | {t.relation} | {t.tail}" for t in result.triples]
-        made.rows.append(
+        writer.add(
             {
                 "chain_id": chain_id,
                 "question_id": question.question_id,
@@ -161,13 +163,10 @@ def recall_rows(
                 "status": "answered" if isinstance(result, Recalled) else "failed",
                 "error": None if isinstance(result, Recalled) else result.reason,
                 "content_hash": content_id("chain", texts),
-                "input_hash": wanted[chain_id],
             }
         )
-        made.lineage.append(edge("chain", chain_id, USED, "question", question.question_id, question.question_id))
-    failed = sum(row["status"] == "failed" for row in made.rows)
-    made.metadata = {"failed_share": failed / len(made.rows) if made.rows else 0.0}
-    return made
+        writer.link(chain_id, USED, "question", question.question_id, question.question_id)
+    return writer.finish()
 
 
 def background_triple_id(model_id: str, head: str, relation: str, tail: str) -> str:
@@ -175,14 +174,14 @@ def background_triple_id(model_id: str, head: str, relation: str, tail: str) -> 
     return content_id("background triple", model_id, head, relation, tail)
 
 
-def triple_rows(recalled: pl.DataFrame) -> Rows:
+def triple_rows(recalled: pl.DataFrame) -> Made:
     """Rows of ``triples`` with the origin ``background``, from what ``recall_rows`` made."""
-    made = Rows()
+    rows, lineage = list[dict[str, Any]](), list[dict[str, Any]]()
     for row in recalled.sort("chain_id").to_dicts():
         for line, step in enumerate(row["steps"][2:], 1):
             head, relation, tail = step["text"].split(" | ")
             triple_id = background_triple_id(row["model_id"], head, relation, tail)
-            made.rows.append(
+            rows.append(
                 {
                     "triple_id": triple_id,
                     "head": head,
@@ -201,9 +200,8 @@ def triple_rows(recalled: pl.DataFrame) -> Rows:
                     "licence": "",
                 }
             )
-            made.lineage.append(edge("triple", triple_id, DERIVED, "chain", row["chain_id"], row["content_hash"], line))
-    made.metadata = {"triples": len(made.rows)}
-    return made
+            lineage.append(edge("triple", triple_id, DERIVED, "chain", row["chain_id"], row["content_hash"], line))
+    return Made(rows, lineage, {"triples": len(rows)})
 
 
 def stored_background(recalled: pl.DataFrame) -> StoredBackground:

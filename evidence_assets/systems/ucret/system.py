@@ -29,7 +29,7 @@ from evidence_assets.reasoning.tables.text import plain_text, token_set
 from evidence_assets.reasoning.tables.view import Place, TableAnswer, TableView
 from evidence_assets.systems.ucret import column_repair, columns, spherical_kmeans
 from evidence_assets.systems.ucret.column_repair import TableWords, restore_columns, restore_rows
-from evidence_assets.systems.ucret.columns import (  # fmt: skip
+from evidence_assets.systems.ucret.columns import (
     JACCARD_ONLY,
     KEEP_ALL,
     PUBLISHED,

@@ -1,0 +1,101 @@
+"""Which reader reads a declared benchmark, and from where. Questions and tables carry the benchmark's declared name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from evidence_assets.benchmarks.declared import Benchmark
+from evidence_assets.benchmarks import own, pubhealthtab, registry, scitab, tabfact, tabmcq
+from evidence_assets.benchmarks.records import Question, Table
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.store import Lake
+
+Pairs = Iterator[tuple[Question, Table]]
+PAIRED: dict[str, Callable[[list[Path], str], Pairs]] = {
+    "scitab": lambda files, split: scitab.read(_one_file(files[0], "scitab", split), split),
+    "pubhealthtab": lambda files, split: pubhealthtab.read(_one_file(files[0], "pubhealthtab", split), split),
+    "tabfact": lambda files, split: tabfact.read(_one_file(files[0], "tabfact", split), _tabfact_tables(files), split),
+    "own_tables": lambda files, split: own.read_about_files(files[0], split=split),
+}
+"""Readers that give each claim or question with its table."""
+
+
+def _one_file(path: Path, dataset: str, split: str) -> Path:
+    """The file of a split: ``path`` itself, or where ``path`` is a folder the dataset's file of the split in it."""
+    return registry.info(dataset).find(path, split)[0] if path.is_dir() else path
+
+
+def _tabfact_tables(files: list[Path]) -> Path:
+    if len(files) > 1:
+        return files[1]
+    if files[0].is_dir():
+        return tabfact.tables_in(files[0])
+    raise BadInput("reader 'tabfact' needs the folder of the tables, too: declare `tables`")
+
+
+def questions_of(lake: Lake, benchmark: Benchmark) -> Iterator[Question]:
+    """The benchmark's questions under its declared name, at least one.
+
+    Official files give those of its split alone; a user's own file gives all, of which the caller keeps a split.
+    """
+    files = _files(lake, benchmark)
+    some = False
+    for question in _questions(files, benchmark):
+        some = True
+        yield replace(question, benchmark=benchmark.name)
+    if not some:
+        raise _nothing_in(files[0], benchmark)
+
+
+def _nothing_in(file: Path, benchmark: Benchmark) -> BadInput:
+    """The error to raise where ``file`` was read and gave no question."""
+    if benchmark.reader in registry.DATASETS:
+        return registry.info(benchmark.reader).nothing_in(file, benchmark.split)
+    return BadInput("holds no question", file=file)
+
+
+def _files(lake: Lake, benchmark: Benchmark) -> list[Path]:
+    return [lake.raw / name for name in benchmark.files]
+
+
+def _questions(files: list[Path], benchmark: Benchmark) -> Iterator[Question]:
+    if benchmark.reader == "own":
+        return own.read_questions(files[0], benchmark.name)
+    if benchmark.reader in PAIRED:
+        return (question for question, _ in PAIRED[benchmark.reader](files, benchmark.split))
+    if benchmark.reader == "tabmcq":
+        return tabmcq.read_questions(files[0], benchmark.split)
+    return registry.read_questions(benchmark.reader, files[0], benchmark.split)
+
+
+def tables_of(lake: Lake, benchmark: Benchmark) -> Iterator[Table]:
+    """The benchmark's tables under its declared name, each once."""
+    for table in _tables(_files(lake, benchmark), benchmark):
+        yield replace(table, benchmark=benchmark.name)
+
+
+def _tables(files: list[Path], benchmark: Benchmark) -> Iterator[Table]:
+    if benchmark.reader == "own":
+        return own.read_tables(files[1], benchmark.name)
+    if benchmark.reader in PAIRED:
+        return _each_once(PAIRED[benchmark.reader](files, benchmark.split), files[0], benchmark)
+    if benchmark.reader == "tabmcq":
+        return tabmcq.read_tables(files[0])
+    raise BadInput(f"benchmark {benchmark.name}: reader {benchmark.reader!r} has no tables")
+
+
+def _each_once(pairs: Pairs, file: Path, benchmark: Benchmark) -> Iterator[Table]:
+    known: dict[str, Table] = {}
+    for question, table in pairs:
+        before = known.setdefault(table.table_id, table)
+        if before is table:
+            yield table
+        elif before != table:
+            raise BadInput(
+                f"question {question.source_id}: table {table.table_id!r} is another than the one of that name before",
+                file=file,
+            )
+    if not known:
+        raise _nothing_in(file, benchmark)

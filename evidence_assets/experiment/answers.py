@@ -1,0 +1,418 @@
+"""From evidence to predictions, whoever answers, and to what is answered from a part of the evidence.
+
+Belongs here: what every answerer gives, the one writer of predictions, the one writer of counterfactuals, and the two
+answerers that systems share: a solver that weighs options, and one that answers in a few words. What is asked again,
+and what the answers then mean, is the same for all of them (``necessity``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import polars as pl
+
+from evidence_assets.experiment.chains import chain_id_of, chain_of, evidence_items, for_option, option_task
+from evidence_assets.experiment.necessity import Case, check_batch
+from evidence_assets.experiment.rows import RowWriter
+from evidence_assets.experiment.selection import Asked
+from evidence_assets.experiment.short_answering import short_task
+from evidence_assets.experiment.step import Made
+from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.lineage import USED
+from evidence_assets.reasoning.short_answers import ShortAnswerSolver
+from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Solver
+
+Request = tuple[str, tuple[str, ...]]
+"""A question, and the facts (content hashes of evidence) that it is answered from."""
+CitedRow = tuple[str, str]
+"""Id and content hash of a row of evidence that an answer rests on."""
+
+
+@dataclass(frozen=True)
+class UsedRow:
+    """A row that an answer was read from, with the version that was read."""
+
+    kind: str
+    id: str
+    version: str
+    rank: int
+    score: float | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is answered to one question; ``ranked`` for systems that rank nodes."""
+
+    answer: str | None
+    status: str
+    supported: tuple[str, ...] = ()
+    ranked: tuple[str, ...] = ()
+    confidence: float | None = None
+    error: str | None = None
+    used: tuple[UsedRow, ...] = ()
+
+    @classmethod
+    def failed(cls, reason: str, used: tuple[UsedRow, ...] = ()) -> Answer:
+        """No answer, and why."""
+        return cls(None, "failed", error=reason, used=used)
+
+
+class Answerer(Protocol):
+    """Answers questions from their evidence, and again from a part of it.
+
+    Evidence is taken away by what it says, so that a fact that was picked for several options leaves all of them.
+    """
+
+    @property
+    def name(self) -> str:
+        """What the column ``reasoner`` says."""
+        ...
+
+    @property
+    def model_id(self) -> str: ...
+    @property
+    def version(self) -> str:
+        """Who answers, as far as it decides an answer."""
+        ...
+
+    def input_of(self, question: Asked) -> str:
+        """Hash of everything besides the answerer that decides the answer."""
+        ...
+
+    def answer(self, questions: Sequence[Asked]) -> Iterable[Answer]:
+        """One answer a question, in order."""
+        ...
+
+    def case(self, prediction: Mapping[str, Any]) -> tuple[Case, list[CitedRow]]:
+        """All facts of a question and those that its answer rests on, with the rows that state the latter."""
+        ...
+
+    def input_again(self, case: Case) -> str:
+        """Hash of everything that an answer from all of the facts depends on."""
+        ...
+
+    def again(self, requests: Sequence[Request]) -> list[str]:
+        """The answer to each question from these facts alone, or the status in place of one."""
+        ...
+
+
+def prediction_rows(
+    answerer: Answerer, selector: str, questions: Sequence[Asked], previous: pl.DataFrame, lineage: pl.DataFrame
+) -> Made:
+    """One answer a question; what was answered before from the same input is taken over."""
+    by_id = {content_id("prediction", q.question_id, selector, answerer.name, answerer.model_id): q for q in questions}
+    inputs = {
+        prediction_id: content_id(question.question_id, answerer.name, answerer.version, answerer.input_of(question))
+        for prediction_id, question in by_id.items()
+    }
+    writer = RowWriter(
+        "predictions", previous, lineage, inputs, kind="prediction", row_id="prediction_id", by="prediction_id"
+    )
+    todo = [by_id[prediction_id] for prediction_id in writer.todo]
+    for prediction_id, question, said in zip(writer.todo, todo, answerer.answer(todo) if todo else [], strict=True):
+        writer.add(
+            {
+                "prediction_id": prediction_id,
+                "question_id": question.question_id,
+                "benchmark": question.benchmark,
+                "selector": selector,
+                "reasoner": answerer.name,
+                "model_id": answerer.model_id,
+                "answer": said.answer,
+                "ranked_answers": list(said.ranked),
+                "supported_answers": list(said.supported),
+                "status": said.status,
+                "confidence": said.confidence,
+                "error": said.error,
+                "content_hash": content_id(
+                    "prediction", said.answer, said.ranked, said.supported, said.status, said.error
+                ),
+            }
+        )
+        writer.link(prediction_id, USED, "question", question.question_id, question.question_id)
+        for row in said.used:
+            writer.link(prediction_id, USED, row.kind, row.id, row.version, row.rank, row.score)
+    notes: dict[str, Any] = getattr(answerer, "notes", {})  # what some answerers have to say besides
+    return writer.finish(**notes)
+
+
+def counterfactual_rows(
+    answerer: Answerer, predictions: pl.DataFrame, previous: pl.DataFrame, lineage: pl.DataFrame
+) -> Made:
+    """One row an answered question: what is said without the evidence that it cites, and from that alone."""
+    answered = predictions.filter((pl.col("status") == "answered") & pl.col("answer").is_not_null()).sort("question_id")
+    by_question = {row["question_id"]: row for row in answered.iter_rows(named=True)}
+    cases = {question_id: answerer.case(row) for question_id, row in by_question.items()}
+    inputs = {
+        question_id: content_id(row["content_hash"], answerer.input_again(case), case.cited, answerer.version)
+        for question_id, row in by_question.items()
+        for case, _ in (cases[question_id],)
+    }
+    writer = RowWriter(
+        "counterfactuals", previous, lineage, inputs,
+        kind="counterfactual", row_id="counterfactual_id", by="question_id",
+    )  # fmt: skip
+    said: dict[Request, str] = {}
+
+    def ask(requests: Sequence[Request]) -> list[str]:
+        answers = answerer.again(requests) if requests else []
+        said.update(zip(requests, answers, strict=True))
+        return answers
+
+    verdicts = check_batch(ask, [cases[question_id][0] for question_id in writer.todo])
+    for question_id, verdict in zip(writer.todo, verdicts, strict=True):
+        row, (case, cited) = by_question[question_id], cases[question_id]
+        resting = set(case.cited)
+        rest = tuple(fact for fact in case.evidence if fact not in resting)
+        alone = tuple(fact for fact in case.evidence if fact in resting)
+        outcome = {
+            "answer": row["answer"],
+            "cited": list(case.cited),
+            "without_cited": said[question_id, rest] if case.cited else None,
+            "only_cited": said[question_id, alone] if case.cited else None,
+            "necessary": verdict.necessary,
+            "sufficient": verdict.sufficient,
+            "needed": [fact for fact, needed in verdict.needed.items() if needed],
+        }
+        identifier = content_id("counterfactual", row["prediction_id"])
+        kept = ("prediction_id", "question_id", "benchmark", "selector", "reasoner", "model_id")
+        writer.add(
+            {
+                "counterfactual_id": identifier,
+                **{name: row[name] for name in kept},
+                **outcome,
+                "content_hash": content_id("counterfactual", outcome),
+            }
+        )
+        writer.link(identifier, USED, "prediction", row["prediction_id"], row["content_hash"])
+        for rank, (evidence_id, content_hash) in enumerate(dict.fromkeys(cited), 1):
+            writer.link(identifier, USED, "evidence", evidence_id, content_hash, rank)
+    made = writer.finish()
+    table = pl.from_arrow(made.rows) if not isinstance(made.rows, list) else pl.DataFrame(made.rows)
+    assert isinstance(table, pl.DataFrame)
+    citing = table.filter(pl.col("necessary").is_not_null())
+    made.metadata = {
+        "answers_that_cite": citing.height,
+        "necessity": citing["necessary"].mean(),
+        "sufficiency": citing["sufficient"].mean(),
+    }
+    return made
+
+
+def case_of(
+    question_id: str, rows: Sequence[Mapping[str, Any]], cited: Sequence[Mapping[str, Any]]
+) -> tuple[Case, list[CitedRow]]:
+    """The case of an answer from these rows of evidence that rests on the ``cited`` ones."""
+    facts = tuple(dict.fromkeys(row["content_hash"] for row in rows))
+    resting = tuple(dict.fromkeys(row["content_hash"] for row in cited))
+    return Case(question_id, facts, resting), [(row["evidence_id"], row["content_hash"]) for row in cited]
+
+
+def evidence_by_question(evidence: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
+    """Rows of evidence by question, best first."""
+    by_question: dict[str, list[dict[str, Any]]] = {}
+    for row in evidence.sort("question_id", "rank").iter_rows(named=True):
+        by_question.setdefault(row["question_id"], []).append(row)
+    return by_question
+
+
+def used_evidence(rows: Iterable[Mapping[str, Any]]) -> Iterator[UsedRow]:
+    """Rows of evidence as what an answer was read from, in their order."""
+    for rank, row in enumerate(rows, 1):
+        yield UsedRow("evidence", row["evidence_id"], row["content_hash"], rank, row["score"])
+
+
+class WeighsOptions:
+    """A solver that chooses among options, from the chains of all of them; without chains, from the evidence itself.
+
+    An answer rests on what its chain cites; the exception among the options, on what the chains of all of them cite.
+    """
+
+    def __init__(
+        self, solver: Solver, selector: str, questions: Sequence[Asked], evidence: pl.DataFrame, chains: pl.DataFrame
+    ) -> None:
+        self._solver, self._selector, self._evidence = solver, selector, evidence_items(evidence)
+        self._questions = {q.question_id: q for q in questions}
+        self._chains: dict[str, list[dict[str, Any]]] = {}
+        for row in chains.sort("question_id", "hypothesis").iter_rows(named=True):
+            self._chains.setdefault(row["question_id"], []).append(row)
+        self.name, self.model_id, self.version = solver.name, solver.model_id, solver.version
+
+    def _chains_of(self, question: Asked) -> list[dict[str, Any]]:
+        return self._chains.get(question.question_id, [])
+
+    def _task(self, question: Asked) -> ChooseAnswer:
+        labels = question.labels
+        return ChooseAnswer(
+            question.text,
+            labels,
+            question.options,
+            tuple(chain_of(row) for row in self._chains_of(question) if row["status"] != "failed"),
+            {label: for_option(self._evidence, question.question_id, label) for label in labels},
+            question.task,
+            question.negated,
+        )
+
+    def input_of(self, question: Asked) -> str:
+        """See :class:`Answerer`: the chains, or without any the evidence with its scores."""
+        chains = [(row["chain_id"], row["content_hash"], row["status"]) for row in self._chains_of(question)]
+        return content_id(chains or [(e.content_hash, e.score) for e in self._weighed(question)])
+
+    def answer(self, questions: Sequence[Asked]) -> Iterator[Answer]:
+        """See :class:`Answerer`."""
+        for question, choice in zip(questions, self._solver.choose([self._task(q) for q in questions]), strict=True):
+            used = tuple(
+                UsedRow("chain", row["chain_id"], row["content_hash"], rank, row["support"])
+                for rank, row in enumerate(self._chains_of(question), 1)
+            ) or tuple(
+                UsedRow("evidence", item.evidence_id, item.content_hash, rank, item.score)
+                for rank, item in enumerate(self._weighed(question), 1)
+            )
+            if isinstance(choice, Failure):
+                yield Answer.failed(choice.reason, used)
+            else:
+                supported, error = tuple(choice.supported), choice.error or None
+                yield Answer(choice.answer, choice.status, supported, (), choice.confidence, error, used)
+
+    def _weighed(self, question: Asked) -> list[EvidenceItem]:
+        """The evidence of a question without chains, each row once, in its order."""
+        items = (for_option(self._evidence, question.question_id, label) for label in question.labels)
+        return list({item.evidence_id: item for group in items for item in group}.values())
+
+    def case(self, prediction: Mapping[str, Any]) -> tuple[Case, list[CitedRow]]:
+        """See :class:`Answerer`."""
+        question = self._questions[prediction["question_id"]]
+        items = [
+            item for label, _ in question.hypotheses for item in for_option(self._evidence, question.question_id, label)
+        ]
+        by_id = {item.evidence_id: item for item in items}
+        cited = [
+            by_id[identifier]
+            for row in self._chains_of(question)
+            if question.negated or row["hypothesis"] == prediction["answer"]
+            for step in row["steps"]
+            for identifier in step["cited"]
+            if identifier in by_id
+        ]
+        facts = tuple(dict.fromkeys(item.content_hash for item in items))
+        case = Case(question.question_id, facts, tuple(dict.fromkeys(item.content_hash for item in cited)))
+        return case, [(item.evidence_id, item.content_hash) for item in cited]
+
+    def input_again(self, case: Case) -> str:
+        """See :class:`Answerer`."""
+        tasks = self._tasks((case.question_id, case.evidence))
+        return content_id([(task.input_hash, self._solver.task_version(task)) for task in tasks])
+
+    def again(self, requests: Sequence[Request]) -> list[str]:
+        """See :class:`Answerer`: every option is explained anew, and one chosen."""
+        tasks = [self._tasks(request) for request in requests]
+        distinct = {task.input_hash: task for group in tasks for task in group}
+        chains = dict(zip(distinct, self._solver.explain(list(distinct.values())), strict=True))
+        choices = []
+        for (question_id, _), group in zip(requests, tasks, strict=True):
+            question, results = self._questions[question_id], [chains[task.input_hash] for task in group]
+            choices.append(
+                ChooseAnswer(
+                    question.text,
+                    question.labels,
+                    question.options,
+                    tuple(result for result in results if isinstance(result, Chain)),
+                    {task.hypothesis: task.evidence for task in group},
+                    question.task,
+                    question.negated,
+                )
+            )
+        return [
+            "failed" if isinstance(choice, Failure) else choice.answer or choice.status
+            for choice in self._solver.choose(choices)
+        ]
+
+    def _tasks(self, request: Request) -> list[ExplainOption]:
+        """What the solver is asked to explain of a question, from these facts."""
+        question_id, kept = request
+        question, stay = self._questions[question_id], set(kept)
+        return [
+            option_task(
+                question,
+                label,
+                option,
+                tuple(e for e in for_option(self._evidence, question_id, label) if e.content_hash in stay),
+            )
+            for label, option in question.hypotheses
+        ]
+
+
+class AnswersShortly:
+    """A solver that answers in a few words; an answer rests on the evidence that it says it used.
+
+    ``failed`` says why questions could not be prepared, by question id: they end as failed rows and nothing is asked.
+    ``used`` are the lineage edges of predictions made before, for what is asked again.
+    """
+
+    def __init__(
+        self,
+        solver: ShortAnswerSolver,
+        questions: Sequence[Asked],
+        evidence: pl.DataFrame,
+        *,
+        failed: Mapping[str, str] | None = None,
+        used: pl.DataFrame | None = None,
+    ) -> None:
+        self._solver, self._evidence, self._failed = solver, evidence_by_question(evidence), failed or {}
+        self._questions = {q.question_id: q for q in questions}
+        self._used: dict[str, set[str]] = {}
+        if used is not None:
+            for row in used.filter(pl.col("parent_kind") == "evidence").iter_rows(named=True):
+                self._used.setdefault(row["child_id"], set()).add(row["parent_id"])
+        self.name, self.model_id, self.version = solver.name, solver.model_id, solver.version
+
+    def input_of(self, question: Asked) -> str:
+        """See :class:`Answerer`."""
+        rows = self._evidence.get(question.question_id, [])
+        return content_id(
+            question.text,
+            [(row["evidence_id"], row["content_hash"], row["why"]) for row in rows],
+            self._failed.get(question.question_id, ""),
+        )
+
+    def answer(self, questions: Sequence[Asked]) -> Iterator[Answer]:
+        """See :class:`Answerer`."""
+        ready = [q for q in questions if q.question_id not in self._failed]
+        tasks = [short_task(q, self._evidence.get(q.question_id, [])) for q in ready]
+        results = dict(zip([q.question_id for q in ready], self._solver.answer(tasks) if ready else [], strict=True))
+        for question in questions:
+            if question.question_id in self._failed:
+                yield Answer.failed(self._failed[question.question_id])
+                continue
+            result = results[question.question_id]
+            if isinstance(result, Failure):
+                yield Answer.failed(result.reason)
+                continue
+            rows = {row["evidence_id"]: row for row in self._evidence.get(question.question_id, [])}
+            used = tuple(used_evidence(rows[evidence_id] for evidence_id in result.used))
+            yield Answer(result.answer, result.status, tuple(result.supported), (), result.confidence, None, used)
+
+    def case(self, prediction: Mapping[str, Any]) -> tuple[Case, list[CitedRow]]:
+        """See :class:`Answerer`."""
+        rows = self._evidence.get(prediction["question_id"], [])
+        used = self._used.get(prediction["prediction_id"], set())
+        return case_of(prediction["question_id"], rows, [row for row in rows if row["evidence_id"] in used])
+
+    def input_again(self, case: Case) -> str:
+        """See :class:`Answerer`."""
+        rows = self._evidence.get(case.question_id, [])
+        return content_id(self._questions[case.question_id].text, [(r["evidence_id"], r["why"]) for r in rows])
+
+    def again(self, requests: Sequence[Request]) -> list[str]:
+        """See :class:`Answerer`."""
+        tasks = []
+        for question_id, kept in requests:
+            stay = set(kept)
+            rows = [row for row in self._evidence.get(question_id, []) if row["content_hash"] in stay]
+            tasks.append(short_task(self._questions[question_id], rows))
+        return [
+            "failed" if isinstance(result, Failure) else result.answer or result.status
+            for result in self._solver.answer(tasks)
+        ]

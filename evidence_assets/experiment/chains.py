@@ -1,0 +1,133 @@
+"""From evidence to reasoning chains and checked citations, whatever solver reasons.
+
+Belongs here: the one writer of chains, the one writer of citations, and evidence as solvers read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from evidence_assets.experiment.rows import RowWriter
+from evidence_assets.experiment.selection import Asked
+from evidence_assets.experiment.step import Made
+from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.lineage import DERIVED, USED, edge
+from evidence_assets.reasoning.citations import check
+from evidence_assets.reasoning.tasks import Chain, EvidenceItem, ExplainOption, Failure, Solver, Step
+
+Items = dict[tuple[str, str], tuple[EvidenceItem, ...]]
+
+
+def evidence_items(evidence: pl.DataFrame) -> Items:
+    """Ordered evidence by question and option label."""
+    items: dict[tuple[str, str], list[EvidenceItem]] = {}
+    for row in evidence.sort("question_id", "option", "rank").iter_rows(named=True):
+        item = EvidenceItem(
+            row["evidence_id"], row["kind"], row["source_id"], row["locator"], row["text"], row["score"]
+        )
+        items.setdefault((row["question_id"], row["option"]), []).append(item)
+    return {key: tuple(group) for key, group in items.items()}
+
+
+def for_option(items: Items, question_id: str, label: str) -> tuple[EvidenceItem, ...]:
+    """Evidence of the option, then what was picked for the whole question."""
+    return items.get((question_id, label), ()) + (items.get((question_id, ""), ()) if label else ())
+
+
+def option_task(question: Asked, label: str, option: str, items: tuple[EvidenceItem, ...]) -> ExplainOption:
+    """The task to explain one option of a question from these items."""
+    return ExplainOption(question.text, label, option, items, question.task, question.negated)
+
+
+def chain_id_of(question_id: str, hypothesis: str, selector: str, reasoner: str, model_id: str) -> str:
+    """Id of the chain that argues for one option."""
+    return content_id("chain", question_id, hypothesis, selector, reasoner, model_id)
+
+
+def chain_of(row: dict[str, Any]) -> Chain:
+    """The chain that a row of ``chains`` holds."""
+    steps = tuple(Step(s["text"], tuple(s["cited"]), tuple(s["quoted"])) for s in row["steps"])
+    return Chain(row["hypothesis"], steps, row["support"], row["prompt_hash"])
+
+
+def chain_rows(
+    solver: Solver,
+    selector: str,
+    questions: Sequence[Asked],
+    evidence: pl.DataFrame,
+    previous: pl.DataFrame,
+    lineage: pl.DataFrame,
+) -> Made:
+    """One chain a question and option, each from the evidence of that option."""
+    items = evidence_items(evidence)
+    tasks: dict[str, ExplainOption] = {}
+    question_of: dict[str, Asked] = {}
+    for question in questions:
+        for label, option in question.hypotheses:
+            chain_id = chain_id_of(question.question_id, label, selector, solver.name, solver.model_id)
+            tasks[chain_id] = option_task(question, label, option, for_option(items, question.question_id, label))
+            question_of[chain_id] = question
+    inputs = {
+        chain_id: content_id(task.input_hash, solver.name, solver.task_version(task))
+        for chain_id, task in tasks.items()
+    }
+    writer = RowWriter("chains", previous, lineage, inputs, kind="chain", row_id="chain_id", by="chain_id")
+    results = solver.explain([tasks[chain_id] for chain_id in writer.todo]) if writer.todo else []
+    for chain_id, result in zip(writer.todo, results, strict=True):
+        task, question = tasks[chain_id], question_of[chain_id]
+        failure = result if isinstance(result, Failure) else None
+        chain = Chain(task.hypothesis, ()) if isinstance(result, Failure) else result
+        steps = [{"text": s.text, "cited": list(s.cited), "quoted": list(s.quoted)} for s in chain.steps]
+        writer.add(
+            {
+                "chain_id": chain_id,
+                "question_id": question.question_id,
+                "benchmark": question.benchmark,
+                "hypothesis": task.hypothesis,
+                "selector": selector,
+                "reasoner": solver.name,
+                "model_id": solver.model_id,
+                "steps": steps,
+                "support": chain.support,
+                "prompt_hash": chain.prompt_hash,
+                "status": "failed" if failure else "answered",
+                "error": failure.reason if failure else None,
+                "content_hash": content_id("chain", steps, chain.support),
+            }
+        )
+        writer.link(chain_id, USED, "question", question.question_id, question.question_id)
+        for rank, item in enumerate(task.evidence, 1):
+            writer.link(chain_id, USED, "evidence", item.evidence_id, item.content_hash, rank, item.score)
+    return writer.finish()
+
+
+def citation_rows(chains: pl.DataFrame, evidence: pl.DataFrame) -> Made:
+    """Every citation of every chain with its verdict."""
+    items = evidence_items(evidence)
+    by_id = {item.evidence_id: item for group in items.values() for item in group}
+    rows: dict[str, dict[str, Any]] = {}
+    lineage: list[dict[str, Any]] = []
+    for row in chains.iter_rows(named=True):
+        allowed = for_option(items, row["question_id"], row["hypothesis"])
+        for citation in check(chain_of(row), allowed):
+            citation_id = content_id("citation", row["chain_id"], citation.step, citation.evidence_id, citation.quoted)
+            if citation_id in rows:
+                continue
+            rows[citation_id] = {
+                "citation_id": citation_id,
+                "chain_id": row["chain_id"],
+                "step": citation.step,
+                "evidence_id": citation.evidence_id,
+                "quoted": citation.quoted,
+                "verdict": citation.verdict,
+            }
+            lineage.append(edge("citation", citation_id, DERIVED, "chain", row["chain_id"], row["content_hash"]))
+            item = by_id.get(citation.evidence_id)
+            if item is not None:
+                lineage.append(edge("citation", citation_id, USED, "evidence", item.evidence_id, item.content_hash))
+    verified = sum(row["verdict"] == "verified" for row in rows.values())
+    shares = {"citations": len(rows), "verified_share": verified / len(rows) if rows else 1.0}
+    return Made(list(rows.values()), lineage, shares)

@@ -1,0 +1,302 @@
+"""The stages of a variant: from questions to evidence, chains, predictions, citations and scores, by task family.
+
+Multiple choice and tables are explained option by option and then chosen; questions on a graph are answered in a few
+words; of a knowledge base nodes are ranked; of a retrieval collection the evidence alone is scored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from evidence_assets.benchmarks.declared import of_family
+from evidence_assets.experiment import passage_scores, scoring
+from evidence_assets.experiment.answers import (
+    Answerer,
+    AnswersShortly,
+    WeighsOptions,
+    counterfactual_rows,
+    prediction_rows,
+)
+from evidence_assets.experiment.chains import chain_rows, citation_rows
+from evidence_assets.experiment.metrics import Estimate
+from evidence_assets.experiment.path_check import paths_wrong
+from evidence_assets.experiment.retrieval_scores import retrieval_metrics
+from evidence_assets.experiment.selection import Asked, NoEvidence, asked, evidence_rows
+from evidence_assets.experiment.solvers import chooser, short_answers, solver_named
+from evidence_assets.experiment.stage import Read, Stage
+from evidence_assets.experiment.step import Made, Step
+from evidence_assets.experiment.system import Method, OwnStages, System, lacking, source_reads
+from evidence_assets.experiment.variants import Variant
+from evidence_assets.lake.errors import BadInput, StaleInput
+from evidence_assets.lake.schemas import TABLES
+from evidence_assets.models.in_use import encoder
+
+VERSION = "2"
+"""Changes when the rows of chains, predictions, citations or scores would be others from the same evidence."""
+FAILED_SHARE_LIMIT = 0.05
+HEADLINES = ("accuracy", "hit@1", "recall@10")
+"""The metric that is shown with its interval: the first of these that a family has, but for node ranking."""
+
+
+def failed_share(rows: pl.DataFrame) -> list[str]:
+    """What is wrong where more questions failed than may."""
+    failed = rows.filter(pl.col("status") == "failed")
+    if rows.height and failed.height / rows.height > FAILED_SHARE_LIMIT:
+        reasons = failed["error"].value_counts(sort=True).head(3).to_dicts()
+        return [f"{failed.height} of {rows.height} rows failed: {reasons}"]
+    return []
+
+
+def stages(system: System, variant: Variant) -> list[Stage]:
+    """All stages of a variant, in order."""
+    method = system.method_of(variant)
+    if isinstance(method, OwnStages):
+        return method.stages(variant, method.settings_of(variant))
+    if variant.counterfactual and not variant.explain:
+        raise BadInput(
+            f"variant {variant.place} explains nothing and so cites nothing: take out `counterfactual` or `explain`"
+        )
+    return _Standard(system, variant, method).stages()
+
+
+class _Standard:
+    """The stages of a method that picks evidence."""
+
+    def __init__(self, system: System, variant: Variant, method: Method[Any]) -> None:
+        self._system, self._variant, self._method = system, variant, method
+        self._settings = method.settings_of(variant)
+        self._version = system.version_with(self._settings)
+        place, family = variant.place, variant.family
+        self._questions, self._evidence = f"questions/{family}", f"evidence/{family}/{variant.selector}"
+        self._chains, self._predictions = f"chains/{place}", f"predictions/{place}"
+        self._citations, self._counterfactuals = f"citations/{place}", f"counterfactuals/{place}"
+        self._explained = family in ("mcqa", "table")
+
+    def stages(self) -> list[Stage]:
+        variant = self._variant
+        made = [] if variant.evidence else [self._evidence_stage()]
+        if variant.family == "retrieval":
+            return [*made, self._passage_scores()]
+        if self._explained:
+            made.append(self._stage(self._chains, "chains", self._make_chains, "One reasoning chain an option",
+                                    [self._questions, self._evidence, *self._word_counts], pool=self._pool))  # fmt: skip
+        made.append(self._prediction_stage())
+        if self._explained:
+            made.append(self._stage(self._citations, "citations", self._make_citations, "Every citation, checked",
+                                    [self._chains, self._evidence]))  # fmt: skip
+        made.append(self._score_stage())
+        if variant.counterfactual:
+            made.append(self._stage(self._counterfactuals, "counterfactuals", self._make_counterfactuals,
+                                    "Answers without the evidence they cite", self._answered_from, pool=self._pool))  # fmt: skip
+        return made
+
+    def _stage(
+        self,
+        key: str,
+        table: str,
+        make: Callable[[Step], Made],
+        what: str,
+        reads: Sequence[str | Read],
+        *,
+        pool: str | None = None,
+        version: str = "",
+        **more: Any,
+    ) -> Stage:
+        variant = self._variant
+        return Stage(
+            key,
+            table,
+            make,
+            f"{what}: {variant.family} questions, evidence by {variant.selector}.",
+            [Read(read) if isinstance(read, str) else read for read in reads],
+            version or f"{VERSION}:{self._version}:{variant.solver}:{variant.explain}",
+            family=variant.family,
+            pool=pool,
+            **more,
+        )
+
+    # What is read -----------------------------------------------------------------------------------------------
+
+    @property
+    def _pool(self) -> str | None:
+        return None if self._variant.solver == "extractive" else "llm"
+
+    @property
+    def _word_counts(self) -> list[str]:
+        """The corpora in which the extractive reasoner counts words; the one on tables does not."""
+        if self._variant.family != "mcqa":
+            return []
+        return [f"corpus/{name}/index" for name in sorted({b.corpus for b in of_family("mcqa") if b.corpus})]
+
+    @property
+    def _own_reads(self) -> list[Read]:
+        more = self._method.more_reads(self._settings) if self._method.more_reads else ()
+        return [*source_reads(self._variant.family, self._method.reads), *more]
+
+    @property
+    def _answered_from(self) -> list[str | Read]:
+        """What an answerer reads."""
+        reads: list[str | Read] = [self._questions, self._evidence]
+        if self._explained:
+            return [*reads, self._chains, self._predictions, *self._word_counts]
+        own = self._own_reads if self._method.answerer else []
+        return [*reads, self._predictions, *own]
+
+    def _asked(self, step: Step) -> list[Asked]:
+        return asked(step.read_here("questions", self._questions))
+
+    def _answerer(self, step: Step) -> Answerer:
+        """Who answers this partition's questions, and answers them again from a part of their evidence."""
+        variant, questions = self._variant, self._asked(step)
+        evidence = step.read_here("evidence", self._evidence)
+        if self._explained:
+            # Only who explains can be asked for explanations again; without any, whoever can do without chooses.
+            solver = chooser(variant.solver, variant.family, step, explained=variant.explain)
+            return WeighsOptions(solver, questions, evidence, step.read_here("chains", self._chains))
+        if self._method.answerer:
+            return self._method.answerer(variant.name, step, self._settings, evidence)
+        failed: Mapping[str, str] = self._method.failed(step, self._settings) if self._method.failed else {}
+        used = step.read_here("lineage_edges", self._predictions)
+        return AnswersShortly(short_answers(step), questions, evidence, failed=failed, used=used)
+
+    # What is made -----------------------------------------------------------------------------------------------
+
+    def _evidence_stage(self) -> Stage:
+        def make(step: Step) -> Made:
+            lack = lacking(self._method.reads, step.benchmark)
+            name = self._variant.name
+            selector = NoEvidence(name, lack) if lack else self._method.open(name, step, self._settings)
+            return evidence_rows(
+                selector, self._asked(step), step.previous(), step.previous_lineage(), step.progress("questions")
+            )
+
+        return self._stage(
+            self._evidence, "evidence", make, "Evidence", [self._questions, *self._own_reads],
+            pool=self._method.pool(self._settings) if self._method.pool else None,
+            version=self._version, against=paths_wrong,
+        )  # fmt: skip
+
+    def _make_chains(self, step: Step) -> Made:
+        if not self._variant.explain:
+            return Made([])
+        return chain_rows(
+            solver_named(self._variant.solver, self._variant.family, step),
+            self._variant.selector,
+            self._asked(step),
+            step.read_here("evidence", self._evidence),
+            step.previous(),
+            step.previous_lineage(),
+        )
+
+    def _prediction_stage(self) -> Stage:
+        def make(step: Step) -> Made:
+            return prediction_rows(
+                self._answerer(step), self._variant.selector, self._asked(step), step.previous(), step.previous_lineage()
+            )
+
+        if self._explained:
+            reads: list[str | Read] = [self._questions, self._evidence, self._chains]
+        else:
+            reads = [self._questions, self._evidence, *self._own_reads]
+        return self._stage(
+            self._predictions, "predictions", make, "One answer a question", reads, pool=self._pool, check=failed_share
+        )
+
+    def _make_citations(self, step: Step) -> Made:
+        return citation_rows(step.read_here("chains", self._chains), step.read_here("evidence", self._evidence))
+
+    def _make_counterfactuals(self, step: Step) -> Made:
+        return counterfactual_rows(
+            self._answerer(step), step.read_here("predictions", self._predictions), step.previous(),
+            step.previous_lineage(),
+        )  # fmt: skip
+
+    # Scores -----------------------------------------------------------------------------------------------------
+
+    def _score_stage(self) -> Stage:
+        variant = self._variant
+        inputs = {"questions": self._questions, "evidence": self._evidence, "predictions": self._predictions}
+        if self._explained:
+            inputs["citations"] = self._citations
+        if variant.counterfactual:
+            inputs["counterfactuals"] = self._counterfactuals
+        paced = [self._evidence, *([self._chains] if self._explained else []), self._predictions]
+
+        def make(step: Step) -> Made:
+            tables = {table: step.read_benchmark(table, asset) for table, asset in inputs.items()}
+            predictions, questions = tables["predictions"], tables["questions"]
+            if questions.height and not predictions.height:
+                raise StaleInput(f"{self._predictions} has no rows for {step.benchmark_name}: materialize it first")
+            rows = scoring.score_rows(
+                step.benchmark_name,
+                variant.selector,
+                predictions["reasoner"][0] if predictions.height else variant.solver,
+                predictions["model_id"][0] if predictions.height else "",
+                questions,
+                predictions,
+                tables["evidence"],
+                tables.get("citations", pl.DataFrame(schema=dict.fromkeys(TABLES["citations"].names, pl.String))),
+                variant.published,
+                tables.get("counterfactuals"),
+                self._triple_metrics(step, questions, tables["evidence"]),
+                encoder(step.profile.token_encoder) if variant.bertscore else None,
+            )
+            return Made(rows, metadata=shown_scores(rows, "hit@1" if variant.family == "search" else "accuracy"))
+
+        printed = variant.published.model_dump_json() if variant.published else ""
+        return self._stage(
+            f"scores/{variant.place}", "scores", make, "What the variant reaches",
+            [Read(key, "benchmark") for key in inputs.values()], partitions="benchmarks", paced=paced,
+            version=f"{VERSION}:{variant.retrieval}:{variant.bertscore}:{printed}",
+        )  # fmt: skip
+
+    def _triple_metrics(self, step: Step, questions: pl.DataFrame, evidence: pl.DataFrame) -> dict[str, Estimate] | None:
+        """Scores of the triples themselves, for questions on a graph and where the variant asks for them."""
+        on_graph = self._variant.family == "graph"
+        if not on_graph and not self._variant.retrieval:
+            return None
+        tokens = encoder(step.profile.token_encoder) if on_graph else None
+        recalled = self._method.failed is not None and bool(self._own_reads) and on_graph and self._recalls
+        return retrieval_metrics(questions.sort("question_id").to_dicts(), evidence, tokens, recalled=recalled)
+
+    @property
+    def _recalls(self) -> bool:
+        """Whether a language model's own knowledge is among the evidence."""
+        return bool(getattr(self._settings, "recall", ""))
+
+    def _passage_scores(self) -> Stage:
+        variant = self._variant
+        corpora = sorted({b.corpus for b in of_family("retrieval") if b.corpus})
+
+        def make(step: Step) -> Made:
+            questions = step.read_benchmark("questions", self._questions)
+            evidence = step.read_benchmark("evidence", self._evidence)
+            chunks = step.lake.read(
+                "chunks", f"corpus/{step.benchmark.corpus}/chunks", columns=["chunk_id", "doc_id"]
+            ).filter(pl.col("chunk_id").is_in(evidence["source_id"].unique().to_list()))
+            metrics = passage_scores.passage_metrics(
+                questions.sort("question_id").to_dicts(), evidence, dict(chunks.iter_rows())
+            )
+            rows = scoring.metric_rows(step.benchmark_name, variant.name, "", "", metrics)
+            return Made(rows, metadata={row["metric"]: row["value"] for row in rows if row["value"] is not None})
+
+        return self._stage(
+            f"scores/{variant.place}", "scores", make, "Gold documents found",
+            [
+                Read(self._questions, "benchmark"), Read(self._evidence, "benchmark"),
+                *(Read(f"corpus/{name}/chunks", "every") for name in corpora),
+            ],
+            partitions="benchmarks", version=VERSION,
+        )  # fmt: skip
+
+
+def shown_scores(rows: Sequence[Mapping[str, Any]], headline: str) -> dict[str, Any]:
+    """Metadata of scores: every value, those printed for it, and the headline with its interval."""
+    values = {row["metric"]: row["value"] for row in rows if row["value"] is not None}
+    printed = {f"published_{row['metric']}": row["published"] for row in rows if row["published"] is not None}
+    best = next(row for row in rows if row["metric"] == headline)
+    interval = f"{best['value'] or 0:.1%} [{best['low'] or 0:.1%}, {best['high'] or 0:.1%}], n = {best['n']}"
+    return {**values, **printed, f"{headline}_95": interval}

@@ -1,0 +1,113 @@
+"""What one materialization of a stage works with, and what it hands over.
+
+Belongs here: reading upstream rows, the rows of the last time, progress. Knows nothing of Dagster: ``assets`` makes a
+step out of Dagster's context, a test makes one out of a lake.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from evidence_assets import profiles
+from evidence_assets.benchmarks.declared import Benchmark, benchmarks
+from evidence_assets.lake.store import Lake, Rows
+
+Say = Callable[[str], None]
+TOLD_EVERY = 10.0
+"""Seconds between two lines of progress."""
+
+
+@dataclass
+class Made:
+    """What a step made: rows of its table, their lineage, and the numbers that matter."""
+
+    rows: Rows
+    lineage: Rows | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    reused: int | None = None
+    """Rows taken over unchanged; where it is stated, the rest were computed."""
+    beside: Mapping[str, Rows] = field(default_factory=dict)
+    """Rows of other tables that the same step makes and that lie beside its own."""
+    version: str = ""
+    """Data version; the content hash of the rows where none is stated."""
+
+
+def _silent(text: str) -> None:
+    """Says nothing."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One materialization: where it reads and writes, for which partition, and how it reports."""
+
+    lake: Lake
+    table: str
+    asset: str
+    partition: str = ""
+    inform: Say = _silent
+    warn: Say = _silent
+
+    @property
+    def profile(self) -> profiles.Profile:
+        """The profile in use."""
+        return profiles.load()
+
+    @property
+    def benchmark(self) -> Benchmark:
+        """The partition's benchmark."""
+        return benchmarks()[self.benchmark_name]
+
+    @property
+    def benchmark_name(self) -> str:
+        """Name of the partition's benchmark."""
+        return self.partition.split("|")[0]
+
+    @property
+    def shard(self) -> int:
+        """The partition's shard; 0 where it has none."""
+        return int(self.partition.split("|")[-1]) if self.partition else 0
+
+    @property
+    def shards(self) -> list[str]:
+        """The partitions of all shards of this partition's benchmark."""
+        return [f"{self.benchmark_name}|{shard}" for shard in range(self.profile.shards.questions)]
+
+    def previous(self) -> pl.DataFrame:
+        """The rows that this partition has now."""
+        return self.lake.read(self.table, self.asset, self.partition)
+
+    def previous_lineage(self) -> pl.DataFrame:
+        """The lineage that this partition has now."""
+        return self.lake.read("lineage_edges", self.asset, self.partition)
+
+    def read(self, table: str, asset: str, partition: str | None = None) -> pl.DataFrame:
+        """Rows of an upstream asset; of all its partitions where none is named."""
+        return self.lake.read(table, asset, partition)
+
+    def read_here(self, table: str, asset: str) -> pl.DataFrame:
+        """Rows of an upstream asset in the partition of this step."""
+        return self.lake.read(table, asset, self.partition)
+
+    def read_benchmark(self, table: str, asset: str) -> pl.DataFrame:
+        """Rows of an upstream asset over all shards of this partition's benchmark."""
+        return pl.concat([self.lake.read(table, asset, partition) for partition in self.shards])
+
+    def progress(self, what: str) -> Callable[[int, int], None]:
+        """A callback ``(done, total)`` that tells rate and time left, at most every ten seconds."""
+        started = last = time.monotonic()
+
+        def report(done: int, total: int) -> None:
+            nonlocal last
+            now = time.monotonic()
+            if now - last < TOLD_EVERY or not done:
+                return
+            last = now
+            rate = done / (now - started)
+            self.inform(f"{what}: {done:,} of {total:,}, {rate:,.1f} a second, {(total - done) / rate:,.0f} s left")
+
+        return report

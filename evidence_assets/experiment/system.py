@@ -1,0 +1,166 @@
+"""What a system is to the experiment: its methods with their settings, what they read, and one version.
+
+A system's package says ``SYSTEM = System(…)``. A method either picks evidence, and then the stages from evidence to
+scores are those of its task family, or it states stages of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Generic, Literal, TypeVar
+
+import polars as pl
+
+from evidence_assets import profiles
+from evidence_assets.benchmarks.declared import Benchmark, of_family
+from evidence_assets.experiment.answers import Answerer
+from evidence_assets.experiment.selection import Selector
+from evidence_assets.experiment.settings import read_settings
+from evidence_assets.experiment.stage import Read, Stage
+from evidence_assets.experiment.step import Step
+from evidence_assets.experiment.variants import FILE, SYSTEMS, Variant
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.ids import content_id
+
+S = TypeVar("S")
+Source = Literal[
+    "corpus", "tables", "graph", "joined_graph", "graph_passages", "subgraphs", "token_store", "taxonomy", "knowledge_base",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class NoSettings:
+    """Settings of a method without parameters."""
+
+
+def _nothing(profile: profiles.Profile) -> Mapping[str, Any]:
+    return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Parametrised(Generic[S]):
+    """What both kinds of method have: settings, and what a profile sets of them."""
+
+    settings: type[S]
+    """Dataclass of its parameters."""
+    defaults: Callable[[profiles.Profile], Mapping[str, Any]] = _nothing
+    """Parameters that a profile sets where the variant does not."""
+
+    def settings_of(self, variant: Variant) -> S:
+        """The settings of a variant in the profile in use."""
+        return read_settings(
+            self.settings,
+            variant.parameters,
+            where=f"variant {variant.place}",
+            file=SYSTEMS / variant.system / FILE,
+            defaults=self.defaults(profiles.load()),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method(_Parametrised[S]):
+    """A way to pick evidence; the stages from there to scores are those of the task family.
+
+    Attributes
+    ----------
+    open
+        Makes the selector for one step, named as the variant is.
+    reads
+        What of a benchmark it reads.
+    more_reads
+        Assets that it reads besides.
+    failed
+        Why questions of a partition could not be prepared, by question id: they end as failed rows, and nothing is asked.
+    answerer
+        Makes who answers, where that is the system itself; see ``experiment.stages``.
+    pool
+        Concurrency pool of the step that picks.
+    """
+
+    open: Callable[[str, Step, S], Selector]
+    reads: tuple[Source, ...] = ()
+    more_reads: Callable[[S], Sequence[Read]] | None = None
+    failed: Callable[[Step, S], Mapping[str, str]] | None = None
+    answerer: Callable[[str, Step, S, pl.DataFrame], Answerer] | None = None
+    pool: Callable[[S], str | None] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnStages(_Parametrised[S]):
+    """A method that states its stages itself."""
+
+    stages: Callable[[Variant, S], list[Stage]]
+
+
+@dataclass(frozen=True)
+class System:
+    """One published system, or a group of baselines.
+
+    Attributes
+    ----------
+    version
+        Changes when equal input gives another output; the system's golden test goes red when it should have.
+    """
+
+    name: str
+    version: str
+    methods: Mapping[str, Method[Any] | OwnStages[Any]] = field(default_factory=dict)
+
+    def method_of(self, variant: Variant) -> Method[Any] | OwnStages[Any]:
+        """The method that a variant names."""
+        name = variant.method or self.name
+        if name not in self.methods:
+            raise BadInput(
+                f"variant {variant.place}: there is no method {name!r}; known: {', '.join(self.methods)}",
+                file=SYSTEMS / self.name / FILE,
+                field="method",
+            )
+        return self.methods[name]
+
+    def version_with(self, settings: Any) -> str:
+        """Code version of what is made with these settings."""
+        return f"{self.version}:{content_id(asdict(settings))[:12]}"
+
+
+def lacking(reads: Sequence[Source], benchmark: Benchmark) -> str:
+    """Why a method that reads this has nothing to read for a benchmark; empty where it has.
+
+    One that reads a corpus and a graph works with either; ``joined_graph`` is the benchmark's graph or, where it is
+    answered from a corpus, the one beside that. One that reads tables, which are the benchmark's own, does without all.
+    """
+    if "tables" in reads:
+        return ""
+    named = {"corpus": benchmark.corpus, "graph": benchmark.graph, "joined_graph": benchmark.joined_graph}
+    wanted = [source for source in named if source in reads]
+    if not wanted or any(named[source] for source in wanted):
+        return ""
+    return f"benchmark {benchmark.name} names no {' and no '.join(w.removeprefix('joined_') for w in wanted)}"
+
+
+def source_reads(family: str, sources: Sequence[Source]) -> list[Read]:
+    """Assets that hold what a method reads, over all of the family's benchmarks."""
+    benchmarks = of_family(family)
+    corpora = sorted({b.corpus for b in benchmarks if b.corpus})
+    graphs = sorted({b.joined_graph if "joined_graph" in sources else b.graph for b in benchmarks} - {""})
+    reads: list[Read] = []
+    if "corpus" in sources:
+        for name in corpora:
+            reads += [Read(f"corpus/{name}/chunks", "every"), Read(f"corpus/{name}/index")]
+    if "token_store" in sources:
+        reads += [Read(f"corpus/{name}/token_store") for name in corpora]
+    if "graph" in sources or "joined_graph" in sources:
+        reads += [
+            Read(f"knowledge/{name}/{part}") for name in graphs for part in ("nodes", "edges", "csr", "node_vectors")
+        ]
+    if "subgraphs" in sources:
+        reads.append(Read(f"subgraphs/{family}"))
+    if "graph_passages" in sources:
+        reads += [Read(f"knowledge/{name}/passages") for name in sorted({b.graph for b in benchmarks if b.graph})]
+    if "taxonomy" in sources:
+        reads += [Read(f"knowledge/{name}/nodes") for name in sorted({b.taxonomy for b in benchmarks if b.taxonomy})]
+    if "knowledge_base" in sources:
+        reads += [Read(f"knowledge/{name}/{part}") for name in graphs for part in ("nodes", "edges", "passages")]
+    if "tables" in sources:
+        reads.append(Read("tables", "benchmark"))
+    return reads

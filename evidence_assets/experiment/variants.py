@@ -1,0 +1,154 @@
+"""Variants of systems: each stated once, in ``systems/<system>/variants.yaml``, under ``family/name`` as in asset keys.
+
+Belongs here: what a variant states, and reading all of them without Dagster and without importing a system. What a
+method's parameters are is said by its settings (``experiment.settings``), what a variant's stages are in
+``experiment.stages``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from evidence_assets.benchmarks.declared import FAMILIES, of_family
+from evidence_assets.experiment.presets import is_loaded
+from evidence_assets.experiment.published_figures import PrintedAs
+from evidence_assets.experiment.settings import nearest
+from evidence_assets.lake.errors import BadInput
+
+SYSTEMS = Path(__file__).resolve().parent.parent / "systems"
+FILE = "variants.yaml"
+
+
+class Variant(BaseModel):
+    """One variant of a system, as its YAML states it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    system: str
+    family: str
+    name: str
+    like: str = ""
+    """Another variant of the file whose method and parameters it takes over, but for those that it states itself."""
+    method: str = ""
+    """The system's method; the one named like the system where none is named."""
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    """What differs from the defaults of the method's settings."""
+    evidence: str = ""
+    """Variant of the same family whose evidence it reads; its own where none is named."""
+    solver: Literal["generator", "extractive"] = "generator"
+    """Who reasons: the profile's language model, the extractive reasoner where it has none; or that one always."""
+    explain: bool = True
+    """Whether a chain is written for every option before one is chosen; without, the evidence alone is weighed."""
+    counterfactual: bool = False
+    """Also ask whether each answer stands without the evidence it cites, and with that alone; costs some answers more
+    a question."""
+    retrieval: bool = False
+    """Also score the triples themselves: hits and F1. For methods that rank triples of a graph."""
+    bertscore: bool = False
+    """Also match the tokens of each question with those of its evidence; all of it is encoded for that."""
+    published: PrintedAs | None = None
+    """Under which name the figures that it is compared with are printed."""
+    presets: tuple[str, ...] = ()
+    """Presets that it belongs to; without any it is always loaded."""
+    always: bool = False
+    """Loaded whichever presets are opted in; for what belongs to a published table and to the default graph, too."""
+    group: str = ""
+    """Group of its assets in the UI; the system's name where none is named."""
+
+    @property
+    def place(self) -> str:
+        """Family and name, as they stand in asset keys."""
+        return f"{self.family}/{self.name}"
+
+    @property
+    def selector(self) -> str:
+        """Name under which its evidence is stored."""
+        return self.evidence or self.name
+
+    @property
+    def chosen(self) -> bool:
+        """Whether it is part of the graph with the presets that are opted in."""
+        return is_loaded(self.presets, self.always)
+
+    @property
+    def loaded(self) -> bool:
+        """Whether it is chosen and has something to answer: benchmarks of its family, where it answers questions."""
+        return self.chosen and (self.family not in FAMILIES or bool(of_family(self.family)))
+
+
+def _read(system: str, file: Path) -> Iterator[Variant]:
+    try:
+        stated = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise BadInput(f"not readable as YAML: {error}", file=file) from error
+    for place, fields in stated.items():
+        family, _, name = str(place).partition("/")
+        if not name:
+            raise BadInput(f"{place!r} is no family/name", file=file)
+        whole = _with_base(place, fields or {}, stated, file)
+        for field in whole:
+            if field not in Variant.model_fields:
+                near = nearest(field, Variant.model_fields)
+                raise BadInput(f"{place}: there is no {field!r}; did you mean {near!r}?", file=file, field=field)
+        try:
+            yield Variant(system=system, family=family, name=name, **whole)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise BadInput(f"{place}: {first['msg']}", file=file, field=where) from error
+
+
+def _with_base(place: str, fields: dict[str, Any], stated: dict[str, Any], file: Path) -> dict[str, Any]:
+    """The fields of a variant with method and parameters of the one that it is like."""
+    base = fields.get("like")
+    if not base:
+        return fields
+    if base not in stated:
+        raise BadInput(f"{place} is like {base!r}; did you mean {nearest(base, stated)!r}?", file=file, field="like")
+    inherited = _with_base(base, stated[base] or {}, stated, file)
+    taken = {"method": inherited["method"]} if "method" in inherited else {}
+    return {
+        **taken,
+        **fields,
+        "parameters": {**inherited.get("parameters", {}), **fields.get("parameters", {})},
+    }
+
+
+@lru_cache
+def variants_of(system: str, folder: Path = SYSTEMS) -> tuple[Variant, ...]:
+    """The variants of one system, in the order of its file."""
+    return tuple(_read(system, folder / system / FILE))
+
+
+@lru_cache
+def variants(folder: Path = SYSTEMS) -> tuple[Variant, ...]:
+    """The variants of all systems; two of the same family and name are refused."""
+    every = [v for file in sorted(folder.glob(f"*/{FILE}")) for v in variants_of(file.parent.name, folder)]
+    known: dict[str, Variant] = {}
+    for variant in every:
+        before = known.setdefault(variant.place, variant)
+        if before is not variant:
+            raise BadInput(f"variant {variant.place} is stated by {before.system} and by {variant.system}")
+    for variant in every:
+        _refuse_missing_evidence(variant, known)
+    return tuple(every)
+
+
+def _refuse_missing_evidence(variant: Variant, known: dict[str, Variant]) -> None:
+    """Refuse a variant that reads evidence which nobody makes when it is loaded."""
+    if not variant.evidence:
+        return
+    source = known.get(f"{variant.family}/{variant.evidence}")
+    if source is None:
+        raise BadInput(f"variant {variant.place} reads the evidence of {variant.evidence!r}, which is no variant")
+    if variant.chosen and not source.chosen:
+        raise BadInput(
+            f"variant {variant.place} is loaded, {source.place}, whose evidence it reads, is not: give both the same "
+            f"presets, {', '.join(variant.presets)}"
+        )

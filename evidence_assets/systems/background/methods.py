@@ -1,0 +1,115 @@
+"""Triples around a question's topic entities, with what a language model recalls or without: how they are opened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from evidence_assets.experiment.knowledge_inputs import facts_of
+from evidence_assets.experiment.selection import Selector, asked
+from evidence_assets.experiment.solvers import generator
+from evidence_assets.experiment.stage import Read, Stage
+from evidence_assets.experiment.step import Made, Step
+from evidence_assets.experiment.system import Method, NoSettings, OwnStages, System
+from evidence_assets.experiment.variants import Variant
+from evidence_assets.lake.errors import BadInput, StaleInput
+from evidence_assets.models.completion_cache import CompletionCache
+from evidence_assets.models.in_use import encoder
+from evidence_assets.systems.background import system as background
+
+QUESTIONS = "questions/graph"
+
+
+@dataclass(frozen=True)
+class PromptingSettings:
+    """The four published cases: the ``graph``'s triples, those that the variant ``recall`` recalled, both, or none.
+
+    ``D`` steps from the topic entities, of whose triples the ``top_k`` nearest to the question are kept.
+    """
+
+    graph: bool = True
+    recall: str = ""
+    D: int = 1
+    top_k: int = 10
+
+
+def _recalled(step: Step, settings: PromptingSettings) -> background.StoredBackground:
+    """What was recalled for the partition's questions, each of which it must have a row of, if only a failed one."""
+    asset = f"chains/graph/{settings.recall}"
+    rows = step.read_here("chains", asset)
+    questions = step.read_here("questions", QUESTIONS)["question_id"].to_list()
+    missing = len(set(questions) - set(rows["question_id"].to_list()))
+    if missing:
+        raise StaleInput(
+            f"{asset} has nothing on {missing} of {len(questions)} questions of {step.partition}: materialize it first"
+        )
+    return background.stored_background(rows)
+
+
+def _open(name: str, step: Step, settings: PromptingSettings) -> Selector:
+    graph = facts_of(step)
+    recalled = _recalled(step, settings) if settings.recall else None
+    retrieval = background.BackgroundSettings(
+        graph=settings.graph, model=bool(settings.recall), D=settings.D, top_k=settings.top_k
+    )
+    return background.BackgroundKnowledge(
+        name, graph.facts, graph.linker, encoder(step.profile.encoder), retrieval, recalled
+    )
+
+
+def _failed(step: Step, settings: PromptingSettings) -> Mapping[str, str]:
+    """Questions for which recalling failed."""
+    if not settings.recall:
+        return {}
+    return background.stored_background(step.read_here("chains", f"chains/graph/{settings.recall}")).failed
+
+
+def _reads(settings: PromptingSettings) -> Sequence[Read]:
+    if not settings.recall:
+        return []
+    return [Read(f"chains/graph/{settings.recall}"), Read(f"triples/graph/{settings.recall}")]
+
+
+def _recall_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
+    """``chains/graph/<name>``, what the model recalled, and ``triples/graph/<name>`` with the origin ``background``."""
+    chains = f"chains/graph/{variant.name}"
+
+    def make_chains(step: Step) -> Made:
+        model = step.profile.generator
+        if model.backend == "extractive":
+            raise BadInput(
+                f"background knowledge takes a language model: name one under `generator` in the profile "
+                f"{step.profile.name}, or leave this variant out"
+            )
+        source = background.PromptedBackground(
+            generator(model), CompletionCache(step.lake.cache), step.progress("requests")
+        )
+        questions = asked(step.read_here("questions", QUESTIONS))
+        return background.recall_rows(source, variant.name, questions, step.previous(), step.previous_lineage())
+
+    def make_triples(step: Step) -> Made:
+        return background.triple_rows(step.read_here("chains", chains))
+
+    return [
+        Stage(
+            chains, "chains", make_chains, "Entities, relations and facts that a language model recalls.",
+            [Read(QUESTIONS)], background.VERSION, family="graph", pool="llm",
+        ),
+        Stage(
+            f"triples/graph/{variant.name}", "triples", make_triples,
+            "Recalled facts as triples: model knowledge, stated in no source.",
+            [Read(chains)], background.VERSION, family="graph",
+        ),
+    ]  # fmt: skip
+
+
+SYSTEM = System(
+    "background",
+    background.VERSION,
+    {
+        "background": Method(
+            settings=PromptingSettings, open=_open, reads=("graph",), more_reads=_reads, failed=_failed
+        ),
+        "recall": OwnStages(settings=NoSettings, stages=_recall_stages),
+    },
+)

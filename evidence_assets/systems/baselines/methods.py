@@ -1,0 +1,75 @@
+"""BM25 and embedding cosine, over chunks and over cells: their settings, and how they are opened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from evidence_assets.benchmarks.records import Table
+from evidence_assets.benchmarks.rows import table_of
+from evidence_assets.experiment.selection import Selector
+from evidence_assets.experiment.step import Step
+from evidence_assets.experiment.system import Method, System
+from evidence_assets.models.in_use import encoder
+from evidence_assets.profiles import Profile
+from evidence_assets.retrieval.corpus import open_corpus
+from evidence_assets.systems.baselines import system as baselines
+
+
+@dataclass(frozen=True)
+class BaselineSettings:
+    """``k`` pieces of evidence are kept for each question and option."""
+
+    k: int = 5
+
+
+def _defaults(profile: Profile) -> Mapping[str, Any]:
+    return {"k": profile.retrieval.k}
+
+
+def chunks_in(step: Step) -> baselines.Chunks:
+    """The chunks of the corpus that the partition's benchmark is answered from."""
+    corpus = open_corpus(step.lake, step.benchmark.corpus)
+    return baselines.Chunks(corpus.version, corpus.chunks["chunk_id"].to_list(), corpus.chunks["text"].to_list())
+
+
+def tables_of(step: Step) -> dict[str, tuple[Table, str]]:
+    """The tables of the partition's benchmark with their content hashes, by id."""
+    rows = step.read("tables", "tables", step.benchmark_name)
+    return {row["table_id"]: (table_of(row), row["content_hash"]) for row in rows.to_dicts()}
+
+
+def _bm25(name: str, step: Step, settings: BaselineSettings) -> Selector:
+    return baselines.Bm25Chunks(name, chunks_in(step), settings.k)
+
+
+def _cosine(name: str, step: Step, settings: BaselineSettings) -> Selector:
+    index = open_corpus(step.lake, step.benchmark.corpus).index
+    return baselines.CosineChunks(name, chunks_in(step), index, encoder(step.profile.encoder), settings.k)
+
+
+def _bm25_cells(name: str, step: Step, settings: BaselineSettings) -> Selector:
+    return baselines.CellSelector(name, tables_of(step), baselines.bm25_cells, settings.k, "bm25")
+
+
+def _cosine_cells(name: str, step: Step, settings: BaselineSettings) -> Selector:
+    model = encoder(step.profile.encoder)
+    version = f"cosine:{model.model_id}:{model.revision}"
+    return baselines.CellSelector(name, tables_of(step), baselines.cosine_cells(model), settings.k, version)
+
+
+def _method(opened: Any, source: Any) -> Method[BaselineSettings]:
+    return Method(settings=BaselineSettings, open=opened, reads=(source,), defaults=_defaults)
+
+
+SYSTEM = System(
+    "baselines",
+    baselines.VERSION,
+    {
+        "bm25": _method(_bm25, "corpus"),
+        "cosine": _method(_cosine, "corpus"),
+        "bm25_cells": _method(_bm25_cells, "tables"),
+        "cosine_cells": _method(_cosine_cells, "tables"),
+    },
+)

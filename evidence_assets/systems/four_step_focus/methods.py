@@ -1,0 +1,131 @@
+"""4StepFocus and the searches that it is compared with: settings of a variant, and how it is opened for a step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import resources
+from typing import Any, Literal
+
+import polars as pl
+import yaml
+
+from evidence_assets.benchmarks.knowledge_bases import KnowledgeBase, declared_base
+from evidence_assets.experiment.answers import Answerer
+from evidence_assets.experiment.knowledge_inputs import OpenBase, open_base
+from evidence_assets.experiment.selection import asked
+from evidence_assets.experiment.solvers import reader_of_profile
+from evidence_assets.experiment.step import Step
+from evidence_assets.experiment.system import Method, System
+from evidence_assets.models.in_use import encoder, model_key, reranker
+from evidence_assets.systems.four_step_focus import node_search
+from evidence_assets.systems.four_step_focus import system as four_step_focus
+from evidence_assets.systems.four_step_focus.answers import RanksNodes
+from evidence_assets.systems.four_step_focus.grading import Grader, PromptedGrader, RerankerGrader
+from evidence_assets.systems.four_step_focus.node_search import NodeSearch
+from evidence_assets.systems.four_step_focus.question_forms import FormParser, forms_of
+from evidence_assets.systems.four_step_focus.system import FocusSettings, FourStepFocus, schema_of
+from evidence_assets.systems.four_step_focus.triplets import PromptedTriplets, TripletReader
+
+
+@dataclass(frozen=True)
+class RankingSettings:
+    """How the nodes of a knowledge base are ranked.
+
+    Triplets are read by the profile's language model; a profile without one reads them by the forms in which the base's
+    questions are written, and the column ``reasoner`` then says ``form_parser``.
+
+    Attributes
+    ----------
+    triplets
+        How triplets narrow the nodes (see ``graphs.substitution``); none where empty, which is the baselines.
+    edge_types, direction
+        Whether an edge must be of its triplet's type, and run from the triplet's head to its tail; the printed form
+        looks at no types whatever is said here.
+    fallback
+        Whether a question that is not read as triplets is searched for by vectors alone, in place of a failed row.
+    rerank
+        Whether the profile's language model, or its reranker where it has none, grades the best nodes.
+    """
+
+    triplets: Literal["", "corrected", "printed"] = ""
+    edge_types: bool = True
+    direction: bool = True
+    fallback: bool = False
+    search: Literal["vector", "multi_vector"] = "multi_vector"
+    rerank: bool = False
+
+    @property
+    def focus(self) -> FocusSettings:
+        """The same as the system reads it."""
+        printed = self.triplets == "printed"
+        form = four_step_focus.PRINTED if printed else FocusSettings(use_edge_types=self.edge_types)
+        return replace(form, use_direction=self.direction, fallback=self.fallback)
+
+
+def _open(name: str, step: Step, settings: RankingSettings) -> FourStepFocus:
+    declared = declared_base(step.benchmark.graph)
+    opened = open_base(step.lake, declared.name, declared.answers)
+    return FourStepFocus(
+        name,
+        opened.base,
+        NodeSearch(opened.passages, settings.search),
+        opened.linker,
+        encoder(step.profile.encoder),
+        _triplet_reader(step, declared, opened) if settings.triplets else None,
+        _grader(step) if settings.rerank else None,
+        settings.focus,
+        frozenset(declared.symmetric),
+    )
+
+
+def _answerer(name: str, step: Step, settings: RankingSettings, evidence: pl.DataFrame) -> Answerer:
+    questions = asked(step.read_here("questions", "questions/search"))
+    return RanksNodes(_open(name, step, settings), *_reasoner(step, settings), questions, evidence)
+
+
+def _reasoner(step: Step, settings: RankingSettings) -> tuple[str, str]:
+    """What the columns ``reasoner`` and ``model_id`` say: who read the question and who ranked."""
+    model, key = reader_of_profile(step), model_key(encoder(step.profile.encoder))
+    if settings.triplets and model is None:
+        return "form_parser", f"form_parser+{key}"
+    if model is not None and (settings.triplets or settings.rerank):
+        return "prompted", f"{model.model_id}+{key}"
+    return "reranker" if settings.rerank else settings.search, key
+
+
+def _triplet_reader(step: Step, declared: KnowledgeBase, opened: OpenBase) -> TripletReader:
+    model = reader_of_profile(step)
+    if model is not None and len(opened.base):
+        return PromptedTriplets(model, schema_of(opened.base))
+    return FormParser(forms_of(_lexicon()) if declared.forms else (), opened.base.node_type_names)
+
+
+@cache
+def _lexicon() -> dict[str, Any]:
+    """The relations of the sample world with their wordings."""
+    file = resources.files("evidence_assets.sample") / "lexicon" / "relations.yaml"
+    return dict(yaml.safe_load(file.read_text(encoding="utf-8")))
+
+
+def _grader(step: Step) -> Grader:
+    model = reader_of_profile(step)
+    if model is not None:
+        return PromptedGrader(model)
+    tokens = encoder(step.profile.token_encoder)
+    return RerankerGrader(reranker(step.profile.reranker, step.profile.token_encoder), count_tokens=tokens.count_tokens)
+
+
+def _pool(settings: RankingSettings) -> str | None:
+    return "llm" if settings.triplets or settings.rerank else None
+
+
+SYSTEM = System(
+    "four_step_focus",
+    f"{four_step_focus.VERSION}.{node_search.VERSION}",
+    {
+        "four_step_focus": Method(
+            settings=RankingSettings, open=_open, reads=("knowledge_base",), answerer=_answerer, pool=_pool
+        )
+    },
+)

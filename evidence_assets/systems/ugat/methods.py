@@ -1,0 +1,89 @@
+"""UGAT-MedQA and its ablations: settings of a variant, and how the selector of paths is opened for a step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import torch
+
+from evidence_assets.benchmarks.graphs.relations import load
+from evidence_assets.benchmarks.records import option_labels
+from evidence_assets.experiment.inputs import open_graph
+from evidence_assets.experiment.question_concepts import concepts_from_row
+from evidence_assets.experiment.selection import NoEvidence, Selector
+from evidence_assets.experiment.step import Step
+from evidence_assets.experiment.system import Method, NoSettings, System
+from evidence_assets.graphs.attention.scorer import CONTRASTIVE, WALK, AttentionSettings
+from evidence_assets.profiles import Profile
+from evidence_assets.systems.ugat.selector import VERSION, GraphPaths
+from evidence_assets.systems.ugat.system import UgatSettings
+
+MEASURED = {"contrastive": CONTRASTIVE, "walk": WALK}
+"""Scorers with settings of their own, chosen by measurement."""
+
+
+@dataclass(frozen=True)
+class PathSettings:
+    """``scorer`` says how nodes are scored, ``D`` how far is looked around a question; the rest are a profile's sizes.
+
+    ``none`` keeps every node and ranks by the cosine to the question.
+    """
+
+    scorer: Literal["gat", "gcn", "cosine", "contrastive", "walk", "none"] = "gat"
+    D: int = 3
+    cap: int = 32
+    max_nodes: int = 300
+    steps: int = 50
+    path_length: int = 3
+    passages: int = 10
+
+    @property
+    def stages(self) -> UgatSettings:
+        """The same as the four stages read it."""
+        attention = AttentionSettings(steps=self.steps)
+        if self.scorer in MEASURED:
+            attention = MEASURED[self.scorer]
+        elif self.scorer in ("gat", "gcn", "cosine"):
+            attention = replace(attention, variant=self.scorer)
+        return UgatSettings(
+            D=self.D,
+            cap=self.cap,
+            max_nodes=self.max_nodes,
+            node_filter="none" if self.scorer == "none" else "scores",
+            attention=attention,
+            max_length=self.path_length,
+            passages=self.passages,
+        )
+
+
+def _defaults(profile: Profile) -> Mapping[str, Any]:
+    return profile.ugat.model_dump()
+
+
+def _paths(name: str, step: Step, settings: PathSettings) -> Selector:
+    graph = open_graph(step.lake, step.benchmark.graph)
+    number = {node: i for i, node in enumerate(graph.node_ids)}
+    questions = step.read_here("questions", "questions/mcqa")
+    labels = {q["question_id"]: option_labels(q["task"], q["options"]) for q in questions.iter_rows(named=True)}
+    linked = {
+        row["question_id"]: concepts_from_row(row, labels[row["question_id"]], number)
+        for row in step.read_here("subgraphs", "subgraphs/mcqa").iter_rows(named=True)
+    }
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    return GraphPaths(name, graph, linked, load(), settings.stages, device)
+
+
+def _closed_book(name: str, step: Step, settings: NoSettings) -> Selector:
+    return NoEvidence(name, "the closed book is answered from what the model knows")
+
+
+SYSTEM = System(
+    "ugat",
+    VERSION,
+    {
+        "ugat": Method(settings=PathSettings, open=_paths, reads=("graph", "subgraphs"), defaults=_defaults),
+        "closed_book": Method(settings=NoSettings, open=_closed_book),
+    },
+)

@@ -1,0 +1,85 @@
+"""USCRaKE: how its selector is opened for a step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from evidence_assets.benchmarks.graphs import relations
+from evidence_assets.experiment.inputs import open_graph
+from evidence_assets.experiment.selection import Selector
+from evidence_assets.experiment.step import Step
+from evidence_assets.experiment.system import Method, System
+from evidence_assets.graphs.knowledge import OpenGraph
+from evidence_assets.lake.store import Lake
+from evidence_assets.models.in_use import encoder, model_key, reranker
+from evidence_assets.models.rerankers import MAXSIM
+from evidence_assets.profiles import ModelSettings, Profile
+from evidence_assets.retrieval.corpus import open_corpus
+from evidence_assets.retrieval.token_store import TokenStore, source_version
+from evidence_assets.systems.uscrake import chunk_ranking, concept_triples
+from evidence_assets.systems.uscrake import system as uscrake
+from evidence_assets.systems.uscrake.concept_triples import ConceptTriples, facts_of
+from evidence_assets.systems.uscrake.evidence_judges import Judge, LateInteraction, PairJudge
+
+TRIPLES_JUDGED = 10
+"""Triples of an option that the reranker reads, for each triple that is kept."""
+
+
+def _passages(lake: Lake, name: str, tokens: ModelSettings) -> uscrake.Passages:
+    corpus = open_corpus(lake, name)
+    return _open_passages(str(lake.root), name, corpus.version, model_key(encoder(tokens)))
+
+
+@lru_cache(maxsize=2)
+def _open_passages(root: str, name: str, version: str, token_model: str) -> uscrake.Passages:
+    lake = Lake(root)
+    corpus = open_corpus(lake, name)
+    ids = corpus.chunks["chunk_id"].to_list()
+    store = TokenStore(lake.index_folder(f"corpus/{name}/token_store"), expected=source_version(ids, token_model))
+    spans = [[(s["start"], s["end"]) for s in row] for row in corpus.chunks["sentence_offsets"].to_list()]
+    texts, titles, documents = (corpus.chunks[name].to_list() for name in ("text", "title", "doc_id"))
+    return uscrake.Passages(version, ids, texts, titles, documents, spans, corpus.index, store)
+
+
+@lru_cache(maxsize=2)
+def _triples(graph: OpenGraph, cap: int, settings: ModelSettings) -> ConceptTriples:
+    return ConceptTriples(facts_of(graph, relations.load()), graph.linker, encoder(settings), cap=cap)
+
+
+def _judge(settings: ModelSettings, token_encoder: ModelSettings) -> Judge:
+    if settings.name == MAXSIM:
+        return LateInteraction(encoder(token_encoder))
+    return PairJudge(reranker(settings, token_encoder))
+
+
+def _defaults(profile: Profile) -> Mapping[str, Any]:
+    sizes = profile.retrieval
+    return {"R": sizes.R, "k": sizes.k, "s": sizes.s}
+
+
+def _open(name: str, step: Step, settings: uscrake.Settings) -> Selector:
+    profile, declared = step.profile, step.benchmark
+    passages = _passages(step.lake, declared.corpus, profile.token_encoder) if declared.corpus else None
+    used = declared.joined_graph and settings.parts != "chunks" and settings.s
+    graph = None
+    if used:
+        graph = _triples(open_graph(step.lake, declared.joined_graph), TRIPLES_JUDGED * settings.s, profile.encoder)
+    judge = _judge(profile.reranker, profile.token_encoder)
+    models = encoder(profile.encoder), encoder(profile.token_encoder)
+    return uscrake.Uscrake(name, settings, passages, *models, judge, graph)
+
+
+SYSTEM = System(
+    "uscrake",
+    f"{uscrake.VERSION}.{chunk_ranking.VERSION}.{concept_triples.VERSION}",
+    {
+        "uscrake": Method(
+            settings=uscrake.Settings,
+            open=_open,
+            reads=("corpus", "token_store", "joined_graph"),
+            defaults=_defaults,
+        )
+    },
+)

@@ -1,0 +1,258 @@
+"""The declared official benchmarks: read under their declared names, tables and all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Literal
+
+import dagster as dg
+import pytest
+
+from evidence_assets.benchmarks.declared import ANSWERED_FROM, Benchmark, declared
+from evidence_assets.assets.resources import LakeResource
+from evidence_assets.benchmarks import registry
+from evidence_assets.benchmarks.declarations import instances
+from evidence_assets.benchmarks.readers import PAIRED, questions_of, tables_of
+from evidence_assets.benchmarks.rows import question_rows, table_rows
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.store import Lake
+
+
+def lake_with(root: Path, files: dict[str, str]) -> Lake:
+    lake = Lake.create(root / "data_lake")
+    for name, text in files.items():
+        path = lake.raw / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return lake
+
+
+OTHERWISE_ASKED = {"retrieval": ("kgqa", "skb_search")}
+"""Of a collection that only evidence is scored on, the questions have a task of their own."""
+
+
+def test_every_official_benchmark_names_a_reader_and_a_split_that_exist() -> None:
+    for name, benchmark in declared().items():
+        if benchmark.reader == "own":
+            continue
+        assert benchmark.profiles == ("paper",), name
+        assert benchmark.expected.questions > 0, name
+        assert bool(benchmark.expected.options) == (benchmark.family in ("mcqa", "table")), name
+        assert (benchmark.reader in (*PAIRED, "tabmcq")) == (benchmark.family == "table"), name
+        info = registry.info(benchmark.reader)
+        assert info.task in OTHERWISE_ASKED.get(benchmark.task, (benchmark.task,)), name
+        assert benchmark.split in info.splits and benchmark.split not in info.hidden, name
+        assert info.licence and info.source.startswith("https://"), name
+        if benchmark.reader != "beir":  # a layout of many collections, each of its own size
+            assert benchmark.expected.questions == info.counts.get(benchmark.split), name
+
+
+CLAIM = {
+    "claim": "A is 1.", "label": "supports", "table_id": "t1", "id": "c1", "table_caption": "Numbers",
+    "table_column_names": ["name", "value"], "table_content_values": [["A", "1"], ["B", "2"]],
+}  # fmt: skip
+
+
+def test_claims_about_one_table_share_it_and_carry_the_declared_name(tmp_path: Path) -> None:
+    lake = lake_with(tmp_path, {"s.json": json.dumps([CLAIM, CLAIM | {"id": "c2", "label": "refutes"}])})
+    benchmark = Benchmark(name="mine", task="verification", reader="scitab", path="s.json")
+    asked, tables = list(questions_of(lake, benchmark)), list(tables_of(lake, benchmark))
+    assert [(q.benchmark, q.gold) for q in asked] == [("mine", ("SUPPORTS",)), ("mine", ("REFUTES",))]
+    assert [(t.benchmark, t.table_id) for t in tables] == [("mine", "t1")]
+
+
+def test_two_tables_of_one_name_are_refused(tmp_path: Path) -> None:
+    other = CLAIM | {"id": "c2", "table_content_values": [["A", "9"]]}
+    lake = lake_with(tmp_path, {"s.json": json.dumps([CLAIM, other])})
+    benchmark = Benchmark(name="mine", task="verification", reader="scitab", path="s.json")
+    with pytest.raises(BadInput, match="question c2: table 't1' is another"):
+        list(tables_of(lake, benchmark))
+
+
+WEB_CLAIM = json.dumps({"_id": 7, "claim": "c", "label": "SUPPORTS", "table": {"rows": [["1", "2"]]}})
+STATEMENT = '"1.csv": [["Kane has 8."], [1], "g"]'
+OWN_CLAIM = json.dumps({"id": "c1", "table": "a.csv", "claim": "Kane has 8.", "label": "SUPPORTS"})
+
+
+@pytest.mark.parametrize(
+    ("reader", "questions", "said"),
+    [
+        ("scitab", f"[{json.dumps(CLAIM)},\n{json.dumps(CLAIM)}]", "questions:2: source_id: 'c1' occurs twice"),
+        ("pubhealthtab", f"{WEB_CLAIM}\n{WEB_CLAIM}\n", "questions:2: source_id: '7' occurs twice"),
+        ("tabfact", f"{{{STATEMENT},\n{STATEMENT}}}", "questions:2: source_id: '1.csv#0' occurs twice"),
+        ("own_tables", f"{OWN_CLAIM}\n{OWN_CLAIM}\n", "questions:2: source_id: 'c1' occurs twice"),
+    ],
+)
+def test_a_claim_whose_id_comes_twice_is_refused(tmp_path: Path, reader: str, questions: str, said: str) -> None:
+    table = "a#b\nKane#8\n"
+    lake = lake_with(tmp_path, {"b/questions": questions, "b/a.csv": table, "tables/1.csv": table})
+    tables = "tables" if reader == "tabfact" else ""
+    benchmark = Benchmark(name="mine", task="verification", reader=reader, path="b/questions", tables=tables)
+    for read in (questions_of, tables_of):
+        with pytest.raises(BadInput, match=said):
+            list(read(lake, benchmark))
+
+
+@pytest.mark.parametrize(
+    ("reader", "split", "files", "said"),
+    [
+        ("medqa", "test", {"phrases_no_exclude_test.jsonl": ""}, r"test\.jsonl: holds no question; wanted is MedQA"),
+        (
+            "hotpotqa",
+            "train",
+            {"hotpotqa_train.json": "[]"},
+            r"train\.json: holds no question; wanted is HotpotQA, split",
+        ),
+        ("tabmcq", "all", {"MCQs.tsv": ""}, r"/b: holds no question; wanted is TabMCQ, split all: MCQs\.tsv"),
+        (
+            "scitab",
+            "test",
+            {"sci_tab.json": "[]"},
+            r"/b: holds no question; wanted is SCITAB, split test: dataset/sci_tab",
+        ),
+        ("pubhealthtab", "test", {"test.jsonl": ""}, r"/b: holds no question; wanted is PubHealthTab, split test"),
+        (
+            "tabfact",
+            "test",
+            {"test_examples.json": "{}", "all_csv/1.csv": ""},
+            r"/b: holds no question; wanted is TabFact",
+        ),
+    ],
+)
+def test_a_split_without_a_question_is_refused(
+    tmp_path: Path, reader: str, split: str, files: dict[str, str], said: str
+) -> None:
+    lake = lake_with(tmp_path, {f"b/{name}": text for name, text in files.items()})
+    benchmark = Benchmark(name="mine", task="mcqa", reader=reader, path="b", split=split)
+    with pytest.raises(BadInput, match=said):
+        list(questions_of(lake, benchmark))
+    if reader in PAIRED:
+        with pytest.raises(BadInput, match=said):
+            list(tables_of(lake, benchmark))
+
+
+@pytest.mark.parametrize(("reader", "task"), [("own", "mcqa"), ("own_tables", "verification")])
+def test_a_users_file_without_a_question_is_refused(tmp_path: Path, reader: str, task: Literal["mcqa"]) -> None:
+    lake = lake_with(tmp_path, {"none.jsonl": "\n"})
+    with pytest.raises(BadInput, match=r"none\.jsonl: holds no question"):
+        list(questions_of(lake, Benchmark(name="mine", task=task, reader=reader, path="none.jsonl")))
+
+
+def test_a_shard_may_hold_no_question_where_the_split_holds_some(tmp_path: Path) -> None:
+    asked = json.dumps({"source_id": "1", "text": "Which?", "options": ["a", "b"], "gold": "A"})
+    lake = lake_with(tmp_path, {"q.jsonl": asked})
+    benchmark = Benchmark(name="mine", task="mcqa", path="q.jsonl")
+    shards = [question_rows(questions_of(lake, benchmark), "test", shard, 2) for shard in range(2)]
+    assert sorted(map(len, shards)) == [0, 1]
+
+
+def test_gold_cells_of_tabmcq_lead_to_the_cell_that_they_quote(tmp_path: Path) -> None:
+    columns = ["QUESTION", "CHOICE 1", "CHOICE 2", "CORRECT CHOICE", "RELEVANT TABLE", "RELEVANT ROW", "RELEVANT COL"]
+    row = ["What is A?", "one", "two", "1", "regular-1", "1", "1"]
+    mcqs = "\t".join([*columns, "QUESTION-ALIGNMENT"]) + "\n" + "\t".join([*row, "0"]) + "\n"
+    lake = lake_with(tmp_path, {"t/MCQs.tsv": mcqs, "t/Tables/regular/1.tsv": "NAME\tVALUE\nA\tone\nB\ttwo\n"})
+    benchmark = Benchmark(name="tabmcq", task="table_qa", reader="tabmcq", path="t", split="all")
+    (asked,), (table,) = questions_of(lake, benchmark), tables_of(lake, benchmark)
+    cell = next(g for g in asked.gold_evidence if g.kind == "cell")
+    assert (cell.locator, cell.text) == ("r1c1", "one"), "row 0 is the header, as in evidence"
+    assert table.rows[0][1] == "one"
+
+
+@pytest.mark.parametrize(
+    ("name", "files"),
+    [
+        ("scitab", {"dataset/sci_tab.json": json.dumps([CLAIM])}),
+        ("scitab", {"sci_tab.json": json.dumps([CLAIM])}),
+        (
+            "pubhealthtab",
+            {"test.jsonl": json.dumps({"claim": "c", "label": "SUPPORTS", "table": {"rows": [["1", "2"]]}}) + "\n"},
+        ),
+        (
+            "tabfact",
+            {
+                "test_examples.json": json.dumps({"1.csv": [["Kane has 8."], [1], "g"]}),
+                "all_csv/1.csv": "a#b\nKane#8\n",
+            },
+        ),
+    ],
+)
+def test_a_folder_is_searched_for_the_official_files(tmp_path: Path, name: str, files: dict[str, str]) -> None:
+    lake = lake_with(tmp_path, {f"{name}/{place}": text for place, text in files.items()})
+    benchmark = declared()[name]
+    assert [q.gold for q in questions_of(lake, benchmark)] == [("SUPPORTS",)]
+    assert len(list(tables_of(lake, benchmark))) == 1
+
+
+def test_a_folder_without_the_official_files_says_which_to_put_there(tmp_path: Path) -> None:
+    lake = lake_with(tmp_path, {"scitab/other.json": "[]", "tabfact/test_examples.json": "{}"})
+    with pytest.raises(BadInput, match=r"put dataset/sci_tab\.json into .*github\.com/XinyuanLu00/SciTab"):
+        list(questions_of(lake, declared()["scitab"]))
+    with pytest.raises(BadInput, match="holds no tables: put data/all_csv"):
+        list(questions_of(lake, declared()["tabfact"]))
+    alone = Benchmark(name="mine", task="verification", reader="tabfact", path="tabfact/test_examples.json")
+    with pytest.raises(BadInput, match="declare `tables`"):
+        list(questions_of(lake, alone))
+
+
+@pytest.mark.dev_data
+@pytest.mark.parametrize("name", ["medmcqa", "medqa", "mmlu_medical_genetics", "scitab", "tabmcq"])
+def test_official_files_become_rows_of_the_lake(name: str, dev_data: Path, tmp_path: Path) -> None:
+    lake = Lake.create(tmp_path / "data_lake")
+    lake.raw.symlink_to(dev_data)
+    benchmark = declared()[name]
+    rows = question_rows(questions_of(lake, benchmark), benchmark.split, 0, 1)
+    assert rows and {row["benchmark"] for row in rows} == {name}
+    assert len({row["question_id"] for row in rows}) == len(rows)
+    if benchmark.family == "table":
+        tables = {row["table_id"]: row for row in table_rows(tables_of(lake, benchmark))}
+        assert {row["table_id"] for row in rows} <= set(tables)
+        for row in rows:
+            for gold in row["gold_evidence"]:
+                if gold["kind"] == "cell" and gold["text"]:
+                    cells = {(c["row"], c["column"]): c["text"] for c in tables[row["table_id"]]["cells"]}
+                    at_row, at_column = (int(part) for part in gold["locator"][1:].split("c"))
+                    header = tables[row["table_id"]]["header"]
+                    assert (cells[at_row - 1, at_column] if at_row else header[at_column]) == gold["text"]
+
+
+LISTED = {
+    "medqa", "medmcqa", "mirage", "csqa", "obqa", "arc_c", "arc_e", "riddle", "piqa", "pubmedqa", "headqa", "scitab",
+    "pubhealthtab", "tabmcq", "simplequestions", "simplequestions_wd", "mintaka", "webqsp", "stark_prime_synth",
+    "stark_mag_synth", "stark_amazon_synth", "hotpotqa", "musique", "beir", "mmlu_anatomy", "tabfact",
+}  # fmt: skip
+"""Readers of official formats that questions are read with."""
+
+
+def test_every_reader_of_questions_has_a_declared_benchmark() -> None:
+    assert {benchmark.reader for benchmark in declared().values()} >= LISTED
+
+
+def test_every_benchmark_is_answered_from_what_its_profile_makes() -> None:
+    for name, benchmark in declared().items():
+        for field, components in ANSWERED_FROM.items():
+            wanted = getattr(benchmark, field)
+            made = [d for component in components for d in variants(component) if d.attributes.get("name") == wanted]
+            assert not wanted or made, f"{name}: {field} {wanted}"
+            for declaration in made:
+                found = declaration.attributes.get("profiles")
+                assert not found or set(benchmark.profiles) <= set(found), f"{name}: {field} {wanted}"
+
+
+def test_a_graph_that_nothing_makes_is_refused_in_a_sentence() -> None:
+    for stated, said in (
+        ({"graph": "nowhere"}, "graph: benchmark mine is answered from 'nowhere', which is declared nowhere: declare a Graph or"),
+        ({"corpus": "wikipedia"}, "corpus: .*'wikipedia', which is declared for other profiles only: declare a Corpus of"),
+    ):  # fmt: skip
+        with pytest.raises(BadInput, match=said):
+            Benchmark.model_validate({"name": "mine", "task": "mcqa", **stated}).build_defs(None)  # type: ignore[arg-type]
+
+
+def test_files_that_are_missing_are_named_with_where_they_come_from(tmp_path: Path) -> None:
+    (asset,) = Benchmark(name="mine", task="mcqa", reader="arc_e", path="arc").build_defs(None).assets or []  # type: ignore[arg-type]
+    assert isinstance(asset, dg.AssetsDefinition)
+    lake = lake_with(tmp_path, {})
+    with pytest.raises(
+        BadInput, match=r"raw/arc: is not there: .*ARC-Easy-Test\.jsonl \(obtain it from https://allenai"
+    ):
+        dg.materialize([asset], resources={"lake": LakeResource(root=str(lake.root))})
