@@ -76,9 +76,9 @@ def main() -> None:
 def measure(root: Path, preset: str, questions: int) -> None:
     import dagster as dg
 
-    from evidence_assets.benchmarks import declared as benchmark
     from evidence_assets.assets.pace import A_MINUTE
     from evidence_assets.assets.resources import LakeIOManager, LakeResource
+    from evidence_assets.benchmarks import declared as benchmark
 
     known = benchmark.declared()
     extra = benchmark.Benchmark(name=BENCHMARK, task="mcqa", corpus="sample", source="raw/sample")

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from evidence_assets.experiment.answering import chain_rows, prediction_rows
 
 from evidence_assets import profiles
 from evidence_assets.benchmarks import own
@@ -26,7 +27,6 @@ from evidence_assets.benchmarks.graphs import rows as graph_rows
 from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.benchmarks.graphs.rows import GraphSource
 from evidence_assets.benchmarks.rows import question_rows
-from evidence_assets.experiment.answering import chain_rows, prediction_rows
 from evidence_assets.experiment.gold_evidence import evidence_recall, gold_edges
 from evidence_assets.experiment.question_concepts import concepts_of, numbers
 from evidence_assets.experiment.scoring import correct

@@ -19,13 +19,13 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from evidence_assets.experiment.answering import chain_rows, prediction_rows
 
 from bench.measure_graph_selection import frame, opened, stated
 from evidence_assets import profiles
 from evidence_assets.benchmarks import own
 from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.benchmarks.rows import question_rows
-from evidence_assets.experiment.answering import chain_rows, prediction_rows
 from evidence_assets.experiment.metrics import accuracy, mcnemar_exact
 from evidence_assets.experiment.question_concepts import concepts_of
 from evidence_assets.experiment.scoring import correct

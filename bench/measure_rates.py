@@ -13,13 +13,12 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow.parquet as pq
+from evidence_assets.assets.selector_methods import METHODS
+from evidence_assets.experiment.answering import evidence_items
 
 from evidence_assets import profiles
-from evidence_assets.benchmarks.declared import benchmarks
-from evidence_assets.assets.selector_methods import METHODS
 from evidence_assets.assets.table_asset import Step
-from evidence_assets.benchmarks.declarations import instances
-from evidence_assets.experiment.answering import evidence_items
+from evidence_assets.benchmarks.declared import benchmarks
 from evidence_assets.experiment.selection import asked
 from evidence_assets.experiment.solvers import solver_named
 from evidence_assets.lake.catalogue import find_lake

@@ -25,11 +25,10 @@ from typing import Any
 import dagster as dg
 import numpy as np
 import polars as pl
+from evidence_assets.assets.selector_methods import METHODS
 
 from evidence_assets import profiles
 from evidence_assets.benchmarks.declared import benchmarks
-from evidence_assets.assets.selector_methods import METHODS
-from evidence_assets.benchmarks.declarations import instances
 from evidence_assets.benchmarks.readers import questions_of
 from evidence_assets.benchmarks.rows import question_rows
 from evidence_assets.experiment import answering, gold_evidence, scoring

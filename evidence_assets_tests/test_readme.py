@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from evidence_assets.benchmarks.declared import Benchmark
 from evidence_assets.assets.corpus import Corpus
+from evidence_assets.benchmarks.declared import Benchmark
 from evidence_assets.profiles import load
 from evidence_assets.systems.kbloom.seeds import read_seed_file
 from evidence_assets_tests.conftest import REPOSITORY, World

@@ -19,14 +19,15 @@ from typing import Any
 
 import yaml
 
-from evidence_assets.benchmarks.declared import BENCHMARKS, FAMILY_OF_TASK, Benchmark, Family, benchmarks, declared
 from evidence_assets.assets.corpus import Corpus
 from evidence_assets.assets.graph import Graph
 from evidence_assets.assets.graph_passages import GraphPassages
-from evidence_assets.assets.knowledge_base import KnowledgeBase, knowledge_bases
+from evidence_assets.assets.knowledge_base import KnowledgeBase
+from evidence_assets.benchmarks.knowledge_bases import knowledge_bases
 from evidence_assets.benchmarks import own
 from evidence_assets.benchmarks.corpora import corpus_files, read_documents
 from evidence_assets.benchmarks.declarations import declarations, variants
+from evidence_assets.benchmarks.declared import BENCHMARKS, FAMILY_OF_TASK, Benchmark, Family, benchmarks, declared
 from evidence_assets.benchmarks.graphs import tab_separated
 from evidence_assets.benchmarks.knowledge_base import read_knowledge_base
 from evidence_assets.benchmarks.reading_json import jsonl
@@ -128,7 +129,7 @@ def plan(
     """
     if not NAME.fullmatch(name):
         raise BadInput(f"{name!r} is no name for a benchmark: use small letters, digits and '_'")
-    taken = {str(c.attributes.get("name")) for kind in INSTANCES for c in variants(kind)} | set(declared(folder))
+    taken = {str(c.attributes.get("name")) for kind in INSTANCES for c in instances(kind)} | set(declared(folder))
     if name in taken:
         raise BadInput(
             f"there is a benchmark, corpus or graph {name!r} already: choose another name, or delete its YAML first"
@@ -184,7 +185,7 @@ def _split(asked: list[tuple[int, Question]], file: Path, wanted: str | None) ->
 
 
 def _add_corpus(made: Plan, corpus: str) -> None:
-    if corpus in {str(c.attributes.get("name")) for c in variants("Corpus")}:
+    if corpus in {str(c.attributes.get("name")) for c in instances("Corpus")}:
         made.corpus = corpus
         return
     folder = Path(corpus)

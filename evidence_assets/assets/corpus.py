@@ -1,7 +1,5 @@
 """A corpus: documents cut into chunks, embedded, indexed, and kept token by token."""
 
-from evidence_assets.retrieval.corpus import embeddings_in_order, vectors_version
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -13,23 +11,19 @@ from evidence_assets import profiles
 from evidence_assets.assets.automation import FOLLOW
 from evidence_assets.assets.partitions import EVERY, corpus_partitions
 from evidence_assets.assets.raw_files import raw_assets
-from evidence_assets.benchmarks.declared import FromRaw
 from evidence_assets.assets.resources import LakeResource
-from evidence_assets.assets.table_asset import OWNER, Made, Step, dep, sound_check, table_asset
+from evidence_assets.assets.table_asset import OWNER, dep, sound_check, table_asset
+from evidence_assets.experiment.step import Made, Step
 from evidence_assets.benchmarks import corpus_rows
 from evidence_assets.benchmarks.corpora import read_documents
+from evidence_assets.benchmarks.declared import FromRaw
 from evidence_assets.benchmarks.records import Document
 from evidence_assets.benchmarks.registry import read_passages
-from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, edge
-from evidence_assets.lake.store import Lake
 from evidence_assets.models.in_use import encoder, model_key
 from evidence_assets.retrieval import corpus as rows
 from evidence_assets.retrieval import token_store, vector_index
-
-
-
-
+from evidence_assets.retrieval.corpus import embeddings_in_order, vectors_version
 
 
 class Corpus(FromRaw, dg.Component, dg.Resolvable):

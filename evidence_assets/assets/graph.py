@@ -1,7 +1,5 @@
 """A knowledge graph: triples of files and harvests, merged into nodes and edges, in compressed rows, with vectors."""
 
-from evidence_assets.experiment.inputs import tables_version
-
 from typing import Any
 
 import dagster as dg
@@ -10,20 +8,19 @@ import polars as pl
 from evidence_assets import profiles
 from evidence_assets.assets.automation import FOLLOW
 from evidence_assets.assets.raw_files import raw_assets
-from evidence_assets.benchmarks.declared import FromRaw
 from evidence_assets.assets.resources import LakeResource
-from evidence_assets.assets.table_asset import OWNER, Made, Step, dep, sound_check, table_asset
+from evidence_assets.assets.table_asset import OWNER, dep, sound_check, table_asset
+from evidence_assets.experiment.step import Made, Step
+from evidence_assets.benchmarks.declared import FromRaw
 from evidence_assets.benchmarks.graphs import rows as graph_rows
 from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.benchmarks.graphs.rows import GraphSource
+from evidence_assets.experiment.inputs import tables_version
 from evidence_assets.graphs import knowledge
 from evidence_assets.graphs.graph import FORMAT
 from evidence_assets.graphs.merge import contradictions
-from evidence_assets.lake.ids import content_id, file_id
-from evidence_assets.lake.store import Lake
+from evidence_assets.lake.ids import content_id
 from evidence_assets.models.in_use import encoder, model_key
-
-
 
 
 class GraphFiles(dg.Model, dg.Resolvable):

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from pathlib import Path
-from typing import Literal
-
 import dagster as dg
-
-from evidence_assets.benchmarks import knowledge_bases
 import polars as pl
-from pydantic import Field
 
 from evidence_assets.assets.raw_files import raw_assets
-from evidence_assets.benchmarks.declared import FromRaw
-from evidence_assets.assets.table_asset import Made, Step, sound_check, table_asset
-from evidence_assets.benchmarks.declarations import DEFS, variants
-from evidence_assets.benchmarks.knowledge_base import read_knowledge_base
-from evidence_assets.benchmarks.stark import ANSWER_TYPES, read_stark
+from evidence_assets.assets.table_asset import sound_check, table_asset
+from evidence_assets.experiment.step import Made, Step
+from evidence_assets.benchmarks import knowledge_bases
 from evidence_assets.graphs import base_rows as knowledge_rows
 from evidence_assets.graphs import passages as graph_passages
-from evidence_assets.graphs.knowledge_base import KnowledgeBase as Base
-from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.in_use import encoder, model_key
 from evidence_assets.retrieval.corpus import vectors_wrong
 from evidence_assets.systems.four_step_focus import node_search

@@ -6,7 +6,8 @@ import dagster as dg
 
 from evidence_assets import profiles
 from evidence_assets.assets.partitions import EVERY
-from evidence_assets.assets.table_asset import Made, Step, dep, sound_check, table_asset
+from evidence_assets.assets.table_asset import dep, sound_check, table_asset
+from evidence_assets.experiment.step import Made, Step
 from evidence_assets.models.in_use import MASKED_LM, masked_lm, model_key
 from evidence_assets.models.sample_masked_lm import SAMPLE_MASKED_LM
 from evidence_assets.systems.kbloom import sample_model

@@ -7,17 +7,17 @@ from functools import cache
 import dagster as dg
 
 from evidence_assets import profiles
-from evidence_assets.benchmarks.declared import Family, of_family
+from evidence_assets.benchmarks.declared import of_family
 
 
 @cache
-def benchmark_partitions(family: Family) -> dg.StaticPartitionsDefinition:
+def benchmark_partitions(family: str) -> dg.StaticPartitionsDefinition:
     """One partition a benchmark of the family."""
     return dg.StaticPartitionsDefinition([b.name for b in of_family(family)])
 
 
 @cache
-def question_partitions(family: Family) -> dg.MultiPartitionsDefinition:
+def question_partitions(family: str) -> dg.MultiPartitionsDefinition:
     """Benchmark × shard, shared by every asset of the family."""
     shards = dg.StaticPartitionsDefinition([str(i) for i in range(profiles.load().shards.questions)])
     return dg.MultiPartitionsDefinition({"benchmark": benchmark_partitions(family), "shard": shards})

@@ -13,11 +13,11 @@ from functools import partial
 from typing import TypeAlias
 
 from evidence_assets import profiles
-from evidence_assets.benchmarks.declared import Benchmark, Family, benchmarks, declared
 from evidence_assets.assets.planning_kinds import graph_answers, harvest, node_ranking, relation_count
 from evidence_assets.assets.planning_rates import FILE, Count, Estimate, characters, rate, rates, seconds_per_call
 from evidence_assets.assets.selector_methods import METHODS
 from evidence_assets.benchmarks.declarations import Declaration, variants
+from evidence_assets.benchmarks.declared import Benchmark, Family, benchmarks, declared
 from evidence_assets.experiment.presets import Preset, known, presets
 from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning.prompts import CHOOSE_TOKENS, EXPLAIN_TOKENS, choose_request, explain_request

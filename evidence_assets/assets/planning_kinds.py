@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from evidence_assets import profiles
-from evidence_assets.benchmarks.declared import Benchmark
 from evidence_assets.assets.planning_rates import Count, Estimate, characters, rate, rates, seconds_per_call
 from evidence_assets.benchmarks.declarations import Declaration
+from evidence_assets.benchmarks.declared import Benchmark
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.background import answer_request, entities_request, relations_request, triples_request

@@ -5,40 +5,24 @@ from typing import Any
 
 import dagster as dg
 
-from evidence_assets.benchmarks.declared import Family, of_family
 from evidence_assets.assets.partitions import EVERY
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import OWNER, dep
-from evidence_assets.benchmarks.declarations import instances
+from evidence_assets.benchmarks.declared import FAMILIES
 from evidence_assets.experiment import plots
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import replacing_folder
 
-SCORED: dict[str, Family | None] = {
-    "Reasoner": None,
-    "GraphAnswers": "graph",
-    "NodeRanking": "search",
-    "Retrieval": "retrieval",
-}
-"""Components whose variants are scored on benchmarks; the family where it does not stand in the YAML."""
-
-
 def score_assets() -> list[str]:
-    """Assets with the scores of every variant that is loaded and has a benchmark to answer."""
-    found = []
-    for component, family in SCORED.items():
-        for variant in variants(component):
-            own = family or variant.attributes["family"]
-            if variant.loaded and of_family(own):
-                found.append(f"scores/{own}/{variant.attributes['name']}")
-    return sorted(found)
+    """Assets with the scores of every loaded variant that answers questions."""
+    return sorted(f"scores/{v.place}" for v in variants() if v.loaded and v.family in FAMILIES)
 
 
 def harvest_score_assets() -> list[str]:
-    """Assets with the scores of every harvest that is loaded and has facts to be scored against."""
-    loaded = (h for h in variants("KBloom") if h.loaded and h.attributes.get("truth"))
-    return sorted(f"scores/knowledge/{harvest.attributes['name']}" for harvest in loaded)
+    """Assets with the scores of every loaded harvest that has facts to be scored against."""
+    harvests = (v for v in variants_of("kbloom") if v.loaded and v.parameters.get("truth"))
+    return sorted(f"scores/{harvest.place}" for harvest in harvests)
 
 
 class Scoreboard(dg.Component, dg.Model, dg.Resolvable):

@@ -7,7 +7,8 @@ import dagster as dg
 
 from evidence_assets.assets.relations import FOLDER, RELATIONS, SEEDS, look, requests, settle
 from evidence_assets.assets.resources import LakeResource
-from evidence_assets.assets.table_asset import OWNER, Made, Step, sound_check, table_asset
+from evidence_assets.assets.table_asset import OWNER, sound_check, table_asset
+from evidence_assets.experiment.step import Made, Step
 from evidence_assets.lake.ids import content_id
 from evidence_assets.systems.kbloom.rows import seed_rows
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import dagster as dg
 
 from evidence_assets import profiles
-from evidence_assets.benchmarks.declared import benchmarks, of_family
 from evidence_assets.assets.partitions import question_partitions
-from evidence_assets.assets.selector import dependencies
-from evidence_assets.assets.table_asset import Made, Step, sound_check, table_asset
+from evidence_assets.assets.system import deps_of
+from evidence_assets.experiment.system import source_reads
+from evidence_assets.assets.table_asset import sound_check, table_asset
+from evidence_assets.experiment.step import Made, Step
+from evidence_assets.benchmarks.declared import of_family
 from evidence_assets.experiment.inputs import open_graph
+from evidence_assets.experiment.stage import Read
 from evidence_assets.experiment.question_concepts import VERSION, Expansion, subgraph_rows
 from evidence_assets.experiment.selection import asked
 
@@ -19,14 +22,13 @@ def _make(step: Step) -> Made:
     if not name:
         return Made([], [], {"no_subgraphs": f"benchmark {step.benchmark} names no graph"})
     numbers = step.profile.ugat
-    rows = subgraph_rows(
+    return subgraph_rows(
         asked(step.read("questions", "questions/mcqa", step.partition)),
         open_graph(step.lake, name),
-        Expansion(numbers.hops, numbers.cap, numbers.max_nodes),
+        Expansion(numbers.D, numbers.cap, numbers.max_nodes),
         step.previous(),
         step.previous_lineage(),
     )
-    return Made.of(rows)
 
 
 class Subgraphs(dg.Component, dg.Model, dg.Resolvable):
@@ -42,8 +44,8 @@ class Subgraphs(dg.Component, dg.Model, dg.Resolvable):
             _make,
             description="Concepts of each question and of its options in the benchmark's graph, and the graph around them.",
             group="ugat",
-            code_version=f"{VERSION}:{limits.hops}:{limits.cap}:{limits.max_nodes}",
-            deps=dependencies("mcqa", ("graph",)),
+            code_version=f"{VERSION}:{limits.D}:{limits.cap}:{limits.max_nodes}",
+            deps=deps_of([Read("questions/mcqa"), *source_reads("mcqa", ("graph",))]),
             partitions=question_partitions("mcqa"),
         )
         return dg.Definitions(assets=[asset], asset_checks=[sound_check(asset)])

@@ -5,105 +5,24 @@ A component gives the function that makes the rows; everything that Dagster want
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import dagster as dg
 import polars as pl
 import pyarrow as pa
 
-from evidence_assets import profiles
 from evidence_assets.assets.automation import FOLLOW
 from evidence_assets.assets.pace import pace, pace_of
 from evidence_assets.assets.resources import LakeResource, asset_name
-from evidence_assets.experiment import selection
+from evidence_assets.experiment.step import Made, Markdown, Step
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.lineage import dangling
 from evidence_assets.lake.schemas import TABLES
-from evidence_assets.lake.store import Lake, Rows, prepare, version_of
+from evidence_assets.lake.store import Lake, prepare, version_of
 
 OWNER = "team:evidence"
 PREVIEW_ROWS = 5
 PREVIEW_WIDTH = 160
-
-
-@dataclass
-class Made:
-    """What a step made: rows of its table, their lineage, and the numbers that matter."""
-
-    rows: Rows
-    lineage: Rows | None = None
-    metadata: dict[str, Any] = field(default_factory=dict)
-    reused: int | None = None
-    """Rows taken over unchanged; where it is stated, the rest were computed."""
-    beside: Mapping[str, Rows] = field(default_factory=dict)
-    """Rows of other tables that the same step makes and that lie beside its own."""
-    version: str = ""
-    """Data version; the content hash of the rows where none is stated."""
-
-    @classmethod
-    def of(cls, made: selection.Rows | selection.TypedRows) -> "Made":
-        """What a system's rows are to an asset."""
-        return cls(made.rows, made.lineage, made.metadata, made.reused)
-
-
-class Step:
-    """One materialization: where it reads and writes, for which partition, and how it reports."""
-
-    def __init__(self, context: dg.AssetExecutionContext, lake: Lake, table: str) -> None:
-        self.context, self.lake, self.table = context, lake, table
-        self.profile = profiles.load()
-        self.asset = asset_name(context.asset_key)
-        self.partition = str(context.partition_key) if context.has_partition_key else ""
-
-    @property
-    def benchmark(self) -> str:
-        """The partition's benchmark."""
-        return self.partition.split("|")[0]
-
-    @property
-    def shard(self) -> int:
-        """The partition's shard; 0 where it has none."""
-        return int(self.partition.split("|")[-1]) if self.partition else 0
-
-    def previous(self) -> pl.DataFrame:
-        """The rows that this partition has now."""
-        return self.lake.read(self.table, self.asset, self.partition)
-
-    def previous_lineage(self) -> pl.DataFrame:
-        """The lineage that this partition has now."""
-        return self.lake.read("lineage_edges", self.asset, self.partition)
-
-    def read(self, table: str, asset: str, partition: str | None = None) -> pl.DataFrame:
-        """Rows of an upstream asset; of all its partitions where none is named."""
-        return self.lake.read(table, asset, partition)
-
-    def read_benchmark(self, table: str, asset: str) -> pl.DataFrame:
-        """Rows of an upstream asset over all shards of this partition's benchmark."""
-        shards = range(self.profile.shards.questions)
-        return pl.concat([self.lake.read(table, asset, f"{self.benchmark}|{shard}") for shard in shards])
-
-    def pace(self, *assets: str) -> dict[str, float]:
-        """Questions a minute through these upstream assets, over all shards of this partition's benchmark."""
-        shards = range(self.profile.shards.questions)
-        return pace_of(self.context.instance, assets, [f"{self.benchmark}|{shard}" for shard in shards])
-
-    def progress(self, what: str) -> Callable[[int, int], None]:
-        """A callback ``(done, total)`` that logs rate and time left, at most every ten seconds."""
-        started = last = time.monotonic()
-
-        def report(done: int, total: int) -> None:
-            nonlocal last
-            now = time.monotonic()
-            if now - last < 10 or not done:
-                return
-            last = now
-            rate = done / (now - started)
-            self.context.log.info(
-                f"{what}: {done:,} of {total:,}, {rate:,.1f} a second, {(total - done) / rate:,.0f} s left"
-            )
-
-        return report
 
 
 def _shown(value: Any) -> str:
@@ -119,6 +38,16 @@ def preview(rows: pa.Table) -> dg.MetadataValue:  # type: ignore[type-arg]
     for row in rows.slice(0, PREVIEW_ROWS).to_pylist():
         lines.append("| " + " | ".join(_shown(row[name]) for name in names) + " |")
     return dg.MetadataValue.md("\n".join(lines))
+
+
+def _metadata(value: Any) -> Any:
+    return dg.MetadataValue.md(str(value)) if isinstance(value, Markdown) else value
+
+
+def step_of(context: dg.AssetExecutionContext, lake: Lake, table: str) -> Step:
+    """The step that a context stands for."""
+    partition = str(context.partition_key) if context.has_partition_key else ""
+    return Step(lake, table, asset_name(context.asset_key), partition, context.log.info, context.log.warning)
 
 
 def column_schema(table: str) -> dg.TableSchema:
@@ -151,11 +80,13 @@ def table_asset(
     automation: dg.AutomationCondition | None = FOLLOW,  # type: ignore[type-arg]
     metadata: Mapping[str, Any] | None = None,
     tags: Mapping[str, str] | None = None,
+    paced: Sequence[str] = (),
 ) -> dg.AssetsDefinition:
     """An asset that makes rows of ``table`` by calling ``make`` once a partition.
 
     The data version is the content hash of the rows, so that making the same rows again leaves everything downstream
-    fresh. Where the automation sensor runs, the asset is made again when what it reads has another data version.
+    fresh. Where the automation sensor runs, the asset is made again when what it reads has another data version. With
+    the pace of the ``paced`` assets over the partition's benchmark together, that of the variant is shown.
     """
 
     @dg.asset(
@@ -175,7 +106,8 @@ def table_asset(
     )
     def _asset(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[Any]:
         started = time.monotonic()
-        made = make(Step(context, lake.open(), table))
+        step = step_of(context, lake.open(), table)
+        made = make(step)
         rows = prepare(table, made.rows)
         tables = {table: rows, **{name: prepare(name, beside) for name, beside in made.beside.items()}}
         if made.lineage is not None:
@@ -185,10 +117,12 @@ def table_asset(
         if made.reused is not None:
             numbers |= {"rows_reused": made.reused, "rows_computed": rows.num_rows - made.reused}
             numbers |= pace(rows, made.reused, elapsed)
+        if paced:
+            numbers |= pace_of(context.instance, paced, step.shards)
         return dg.MaterializeResult(
             value=tables,
             data_version=dg.DataVersion(made.version or version_of(rows)),
-            metadata={**numbers, **made.metadata},
+            metadata={**numbers, **{name: _metadata(value) for name, value in made.metadata.items()}},
         )
 
     return _asset

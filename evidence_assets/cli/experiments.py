@@ -97,16 +97,14 @@ def replay(
 def presets() -> None:
     """The published tables as presets: which variants and benchmarks each stands for, and whether it is opted in."""
     with sentences():
-        from evidence_assets.benchmarks.declarations import declarations
         from evidence_assets.experiment.presets import VARIABLE, opted_in
         from evidence_assets.experiment.presets import presets as known
+        from evidence_assets.experiment.variants import variants
 
         asked = opted_in()
         shown = Table("preset", "table", "what it stands for", "variants", "benchmarks", "in use", show_lines=True)
         for preset in known().values():
-            members = sorted(
-                {d.place for d in declarations() if d.component == "Reasoner" and preset.name in d.presets}
-            )
+            members = sorted({variant.place for variant in variants() if preset.name in variant.presets})
             shown.add_row(
                 preset.name, ", ".join(preset.tables), preset.about, ", ".join(members) or "none yet",
                 ", ".join(preset.benchmarks), "yes" if preset.name in asked else "",

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import polars as pl
 
-from evidence_assets.experiment.chains import chain_id_of, chain_of, evidence_items, for_option, option_task
+from evidence_assets.experiment.chains import chain_of, evidence_items, for_option, option_task
 from evidence_assets.experiment.necessity import Case, check_batch
 from evidence_assets.experiment.rows import RowWriter
 from evidence_assets.experiment.selection import Asked
@@ -231,9 +231,9 @@ class WeighsOptions:
     """
 
     def __init__(
-        self, solver: Solver, selector: str, questions: Sequence[Asked], evidence: pl.DataFrame, chains: pl.DataFrame
+        self, solver: Solver, questions: Sequence[Asked], evidence: pl.DataFrame, chains: pl.DataFrame
     ) -> None:
-        self._solver, self._selector, self._evidence = solver, selector, evidence_items(evidence)
+        self._solver, self._evidence = solver, evidence_items(evidence)
         self._questions = {q.question_id: q for q in questions}
         self._chains: dict[str, list[dict[str, Any]]] = {}
         for row in chains.sort("question_id", "hypothesis").iter_rows(named=True):
@@ -257,8 +257,9 @@ class WeighsOptions:
 
     def input_of(self, question: Asked) -> str:
         """See :class:`Answerer`: the chains, or without any the evidence with its scores."""
-        chains = [(row["chain_id"], row["content_hash"], row["status"]) for row in self._chains_of(question)]
-        return content_id(chains or [(e.content_hash, e.score) for e in self._weighed(question)])
+        if chains := self._chains_of(question):
+            return content_id([(row["chain_id"], row["content_hash"], row["status"]) for row in chains])
+        return content_id([(item.content_hash, item.score) for item in self._weighed(question)])
 
     def answer(self, questions: Sequence[Asked]) -> Iterator[Answer]:
         """See :class:`Answerer`."""

@@ -2,47 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-import dagster as dg
-import polars as pl
+from functools import lru_cache, partial
+
 from evidence_assets import profiles
-from evidence_assets.assets.automation import FOLLOW
-from evidence_assets.assets.raw_files import raw_assets
-from evidence_assets.benchmarks.declared import FromRaw
-from evidence_assets.assets.resources import LakeResource
-from evidence_assets.assets.table_asset import OWNER, Made, Step, dep, sound_check, table_asset
-from evidence_assets.benchmarks.graphs import rows as graph_rows
-from evidence_assets.benchmarks.graphs.relations import load
-from evidence_assets.benchmarks.graphs.rows import GraphSource
 from evidence_assets.graphs import knowledge
-from evidence_assets.graphs.graph import FORMAT
-from evidence_assets.graphs.merge import contradictions
+from evidence_assets.graphs.knowledge import OpenGraph, encoded
 from evidence_assets.lake.ids import content_id, file_id
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.in_use import encoder, model_key
-
-from dataclasses import dataclass
-from functools import lru_cache, partial
-
-import numpy as np
-import numpy.typing as npt
-import polars as pl
-
-from evidence_assets import profiles
-from evidence_assets.retrieval.corpus import embeddings_in_order, vectors_version
-from evidence_assets.graphs import knowledge
-from evidence_assets.graphs.knowledge import OpenGraph, encoded
-from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.store import Lake
-from evidence_assets.models.in_use import encoder, model_key
-from evidence_assets.retrieval.corpus import matrix
-from evidence_assets.retrieval.vector_index import VectorIndex
-
-
-
-
-
-
 
 
 def open_graph(lake: Lake, name: str) -> OpenGraph:

@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 
 from evidence_assets import profiles
-from evidence_assets.benchmarks.declared import benchmarks
 from evidence_assets.experiment.step import Step
 from evidence_assets.graphs.base_rows import base_of, facts_of_rows
 from evidence_assets.graphs.entity_linking import EntityLinker

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
+
+from pydantic import ConfigDict
+from pydantic.dataclasses import dataclass
 
 from evidence_assets.experiment.published import Figure, figures, published
 
@@ -21,7 +23,7 @@ COUNTING_RECALLED = ("kaping_background",)
 """Systems whose printed hits and F1 count it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class PrintedAs:
     """The name under which a variant's figures are printed.
 

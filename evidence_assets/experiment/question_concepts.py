@@ -101,7 +101,7 @@ def numbers(named: Sequence[NamedNodes]) -> tuple[int, ...]:
 class Expansion:
     """How far and how wide the concepts of a question are expanded; see `systems.ugat.system.UgatSettings`."""
 
-    hops: int
+    D: int
     cap: int
     max_nodes: int
 
@@ -114,7 +114,7 @@ def subgraph_rows(
     lineage: pl.DataFrame,
 ) -> Made:
     """Rows of ``subgraphs``: what each question and its options name, and what lies around it."""
-    version = content_id("subgraph", VERSION, knowledge.version, expansion.hops, expansion.cap, expansion.max_nodes)
+    version = content_id("subgraph", VERSION, knowledge.version, expansion.D, expansion.cap, expansion.max_nodes)
     node_ids, edge_ids = knowledge.node_ids, knowledge.edge_ids
     wanted = {q.question_id: content_id(q.question_id, version) for q in questions}
     writer = RowWriter("subgraphs", previous, lineage, wanted, kind="subgraph", row_id="subgraph_id", by="question_id")
@@ -124,7 +124,7 @@ def subgraph_rows(
     for question, named, vector in zip(todo, found, knowledge.encode([q.text for q in todo]), strict=True):
         seeds = numbers(named.concepts)
         cosine = cosine_to(knowledge.node_vectors, vector)
-        part = knowledge.graph.neighbourhood(seeds, expansion.hops, expansion.cap, cosine, expansion.max_nodes)
+        part = knowledge.graph.neighbourhood(seeds, expansion.D, expansion.cap, cosine, expansion.max_nodes)
         identifier = content_id("subgraph", question.question_id, knowledge.name)
         row: dict[str, Any] = {
             "subgraph_id": identifier,

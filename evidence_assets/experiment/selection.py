@@ -13,9 +13,9 @@ from typing import Any, Protocol
 
 import polars as pl
 
+from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.experiment.rows import RowWriter
 from evidence_assets.experiment.step import Made
-from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.graphs.facts import GraphFacts
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, USED

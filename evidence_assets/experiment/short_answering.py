@@ -6,13 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import polars as pl
-
-from evidence_assets.experiment.selection import Asked, Rows, take_over
-from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.lineage import USED, edge
-from evidence_assets.reasoning.short_answers import Fact, ShortAnswer, ShortAnswerSolver, ShortTask
-from evidence_assets.reasoning.tasks import Failure
+from evidence_assets.experiment.selection import Asked
+from evidence_assets.reasoning.short_answers import Fact, ShortTask
 
 MODEL_KNOWLEDGE = "model"
 """What ``why.origin`` of an evidence row says where no source but a language model states the fact."""

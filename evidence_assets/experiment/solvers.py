@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from evidence_assets.benchmarks.declared import Family, benchmarks
 from evidence_assets.experiment.step import Step
-from evidence_assets.retrieval.corpus import OpenCorpus, open_corpus
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.completion_cache import CompletionCache
 from evidence_assets.models.generators import load_generator
@@ -19,6 +17,7 @@ from evidence_assets.reasoning.prompted import PromptedSolver, Remembered
 from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers, PromptedShortAnswers, ShortAnswerSolver
 from evidence_assets.reasoning.tables.solver import TableSolver
 from evidence_assets.reasoning.tasks import Solver
+from evidence_assets.retrieval.corpus import OpenCorpus, open_corpus
 
 COUNTED_CHUNKS = 200_000
 SOLVERS = ("extractive", "generator")
@@ -44,7 +43,7 @@ def _idf(corpus: OpenCorpus) -> dict[str, float]:
     return idf_of(corpus.chunks["text"].to_list())
 
 
-def solver_named(name: str, family: Family, step: Step) -> Solver:
+def solver_named(name: str, family: str, step: Step) -> Solver:
     """The solver ``name`` for one task family: ``extractive``, or ``generator`` for the profile's language model.
 
     A profile without a language model reasons extractively there, too, and the table says so.
@@ -61,7 +60,7 @@ def solver_named(name: str, family: Family, step: Step) -> Solver:
     raise BadInput(f"there is no solver {name!r}; known: {', '.join(SOLVERS)}")
 
 
-def chooser(name: str, family: Family, step: Step, *, explained: bool) -> Solver:
+def chooser(name: str, family: str, step: Step, *, explained: bool) -> Solver:
     """Who names the answer: the solver itself, or for options that it did not explain, whoever can do without.
 
     A language model and the reasoner on tables read the evidence then; of text, the best found option wins.

@@ -194,7 +194,11 @@ class _Standard:
     def _prediction_stage(self) -> Stage:
         def make(step: Step) -> Made:
             return prediction_rows(
-                self._answerer(step), self._variant.selector, self._asked(step), step.previous(), step.previous_lineage()
+                self._answerer(step),
+                self._variant.selector,
+                self._asked(step),
+                step.previous(),
+                step.previous_lineage(),
             )
 
         if self._explained:
@@ -246,14 +250,15 @@ class _Standard:
             )
             return Made(rows, metadata=shown_scores(rows, "hit@1" if variant.family == "search" else "accuracy"))
 
-        printed = variant.published.model_dump_json() if variant.published else ""
         return self._stage(
             f"scores/{variant.place}", "scores", make, "What the variant reaches",
             [Read(key, "benchmark") for key in inputs.values()], partitions="benchmarks", paced=paced,
-            version=f"{VERSION}:{variant.retrieval}:{variant.bertscore}:{printed}",
+            version=f"{VERSION}:{variant.retrieval}:{variant.bertscore}:{variant.published or ''}",
         )  # fmt: skip
 
-    def _triple_metrics(self, step: Step, questions: pl.DataFrame, evidence: pl.DataFrame) -> dict[str, Estimate] | None:
+    def _triple_metrics(
+        self, step: Step, questions: pl.DataFrame, evidence: pl.DataFrame
+    ) -> dict[str, Estimate] | None:
         """Scores of the triples themselves, for questions on a graph and where the variant asks for them."""
         on_graph = self._variant.family == "graph"
         if not on_graph and not self._variant.retrieval:

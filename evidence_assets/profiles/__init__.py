@@ -65,9 +65,9 @@ class IndexSettings(_Strict):
 
 
 class Retrieval(_Strict):
-    pool: int = Field(ge=1, description="R: chunks that the index hands to the fine ranking, per question and option.")
-    chunks: int = Field(ge=1, description="k: chunks kept per question and option.")
-    triples: int = Field(ge=0, description="s: triples kept per question and option.")
+    R: int = Field(ge=1, description="Pool: chunks that the index hands to the fine ranking, per question and option.")
+    k: int = Field(ge=1, description="Chunks kept per question and option.")
+    s: int = Field(ge=0, description="Triples kept per question and option.")
 
 
 class Harvesting(_Strict):
@@ -91,7 +91,7 @@ class Harvesting(_Strict):
 class GraphPaths(_Strict):
     """How far a graph selector looks around a question, and how long it trains its node scorer."""
 
-    hops: int = Field(ge=1, le=6, description="D_max: steps from the question's concepts.")
+    D: int = Field(ge=1, le=6, description="Depth: most steps from the question's concepts.")
     cap: int = Field(ge=1, description="Nodes that one node brings in at most.")
     max_nodes: int = Field(ge=1, description="Nodes of a subgraph at most.")
     steps: int = Field(ge=0, description="T: training steps of the node scorer.")

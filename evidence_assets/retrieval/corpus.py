@@ -3,43 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache, partial
-import numpy as np
-import numpy.typing as npt
-import polars as pl
-from evidence_assets import profiles
-from evidence_assets.retrieval.corpus import embeddings_in_order, vectors_version
-from evidence_assets.experiment.inputs import tables_version
-from evidence_assets.graphs import knowledge
-from evidence_assets.graphs.knowledge import OpenGraph, encoded
-from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.store import Lake
-from evidence_assets.models.in_use import encoder, model_key
-from evidence_assets.retrieval.corpus import matrix
-from evidence_assets.retrieval.vector_index import VectorIndex
-
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, Literal
-import dagster as dg
-import polars as pl
-from evidence_assets import profiles
-from evidence_assets.assets.automation import FOLLOW
-from evidence_assets.assets.partitions import EVERY, corpus_partitions
-from evidence_assets.assets.raw_files import raw_assets
-from evidence_assets.benchmarks.declared import FromRaw
-from evidence_assets.assets.resources import LakeResource
-from evidence_assets.assets.table_asset import OWNER, Made, Step, dep, sound_check, table_asset
-from evidence_assets.benchmarks import corpus_rows
-from evidence_assets.benchmarks.corpora import read_documents
-from evidence_assets.benchmarks.records import Document
-from evidence_assets.benchmarks.registry import read_passages
-from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.lineage import DERIVED, edge
-from evidence_assets.lake.store import Lake
-from evidence_assets.models.in_use import encoder, model_key
-from evidence_assets.retrieval import corpus as rows
-from evidence_assets.retrieval import token_store, vector_index
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -48,7 +12,9 @@ import pyarrow as pa
 
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.schemas import TABLES
+from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Encoder
+from evidence_assets.retrieval.vector_index import VectorIndex
 
 
 def embed(chunks_frame: pl.DataFrame, previous: pl.DataFrame, encoder: Encoder, model_id: str) -> tuple[pa.Table, int]:

@@ -17,9 +17,9 @@ from dagster._core.definitions.sensor_definition import SensorExecutionData
 from dagster._core.execution.api import execute_run
 from dagster._core.loader import LoadingContextForTest
 from dagster._grpc.impl import get_external_sensor_execution
+from evidence_assets.assets.reasoner import Reasoner
 
 from evidence_assets.assets.partitions import question_partitions
-from evidence_assets.assets.reasoner import Reasoner
 from evidence_assets.assets.table_asset import Made, Step, dep, sound_check, table_asset
 from evidence_assets.definitions import defs
 from evidence_assets.experiment.selection import Asked, Parent, Pick, asked, evidence_rows

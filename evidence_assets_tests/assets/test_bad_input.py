@@ -8,9 +8,9 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from evidence_assets.benchmarks.declared import Benchmark
 from evidence_assets.assets.corpus import Corpus
 from evidence_assets.assets.resources import LakeIOManager, LakeResource
+from evidence_assets.benchmarks.declared import Benchmark
 from evidence_assets.benchmarks.readers import questions_of, tables_of
 from evidence_assets.benchmarks.rows import question_rows, table_rows
 from evidence_assets.experiment.selection import Asked

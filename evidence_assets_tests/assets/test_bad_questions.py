@@ -12,10 +12,10 @@ import dagster as dg
 import pytest
 
 from evidence_assets.assets import partitions
-from evidence_assets.benchmarks import declared as benchmark
-from evidence_assets.benchmarks.declared import Benchmark
 from evidence_assets.assets.questions import Questions
 from evidence_assets.assets.resources import LakeIOManager, LakeResource
+from evidence_assets.benchmarks import declared as benchmark
+from evidence_assets.benchmarks.declared import Benchmark
 from evidence_assets.benchmarks.registry import DATASETS
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator
 
 import pytest
+from evidence_assets.assets.tuned_classifier import TunedClassifier
 
 from evidence_assets.benchmarks.declared import benchmarks, declared
-from evidence_assets.assets.tuned_classifier import TunedClassifier
 from evidence_assets.lake import connect
 from evidence_assets.lake.lineage import dangling
 from evidence_assets_tests.assets.small_worlds import SmallWorld, failures, small_world, wrong

@@ -7,10 +7,10 @@ import shutil
 import dagster as dg
 import polars as pl
 import pytest
-
 from evidence_assets.assets.graph_answers import GraphAnswers
 from evidence_assets.assets.node_ranking import NodeRanking
 from evidence_assets.assets.reasoner import Reasoner
+
 from evidence_assets.assets.resources import LakeIOManager, LakeResource
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.lineage import dangling

@@ -11,7 +11,6 @@ import pytest
 from evidence_assets.assets import graph as component
 from evidence_assets.assets.graph import Graph, GraphFiles
 from evidence_assets.assets.resources import LakeIOManager, LakeResource
-from evidence_assets.benchmarks.declarations import instances
 from evidence_assets.benchmarks.graphs.rows import triple_id
 from evidence_assets.experiment import inputs
 from evidence_assets.lake.catalogue import connect

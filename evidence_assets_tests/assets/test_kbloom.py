@@ -7,8 +7,8 @@ from typing import Any
 
 import dagster as dg
 import pytest
-
 from evidence_assets.assets.kbloom import KBloom
+
 from evidence_assets.assets.resources import LakeIOManager, LakeResource
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Completion

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from evidence_assets.assets.reasoner import Reasoner
 
 from evidence_assets.assets import reasoner
-from evidence_assets.assets.reasoner import Reasoner
 from evidence_assets.assets.resources import LakeIOManager, LakeResource
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.store import Lake

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from evidence_assets.assets.retrieval import Retrieval
 
 from evidence_assets.assets import partitions
-from evidence_assets.benchmarks import declared as benchmark
 from evidence_assets.assets import questions as question_assets
-from evidence_assets.benchmarks.declared import Benchmark
 from evidence_assets.assets.corpus import Corpus
 from evidence_assets.assets.resources import LakeIOManager, LakeResource
-from evidence_assets.assets.retrieval import Retrieval
+from evidence_assets.benchmarks import declared as benchmark
+from evidence_assets.benchmarks.declared import Benchmark
 from evidence_assets.lake.store import Lake
 
 DOCUMENTS = {"d1": "Quinine treats malaria.", "d2": "Sand becomes glass.", "d3": "Bees make honey.", "d4": "Owls hunt."}

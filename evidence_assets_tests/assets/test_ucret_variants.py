@@ -11,7 +11,6 @@ from collections.abc import Iterator
 import polars as pl
 import pytest
 
-from evidence_assets.benchmarks.declarations import instances
 from evidence_assets.lake import connect
 from evidence_assets.lake.lineage import dangling
 from evidence_assets_tests.assets.small_worlds import SmallWorld, small_world

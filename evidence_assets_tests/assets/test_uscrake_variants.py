@@ -8,11 +8,10 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-
-from evidence_assets.benchmarks.declared import Benchmark, benchmarks
 from evidence_assets.assets.selector import dependencies
 from evidence_assets.assets.selector_methods import METHODS
-from evidence_assets.benchmarks.declarations import instances
+
+from evidence_assets.benchmarks.declared import Benchmark, benchmarks
 from evidence_assets.experiment.system import lacking
 from evidence_assets.lake import connect
 from evidence_assets.lake.lineage import dangling

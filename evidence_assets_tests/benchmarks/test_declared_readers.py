@@ -9,10 +9,9 @@ from typing import Literal
 import dagster as dg
 import pytest
 
-from evidence_assets.benchmarks.declared import ANSWERED_FROM, Benchmark, declared
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.benchmarks import registry
-from evidence_assets.benchmarks.declarations import instances
+from evidence_assets.benchmarks.declared import ANSWERED_FROM, Benchmark, declared
 from evidence_assets.benchmarks.readers import PAIRED, questions_of, tables_of
 from evidence_assets.benchmarks.rows import question_rows, table_rows
 from evidence_assets.lake.errors import BadInput

@@ -7,14 +7,14 @@ from typing import Any
 
 import polars as pl
 import pytest
-
 from evidence_assets.experiment.asked_again import ShortAnswersAgain
 from evidence_assets.experiment.counterfactuals import AskedAgain, counterfactual_rows
+from evidence_assets.systems.four_step_focus.asked_again import RankingAgain
+from evidence_assets.systems.four_step_focus.node_answers import ranking_rows
+
 from evidence_assets.experiment.selection import Asked, evidence_rows
 from evidence_assets.experiment.short_answering import short_answer_rows
 from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers
-from evidence_assets.systems.four_step_focus.asked_again import RankingAgain
-from evidence_assets.systems.four_step_focus.node_answers import ranking_rows
 from evidence_assets.systems.four_step_focus.system import FourStepFocus
 from evidence_assets_tests.experiment.test_short_answering import QUESTIONS, evidence
 from evidence_assets_tests.graphs.small_graph import stored

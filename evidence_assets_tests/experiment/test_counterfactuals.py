@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import polars as pl
-
 from evidence_assets.experiment.answering import chain_rows, prediction_rows
 from evidence_assets.experiment.asked_again import ChainsAgain
 from evidence_assets.experiment.counterfactuals import counterfactual_rows
+
 from evidence_assets.experiment.selection import Asked
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, ExplainOption, Failure, Step

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-
-from evidence_assets import profiles
-from evidence_assets.assets import partitions
-from evidence_assets.benchmarks import declared as benchmark
-from evidence_assets.benchmarks.declared import declared as benchmarks
 from evidence_assets.assets.reasoner import Reasoner
 from evidence_assets.assets.selector import Selector
 from evidence_assets.assets.variant import TAG
+
+from evidence_assets import profiles
+from evidence_assets.assets import partitions
 from evidence_assets.benchmarks import declarations as declared
+from evidence_assets.benchmarks import declared as benchmark
+from evidence_assets.benchmarks.declared import declared as benchmarks
 from evidence_assets.definitions import defs
 from evidence_assets.experiment.presets import ALL, VARIABLE, is_loaded, opted_in, presets
 from evidence_assets.experiment.published import SOURCES, figures

@@ -8,25 +8,25 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from evidence_assets.benchmarks.records import Question, option_labels
-from evidence_assets.experiment.metrics import normalise_answer
 from evidence_assets.benchmarks.declared import declared
 from evidence_assets.benchmarks.readers import questions_of
+from evidence_assets.benchmarks.records import Question, option_labels
 from evidence_assets.experiment.knowledge_inputs import open_facts
+from evidence_assets.experiment.metrics import normalise_answer
 from evidence_assets.experiment.selection import Asked, Pick
 from evidence_assets.experiment.stage import Read, Stage
 from evidence_assets.experiment.step import Made, Step
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.models.encoders import EMBEDDED
-from evidence_assets.models.in_use import RELEVANCE_CLASSIFIER, encoder
-from evidence_assets.models.rerankers import MAXSIM
-from evidence_assets.systems.a2q import system as a2q
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import replacing_folder
 from evidence_assets.models import reranker_training
+from evidence_assets.models.encoders import EMBEDDED
+from evidence_assets.models.in_use import RELEVANCE_CLASSIFIER, encoder
 from evidence_assets.models.reranker_training import Labelled, TuningSettings, tune_reranker
+from evidence_assets.models.rerankers import MAXSIM
 from evidence_assets.models.weights import folder_revision
+from evidence_assets.systems.a2q import system as a2q
 
 VERSION = reranker_training.VERSION
 _REPORT = "tuning.json"

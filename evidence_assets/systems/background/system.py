@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import polars as pl
 
 from evidence_assets.experiment.rows import RowWriter
 from evidence_assets.experiment.selection import Asked, Parent, Pick, pick_fact
-from evidence_assets.experiment.step import Made
 from evidence_assets.experiment.short_answering import MODEL_KNOWLEDGE
+from evidence_assets.experiment.step import Made
 from evidence_assets.graphs import entity_linking
 from evidence_assets.graphs.entity_linking import EntityLinker
 from evidence_assets.graphs.facts import GraphFacts
@@ -39,13 +39,13 @@ T = TypeVar("T")
 class BackgroundSettings:
     """The four published cases are the combinations of ``graph`` and ``model``; K is not stated there, 10 is ours.
 
-    ``hops`` is D (published: 1). ``max_triples`` caps the graph's triples of one question before encoding; nearer
+    ``D`` is the depth (published: 1). ``max_triples`` caps the graph's triples of one question before encoding; nearer
     hops, then lower edge numbers stay.
     """
 
     graph: bool = True
     model: bool = True
-    hops: int = 1
+    D: int = 1
     top_k: int = 10
     max_triples: int = 2000
 
@@ -303,13 +303,13 @@ class BackgroundKnowledge:
         return self._recalled.failed.get(question.question_id, "")
 
     def _graph_triples(self, text: str) -> tuple[list[str], list[int]]:
-        """Topic entities of a question and the edges within ``hops`` of them, nearer ones first."""
+        """Topic entities of a question and the edges within ``D`` steps of them, nearer ones first."""
         if not self._settings.graph:
             return [], []
         spans = self._linker.find_spans(text)
         ring = sorted({node for span in spans for node in span.link.nodes})
         seen, edges = set(ring), dict[int, None]()
-        for _ in range(self._settings.hops):
+        for _ in range(self._settings.D):
             fresh = self._facts.edges_at(ring)
             edges.update(dict.fromkeys(fresh))
             if len(edges) >= self._settings.max_triples:

@@ -72,8 +72,8 @@ class UgatSettings:
 
     Attributes
     ----------
-    hops
-        D_max; 3 is the published best.
+    D
+        Depth: most steps from the concepts; 3 is the published best.
     cap, max_nodes
         Most new nodes that one node brings in, and most nodes of a subgraph; the cosine to the question decides.
     node_filter
@@ -86,7 +86,7 @@ class UgatSettings:
         Longest path, most paths between two nodes, most passages of an option.
     """
 
-    hops: int = 3
+    D: int = 3
     cap: int = 32
     max_nodes: int = 300
     node_filter: Filter = "scores"
@@ -177,7 +177,7 @@ def relevant_paths_batch(
     settings = settings or UgatSettings()
     cosines = [_cosine(knowledge.vectors, question) for question in questions]
     parts = [
-        knowledge.graph.neighbourhood(question.concepts, settings.hops, settings.cap, cosine, settings.max_nodes)
+        knowledge.graph.neighbourhood(question.concepts, settings.D, settings.cap, cosine, settings.max_nodes)
         for question, cosine in zip(questions, cosines, strict=True)
     ]
     scored: Sequence[NodeScores | None] = [None] * len(questions)

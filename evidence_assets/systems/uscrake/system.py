@@ -67,14 +67,14 @@ class Settings:
     ----------
     cost
         Ground cost or ranking of chunks and sentences; ``jsd`` is the published one.
-    pool, chunks, triples
-        R, k and s.
+    R, k, s
+        Chunks of the coarse pool, chunks kept, triples kept, each for a question and option.
     coarse
         ``dense`` is the index alone, ``hybrid`` joins its pool with that of BM25.
     parts
         Evidence from ``chunks``, from the ``graph``, or ``both``.
     grain, sentences
-        Whether sentences or whole chunks are evidence, and how many sentences an option gets at most.
+        Whether sentences or whole chunks are evidence, and how many sentences an option gets at most; twice k where 0 is stated.
     temperature
         T of the softmax under ``jsd`` and ``jsd_unscaled``.
     links
@@ -86,14 +86,14 @@ class Settings:
         or ``idf`` alone, which ``moverscore`` has.
     """
 
-    cost: ranking.FineCost
-    pool: int
-    chunks: int
-    triples: int
+    cost: ranking.FineCost = "fusion"
+    R: int = 40
+    k: int = 5
+    s: int = 5
     coarse: Literal["dense", "hybrid"] = "dense"
     parts: Literal["both", "chunks", "graph"] = "both"
     grain: Literal["sentence", "chunk"] = "sentence"
-    sentences: int = 10
+    sentences: int = 0
     temperature: float = 1.0
     links: bool = True
     tokens: Literal["pieces", "words"] = "pieces"
@@ -104,11 +104,11 @@ class Settings:
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} is {getattr(self, name)!r}: give one of {', '.join(known)}")
-        for name in ("pool", "chunks", "sentences"):
+        for name in ("R", "k"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}: keep at least one")
-        if self.triples < 0 or not self.temperature > 0:
-            raise ValueError("triples must not be negative, and the temperature must be above 0")
+        if self.s < 0 or self.sentences < 0 or not self.temperature > 0:
+            raise ValueError("s and sentences must not be negative, and the temperature must be above 0")
         if self.cost == "moverscore" and (self.tokens, self.weights) != ("pieces", "idf"):
             raise ValueError("moverscore is made of pieces weighted by idf: say tokens: pieces and weights: idf")
 
@@ -193,7 +193,7 @@ class Uscrake:
             raise ValueError("a hybrid pool needs the tokens of the whole corpus, and its store keeps statistics alone")
         self._encoder, self._tokens, self._judge = encoder, token_encoder, judge
         self._view = settings.view(token_encoder)
-        self._graph = graph if settings.parts != "chunks" and settings.triples else None
+        self._graph = graph if settings.parts != "chunks" and settings.s else None
         self._counts: Counter[str] = Counter()
         self.version = content_id(
             "uscrake", VERSION, STANCE, ranking.VERSION, asdict(settings), judge.version,
@@ -298,7 +298,7 @@ class Uscrake:
         """The coarse pool of each option: positions of chunks, ascending."""
         if not options or not passages.ids:
             return [np.zeros(0, np.int64) for _ in options]
-        size = self._settings.pool
+        size = self._settings.R
         _, dense = passages.index.search(self._encoder.sentences([o.query.text for o in options]), size)
         pools = [np.unique(row[row >= 0]) for row in dense]
         if self._settings.coarse == "hybrid":
@@ -319,7 +319,7 @@ class Uscrake:
         pool, rows = store.gather(union)
         texts = ranking.Texts(pool, np.asarray(store.pieces[rows]))
         queries = [options[i].query for i in able]
-        all_scores = ranking.scores_of(queries, texts, store, settings.cost, settings.chunks, settings.temperature)
+        all_scores = ranking.scores_of(queries, texts, store, settings.cost, settings.k, settings.temperature)
         if settings.cost == "fusion" and settings.links:
             at = union.tolist()
             links = TitleLinks.of(
@@ -327,7 +327,7 @@ class Uscrake:
             )
             all_scores = [links.raised(scores) for scores in all_scores]
         for i, scores in zip(able, all_scores, strict=True):
-            kept = ranking.best(scores, settings.chunks)
+            kept = ranking.best(scores, settings.k)
             chunks = [int(union[p]) for p in kept]
             made[i] = self._items(passages, options[i], chunks, scores[kept])
         return made
@@ -357,7 +357,7 @@ class Uscrake:
             sentences += ranking.sentences_in(number, rows, store.spans[place][:, 0], passages.sentences[chunk])
         own = ranking.sentence_scores(option.query, sentences, scores, store, settings.cost, settings.temperature)
         made = []
-        for p in ranking.best(own, settings.sentences):
+        for p in ranking.best(own, settings.sentences or 2 * settings.k):
             sentence = sentences[p]
             chunk = chunks[sentence.chunk]
             text = passages.texts[chunk][sentence.start : sentence.end]
@@ -394,7 +394,7 @@ class Uscrake:
     def _ranked(self, option: _Option, picks: Sequence[Pick], scores: Array) -> list[Pick]:
         """Text and the best triples in one list, by the judge's score, ties in the order in which they were found."""
         order = np.argsort(-scores.round(9), kind="stable").tolist()
-        triples = [i for i in order if picks[i].kind == "triple"][: self._settings.triples]
+        triples = [i for i in order if picks[i].kind == "triple"][: self._settings.s]
         kept = [i for i in order if picks[i].kind != "triple" or i in triples]
         return [
             Pick(p.option, p.kind, p.parents, p.locator, p.text, float(scores[i]), _with_stance(option, p))

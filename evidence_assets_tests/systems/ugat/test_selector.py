@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from evidence_assets.experiment.answering import chain_rows, prediction_rows
 
 from evidence_assets.benchmarks.graphs.relations import load
-from evidence_assets.experiment.answering import chain_rows, prediction_rows
 from evidence_assets.experiment.question_concepts import (
     Expansion,
     concepts_from_row,

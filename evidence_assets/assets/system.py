@@ -1,0 +1,70 @@
+"""A system: the assets of all its variants, from evidence to scores, made of the stages that it states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import dagster as dg
+
+from evidence_assets import systems
+from evidence_assets.assets.partitions import BY_BENCHMARK, EVERY, benchmark_partitions, question_partitions
+from evidence_assets.assets.relations import RELATIONS
+from evidence_assets.assets.table_asset import dep, sound_check, table_asset
+from evidence_assets.experiment.stage import Partitions, Read, Stage
+from evidence_assets.experiment.stages import stages
+from evidence_assets.experiment.variants import Variant, variants_of
+
+TAG = "preset/"
+
+
+def partitions_of(by: Partitions, family: str) -> dg.PartitionsDefinition | None:  # type: ignore[type-arg]
+    """The partitions of a stage."""
+    if by == "questions":
+        return question_partitions(family)
+    if by == "benchmarks":
+        return benchmark_partitions(family)
+    return RELATIONS if by == "relations" else None
+
+
+def deps_of(reads: Sequence[Read]) -> list[dg.AssetDep]:
+    """The dependencies that reading these assets comes to."""
+    over: dict[str, dg.PartitionMapping | None] = {"same": None, "every": EVERY, "benchmark": BY_BENCHMARK}
+    return [dep(read.key, over[read.over]) for read in reads]
+
+
+def asset_of(stage: Stage, group: str, tags: dict[str, str]) -> dg.AssetsDefinition:
+    """The asset that a stage is."""
+    return table_asset(
+        stage.key,
+        stage.table,
+        stage.make,
+        description=stage.description,
+        group=group,
+        code_version=stage.version,
+        deps=deps_of(stage.reads),
+        partitions=partitions_of(stage.partitions, stage.family),
+        kinds=stage.kinds,
+        pool=stage.pool,
+        tags=tags,
+        paced=stage.paced,
+    )
+
+
+class System(dg.Component, dg.Model, dg.Resolvable):
+    """Makes the assets of every loaded variant in ``systems/<name>/variants.yaml``."""
+
+    name: str
+
+    def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+        parts = [self._variant(variant) for variant in variants_of(self.name) if variant.loaded]
+        return dg.Definitions.merge(*parts) if parts else dg.Definitions()
+
+    def _variant(self, variant: Variant) -> dg.Definitions:
+        group = variant.group or self.name
+        tags = {f"{TAG}{name}": "" for name in variant.presets}
+        assets, checks = [], []
+        for stage in stages(systems.load(self.name), variant):
+            asset = asset_of(stage, group, tags)
+            assets.append(asset)
+            checks.append(sound_check(asset, stage.check, stage.against))
+        return dg.Definitions(assets=assets, asset_checks=checks)

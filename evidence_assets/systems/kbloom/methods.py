@@ -1,0 +1,244 @@
+"""K-Bloom's stages: triples harvested from a masked language model by relation, merged by collection, scored.
+
+The harvest holds the triples of K-Bloom and, in the same rows' table under their own origin, those of the baseline that
+searches with the same prompts; a collection holds K-Bloom's only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
+
+from evidence_assets import profiles
+from evidence_assets.experiment.solvers import generator
+from evidence_assets.experiment.stage import Read, Stage
+from evidence_assets.experiment.step import Made, Markdown, Step
+from evidence_assets.experiment.system import OwnStages, System
+from evidence_assets.experiment.variants import Variant
+from evidence_assets.models.completion_cache import CompletionCache
+from evidence_assets.models.in_use import MASKED_LM, encoder, masked_lm, model_key, text_likelihood
+from evidence_assets.lake.store import Rows
+from evidence_assets.profiles import GeneratorSettings, Profile
+from evidence_assets.reasoning.prompted import Remembered
+from evidence_assets.systems.kbloom import coverage, judging, rows, scores
+from evidence_assets.systems.kbloom.plot import bars
+from evidence_assets.systems.kbloom.sample_model import names_of
+from evidence_assets.systems.kbloom.statement_judging import PromptedJudge
+from evidence_assets.systems.kbloom.system import KBloomSettings, Kinds, check_kinds, check_seeds, harvest, mine
+
+SEEDS, FOLDER = "knowledge/seeds", "raw/seeds"
+"""The seeds of each relation, and the folder of their files."""
+ALL_SEEDS = Read(SEEDS, "every")
+
+
+@dataclass(frozen=True)
+class HarvestSettings(KBloomSettings):
+    """A harvest and what is made of it.
+
+    Attributes
+    ----------
+    collections
+        Collections of relations that are merged, each into an asset of its own.
+    baseline
+        Whether the baseline is run beside it.
+    kinds
+        Asset of ``triples`` whose types of heads and tails say of what kind an entity is, for seed files that name some.
+    coverage
+        Whether its coverage is estimated, which harvests every relation twice more.
+    truth
+        ``sample`` scores it against the facts that the sample corpus states.
+    """
+
+    collections: tuple[str, ...] = ()
+    baseline: bool = True
+    kinds: str = ""
+    coverage: bool = False
+    truth: Literal["sample", ""] = ""
+
+    @property
+    def harvests(self) -> list[KBloomSettings]:
+        """The harvest itself, and the baseline beside it."""
+        own = KBloomSettings(**{f.name: getattr(self, f.name) for f in fields(KBloomSettings)})
+        return [own, replace(own, variant="bertnet")] if self.baseline else [own]
+
+
+def _defaults(profile: Profile) -> Mapping[str, Any]:
+    return {"n": profile.harvesting.n, "max_prompts": profile.harvesting.prompts}
+
+
+class _Stages:
+    def __init__(self, variant: Variant, settings: HarvestSettings) -> None:
+        self._variant, self._settings, self._harvests = variant, settings, settings.harvests
+        self._base = variant.place
+        self._harvest = f"{self._base}/harvest"
+        self._known_as: dict[str, str] = {s.variant: variant.name if s is self._harvests[0] else s.variant for s in self._harvests}
+        """Under which name each harvest is scored."""
+
+    def all(self) -> list[Stage]:
+        settings = self._settings
+        made = [self._harvest_stage(), *(self._merged(collection) for collection in settings.collections)]
+        made += [self._scores()] if settings.truth else []
+        made += [self._coverage()] if settings.coverage else []
+        return made + self._judged()
+
+    def _scored(
+        self, suffix: str, make: Callable[[Step], Made], what: str, reads: list[Read], version: str, **more: Any
+    ) -> Stage:
+        return Stage(
+            f"scores/{self._base}{suffix}", "scores", make, what, [Read(self._harvest, "every"), ALL_SEEDS, *reads],
+            version, partitions="", **more,
+        )  # fmt: skip
+
+    @property
+    def _kinds_read(self) -> list[Read]:
+        return [Read(self._settings.kinds)] if self._settings.kinds else []
+
+    def _kinds(self, step: Step) -> Kinds | None:
+        return rows.kinds_of(step.read("triples", self._settings.kinds)) if self._settings.kinds else None
+
+    def _harvest_stage(self) -> Stage:
+        def make(step: Step) -> Made:
+            relation = rows.relation_of(step.read_here("relation_seeds", SEEDS))
+            model, words = masked_lm(step.lake, step.profile.harvesting.model), encoder(step.profile.encoder)
+            if relation.collection not in self._settings.collections:
+                known = ", ".join(self._settings.collections)
+                step.warn(f"collection {relation.collection!r} is merged nowhere; known: {known}")
+            kinds = self._kinds(step)
+            key = rows.harvest_hash(relation, model_key(model), model_key(words), self._harvests, kinds)
+            before = step.read_here("prompts", step.asset)
+            if before.height and set(before["input_hash"]) == {key}:
+                triples = step.previous()
+                beside = {"prompts": before, "candidate_tuples": step.read_here("candidate_tuples", step.asset)}
+                return Made(triples, step.previous_lineage().to_arrow(), {}, triples.height, beside)
+            check_seeds(relation, model)
+            check_kinds(relation, kinds)
+            prompts = mine(relation, model, words, self._harvests[0])
+            harvests = [harvest(relation, model, words, one, prompts=prompts, kinds=kinds) for one in self._harvests]
+            made = rows.harvest_rows(relation, harvests, model=model_key(model), source=self._harvest, input_hash=key)
+            numbers = {
+                "prompts": sum(p.kept for p in prompts), "candidates": len(made.candidates), "model": model_key(model)
+            }  # fmt: skip
+            tables: dict[str, Rows] = {"prompts": made.prompts, "candidate_tuples": made.candidates}
+            return Made(made.triples, made.lineage, numbers, reused=0, beside=tables)
+
+        return Stage(
+            self._harvest, "triples", make,
+            "Triples of one relation, from its prompt and seed pairs, with the prompts and candidates that led to them.",
+            [Read(SEEDS), Read(MASKED_LM), *self._kinds_read], f"{rows.VERSION}:{self._harvests}",
+            partitions="relations", kinds=("parquet", "pytorch"), pool="gpu",
+        )  # fmt: skip
+
+    def _merged(self, collection: str) -> Stage:
+        def make(step: Step) -> Made:
+            triples = rows.in_collection(
+                step.read("triples", self._harvest), step.read("relation_seeds", SEEDS), collection, "kbloom"
+            )
+            return Made(triples, metadata={"relations": triples["relation_id"].n_unique()})
+
+        return Stage(
+            f"{self._base}/{collection}", "triples", make,
+            f"Harvested triples of all relations of {collection}, best first in each, flagged by what their reverse says.",
+            [Read(self._harvest, "every"), ALL_SEEDS, Read(FOLDER)], rows.MERGE_VERSION, partitions="",
+        )  # fmt: skip
+
+    def _scores(self) -> Stage:
+        name = self._variant.name
+
+        def make(step: Step) -> Made:
+            folder = step.lake.raw / "sample"
+            scored = scores.score_rows(
+                rows.relations_of(step.read("relation_seeds", SEEDS)),
+                step.read("triples", self._harvest),
+                stated=scores.read_facts(folder / "stated.tsv"),
+                held_out=scores.read_facts(folder / "held_out.tsv"),
+                variants=self._known_as,
+                known=names_of([folder / "graphs" / f"{graph}.tsv" for graph in ("biomedical", "commonsense")]),
+            )
+            shown = [row for row in scored if row["metric"] == "precision@50"]
+            by_variant = {v: [row for row in shown if row["selector"] == v] for v in self._known_as.values()}
+            plot = bars(
+                "precision@50",
+                [row["scope_id"] for row in by_variant[name]],
+                {v: [(r["value"], r["low"], r["high"]) for r in of_variant] for v, of_variant in by_variant.items()},
+            )
+            totals = {
+                f"{row['selector']}_{row['metric']}_{row['scope_id']}": row["value"]
+                for row in scored
+                if row["scope_kind"] == "collection" and row["value"] is not None
+            }
+            return Made(scored, metadata={"plot": Markdown(plot), **totals})
+
+        return self._scored(
+            "", make,
+            "What the harvest reaches against the facts that the sample corpus states, seeds left out, and whether facts "
+            "that it holds back are recovered above chance.",
+            [Read(FOLDER), Read("raw/sample")], scores.VERSION,
+        )  # fmt: skip
+
+    def _coverage(self) -> Stage:
+        def make(step: Step) -> Made:
+            model = masked_lm(step.lake, step.profile.harvesting.model)
+            scored = coverage.coverage_rows(
+                rows.relations_of(step.read("relation_seeds", SEEDS)),
+                step.read("prompts", self._harvest),
+                model,
+                encoder(step.profile.encoder),
+                self._harvests[0],
+                self._variant.name,
+                model_key(model),
+                self._kinds(step),
+            )
+            return Made(scored)
+
+        return self._scored(
+            "_coverage", make, "How much of what the model could yield was found, by two catches with disjoint prompts.",
+            [Read(MASKED_LM), *self._kinds_read], f"{coverage.VERSION}:{rows.VERSION}:{self._harvests[0]}",
+            kinds=("parquet", "pytorch"), pool="gpu",
+        )  # fmt: skip
+
+    def _judged(self) -> list[Stage]:
+        """What other language models say of the harvest, where the profile names one that judges or rates texts."""
+        judges, rated = _judges(), profiles.load().harvesting.likelihood
+        if not judges and rated is None:
+            return []
+
+        def make(step: Step) -> Made:
+            cache, progress = CompletionCache(step.lake.cache), step.progress("verdicts")
+            scored = judging.judged_rows(
+                rows.relations_of(step.read("relation_seeds", SEEDS)),
+                step.read("triples", self._harvest),
+                variants=self._known_as,
+                judges=[PromptedJudge(Remembered(generator(settings), cache, progress)) for settings in judges],
+                likelihood=None if rated is None else text_likelihood(rated),
+            )
+            return Made(scored)
+
+        names = [settings.name for settings in judges] + ([rated.name] if rated else [])
+        return [
+            self._scored(
+                "_judged", make,
+                "What language models say of the harvest: judged precision and noise, agreement of two judges, likelihood "
+                "of the statements.",
+                [], f"{judging.VERSION}:{names}", pool="llm",
+            )
+        ]  # fmt: skip
+
+
+def _judges() -> list[GeneratorSettings]:
+    """The generators that judge: those that the profile names for it, else its language model, if it has one."""
+    profile = profiles.load()
+    named = profile.harvesting.judges or (profile.generator,)
+    return [settings for settings in named if settings.backend != "extractive"]
+
+
+def harvest_stages(variant: Variant, settings: HarvestSettings) -> list[Stage]:
+    """The stages of a harvest."""
+    return _Stages(variant, settings).all()
+
+
+SYSTEM = System(
+    "kbloom",
+    rows.VERSION,
+    {"kbloom": OwnStages(settings=HarvestSettings, stages=harvest_stages, defaults=_defaults)},
+)
