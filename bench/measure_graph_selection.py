@@ -37,8 +37,8 @@ from evidence_assets.graphs import knowledge
 from evidence_assets.graphs.knowledge import OpenGraph, encoded
 from evidence_assets.lake.store import prepare
 from evidence_assets.reasoning.extractive import ExtractiveSolver
-from evidence_assets.sample.render import render
 from evidence_assets.systems.ugat.selector import GraphPaths
+from tools.sample_world.render import render
 
 SCORERS = ("none", "cosine", "gat", "gcn", "contrastive", "walk")
 

@@ -36,8 +36,8 @@ from evidence_assets.graphs import knowledge
 from evidence_assets.graphs.knowledge import OpenGraph
 from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning.extractive import ExtractiveSolver
-from evidence_assets.sample.facts import load_world
 from evidence_assets.systems.ugat.selector import GraphPaths
+from tools.sample_world.facts import load_world
 
 BEST = (0, 15, 50)
 LACKING = (0.0, 0.5)

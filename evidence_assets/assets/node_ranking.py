@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib import resources
-from typing import Any, Literal
+from typing import Literal
 
 import dagster as dg
-import yaml
 
 from evidence_assets.assets.benchmark import benchmarks, of_family
 from evidence_assets.assets.counterfactuals import counterfactual_asset
@@ -26,7 +24,7 @@ from evidence_assets.systems.four_step_focus import system as four_step_focus
 from evidence_assets.systems.four_step_focus.asked_again import RankingAgain
 from evidence_assets.systems.four_step_focus.grading import Grader, PromptedGrader, RerankerGrader
 from evidence_assets.systems.four_step_focus.node_search import NodeSearch
-from evidence_assets.systems.four_step_focus.question_forms import FormParser, forms_of
+from evidence_assets.systems.four_step_focus.question_forms import FormParser, sample_forms
 from evidence_assets.systems.four_step_focus.system import FocusSettings, FourStepFocus, schema_of
 from evidence_assets.systems.four_step_focus.triplets import PromptedTriplets, TripletReader
 
@@ -166,13 +164,7 @@ def _triplet_reader(step: Step, declared: KnowledgeBase, opened: OpenBase) -> Tr
     model = reader_of_profile(step)
     if model is not None and len(opened.base):
         return PromptedTriplets(model, schema_of(opened.base))
-    return FormParser(forms_of(_lexicon()) if declared.forms else (), opened.base.node_type_names)
-
-
-def _lexicon() -> dict[str, Any]:
-    """The relations of the sample world with their wordings."""
-    file = resources.files("evidence_assets.sample") / "lexicon" / "relations.yaml"
-    return dict(yaml.safe_load(file.read_text(encoding="utf-8")))
+    return FormParser(sample_forms() if declared.forms else (), opened.base.node_type_names)
 
 
 def _grader(step: Step) -> Grader:
