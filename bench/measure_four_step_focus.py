@@ -5,8 +5,8 @@ intervals of the difference to the corrected, typed form. The questions are read
 which is an upper bound. So each is also asked in other words, made from its triplets and the wordings of the sample's
 sentences ("Which drug is meant? People with gout are often given it, and …"): the parser knows none of these.
 
-Run: ``python -m evidence_assets.sample.render FOLDER`` and ``python bench/measure_four_step_focus.py FOLDER RELATIONS``
-where RELATIONS is ``evidence_assets/sample/lexicon/relations.yaml``.
+Run: ``python -m tools.sample_world.render FOLDER`` and ``python bench/measure_four_step_focus.py FOLDER RELATIONS``
+where RELATIONS is ``tools/sample_world/inputs/lexicon/relations.yaml``.
 """
 
 from __future__ import annotations

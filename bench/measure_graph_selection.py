@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from evidence_assets.assets.selector_methods.ugat import settings_of
 from evidence_assets.experiment.answering import chain_rows, prediction_rows
 
 from evidence_assets import profiles
@@ -36,9 +37,8 @@ from evidence_assets.graphs.knowledge import OpenGraph, encoded
 from evidence_assets.lake.store import prepare
 from evidence_assets.models.in_use import encoder
 from evidence_assets.reasoning.extractive import ExtractiveSolver
-from evidence_assets.sample.render import render
-from evidence_assets.systems.ugat.methods import settings_of
 from evidence_assets.systems.ugat.selector import GraphPaths
+from tools.sample_world.render import render
 
 SCORERS = ("none", "cosine", "gat", "gcn", "contrastive", "walk")
 

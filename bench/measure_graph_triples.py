@@ -27,12 +27,12 @@ from evidence_assets.graphs.graph import Graph
 from evidence_assets.models.encoders import EMBEDDED, load_encoder
 from evidence_assets.models.rerankers import MaxSimReranker
 from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers, Fact, ShortAnswer, ShortTask
-from evidence_assets.sample.chains import KnownFacts
-from evidence_assets.sample.facts import load_world
-from evidence_assets.sample.questions import QuestionMaker, finish, make_kgqa, path_evidence
 from evidence_assets.systems.a2q.linked_paths import LinkedPaths, PathSettings
 from evidence_assets.systems.a2q.system import A2Q, A2QSettings, LinkedTriples, NearestTriples
 from evidence_assets.systems.background.system import BackgroundKnowledge, BackgroundSettings
+from tools.sample_world.chains import KnownFacts
+from tools.sample_world.facts import load_world
+from tools.sample_world.questions import QuestionMaker, finish, make_kgqa, path_evidence
 
 COLUMNS = ("hit@1", "hit@10", "path", "accuracy")
 

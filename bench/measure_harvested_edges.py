@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from evidence_assets.assets.selector_methods.ugat import settings_of
 from evidence_assets.experiment.answering import chain_rows, prediction_rows
 
 from bench.measure_graph_selection import frame, opened, stated
@@ -35,9 +36,8 @@ from evidence_assets.graphs.knowledge import OpenGraph
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.in_use import encoder
 from evidence_assets.reasoning.extractive import ExtractiveSolver
-from evidence_assets.sample.facts import load_world
-from evidence_assets.systems.ugat.methods import settings_of
 from evidence_assets.systems.ugat.selector import GraphPaths
+from tools.sample_world.facts import load_world
 
 BEST = (0, 15, 50)
 LACKING = (0.0, 0.5)

@@ -40,7 +40,7 @@ harvesting: {{training_steps: {steps}, n: {n}, prompts: {prompts}, sample_relati
 def materialize(root: Path, variants: bool, **numbers: int) -> list[str]:
     """Make everything up to the scores in the lake below ``root``; what is there and unchanged is taken over."""
     from evidence_assets import profiles
-    from evidence_assets.sample.facts import load_world
+    from tools.sample_world.facts import load_world
 
     relations = profiles.load("embedded").harvesting.sample_relations if variants else load_world().prompted()
     root.mkdir(parents=True, exist_ok=True)

@@ -56,8 +56,8 @@ from evidence_assets.graphs.attention.scorer import CONTRASTIVE, WALK, Attention
 from evidence_assets.graphs.graph import Graph
 from evidence_assets.graphs.merge import MergedGraph, merge
 from evidence_assets.graphs.paths import shortest_paths
-from evidence_assets.sample.render import render
 from evidence_assets.text.surface_forms import STOP_WORDS, name_key
+from tools.sample_world.render import render
 
 HOPS, CAP, MAX_NODES = 3, 12, 150
 GRAPHS = ("Sample", "ConceptNet", "UMLS")

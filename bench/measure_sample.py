@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from evidence_assets.sample.facts import load_world
-from evidence_assets.sample.render import render
+from tools.sample_world.facts import load_world
+from tools.sample_world.render import render
 
 Question = dict[str, Any]
 Encode = Callable[[list[str]], np.ndarray]

@@ -22,6 +22,7 @@ sample: small
 harvesting: {training_steps: 300, n: 20, prompts: 2}
 """
 REPOSITORY = Path(__file__).resolve().parent.parent
+SMALL_SAMPLE = REPOSITORY / "evidence_assets" / "sample" / "small"
 
 
 @sqlalchemy.event.listens_for(sqlalchemy.Engine, "connect")

@@ -13,12 +13,12 @@ from evidence_assets.assets.partitions import EVERY, corpus_partitions
 from evidence_assets.assets.raw_files import raw_assets
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import OWNER, dep, sound_check, table_asset
-from evidence_assets.experiment.step import Made, Step
 from evidence_assets.benchmarks import corpus_rows
 from evidence_assets.benchmarks.corpora import read_documents
 from evidence_assets.benchmarks.declared import FromRaw
 from evidence_assets.benchmarks.records import Document
 from evidence_assets.benchmarks.registry import read_passages
+from evidence_assets.experiment.step import Made, Step
 from evidence_assets.lake.lineage import DERIVED, edge
 from evidence_assets.models.in_use import encoder, model_key
 from evidence_assets.retrieval import corpus as rows

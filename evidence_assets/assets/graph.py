@@ -10,12 +10,12 @@ from evidence_assets.assets.automation import FOLLOW
 from evidence_assets.assets.raw_files import raw_assets
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import OWNER, dep, sound_check, table_asset
-from evidence_assets.experiment.step import Made, Step
 from evidence_assets.benchmarks.declared import FromRaw
 from evidence_assets.benchmarks.graphs import rows as graph_rows
 from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.benchmarks.graphs.rows import GraphSource
 from evidence_assets.experiment.inputs import tables_version
+from evidence_assets.experiment.step import Made, Step
 from evidence_assets.graphs import knowledge
 from evidence_assets.graphs.graph import FORMAT
 from evidence_assets.graphs.merge import contradictions

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import dagster as dg
 import pyarrow as pa
 
 SECONDS = "seconds_per_question"
 A_MINUTE = "questions_per_minute"
+A_RELATION = "seconds"
+"""What every step says of itself; of a harvest, whose partitions are relations, it is the time of one."""
 LOOKED_AT = 10
 """Last materializations among which one is looked for that computed anything."""
 
@@ -23,23 +24,33 @@ def pace(rows: pa.Table, reused: int, seconds: float) -> dict[str, float]:
 
 
 def pace_of(instance: dg.DagsterInstance, assets: Sequence[str], partitions: Sequence[str]) -> dict[str, float]:
-    """Metadata of a variant: questions a minute through all its steps, ``60 / Σ seconds a question``.
+    """Metadata of a variant: questions a minute through all its steps, ``60 / Σ seconds a question``."""
+    seconds = seconds_of(instance, assets, partitions)
+    return {A_MINUTE: 60 / seconds} if seconds else {}
 
-    Each step counts as it was last computed for any of these partitions. Nothing is said where one was never computed,
-    or so long ago that it is not among the last materializations.
+
+def seconds_of(
+    instance: dg.DagsterInstance,
+    assets: Sequence[str],
+    partitions: Sequence[str] | None = None,
+    metadata: str = SECONDS,
+) -> float | None:
+    """Seconds a question through all of these steps together.
+
+    Each step counts as it was last computed for any of these partitions, or for any at all where none are named. None
+    where one was never computed, or so long ago that it is not among the last materializations.
     """
     total = 0.0
     for asset in assets:
-        wanted = dg.AssetRecordsFilter(asset_key=dg.AssetKey(asset.split("/")), asset_partitions=list(partitions))
-        found = [_seconds(record) for record in instance.fetch_materializations(wanted, limit=LOOKED_AT).records]
-        known = [seconds for seconds in found if seconds is not None]
-        if not known:
-            return {}
-        total += known[0]
-    return {A_MINUTE: 60 / total} if total else {}
-
-
-def _seconds(record: Any) -> float | None:
-    made = record.asset_materialization
-    value = made.metadata.get(SECONDS) if made is not None else None
-    return None if value is None else float(value.value)
+        wanted = dg.AssetRecordsFilter(
+            asset_key=dg.AssetKey(asset.split("/")), asset_partitions=None if partitions is None else list(partitions)
+        )
+        for record in instance.fetch_materializations(wanted, limit=LOOKED_AT).records:
+            event = record.asset_materialization
+            value = event.metadata.get(metadata) if event is not None else None
+            if value is not None:
+                total += float(str(value.value))
+                break
+        else:
+            return None
+    return total

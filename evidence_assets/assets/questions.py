@@ -8,12 +8,12 @@ import dagster as dg
 
 from evidence_assets.assets.partitions import benchmark_partitions, question_partitions
 from evidence_assets.assets.table_asset import sound_check, table_asset
-from evidence_assets.experiment.step import Made, Step
 from evidence_assets.benchmarks.declared import FAMILIES, Benchmark, Family, of_family
 from evidence_assets.benchmarks.readers import questions_of, tables_of
 from evidence_assets.benchmarks.records import Question
 from evidence_assets.benchmarks.registry import DATASETS
 from evidence_assets.benchmarks.rows import question_rows, table_rows
+from evidence_assets.experiment.step import Made, Step
 
 
 def _declared(step: Step) -> Benchmark:

@@ -1,14 +1,16 @@
-"""Raw inputs: the sample world, rendered into the lake."""
+"""Raw inputs: the files of the sample world, copied into the lake."""
 
+from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import yaml
 
 from evidence_assets import profiles
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import OWNER
 from evidence_assets.lake.ids import content_id, file_id
-from evidence_assets.sample.render import render
 
 VERSION = "1"
 
@@ -23,16 +25,37 @@ VERSION = "1"
 )
 def raw_sample(lake: LakeResource) -> dg.MaterializeResult[Any]:
     folder = lake.open().raw / "sample"
-    report = render(folder, profiles.load().sample)
-    version = content_id([(name, file_id(folder / name)) for name in sorted(report.rows)])
+    names = copy_sample(profiles.load().sample, folder)
     return dg.MaterializeResult(
-        data_version=dg.DataVersion(version),
+        data_version=dg.DataVersion(content_id([(name, file_id(folder / name)) for name in names])),
         metadata={
-            "files": len(report.rows),
-            "bytes": sum((folder / name).stat().st_size for name in report.rows),
-            "rows": dg.MetadataValue.json(report.rows),
+            "files": len(names),
+            "bytes": sum((folder / name).stat().st_size for name in names),
+            "rows": dg.MetadataValue.json({name: _rows(folder / name) for name in names}),
         },
     )
+
+
+def copy_sample(size: str, folder: Path) -> list[str]:
+    """Copy the packaged files of this size, each whole or not at all; returns their names in order.
+
+    Other files in the folder stay.
+    """
+    with resources.as_file(resources.files("evidence_assets") / "sample" / size) as packaged:
+        names = sorted(path.relative_to(packaged).as_posix() for path in packaged.rglob("*") if path.is_file())
+        for name in names:
+            target = folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            temporary = target.with_name(f".{target.name}.tmp")
+            temporary.write_bytes((packaged / name).read_bytes())
+            temporary.replace(target)
+    return names
+
+
+def _rows(file: Path) -> int:
+    """Pairs of a seed file, lines of any other."""
+    text = file.read_text(encoding="utf-8")
+    return len(yaml.safe_load(text)["pairs"]) if file.suffix == ".yaml" else text.count("\n")
 
 
 class Sample(dg.Component, dg.Model, dg.Resolvable):

@@ -10,9 +10,11 @@ from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import OWNER, dep
 from evidence_assets.benchmarks.declared import FAMILIES
 from evidence_assets.experiment import plots
+from evidence_assets.experiment.variants import variants, variants_of
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import replacing_folder
+
 
 def score_assets() -> list[str]:
     """Assets with the scores of every loaded variant that answers questions."""

@@ -7,14 +7,14 @@ import dagster as dg
 from evidence_assets import profiles
 from evidence_assets.assets.partitions import question_partitions
 from evidence_assets.assets.system import deps_of
-from evidence_assets.experiment.system import source_reads
 from evidence_assets.assets.table_asset import sound_check, table_asset
-from evidence_assets.experiment.step import Made, Step
 from evidence_assets.benchmarks.declared import of_family
 from evidence_assets.experiment.inputs import open_graph
-from evidence_assets.experiment.stage import Read
 from evidence_assets.experiment.question_concepts import VERSION, Expansion, subgraph_rows
 from evidence_assets.experiment.selection import asked
+from evidence_assets.experiment.stage import Read
+from evidence_assets.experiment.step import Made, Step
+from evidence_assets.experiment.system import source_reads
 
 
 def _make(step: Step) -> Made:

@@ -123,60 +123,47 @@ def plan(
     as_json: JsonOption = False,
     lake: LakeOption = None,
 ) -> None:
-    """What a preset will cost before anything runs: rows, model calls, tokens, time and disk, as estimates."""
+    """What a preset asks for before anything runs: questions, model calls, and time where it was measured here."""
     with sentences():
         from dataclasses import asdict
 
+        from dagster import DagsterInstance
+
         from evidence_assets import profiles
         from evidence_assets.assets.planning import plan as planned
+        from evidence_assets.cli.demo import dagster_home
         from evidence_assets.lake.catalogue import find_lake
         from evidence_assets.lake.store import Lake
 
         place = lake or find_lake()
-        made = planned(preset, Lake(place) if (place / "format.json").exists() else None)
+        dagster_home()
+        with DagsterInstance.get() as instance:
+            rows = planned(preset, Lake(place) if (place / "format.json").exists() else None, instance)
     if as_json:
-        print(json.dumps(asdict(made) | {"preset": preset}, indent=1, ensure_ascii=False))
+        print(json.dumps([asdict(row) for row in rows], indent=1, ensure_ascii=False))
         return
-    asked = bool(made.preset.benchmarks)
-    rows = ("evidence", "chains") if asked else ("candidate_tuples", "triples")
-    headers = (
-        "variant", "benchmark", "questions" if asked else "relations", *(name.replace("_", " ") for name in rows),
-        "calls" if asked else "model inputs", "tokens in", "tokens out ≤", "time", "disk",
-    )  # fmt: skip
-    shown = Table(*headers, title=f"{preset} with profile {profiles.load().name}: estimates")
-    for row in made.estimates:
-        shown.add_row(
-            row.variant, row.benchmark, f"{row.count.questions:,} ({row.count.known_from})", f"{row.rows.get(rows[0], 0):,}",
-            f"{row.rows.get(rows[1], 0):,}", f"{row.calls:,}", f"{row.prompt_tokens:,}", f"{row.reply_tokens:,}",
-            _duration(row.seconds, complete=row.selecting is not None and row.reasoning is not None),
-            f"{row.bytes / 2**20:,.1f} MiB",
-        )  # fmt: skip
-    total = made.estimates
-    shown.add_section()
-    shown.add_row(
-        "all", "", f"{sum(r.count.questions for r in total):,}", f"{sum(r.rows.get(rows[0], 0) for r in total):,}",
-        f"{sum(r.rows.get(rows[1], 0) for r in total):,}", f"{sum(r.calls for r in total):,}",
-        f"{sum(r.prompt_tokens for r in total):,}", f"{sum(r.reply_tokens for r in total):,}",
-        _duration(
-            sum(r.seconds for r in total), complete=all(r.selecting is not None and r.reasoning is not None for r in total)
-        ),
-        f"{sum(r.bytes for r in total) / 2**20:,.1f} MiB",
-    )  # fmt: skip
+    title = f"{preset} with profile {profiles.load().name}"
+    shown = Table("variant", "benchmark", "questions", "model calls", "time", title=title)
+    for row in rows:
+        questions, calls = (UNKNOWN if n is None else f"{n:,}" for n in (row.questions, row.calls))
+        shown.add_row(row.variant, row.benchmark, questions, calls, _duration(row.seconds))
     out.print(shown)
-    for note in made.notes:
-        out.print(f"note: {note}", markup=False)
     out.print(
-        "All numbers are estimates: one request after another, nothing taken from the cache, corpora and graphs left out. "
-        "> marks a time of which a part is not known. Rates and their sources: evidence_assets/assets/rates.yaml",
+        f"time: at the pace of the variant's last steps here, evidence included; {UNKNOWN} where nothing here tells: a "
+        "benchmark that declares no size, calls that hang on what a reader finds",
         style="dim",
     )
 
 
-def _duration(seconds: float, *, complete: bool) -> str:
-    sign = "" if complete else "> "
+UNKNOWN = "?"
+
+
+def _duration(seconds: float | None) -> str:
+    if seconds is None:
+        return "not measured here"
     if seconds >= 3600:
-        return f"{sign}{seconds / 3600:,.1f} h"
-    return f"{sign}{seconds / 60:,.1f} min" if seconds >= 60 else f"{sign}{seconds:,.1f} s"
+        return f"{seconds / 3600:,.1f} h"
+    return f"{seconds / 60:,.1f} min" if seconds >= 60 else f"{seconds:,.1f} s"
 
 
 @commands.command()

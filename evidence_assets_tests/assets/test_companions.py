@@ -17,7 +17,7 @@ from evidence_assets.lake import connect
 from evidence_assets.lake.lineage import dangling, trace
 from evidence_assets.models.protocols import Completion, Request
 from evidence_assets.models.replay import record
-from evidence_assets.systems.four_step_focus.question_forms import FormParser, forms_of
+from evidence_assets.systems.four_step_focus.question_forms import FormParser, sample_forms
 from evidence_assets.systems.four_step_focus.system import schema_of
 from evidence_assets_tests.assets.small_worlds import SmallWorld, failures, small_world, wrong
 
@@ -176,11 +176,10 @@ class Recorder:
 
     def __init__(self, world: SmallWorld) -> None:
         self.parameters: dict[str, object] = {}
-        lexicon = forms_of(_lexicon())
         self.kept: dict[Request, Completion] = {}
         self._questions = world.rows("questions", "questions/search").sort("question_id")["text"].to_list()
         self._first = world.rows("questions", "questions/graph").sort("question_id")["text"][0]
-        self._world, self._forms = world, lexicon
+        self._world, self._forms = world, sample_forms()
 
     def generate(self, requests: Sequence[Request]) -> list[Completion]:
         made = [Completion(self._reply(request), 1, 1, 0.0, "stop") for request in requests]
@@ -221,12 +220,6 @@ class Recorder:
         types[query.target.text] = query.target.node_type or ""
         triplets = [[t.head.text, t.edge_type, t.tail.text] for t in query.triplets]
         return json.dumps({"target": query.target.text, "variables": types, "triplets": triplets})
-
-
-def _lexicon() -> dict[str, dict[str, object]]:
-    from evidence_assets.assets.node_ranking import _lexicon as lexicon
-
-    return lexicon()
 
 
 CASES = ("kg_graph", "kg_background", "kg_both", "kg_none")

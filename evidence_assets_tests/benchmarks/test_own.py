@@ -11,6 +11,7 @@ import pytest
 from evidence_assets.benchmarks.own import read_questions, read_tables
 from evidence_assets.benchmarks.records import CLAIM_LABELS, GoldEvidence, Question, Table
 from evidence_assets.lake.errors import BadInput
+from evidence_assets_tests.conftest import SMALL_SAMPLE
 
 
 def ask(folder: Path, *records: dict[str, Any]) -> list[Question]:
@@ -197,11 +198,9 @@ def test_doubled_table(tmp_path: Path) -> None:
         tables(tmp_path, *[{"table_id": "t", "header": [], "rows": []}] * 2)
 
 
-def test_the_samples_own_files_are_read(tmp_path: Path) -> None:
-    render = pytest.importorskip("evidence_assets.sample.render")
-    render.render(tmp_path, size="small")
-    tables_read = {table.table_id: table for table in read_tables(tmp_path / "tables" / "tables.jsonl", "sample")}
-    files = sorted((tmp_path / "benchmarks").glob("*.jsonl"))
+def test_the_samples_own_files_are_read() -> None:
+    tables_read = {table.table_id: table for table in read_tables(SMALL_SAMPLE / "tables" / "tables.jsonl", "sample")}
+    files = sorted((SMALL_SAMPLE / "benchmarks").glob("*.jsonl"))
     assert files
     for file in files:
         for made in read_questions(file, file.stem):

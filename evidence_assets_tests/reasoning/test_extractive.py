@@ -14,7 +14,7 @@ from evidence_assets.models.encoders import EMBEDDED, load_encoder
 from evidence_assets.reasoning.citations import check
 from evidence_assets.reasoning.extractive import VERSION, ExtractiveSolver, idf_of
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
-from evidence_assets.sample.render import render
+from evidence_assets_tests.conftest import SMALL_SAMPLE
 
 QUESTION = "Which illness is metformin meant to help with?"
 OPTIONS = ("type 2 diabetes", "asthma", "gout", "malaria")
@@ -179,10 +179,9 @@ def ordered(solver: ExtractiveSolver, folder: Path) -> list[str]:
     return moved
 
 
-def test_no_order_moves_any_chain_or_choice_of_the_sample(tmp_path: Path) -> None:
-    render(tmp_path, "small")
-    assert ordered(ExtractiveSolver(), tmp_path) == []
-    assert len(ordered(Obedient(), tmp_path)) > 20, "a reasoner that obeys is caught"
+def test_no_order_moves_any_chain_or_choice_of_the_sample() -> None:
+    assert ordered(ExtractiveSolver(), SMALL_SAMPLE) == []
+    assert len(ordered(Obedient(), SMALL_SAMPLE)) > 20, "a reasoner that obeys is caught"
 
 
 def test_other_tasks_fail_with_a_reason(solver: ExtractiveSolver) -> None:

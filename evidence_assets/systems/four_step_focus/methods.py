@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib import resources
-from typing import Any, Literal
+from typing import Literal
 
 import polars as pl
-import yaml
 
 from evidence_assets.benchmarks.knowledge_bases import KnowledgeBase, declared_base
 from evidence_assets.experiment.answers import Answerer
@@ -23,7 +20,7 @@ from evidence_assets.systems.four_step_focus import system as four_step_focus
 from evidence_assets.systems.four_step_focus.answers import RanksNodes
 from evidence_assets.systems.four_step_focus.grading import Grader, PromptedGrader, RerankerGrader
 from evidence_assets.systems.four_step_focus.node_search import NodeSearch
-from evidence_assets.systems.four_step_focus.question_forms import FormParser, forms_of
+from evidence_assets.systems.four_step_focus.question_forms import FormParser, sample_forms
 from evidence_assets.systems.four_step_focus.system import FocusSettings, FourStepFocus, schema_of
 from evidence_assets.systems.four_step_focus.triplets import PromptedTriplets, TripletReader
 
@@ -98,14 +95,7 @@ def _triplet_reader(step: Step, declared: KnowledgeBase, opened: OpenBase) -> Tr
     model = reader_of_profile(step)
     if model is not None and len(opened.base):
         return PromptedTriplets(model, schema_of(opened.base))
-    return FormParser(forms_of(_lexicon()) if declared.forms else (), opened.base.node_type_names)
-
-
-@cache
-def _lexicon() -> dict[str, Any]:
-    """The relations of the sample world with their wordings."""
-    file = resources.files("evidence_assets.sample") / "lexicon" / "relations.yaml"
-    return dict(yaml.safe_load(file.read_text(encoding="utf-8")))
+    return FormParser(sample_forms() if declared.forms else (), opened.base.node_type_names)
 
 
 def _grader(step: Step) -> Grader:

@@ -9,11 +9,13 @@ is not passed off as one.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import resources
 from itertools import count
-from typing import Any
+
+import yaml
 
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
@@ -45,25 +47,10 @@ class Form:
         return match.group(1).strip() if match else None
 
 
-def forms_of(lexicon: Mapping[str, Mapping[str, Any]]) -> list[Form]:
-    """Forms of a lexicon of relations.
-
-    ``desc_head`` and ``ask_head`` name a relation's head by its tail, which stands at ``{t}`` or ``{at}`` (with its
-    article); ``desc_tail`` and ``ask_tail`` the other way round, with ``{h}`` or ``{ah}``. The ``ask_`` entries are
-    lists of whole questions. Agreement marks such as ``{is}`` are read as the singular.
-    """
-    agreement = {"{is}": "is", "{has}": "has", "{do}": "does", "{go}": "goes", "{s}": "s"}
-    forms = []
-    for edge_type, entry in lexicon.items():
-        for asked, slots in (("head", ("{at}", "{t}")), ("tail", ("{ah}", "{h}"))):
-            for phrase in [entry.get(f"desc_{asked}", ""), *entry.get(f"ask_{asked}", ())]:
-                for mark, text in agreement.items():
-                    phrase = phrase.replace(mark, text)
-                for slot in slots:
-                    phrase = phrase.replace(slot, "{}")
-                if phrase.count("{}") == 1:
-                    forms.append(Form(phrase, edge_type, asked))
-    return forms
+def sample_forms() -> list[Form]:
+    """The forms in which the sample's questions are written."""
+    file = resources.files("evidence_assets") / "sample" / "question_forms.yaml"
+    return [Form(**form) for form in yaml.safe_load(file.read_text(encoding="utf-8"))]
 
 
 @dataclass(frozen=True)

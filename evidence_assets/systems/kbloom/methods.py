@@ -16,9 +16,9 @@ from evidence_assets.experiment.stage import Read, Stage
 from evidence_assets.experiment.step import Made, Markdown, Step
 from evidence_assets.experiment.system import OwnStages, System
 from evidence_assets.experiment.variants import Variant
+from evidence_assets.lake.store import Rows
 from evidence_assets.models.completion_cache import CompletionCache
 from evidence_assets.models.in_use import MASKED_LM, encoder, masked_lm, model_key, text_likelihood
-from evidence_assets.lake.store import Rows
 from evidence_assets.profiles import GeneratorSettings, Profile
 from evidence_assets.reasoning.prompted import Remembered
 from evidence_assets.systems.kbloom import coverage, judging, rows, scores
@@ -72,7 +72,9 @@ class _Stages:
         self._variant, self._settings, self._harvests = variant, settings, settings.harvests
         self._base = variant.place
         self._harvest = f"{self._base}/harvest"
-        self._known_as: dict[str, str] = {s.variant: variant.name if s is self._harvests[0] else s.variant for s in self._harvests}
+        self._known_as: dict[str, str] = {
+            s.variant: variant.name if s is self._harvests[0] else s.variant for s in self._harvests
+        }
         """Under which name each harvest is scored."""
 
     def all(self) -> list[Stage]:

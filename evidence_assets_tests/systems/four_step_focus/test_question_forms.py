@@ -8,25 +8,24 @@ from hypothesis import strategies as st
 
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.reasoning.tasks import Failure
-from evidence_assets.systems.four_step_focus.question_forms import Form, FormParser, forms_of
+from evidence_assets.systems.four_step_focus.question_forms import Form, FormParser
 from evidence_assets.systems.four_step_focus.triplets import ANY_TYPE, Term, Triplet, TripletQuery
 
-LEXICON = {
-    "treats": {"desc_head": "a medicine prescribed for {t}", "desc_tail": "the illness that is relieved by {h}",
-               "ask_head": ["Which medicine would fight {t}?"]},
-    "shows": {"desc_head": "a typical sign of {t}", "desc_tail": "the illness suggested by {h}"},
-    "in": {"desc_head": "something that {is} kept in {at}", "no_form": "x"},
-}  # fmt: skip
-PARSER = FormParser(forms_of(LEXICON), ["drug", "disease"])
+PARSER = FormParser(
+    [
+        Form("a medicine prescribed for {}", "treats", "head"),
+        Form("Which medicine would fight {}?", "treats", "head"),
+        Form("the illness that is relieved by {}", "treats", "tail"),
+        Form("a typical sign of {}", "shows", "head"),
+        Form("the illness suggested by {}", "shows", "tail"),
+        Form("something that is kept in {}", "in", "head"),
+    ],
+    ["drug", "disease"],
+)
 
 
 def variable(number: int, node_type: str = ANY_TYPE) -> Term:
     return Term(f"?x{number}", node_type)
-
-
-def test_forms_of_a_lexicon() -> None:
-    assert Form("something that is kept in {}", "in", "head") in forms_of(LEXICON)
-    assert len(forms_of(LEXICON)) == 6
 
 
 def test_one_description() -> None:

@@ -1,1 +1,0 @@
-"""The raw inputs of the embedded default, written by this project."""

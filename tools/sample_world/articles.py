@@ -1,0 +1,221 @@
+"""The articles: which fact is told where and how, with the character offsets of every sentence.
+
+Each fact of a prompted relation is told four times in four wordings: once in its prompt's own wording in an article on
+its head, once in an article on its tail, once beside another fact of its relation ("..., whereas ..."), and once among
+notes. The third way puts the answer to one question beside the answer to another, so that counting shared words does
+not find the right one. Facts of other relations are told once.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from tools.sample_world.facts import Fact, World, capital, order_key
+from tools.sample_world.wording import fill, sentence, statement, type_phrase, wording_order
+
+LONGEST = 12
+"""Sentences in an article at most, the opening one included."""
+OWN_PAGE = 6
+"""An entity about which so many sentences are told has a page of its own."""
+SHORTEST = 5
+"""Pages with fewer sentences are joined with those of other kinds."""
+MIXED = "several things"
+CONTRASTS = ("{}, whereas {}", "{}, while {}", "{}; by comparison, {}", "{}, and for its part {}")
+PAIRS = ("{}; likewise, {}", "{}, and {}", "{}; besides, {}")
+
+
+@dataclass(frozen=True)
+class Telling:
+    """One sentence and the facts that it states; `denies` is a false triple that it speaks against."""
+
+    text: str
+    facts: tuple[Fact, ...] = ()
+    denies: tuple[str, str, str] | None = None
+
+
+@dataclass
+class Article:
+    """A short text; sentences are joined by one space, so offsets follow from their lengths."""
+
+    doc_id: str
+    title: str
+    sentences: list[Telling] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """The sentences as running text."""
+        return " ".join(telling.text for telling in self.sentences)
+
+    def spans(self) -> list[tuple[int, int, Telling]]:
+        """Start, end and content of every sentence."""
+        found, start = [], 0
+        for telling in self.sentences:
+            found.append((start, start + len(telling.text), telling))
+            start += len(telling.text) + 1
+        return found
+
+
+def tell_once(world: World, fact: Fact, wording: int) -> Telling:
+    """Tell the fact in one wording."""
+    return Telling(sentence(statement(world, fact, wording)), (fact,))
+
+
+def deny(world: World, head: str, relation: str, tail: str) -> Telling:
+    """Tell that a near miss is not so."""
+    text = fill(world, world.relations[relation]["denied"], head, tail, relation=relation)
+    return Telling(sentence(text), (), (head, relation, tail))
+
+
+def _pair_up(facts: list[Fact]) -> list[tuple[Fact, Fact | None]]:
+    """Pair facts so that the two of a pair share neither head nor tail where that is possible."""
+    waiting = list(facts)
+    pairs: list[tuple[Fact, Fact | None]] = []
+    while waiting:
+        first = waiting.pop(0)
+        index = next(
+            (i for i, other in enumerate(waiting) if not {first.head, first.tail} & {other.head, other.tail}), None
+        )
+        pairs.append((first, None if index is None else waiting.pop(index)))
+    return pairs
+
+
+def _tell_pair(world: World, pair: tuple[Fact, Fact | None], use: int, joints: tuple[str, ...]) -> Telling:
+    """Tell two facts in one sentence, each in its own next wording."""
+    first, second = pair
+    one = statement(world, first, wording_order(world, first)[use])
+    if second is None:
+        return Telling(sentence(one), (first,))
+    other = statement(world, second, wording_order(world, second)[use])
+    joint = joints[int(order_key("joint", *first.triple, use), 16) % len(joints)]
+    return Telling(sentence(joint.format(one, other)), (first, second))
+
+
+def _pages(title: str, opening: str, tellings: list[Telling], *, numbered: bool = False) -> list[Article]:
+    """Cut a list of sentences into articles of even length, each with its opening sentence."""
+    count = -(-len(tellings) // (LONGEST - 1))
+    articles = []
+    for part in range(count):
+        share = tellings[part * len(tellings) // count : (part + 1) * len(tellings) // count]
+        name = title if count == 1 and not numbered else f"{title}, part {part + 1}"
+        articles.append(Article("", name, [Telling(opening), *share]))
+    return articles
+
+
+def _entity_articles(world: World, told: dict[str, list[Telling]]) -> list[Article]:
+    """Write a page for every entity with much to tell, and shared pages, by type, for the others."""
+    articles: list[Article] = []
+    shared: dict[str, list[tuple[str, list[Telling]]]] = defaultdict(list)
+    for name in sorted(told, key=lambda name: (name.lower(), name)):
+        tellings = sorted(told[name], key=lambda telling: order_key("place", name, telling.text))
+        if len(tellings) < OWN_PAGE:
+            shared[world.types[name]].append((name, tellings))
+            continue
+        also = world.aliases.get(name)
+        opening = f"this page is about {name}, {type_phrase(world, name)}"
+        opening += f" that is also called {also[0]}" if also else ""
+        articles += _pages(capital(name), sentence(opening), tellings)
+    for kind in [*sorted(shared), MIXED]:
+        number = 0
+        for batch in _packed(shared[kind]):
+            if sum(len(tellings) for _, tellings in batch) < SHORTEST and kind != MIXED:
+                shared[MIXED] += batch
+                continue
+            number += 1
+            names = [name for name, _ in batch]
+            listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+            opening = sentence(f"these short entries on {kind} deal with {listed}")
+            tellings = [telling for _, tellings in batch for telling in tellings]
+            articles.append(Article("", f"Short entries: {kind} {number}", [Telling(opening), *tellings]))
+    return articles
+
+
+def _packed(entries: list[tuple[str, list[Telling]]]) -> list[list[tuple[str, list[Telling]]]]:
+    """Pack entries onto pages, the longest first, each on the first page that has room."""
+    batches: list[list[tuple[str, list[Telling]]]] = []
+    for entry in sorted(entries, key=lambda entry: (-len(entry[1]), order_key("shared", entry[0]))):
+        fits = (batch for batch in batches if sum(len(other) for _, other in [*batch, entry]) < LONGEST)
+        batch = next(fits, None)
+        if batch is None:
+            batches.append([entry])
+        else:
+            batch.append(entry)
+    for batch in batches:
+        # the last page may be left with a single sentence: fuller pages give it their shortest entries
+        fullest = max(batches, key=_sentences)
+        if _sentences(batch) < SHORTEST <= _sentences(fullest) - 1:
+            batch.append(fullest.pop())
+    return batches
+
+
+def _sentences(batch: list[tuple[str, list[Telling]]]) -> int:
+    return sum(len(tellings) for _, tellings in batch)
+
+
+def write_articles(world: World, facts: list[Fact], near_misses: list[tuple[str, str, str]]) -> list[Article]:
+    """Write the articles that tell the given facts.
+
+    Parameters
+    ----------
+    world
+        the facts and the lexicon
+    facts
+        the facts to tell, held-out ones excluded
+    near_misses
+        false triples; each is denied in one sentence on the page of its tail
+    """
+    on_page: dict[str, list[Telling]] = defaultdict(list)
+    by_relation: dict[str, list[Fact]] = defaultdict(list)
+    prompted = set(world.prompted())
+    for fact in facts:
+        order = wording_order(world, fact)
+        if fact.relation not in prompted:
+            on_page[fact.head].append(
+                tell_once(world, fact, order[int(order_key("once", *fact.triple), 16) % len(order)])
+            )
+            continue
+        on_page[fact.head].append(tell_once(world, fact, order[0]))
+        on_page[fact.tail].append(tell_once(world, fact, order[1]))
+        by_relation[fact.relation].append(fact)
+    for head, relation, tail in near_misses:
+        on_page[tail].append(deny(world, head, relation, tail))
+    articles = _entity_articles(world, on_page)
+    everything: list[Fact] = []
+    for relation, group in by_relation.items():
+        group = sorted(group, key=lambda fact: order_key("survey", *fact.triple))
+        tellings = [_tell_pair(world, pair, 2, CONTRASTS) for pair in _pair_up(group)]
+        entry = world.relations[relation]
+        title = f"Side by side: {entry['head_type']} and {entry['tail_type']}"
+        opening = sentence(f"this survey sets cases of {entry['head_type']} and {entry['tail_type']} side by side")
+        articles += _pages(title if entry["collection"] == "biomedical" else f"{title} ({relation})", opening, tellings)
+        everything += group
+    for collection, place in (("biomedical", "ward"), ("commonsense", "household")):
+        group = sorted(
+            (f for f in everything if f.collection == collection), key=lambda f: order_key("notes", *f.triple)
+        )
+        tellings = [_tell_pair(world, pair, 3, PAIRS) for pair in _pair_up(group)]
+        articles += _pages(
+            f"Notes from the {place}", f"This page of the {place} diary keeps mixed notes.", tellings, numbered=True
+        )
+    for number, article in enumerate(articles, 1):
+        article.doc_id = f"sample-{number:04d}"
+    return articles
+
+
+def sentences_of(articles: list[Article]) -> dict[tuple[str, str, str], list[dict[str, object]]]:
+    """For every told triple, the sentences that state it, as gold evidence rows."""
+    found: dict[tuple[str, str, str], list[dict[str, object]]] = defaultdict(list)
+    for article in articles:
+        for start, end, telling in article.spans():
+            for fact in telling.facts:
+                locator = {"doc_id": article.doc_id, "char_start": start, "char_end": end}
+                found[fact.triple].append(
+                    {
+                        "kind": "sentence",
+                        "source": article.doc_id,
+                        "locator": locator,
+                        "text": telling.text,
+                        "fact": list(fact.triple),
+                    }
+                )
+    return found

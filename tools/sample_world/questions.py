@@ -1,0 +1,318 @@
+"""Questions on texts and graphs: multiple choice (one hop, chained, negated, two right, unanswerable), short answers.
+
+Every question carries its gold evidence: sentences for the ones on texts, paths for the ones on the graph. Evidence
+rows with the same `fact` are alternatives; one row of each fact is enough.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from tools.sample_world.chains import Chain, KnownFacts, Step, Triple, describe_chain, question_text, wrong_options
+from tools.sample_world.facts import World, capital, order_key
+
+Question = dict[str, Any]
+
+FORWARD, BACK = True, False
+CHAINS_MEDICAL: tuple[tuple[tuple[str, bool], ...], ...] = (
+    (("is_a_vector_for", FORWARD), ("may_treat", BACK)),
+    (("is_associated_with", FORWARD), ("may_treat", BACK)),
+    (("may_cause", FORWARD), ("may_treat", BACK)),
+    (("may_treat", BACK), ("belongs_to_the_drug_family_of", FORWARD)),
+    (("belongs_to_the_drug_family_of", BACK), ("may_treat", FORWARD)),
+    (("belongs_to_the_drug_family_of", BACK), ("may_contraindicate", BACK)),
+    (("belongs_to_the_drug_family_of", BACK), ("interacts_with", FORWARD)),
+    (("is_a_risk_factor_of", FORWARD), ("belongs_to_the_category_of", FORWARD)),
+    (("is_associated_with", FORWARD), ("belongs_to_the_category_of", FORWARD)),
+    (("is_associated_with", FORWARD), ("is_a_risk_factor_of", BACK)),
+    (("may_treat", FORWARD), ("is_associated_with", BACK)),
+    (("is_a_subtype_of", FORWARD), ("may_treat", BACK)),
+    (("belongs_to_the_drug_family_of", FORWARD), ("belongs_to_drug_super-family", FORWARD)),
+    (("is_an_ingredient_of", FORWARD), ("is_an_ingredient_of", BACK)),
+    (("may_contraindicate", FORWARD), ("belongs_to_the_drug_family_of", FORWARD)),
+    (("may_treat", BACK), ("may_cause", FORWARD)),
+    (("may_treat", BACK), ("may_contraindicate", BACK)),
+)
+CHAINS_COMMON: tuple[tuple[tuple[str, bool], ...], ...] = (
+    (("UsedFor", BACK), ("MadeOf", FORWARD)),
+    (("CapableOf", BACK), ("IsA", FORWARD)),
+    (("CapableOf", BACK), ("AtLocation", FORWARD)),
+    (("MadeOf", BACK), ("UsedFor", FORWARD)),
+    (("MadeOf", BACK), ("AtLocation", FORWARD)),
+    (("HasA", BACK), ("IsA", FORWARD)),
+    (("PartOf", FORWARD), ("PartOf", BACK)),
+    (("AtLocation", FORWARD), ("AtLocation", BACK)),
+    (("CreatedBy", FORWARD), ("CapableOf", FORWARD)),
+    (("Antonym", FORWARD), ("HasProperty", BACK)),
+    (("MadeOf", FORWARD), ("HasProperty", FORWARD)),
+    (("HasProperty", FORWARD), ("HasProperty", BACK)),
+    (("IsA", BACK), ("AtLocation", FORWARD)),
+    (("Desires", BACK), ("CapableOf", FORWARD)),
+)
+CHAINS_LONG: tuple[tuple[tuple[str, bool], ...], ...] = (
+    (("is_a_vector_for", FORWARD), ("may_treat", BACK), ("belongs_to_the_drug_family_of", FORWARD)),
+    (("is_associated_with", FORWARD), ("may_treat", BACK), ("belongs_to_the_drug_family_of", FORWARD)),
+    (("is_associated_with", FORWARD), ("may_treat", BACK), ("may_contraindicate", BACK)),
+    (("may_treat", BACK), ("belongs_to_the_drug_family_of", FORWARD), ("belongs_to_drug_super-family", FORWARD)),
+    (("may_cause", FORWARD), ("may_treat", BACK), ("interacts_with", FORWARD)),
+    (("is_a_subtype_of", FORWARD), ("may_treat", BACK), ("belongs_to_the_drug_family_of", FORWARD)),
+    (("belongs_to_the_drug_family_of", BACK), ("may_treat", FORWARD), ("is_associated_with", BACK)),
+    (("belongs_to_the_drug_family_of", BACK), ("may_treat", FORWARD), ("belongs_to_the_category_of", FORWARD)),
+    (("is_a_risk_factor_of", FORWARD), ("may_treat", BACK), ("belongs_to_the_drug_family_of", FORWARD)),
+)
+Evidence = Callable[[Iterable[Triple]], list[dict[str, Any]]]
+
+
+class QuestionMaker:
+    """Makes questions from the facts of one source, each topic and answer used sparingly.
+
+    Parameters
+    ----------
+    known
+        the facts that the source states
+    hidden
+        the held-out facts: true, but stated nowhere
+    evidence
+        turns the triples that a question needs into gold evidence rows
+    """
+
+    def __init__(self, known: KnownFacts, hidden: KnownFacts, evidence: Evidence, benchmark: str) -> None:
+        self.known, self.hidden, self.evidence, self.benchmark = known, hidden, evidence, benchmark
+        self.world: World = known.world
+        self.questions: list[Question] = []
+        self.near_misses: list[Triple] = []
+        self._used: Counter[str] = Counter()
+        self._texts: set[str] = set()
+
+    def _starts(self, steps: Sequence[Step], source: KnownFacts) -> list[Chain]:
+        first = steps[0]
+        symmetric = bool(self.world.relations[first.relation].get("symmetric"))
+        names: set[str] = set()
+        for fact in source.facts:
+            if fact.relation == first.relation:
+                names |= {fact.head, fact.tail} if symmetric else {fact.head if first.forward else fact.tail}
+        chains = [Chain(name, tuple(steps)) for name in names]
+        return sorted(chains, key=lambda chain: order_key(self.benchmark, chain))
+
+    def _add(self, text: str, task: str, **fields: Any) -> bool:
+        if text in self._texts:
+            return False
+        self._texts.add(text)
+        number = len(self.questions) + 1
+        question: Question = {
+            "question_id": f"{self.benchmark}-{number:03d}", "split": "", "task": task, "text": text, "options": [],
+            "gold": None, "gold_also": [], "table_id": None, "topic_entities": [], "gold_evidence": [],
+            "answerable": True, "negated": False, "hops": 1,
+        }  # fmt: skip
+        self.questions.append({**question, **fields})
+        return True
+
+    def _shuffled(self, text: str, options: list[str]) -> list[str]:
+        return sorted(options, key=lambda option: order_key("options", text, option))
+
+    def choice(self, steps: Sequence[Step], *, right: int = 1, reuse: int = 1) -> bool:
+        """Add one question whose options hold so many right answers and three (or two) wrong ones."""
+        for chain in self._starts(steps, self.known):
+            answers = self.known.follow(chain)
+            usable = [name for name in sorted(answers) if self._used[name] < reuse and name != chain.start]
+            if len(usable) < right or self._used[chain.start] >= reuse:
+                continue
+            gold = sorted(usable, key=lambda name: order_key("gold", chain, name))[:right]
+            text = question_text(self.world, chain)
+            wrong = wrong_options(self.known, chain, gold, 4 - right)
+            # a name of the question among the options would give it away or away from it
+            if len(wrong) < 4 - right or any(option.lower() in text.lower() for option in (*gold, *wrong)):
+                continue
+            options = self._shuffled(text, [*gold, *wrong])
+            paths = [path for name in gold for path in answers[name][:1]]
+            added = self._add(
+                text, "mcqa", options=options, gold=options.index(gold[0]),
+                gold_also=[options.index(name) for name in gold[1:]], topic_entities=[chain.start],
+                gold_evidence=self._rows(paths), hops=len(steps),
+            )  # fmt: skip
+            if added:
+                self._used.update([chain.start, *gold])
+                self._remember_miss(chain, wrong)
+                return True
+        return False
+
+    def _remember_miss(self, chain: Chain, wrong: list[str]) -> None:
+        if len(chain.steps) > 1 or "denied" not in self.world.relations[chain.steps[0].relation]:
+            return
+        step = chain.steps[0]
+        miss = wrong[-1]
+        self.near_misses.append(
+            (chain.start, step.relation, miss) if step.forward else (miss, step.relation, chain.start)
+        )
+
+    def odd_one_out(self, steps: Sequence[Step]) -> bool:
+        """Add one question for the option that does not hold; the evidence is what shows that the others do."""
+        for chain in self._starts(steps, self.known):
+            answers = self.known.follow(chain)
+            true = sorted(answers, key=lambda name: order_key("odd", chain, name))[:3]
+            if len(true) < 3 or self._used[f"odd {chain.start}"]:
+                continue
+            text = question_text(self.world, chain, negated=True)
+            odd = wrong_options(self.known, chain, true, 1)
+            if not odd or any(option.lower() in text.lower() for option in (*true, *odd)):
+                continue
+            options = self._shuffled(text, [*true, *odd])
+            added = self._add(
+                text, "mcqa", options=options, gold=options.index(odd[0]), topic_entities=[chain.start], negated=True,
+                gold_evidence=self._rows([answers[name][0] for name in true]), hops=len(steps),
+            )  # fmt: skip
+            if added:
+                self._used[f"odd {chain.start}"] += 1
+                return True
+        return False
+
+    def unanswerable(self, step: Step) -> bool:
+        """Add one question whose true answer is a held-out fact, so that no evidence can settle it."""
+        for chain in self._starts([step], self.hidden):
+            if self._used[f"hidden {chain.start}"] or self.known.follow(chain):
+                continue
+            gold = sorted(self.hidden.follow(chain))[:1]
+            text = question_text(self.world, chain)
+            wrong = wrong_options(self.known, chain, gold, 3)
+            if len(wrong) < 3 or any(option.lower() in text.lower() for option in (*gold, *wrong)):
+                continue
+            options = self._shuffled(text, [*gold, *wrong])
+            if self._add(text, "mcqa", options=options, topic_entities=[chain.start], answerable=False):
+                self._used[f"hidden {chain.start}"] += 1
+                return True
+        return False
+
+    def short_answer(self, steps: Sequence[Step], *, most: int = 6, hidden: bool = False) -> bool:
+        """Add one question without options; every right answer of the source is gold."""
+        for chain in self._starts(steps, self.hidden if hidden else self.known):
+            answers = self.known.follow(chain)
+            if self._used[chain.start] or hidden == bool(answers) or len(answers) > most:
+                continue
+            text = f"Name {describe_chain(self.world, chain)}."
+            gold = sorted(answers)
+            aliases = {name: self.world.aliases[name] for name in gold if name in self.world.aliases}
+            paths = [path for name in gold for path in answers[name]]
+            added = self._add(
+                text, "kgqa", gold=gold or None, gold_aliases=aliases, topic_entities=[chain.start],
+                answerable=not hidden, gold_evidence=self._rows(paths), hops=len(steps),
+            )  # fmt: skip
+            if added:
+                self._used[chain.start] += 1
+                return True
+        return False
+
+    def _rows(self, paths: list[list[Triple]]) -> list[dict[str, Any]]:
+        return [row for path in paths for row in self.evidence(path)]
+
+
+def fact_evidence(path: Iterable[Triple]) -> list[dict[str, Any]]:
+    """Return one row for each fact of the path, to be replaced by the sentences that state it once they are written."""
+    return [{"fact": triple} for triple in path]
+
+
+def path_evidence(path: Iterable[Triple]) -> list[dict[str, Any]]:
+    """Return the gold evidence row of a path in a graph."""
+    triples = [list(triple) for triple in path]
+    return [{"kind": "path", "source": "graph", "locator": triples, "text": "; ".join(" ".join(t) for t in triples)}]
+
+
+def _round_robin(wanted: int, makers: Sequence[Callable[[], bool]], what: str) -> None:
+    """Call the makers in turn until so many questions are made; a maker that can make no more is left out."""
+    alive = list(makers)
+    made = 0
+    while made < wanted and alive:
+        for maker in list(alive):
+            if made == wanted:
+                break
+            if maker():
+                made += 1
+            else:
+                alive.remove(maker)
+    if made < wanted:
+        raise ValueError(f"the facts yield only {made} of {wanted} questions of the kind: {what}")
+
+
+def _steps(pattern: Sequence[tuple[str, bool]]) -> tuple[Step, ...]:
+    return tuple(Step(relation, forward) for relation, forward in pattern)
+
+
+def _single(
+    world: World, maker: Callable[[Step], bool], form: str, collections: Sequence[str]
+) -> list[Callable[[], bool]]:
+    makers: list[Callable[[], bool]] = []
+    for name in world.prompted():
+        relation = world.relations[name]
+        for forward in (False, True):
+            if relation["collection"] in collections and f"{form}_{'tail' if forward else 'head'}" in relation:
+                makers.append(partial(maker, Step(name, forward)))
+    return makers
+
+
+def split_of(number: int, total: int) -> str:
+    """Return the split of a question: the first half is for tuning, the second for reporting."""
+    return "dev" if number < total / 2 else "test"
+
+
+def finish(questions: list[Question]) -> list[Question]:
+    """Order the questions at random, number them and give them their split."""
+    ordered = sorted(questions, key=lambda question: order_key("order", question["text"]))
+    for number, question in enumerate(ordered):
+        name = question["question_id"].rsplit("-", 1)[0]
+        question["question_id"] = f"{name}-{number + 1:03d}"
+        question["split"] = split_of(number, len(ordered))
+        question["text"] = capital(question["text"])
+    return ordered
+
+
+def make_mcqa(maker: QuestionMaker, counts: dict[str, int]) -> None:
+    """Make the questions on texts: one hop, chained, odd one out, two right, unanswerable."""
+    world, both = maker.world, ("biomedical", "commonsense")
+    pairs = zip(CHAINS_MEDICAL, CHAINS_COMMON, strict=False)  # the longer list's last ones are not needed
+    chains = [_steps(pattern) for pair in pairs for pattern in pair]
+    _round_robin(counts["chained"], [partial(maker.choice, steps, reuse=2) for steps in chains], "chained")
+    _round_robin(counts["one_hop"], _single(world, lambda step: maker.choice([step], reuse=2), "ask", both), "one hop")
+    _round_robin(counts["negated"], _single(world, lambda step: maker.odd_one_out([step]), "not", both), "odd one out")
+    _round_robin(
+        counts["two_right"], _single(world, lambda s: maker.choice([s], right=2, reuse=3), "ask", both), "two right"
+    )
+    _round_robin(counts["unanswerable"], _single(world, maker.unanswerable, "ask", both), "unanswerable")
+
+
+def make_graph(maker: QuestionMaker, counts: dict[str, int]) -> None:
+    """Make the medical questions on the graph: one to three hops, odd one out, two right, unanswerable."""
+    world, medical = maker.world, ("biomedical",)
+    for kind, patterns in (("three_hop", CHAINS_LONG), ("two_hop", CHAINS_MEDICAL)):
+        makers = [partial(maker.choice, _steps(pattern), reuse=3) for pattern in patterns]
+        _round_robin(counts[kind], makers, kind)
+    _round_robin(
+        counts["one_hop"], _single(world, lambda step: maker.choice([step], reuse=2), "ask", medical), "one hop"
+    )
+    _round_robin(
+        counts["negated"], _single(world, lambda step: maker.odd_one_out([step]), "not", medical), "odd one out"
+    )
+    two = [partial(maker.odd_one_out, _steps(pattern)) for pattern in CHAINS_MEDICAL if _has_not(world, pattern)]
+    _round_robin(counts["negated_two_hop"], two, "odd one out over two hops")
+    _round_robin(
+        counts["two_right"], _single(world, lambda s: maker.choice([s], right=2, reuse=4), "ask", medical), "two right"
+    )
+    _round_robin(counts["unanswerable"], _single(world, maker.unanswerable, "ask", medical), "unanswerable")
+
+
+def _has_not(world: World, pattern: Sequence[tuple[str, bool]]) -> bool:
+    relation, forward = pattern[-1]
+    return f"not_{'tail' if forward else 'head'}" in world.relations[relation]
+
+
+def make_kgqa(maker: QuestionMaker, counts: dict[str, int]) -> None:
+    """Make the questions with short answers: one hop, two hops, unanswerable."""
+    world = maker.world
+    names = [name for name in world.relations if name not in ("is_a_category",)]
+    singles = [partial(maker.short_answer, [Step(name, forward)]) for forward in (True, False) for name in names]
+    doubles = [partial(maker.short_answer, _steps(pattern)) for pattern in (*CHAINS_MEDICAL, *CHAINS_COMMON)]
+    hidden = [partial(maker.short_answer, [Step(name, True)], hidden=True) for name in world.prompted()]
+    _round_robin(counts["two_hop"], doubles, "short answer over two hops")
+    _round_robin(counts["one_hop"], singles, "short answer")
+    _round_robin(counts["unanswerable"], hidden, "unanswerable short answer")

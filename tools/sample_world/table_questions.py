@@ -1,0 +1,103 @@
+"""Verification claims and multiple-choice questions over the sample tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tools.sample_world.facts import order_key
+from tools.sample_world.questions import Question, finish
+from tools.sample_world.tables import FINDERS, LABELS, REFUTES, SUPPORTS, UNKNOWN, Finding, Table, column_name
+
+SHARES = {SUPPORTS: 0.4, REFUTES: 0.4, UNKNOWN: 0.2}
+"""Share of each label among the claims."""
+
+
+def _base(benchmark: str, task: str, text: str, table: Table, **fields: Any) -> Question:
+    return {
+        "question_id": f"{benchmark}-000", "split": "", "task": task, "text": text, "options": [], "gold": None,
+        "gold_also": [], "table_id": table.table_id, "topic_entities": [], "gold_evidence": [], "answerable": True,
+        "negated": False, "hops": 1, **fields,
+    }  # fmt: skip
+
+
+def _findings(tables: list[Table], use: str, wanted: int) -> list[tuple[Table, Finding]]:
+    """Find so many things to ask about, going round the operations and using every table about equally often."""
+    found: list[tuple[Table, Finding]] = []
+    used: dict[str, int] = dict.fromkeys((table.table_id for table in tables), 0)
+    seen: set[str] = set()
+    for turn in range(50 * len(FINDERS)):
+        if len(found) == wanted:
+            break
+        finder = FINDERS[turn % len(FINDERS)]
+        for table in sorted(tables, key=lambda table: (used[table.table_id], order_key(use, turn, table.table_id))):
+            finding = finder(table, f"{use}{turn}{table.table_id}")
+            if finding and finding.question not in seen:
+                seen.add(finding.question)
+                used[table.table_id] += 1
+                found.append((table, finding))
+                break
+    if len(found) < wanted:
+        raise ValueError(f"the tables yield only {len(found)} of {wanted} findings for {use}")
+    return found
+
+
+def make_table_questions(tables: list[Table], wanted: int) -> list[Question]:
+    """Make multiple-choice questions: look-up, comparison, superlative, difference, ratio, count, trend."""
+    questions = []
+    for table, finding in _findings(tables, "table question", wanted):
+        options = sorted(
+            [finding.answer, *finding.wrong], key=lambda option: order_key("option", finding.question, option)
+        )
+        questions.append(
+            _base(
+                "sample_tables",
+                "table_qa",
+                finding.question,
+                table,
+                options=options,
+                gold=options.index(finding.answer),
+                gold_evidence=table.evidence(list(finding.cells)),
+                operation=finding.operation,
+            )
+        )
+    return finish(questions)
+
+
+def _unknown_claim(table: Table, tables: list[Table], key: str) -> str:
+    """Claim something near the table that it does not say: of a row that another table has, or of another matter."""
+    own = {row[0] for row in table.rows}
+    missing = sorted({row[0] for other in tables if other.item == table.item for row in other.rows} - own)
+    if missing and int(order_key(key), 16) % 3 == 0:
+        name = sorted(missing, key=lambda name: order_key(key, name))[0]
+        column = sorted(range(1, len(table.header)), key=lambda column: order_key(key, column))[0]
+        value = table.rows[int(order_key(key, "row"), 16) % len(table.rows)][column]
+        return f"For {name}, the entry on {column_name(table, column)} reads {value}."
+    return table.beyond
+
+
+def make_claims(tables: list[Table], wanted: int) -> list[Question]:
+    """Make verification claims, with the cells that decide them; nothing decides the unknown ones."""
+    unknown = round(SHARES[UNKNOWN] * wanted)
+    claims = []
+    for number, (table, finding) in enumerate(_findings(tables, "claim", wanted - unknown)):
+        # every operation comes round with both labels
+        label = SUPPORTS if (number + number // len(FINDERS)) % 2 == 0 else REFUTES
+        text = finding.statement if label == SUPPORTS else finding.false_statement
+        claims.append(
+            _base(
+                "sample_claims",
+                "verification",
+                text,
+                table,
+                options=LABELS,
+                gold=LABELS.index(label),
+                gold_evidence=table.evidence(list(finding.cells)),
+                operation=finding.operation,
+            )
+        )
+    silent = sorted((table for table in tables if table.beyond), key=lambda table: order_key("unknown", table.table_id))
+    for table in silent[:unknown]:
+        text = _unknown_claim(table, tables, f"unknown {table.table_id}")
+        fields = {"options": LABELS, "gold": LABELS.index(UNKNOWN), "answerable": False, "operation": "unknown"}
+        claims.append(_base("sample_claims", "verification", text, table, **fields))
+    return finish(claims)
