@@ -15,8 +15,14 @@ ANSWERED_FROM = {"corpus": ("Corpus",), "graph": ("Graph", "KnowledgeBase"), "ba
 """Components that make what a benchmark is answered from."""
 
 
+class Expected(declared.Expected, dg.Resolvable):
+    """How large a benchmark is."""
+
+
 class Benchmark(declared.Benchmark, dg.Component, dg.Resolvable):
     """One benchmark, as its YAML states it."""
+
+    expected: Expected = Expected()
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         if not self.runs_in():

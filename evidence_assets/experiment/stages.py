@@ -90,7 +90,8 @@ class _Standard:
         made.append(self._score_stage())
         if variant.counterfactual:
             made.append(self._stage(self._counterfactuals, "counterfactuals", self._make_counterfactuals,
-                                    "Answers without the evidence they cite", self._answered_from, pool=self._pool))  # fmt: skip
+                                    "Answers without the evidence they cite",
+                                    [*self._answered_from, self._predictions, *self._word_counts], pool=self._pool))  # fmt: skip
         return made
 
     def _stage(
@@ -132,18 +133,22 @@ class _Standard:
         return [f"corpus/{name}/index" for name in sorted({b.corpus for b in of_family("mcqa") if b.corpus})]
 
     @property
-    def _own_reads(self) -> list[Read]:
-        more = self._method.more_reads(self._settings) if self._method.more_reads else ()
-        return [*source_reads(self._variant.family, self._method.reads), *more]
+    def _more_reads(self) -> Sequence[Read]:
+        return self._method.more_reads(self._settings) if self._method.more_reads else ()
+
+    @property
+    def _selected_from(self) -> list[str | Read]:
+        """What the selector reads."""
+        return [self._questions, *source_reads(self._variant.family, self._method.reads), *self._more_reads]
 
     @property
     def _answered_from(self) -> list[str | Read]:
         """What an answerer reads."""
-        reads: list[str | Read] = [self._questions, self._evidence]
         if self._explained:
-            return [*reads, self._chains, self._predictions, *self._word_counts]
-        own = self._own_reads if self._method.answerer else []
-        return [*reads, self._predictions, *own]
+            return [self._questions, self._evidence, self._chains]
+        if self._method.answerer:
+            return [*self._selected_from, self._evidence]
+        return [self._questions, self._evidence, *(self._more_reads if self._method.failed else ())]
 
     def _asked(self, step: Step) -> list[Asked]:
         return asked(step.read_here("questions", self._questions))
@@ -174,7 +179,7 @@ class _Standard:
             )
 
         return self._stage(
-            self._evidence, "evidence", make, "Evidence", [self._questions, *self._own_reads],
+            self._evidence, "evidence", make, "Evidence", self._selected_from,
             pool=self._method.pool(self._settings) if self._method.pool else None,
             version=self._version, against=paths_wrong,
         )  # fmt: skip
@@ -201,13 +206,10 @@ class _Standard:
                 step.previous_lineage(),
             )
 
-        if self._explained:
-            reads: list[str | Read] = [self._questions, self._evidence, self._chains]
-        else:
-            reads = [self._questions, self._evidence, *self._own_reads]
         return self._stage(
-            self._predictions, "predictions", make, "One answer a question", reads, pool=self._pool, check=failed_share
-        )
+            self._predictions, "predictions", make, "One answer a question", self._answered_from,
+            pool=self._pool, check=failed_share,
+        )  # fmt: skip
 
     def _make_citations(self, step: Step) -> Made:
         return citation_rows(step.read_here("chains", self._chains), step.read_here("evidence", self._evidence))
@@ -264,13 +266,8 @@ class _Standard:
         if not on_graph and not self._variant.retrieval:
             return None
         tokens = encoder(step.profile.token_encoder) if on_graph else None
-        recalled = self._method.failed is not None and bool(self._own_reads) and on_graph and self._recalls
+        recalled = bool(self._more_reads) and on_graph
         return retrieval_metrics(questions.sort("question_id").to_dicts(), evidence, tokens, recalled=recalled)
-
-    @property
-    def _recalls(self) -> bool:
-        """Whether a language model's own knowledge is among the evidence."""
-        return bool(getattr(self._settings, "recall", ""))
 
     def _passage_scores(self) -> Stage:
         variant = self._variant
