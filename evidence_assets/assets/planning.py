@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from evidence_assets import profiles
+from evidence_assets import profiles, systems
 from evidence_assets.assets.pace import A_RELATION, seconds_of
 from evidence_assets.benchmarks.declared import Benchmark, declared
 from evidence_assets.experiment.presets import known, presets
+from evidence_assets.experiment.system import OwnStages
 from evidence_assets.experiment.variants import Variant, variants
 from evidence_assets.lake.store import Lake
 
@@ -41,6 +42,8 @@ def plan(name: str, lake: Lake | None, instance: dg.DagsterInstance) -> list[Pla
     preset = presets()[name]
     planned = []
     for variant in (v for v in variants() if name in v.presets):
+        if isinstance(systems.load(variant.system).method_of(variant), OwnStages) and variant.system != "kbloom":
+            continue  # prepares what others answer from
         if variant.system == "kbloom":
             relations = _harvested(preset.relations, lake)
             each = seconds_of(instance, [f"{variant.place}/harvest"], metadata=A_RELATION)

@@ -5,26 +5,23 @@ from typing import Any
 
 import dagster as dg
 
+from evidence_assets import systems
 from evidence_assets.assets.partitions import EVERY
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import OWNER, dep
-from evidence_assets.benchmarks.declared import FAMILIES
 from evidence_assets.experiment import plots
-from evidence_assets.experiment.variants import variants, variants_of
+from evidence_assets.experiment.stage import Stage
+from evidence_assets.experiment.stages import stages
+from evidence_assets.experiment.variants import variants
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import replacing_folder
 
 
-def score_assets() -> list[str]:
-    """Assets with the scores of every loaded variant that answers questions."""
-    return sorted(f"scores/{v.place}" for v in variants() if v.loaded and v.family in FAMILIES)
-
-
-def harvest_score_assets() -> list[str]:
-    """Assets with the scores of every loaded harvest that has facts to be scored against."""
-    harvests = (v for v in variants_of("kbloom") if v.loaded and v.parameters.get("truth"))
-    return sorted(f"scores/{harvest.place}" for harvest in harvests)
+def score_stages() -> list[Stage]:
+    """The scores of every loaded variant: of questions by benchmark, of harvests as a whole."""
+    every = (stage for v in variants() if v.loaded for stage in stages(systems.load(v.system), v))
+    return sorted((stage for stage in every if stage.table == "scores"), key=lambda stage: stage.key)
 
 
 class Scoreboard(dg.Component, dg.Model, dg.Resolvable):
@@ -38,7 +35,7 @@ class Scoreboard(dg.Component, dg.Model, dg.Resolvable):
             owners=[OWNER],
             kinds={"matplotlib", "png"},
             code_version=plots.VERSION,
-            deps=[*(dep(key, EVERY) for key in score_assets()), *(dep(key) for key in harvest_score_assets())],
+            deps=[dep(stage.key, EVERY if stage.partitions else None) for stage in score_stages()],
         )
         def scoreboard(lake: LakeResource) -> dg.MaterializeResult[Any]:
             opened = lake.open()

@@ -15,11 +15,12 @@ from evidence_assets.experiment.step import Made
 from evidence_assets.lake.lineage import edge
 from evidence_assets.lake.store import typed
 
+BLOCK = 16_384
+"""Rows that are typed together."""
+
 
 class _Growing:
     """Rows of a table that come one by one and are kept typed, a block at a time."""
-
-    BLOCK = 16_384
 
     def __init__(self, table: str, first: pl.DataFrame) -> None:
         self._table, self._new = table, list[dict[str, Any]]()
@@ -28,7 +29,7 @@ class _Growing:
 
     def add(self, row: dict[str, Any]) -> None:
         self._new.append(row)
-        if len(self._new) == self.BLOCK:
+        if len(self._new) == BLOCK:
             self._typed.append(typed(self._table, self._new))
             self._new = []
 

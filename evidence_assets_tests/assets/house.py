@@ -17,12 +17,14 @@ from dagster._core.definitions.sensor_definition import SensorExecutionData
 from dagster._core.execution.api import execute_run
 from dagster._core.loader import LoadingContextForTest
 from dagster._grpc.impl import get_external_sensor_execution
-from evidence_assets.assets.reasoner import Reasoner
 
 from evidence_assets.assets.partitions import question_partitions
-from evidence_assets.assets.table_asset import Made, Step, dep, sound_check, table_asset
+from evidence_assets.assets.system import variant_defs
+from evidence_assets.assets.table_asset import dep, sound_check, table_asset
 from evidence_assets.definitions import defs
 from evidence_assets.experiment.selection import Asked, Parent, Pick, asked, evidence_rows
+from evidence_assets.experiment.step import Made, Step
+from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.store import Lake
 
 RELATIONS: dict[str, tuple[str, list[list[str]]]] = {
@@ -76,14 +78,14 @@ def question_assets() -> dg.Definitions:
     def make(step: Step) -> Made:
         questions = asked(step.read("questions", "questions/mcqa", step.partition))
         selector = ByRelation(step.read("triples", COLLECTION))
-        rows = evidence_rows(selector, questions, step.previous(), step.previous_lineage())
-        return Made.of(rows)
+        return evidence_rows(selector, questions, step.previous(), step.previous_lineage())
 
     evidence = table_asset(
         "evidence/mcqa/by_relation", "evidence", make, description="Evidence of the test.", group="test",
         code_version="1", deps=[dep("questions/mcqa"), dep(COLLECTION)], partitions=question_partitions("mcqa"),
     )  # fmt: skip
-    made = Reasoner(name="by_relation", family="mcqa", selector="by_relation").build_defs(None)  # type: ignore[arg-type]
+    variant = Variant(system="baselines", family="mcqa", name="by_relation", method="bm25", evidence="by_relation")
+    made = variant_defs(variant)
     return dg.Definitions.merge(dg.Definitions(assets=[evidence], asset_checks=[sound_check(evidence)]), made)
 
 

@@ -6,11 +6,13 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from evidence_assets.assets.tuned_classifier import TunedClassifier
 
 from evidence_assets.benchmarks.declared import benchmarks, declared
+from evidence_assets.experiment.variants import variants_of
 from evidence_assets.lake import connect
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.lineage import dangling
+from evidence_assets.systems.a2q.classifier_tuning import ClassifierSettings, classifier_stages
 from evidence_assets_tests.assets.small_worlds import SmallWorld, failures, small_world, wrong
 from evidence_assets_tests.models.test_rerankers import make_cross_encoder
 
@@ -52,7 +54,7 @@ def opted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallWorld]:
         world.make("knowledge/sample/triples", "knowledge/sample/nodes", "knowledge/sample/edges")
         world.make("knowledge/sample/passages", *(f"knowledge/sample_skb/{p}" for p in ("nodes", "edges", "passages")))
         split(world, "sample_kgqa", "test", "dev")
-        patch.setattr("evidence_assets.assets.tuned_classifier.EMBEDDED", str(tiny))
+        patch.setattr("evidence_assets.systems.a2q.classifier_tuning.EMBEDDED", str(tiny))
         world.make("models/relevance_classifier")
         world.make(*keys("evidence chains predictions citations", "mcqa", MCQA), partition="sample_graph|0")
         world.make(*keys("scores", "mcqa", MCQA), partition="sample_graph")
@@ -125,10 +127,11 @@ def test_the_tuned_classifier_is_another_model_and_learns_from_the_other_half(op
     grade = [[(r["source_id"], r["why"]["grade"]) for r in own] for own in (before, after)]  # type: ignore[index]
     assert grade[0] != grade[1]
     assert declared()["sample_kgqa"].split == "test"
-    with pytest.raises(ValueError, match="is the one reported: tune on another"):
-        TunedClassifier(benchmark="sample_kgqa", split="test").build_defs(None)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="no declared benchmark with a graph"):
-        TunedClassifier(benchmark="sample_mcqa").build_defs(None)  # type: ignore[arg-type]
+    variant = next(v for v in variants_of("a2q") if v.method == "tuned_classifier")
+    with pytest.raises(BadInput, match="is the one reported: tune on another"):
+        classifier_stages(variant, ClassifierSettings("sample_kgqa", split="test"))
+    with pytest.raises(BadInput, match="no declared benchmark with a graph"):
+        classifier_stages(variant, ClassifierSettings("sample_mcqa"))
     split(opted, "sample_kgqa", "dev", "other")
     refused = opted.make("models/relevance_classifier", fails=True)
     assert "there is nothing to tune on" in failures(refused)

@@ -7,27 +7,18 @@ import shutil
 import dagster as dg
 import polars as pl
 import pytest
-from evidence_assets.assets.graph_answers import GraphAnswers
-from evidence_assets.assets.node_ranking import NodeRanking
-from evidence_assets.assets.reasoner import Reasoner
 
 from evidence_assets.assets.resources import LakeIOManager, LakeResource
+from evidence_assets.assets.system import variant_defs
+from evidence_assets.experiment.variants import variants
 from evidence_assets.lake.catalogue import connect
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.lineage import dangling
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.conftest import World
 
-VARIANTS: dict[str, Reasoner | GraphAnswers | NodeRanking] = {
-    "mcqa/ugat": Reasoner(name="ugat", family="mcqa", selector="ugat", counterfactual=True),
-    "mcqa/ugat_published": Reasoner(
-        name="ugat_published", family="mcqa", selector="ugat_published", counterfactual=True
-    ),
-    "mcqa/uscrake": Reasoner(name="uscrake", family="mcqa", selector="uscrake", counterfactual=True),
-    "table/ucret": Reasoner(name="ucret", family="table", selector="ucret", counterfactual=True),
-    "search/fourstepfocus": NodeRanking(name="fourstepfocus", triplets="corrected", counterfactual=True),
-    "graph/kg_graph": GraphAnswers(name="kg_graph", method="knowledge_prompting", counterfactual=True),
-}
-"""Of each kind what the default graph answers with; some are asked again there as well, here all of them."""
+VARIANTS = {v.place: v.model_copy(update={"counterfactual": True}) for v in variants()}
+"""Some are asked again in the default graph as well, here all of them."""
 ASKED_AGAIN = [
     ("mcqa/ugat", "sample_graph"),
     ("mcqa/ugat_published", "sample_graph"),
@@ -46,7 +37,7 @@ def lake(made_world: World, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     shutil.copytree(made_world.root / "data_lake", root)
     resource = LakeResource(root=str(root))
     for place, benchmark in ASKED_AGAIN:
-        made = VARIANTS[place].build_defs(None)  # type: ignore[arg-type]
+        made = variant_defs(VARIANTS[place])
         for table, partition in (("counterfactuals", f"{benchmark}|0"), ("scores", benchmark)):
             assert dg.materialize(
                 [*(made.assets or []), *(made.asset_checks or [])],
@@ -86,21 +77,16 @@ def test_lineage_leads_to_rows_that_exist(lake: Lake, place: str, benchmark: str
         assert not file.exists() or dangling(connection, file) == []
 
 
-@pytest.mark.parametrize("asked", [True, False])
-def test_a_line_of_yaml_asks_any_kind_of_variant_again(asked: bool) -> None:
-    components = [
-        Reasoner(name="z", family="table", selector="bm25", counterfactual=asked),
-        GraphAnswers(name="z", method="nearest_triples", counterfactual=asked),
-        NodeRanking(name="z", search="vector", counterfactual=asked),
-    ]
-    for component in components:
-        made = component.build_defs(None)  # type: ignore[arg-type]
-        specs = {spec.key.path[0]: spec for asset in made.assets or [] for spec in asset.specs}  # type: ignore[union-attr]
-        assert ("counterfactuals" in specs) is asked
-        read = {dep.asset_key.path[0] for dep in specs["scores"].deps}
-        assert ("counterfactuals" in read) is asked
+@pytest.mark.parametrize("again", [True, False])
+@pytest.mark.parametrize("place", ["table/bm25", "graph/nearest_triples", "search/vector_search"])
+def test_a_line_of_yaml_asks_any_kind_of_variant_again(place: str, again: bool) -> None:
+    made = variant_defs(VARIANTS[place].model_copy(update={"counterfactual": again}))
+    specs = {spec.key.path[0]: spec for asset in made.assets or [] for spec in asset.specs}  # type: ignore[union-attr]
+    assert ("counterfactuals" in specs) is again
+    read = {dep.asset_key.path[0] for dep in specs["scores"].deps}
+    assert ("counterfactuals" in read) is again
 
 
 def test_answers_that_cite_nothing_are_not_asked_again() -> None:
-    with pytest.raises(ValueError, match="explains nothing and so cites nothing"):
-        Reasoner(name="z", family="mcqa", selector="bm25", explain=False, counterfactual=True).build_defs(None)  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="explains nothing and so cites nothing"):
+        variant_defs(VARIANTS["mcqa/uscrake_no_chains"])

@@ -11,6 +11,7 @@ import pytest
 from evidence_assets.assets import graph as component
 from evidence_assets.assets.graph import Graph, GraphFiles
 from evidence_assets.assets.resources import LakeIOManager, LakeResource
+from evidence_assets.benchmarks.declarations import instances
 from evidence_assets.benchmarks.graphs.rows import triple_id
 from evidence_assets.experiment import inputs
 from evidence_assets.lake.catalogue import connect
@@ -147,7 +148,7 @@ def test_a_bad_line_is_named_and_leaves_what_was_there(lake: Lake) -> None:
 
 def test_every_source_of_the_paper_profile_says_where_it_is_obtained() -> None:
     for kind in ("Graph", "Corpus", "KnowledgeBase"):
-        for declared in variants(kind):
+        for declared in instances(kind):
             stated = declared.attributes
             if "paper" in (stated.get("profiles") or ()) and not stated.get("source"):
                 assert len(stated.get("holds", "")) > 20, stated["name"]

@@ -7,9 +7,10 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from evidence_assets.assets.kbloom import KBloom
 
 from evidence_assets.assets.resources import LakeIOManager, LakeResource
+from evidence_assets.assets.system import variant_defs
+from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Completion
 from evidence_assets.models.replay import record
@@ -38,9 +39,13 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     return found
 
 
-def parents(component: KBloom) -> dict[str, set[str]]:
-    """Every asset that the component makes, with what it reads."""
-    made: Any = component.build_defs(None)  # type: ignore[arg-type]
+def harvest(**parameters: object) -> Variant:
+    return Variant(system="kbloom", family="knowledge", name="mine", parameters={"collections": ["zoo"], **parameters})
+
+
+def parents(variant: Variant) -> dict[str, set[str]]:
+    """Every asset that the variant makes, with what it reads."""
+    made: Any = variant_defs(variant)
     return {
         spec.key.to_user_string(): {dep.asset_key.to_user_string() for dep in spec.deps}
         for asset in made.assets
@@ -48,8 +53,8 @@ def parents(component: KBloom) -> dict[str, set[str]]:
     }
 
 
-def materialize(component: KBloom, lake: Lake, key: str) -> dg.ExecuteInProcessResult:
-    made: Any = component.build_defs(None)  # type: ignore[arg-type]
+def materialize(variant: Variant, lake: Lake, key: str) -> dg.ExecuteInProcessResult:
+    made: Any = variant_defs(variant)
     resource = LakeResource(root=str(lake.root))
     return dg.materialize(
         made.assets,
@@ -61,7 +66,7 @@ def materialize(component: KBloom, lake: Lake, key: str) -> dg.ExecuteInProcessR
 def test_models_judge_and_rate_where_the_profile_names_some(
     lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mine = KBloom(name="mine", collections=["zoo"], baseline=False)
+    mine = harvest(baseline=False)
     assert not any("judged" in key for key in parents(mine)), "an extractive profile has no judge"
     says = {"owl eats mouse.": "correct", "cow eats moon.": "wrong"}
     record(
@@ -80,9 +85,9 @@ def test_models_judge_and_rate_where_the_profile_names_some(
 
 
 def test_a_graph_that_types_its_nodes_is_read_before_the_harvest_and_coverage_is_opted_in() -> None:
-    plain = KBloom(name="mine", collections=["zoo"])
+    plain = harvest()
     assert not any("coverage" in key for key in parents(plain))
-    typed = KBloom(name="mine", collections=["zoo"], kinds="knowledge/typed/triples", coverage=True)
+    typed = harvest(kinds="knowledge/typed/triples", coverage=True)
     read = parents(typed)
     assert "knowledge/typed/triples" in read[HARVEST]
     assert {"knowledge/typed/triples", "models/masked_lm", HARVEST} <= read["scores/knowledge/mine_coverage"]

@@ -8,15 +8,16 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from evidence_assets.assets.declarations import Declaration
 from typer.testing import CliRunner
 
 from evidence_assets import profiles
-from evidence_assets.assets import benchmark, planning
+from evidence_assets.assets import planning
 from evidence_assets.assets.pace import A_RELATION, SECONDS
 from evidence_assets.assets.planning import Planned, plan
+from evidence_assets.benchmarks import declared as benchmark
 from evidence_assets.cli import app
 from evidence_assets.experiment.presets import presets
+from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.lake_rows import question
@@ -39,10 +40,9 @@ def paper(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def variant(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reasoner of the preset uscrake_costs that reads the evidence of the selector s."""
-    stated = {"name": "z", "family": "mcqa", "selector": "s", "solver": "generator", "presets": ["uscrake_costs"]}
-    reasoner = Declaration(Path("defs.yaml"), "x.Reasoner", stated)
-    monkeypatch.setattr(planning, "variants", lambda component: [reasoner] if component == "Reasoner" else [])
+    """A variant of the preset uscrake_costs that reads the evidence of s."""
+    stated = Variant(system="uscrake", family="mcqa", name="z", evidence="s", presets=("uscrake_costs",))
+    monkeypatch.setattr(planning, "variants", lambda: (stated,))
 
 
 def measured(instance: dg.DagsterInstance, asset: str, partition: str, name: str, seconds: float) -> None:
@@ -74,8 +74,8 @@ def test_extractive_reasoning_calls_no_model(variant: None, instance: dg.Dagster
 def test_a_harvest_is_counted_by_its_relations(instance: dg.DagsterInstance) -> None:
     measured(instance, "knowledge/kbloom_printed/harvest", "may_treat", A_RELATION, 10.0)
     found = {row.variant: row for row in plan("kbloom_prompts", None, instance)}
-    assert found["kbloom_printed"] == Planned("kbloom_printed", "all relations", 55, 0, 550.0)
-    assert found["kbloom_initial"].seconds is None
+    assert found["knowledge/kbloom_printed"] == Planned("knowledge/kbloom_printed", "all relations", 55, 0, 550.0)
+    assert found["knowledge/kbloom_initial"].seconds is None
 
 
 def test_calls_that_hang_on_a_reply_are_not_stated(paper: None, instance: dg.DagsterInstance) -> None:

@@ -6,13 +6,16 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from evidence_assets.assets.reasoner import Reasoner
 
-from evidence_assets.assets import reasoner
 from evidence_assets.assets.resources import LakeIOManager, LakeResource
+from evidence_assets.assets.system import variant_defs
+from evidence_assets.experiment import stages
+from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.lake_rows import prediction, question
+
+PLAIN = Variant(system="baselines", family="mcqa", name="x", method="bm25")
 
 
 def test_scoring_again_calls_no_solver_and_leaves_the_predictions(
@@ -21,7 +24,7 @@ def test_scoring_again_calls_no_solver_and_leaves_the_predictions(
     def refuse(*_: object) -> None:
         raise AssertionError("a solver was asked for")
 
-    monkeypatch.setattr(reasoner, "solver_named", refuse)
+    monkeypatch.setattr(stages, "solver_named", refuse)
     lake = Lake.create(tmp_path / "data_lake", question_shards=1, corpus_shards=1)
     benchmark = "sample_mcqa"
     lake.write("questions/mcqa", f"{benchmark}|0", {"questions": [question(i, benchmark) for i in range(4)]})
@@ -29,7 +32,7 @@ def test_scoring_again_calls_no_solver_and_leaves_the_predictions(
     lake.write("predictions/mcqa/x", f"{benchmark}|0", {"predictions": stored})
     before = lake.path("predictions", "predictions/mcqa/x", f"{benchmark}|0").read_bytes()
 
-    made = Reasoner(name="x", family="mcqa", selector="bm25").build_defs(None)  # type: ignore[arg-type]
+    made = variant_defs(PLAIN)
     resource = LakeResource(root=str(lake.root))
     done = dg.materialize(
         [asset for asset in made.assets or [] if isinstance(asset, dg.AssetsDefinition)],
@@ -46,7 +49,7 @@ def test_scoring_again_calls_no_solver_and_leaves_the_predictions(
 def test_predictions_that_were_never_made_are_refused_and_not_scored_as_wrong(tmp_path: Path) -> None:
     lake = Lake.create(tmp_path / "data_lake", question_shards=1, corpus_shards=1)
     lake.write("questions/mcqa", "sample_mcqa|0", {"questions": [question(0, "sample_mcqa")]})
-    made = Reasoner(name="x", family="mcqa", selector="bm25").build_defs(None)  # type: ignore[arg-type]
+    made = variant_defs(PLAIN)
     resource = LakeResource(root=str(lake.root))
     with pytest.raises(StaleInput, match="predictions/mcqa/x has no rows for sample_mcqa: materialize it first"):
         dg.materialize(

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from evidence_assets.assets.retrieval import Retrieval
 
 from evidence_assets.assets import partitions
 from evidence_assets.assets import questions as question_assets
 from evidence_assets.assets.corpus import Corpus
 from evidence_assets.assets.resources import LakeIOManager, LakeResource
+from evidence_assets.assets.system import variant_defs
 from evidence_assets.benchmarks import declared as benchmark
 from evidence_assets.benchmarks.declared import Benchmark
+from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.store import Lake
 
 DOCUMENTS = {"d1": "Quinine treats malaria.", "d2": "Sand becomes glass.", "d3": "Bees make honey.", "d4": "Owls hunt."}
@@ -47,9 +48,10 @@ def test_gold_documents_are_found_and_counted(declared: Benchmark, tmp_path: Pat
 
     loaded = [
         Corpus(name="mini", folder="mini", documents="beir", source="raw/benchmarks/mini"),
-        Retrieval(name="bm25", method="bm25", parameters={"k": 3}),
+        question_assets.Questions(),
     ]
-    parts = [component.build_defs(None) for component in loaded] + [question_assets.Questions().build_defs(None)]  # type: ignore[arg-type]
+    variant = Variant(system="baselines", family="retrieval", name="bm25", method="bm25", parameters={"k": 3})
+    parts = [component.build_defs(None) for component in loaded] + [variant_defs(variant)]  # type: ignore[arg-type]
     assets = [a for made in parts for a in made.assets or [] if isinstance(a, dg.AssetsDefinition)]
     resource = LakeResource(root=str(lake.root))
 

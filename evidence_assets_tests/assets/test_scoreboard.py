@@ -7,7 +7,7 @@ from pathlib import Path
 import dagster as dg
 
 from evidence_assets.assets.resources import LakeResource
-from evidence_assets.assets.scoreboard import Scoreboard, harvest_score_assets, score_assets
+from evidence_assets.assets.scoreboard import Scoreboard, score_stages
 from evidence_assets.definitions import defs as all_defs
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.experiment.test_plots import score
@@ -16,7 +16,7 @@ from evidence_assets_tests.experiment.test_plots import score
 def test_it_waits_for_scores_that_exist() -> None:
     known = {"/".join(key.path) for key in all_defs().resolve_asset_graph().materializable_asset_keys}
     scores = {key for key in known if key.startswith("scores/")}
-    assert {*score_assets(), *harvest_score_assets()} == scores
+    assert {stage.key for stage in score_stages()} == scores
     assert {key.split("/")[1] for key in scores} == {"mcqa", "table", "graph", "search", "knowledge"}
 
 

@@ -15,9 +15,10 @@ import dagster as dg
 import polars as pl
 import pytest
 
-from evidence_assets.assets import kbloom, relations
+from evidence_assets.assets import relations
 from evidence_assets.lake import connect
 from evidence_assets.lake.lineage import distinct_rows, trace
+from evidence_assets.systems.kbloom import methods as kbloom
 from evidence_assets_tests.assets.house import COLLECTION, RELATIONS, House, write_seed
 from evidence_assets_tests.conftest import REPOSITORY, SMALL_PROFILE
 

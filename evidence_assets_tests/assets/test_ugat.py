@@ -10,11 +10,12 @@ import pytest
 from evidence_assets.benchmarks.declared import Benchmark
 from evidence_assets.experiment.path_check import paths_wrong
 from evidence_assets.experiment.system import lacking
+from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.lineage import dangling
 from evidence_assets.lake.store import Lake
-from evidence_assets.systems.ugat.methods import settings_of
+from evidence_assets.systems.ugat.methods import SYSTEM, PathSettings
 from evidence_assets_tests.conftest import World
 
 VARIANTS = ("ugat", "ugat_published")
@@ -80,7 +81,15 @@ def test_what_a_benchmark_lacks() -> None:
 
 
 def test_settings_come_from_the_profile_and_a_typo_is_named() -> None:
-    assert settings_of("x", {"scorer": "none"}).node_filter == "none"
-    assert settings_of("x", {"scorer": "gcn", "hops": 1}).hops == 1
-    with pytest.raises(BadInput, match="there is no node scorer 'gta'; known: gat, gcn"):
-        settings_of("x", {"scorer": "gta"})
+    def settings(**parameters: object) -> PathSettings:
+        variant = Variant(system="ugat", family="mcqa", name="x", parameters=parameters)
+        found: PathSettings = SYSTEM.method_of(variant).settings_of(variant)
+        return found
+
+    assert settings(scorer="none").stages.node_filter == "none"
+    assert settings(scorer="gcn", D=1).stages.D == 1
+    assert settings().max_nodes == 64
+    with pytest.raises(BadInput, match="variant mcqa/x: Input should be 'gat', 'gcn'"):
+        settings(scorer="gta")
+    with pytest.raises(BadInput, match="has no parameter 'scorrer'; did you mean 'scorer'"):
+        settings(scorrer="gat")

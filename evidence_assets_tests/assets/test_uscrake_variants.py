@@ -8,22 +8,22 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from evidence_assets.assets.selector import dependencies
-from evidence_assets.assets.selector_methods import METHODS
 
+from evidence_assets import systems
 from evidence_assets.benchmarks.declared import Benchmark, benchmarks
-from evidence_assets.experiment.system import lacking
+from evidence_assets.experiment.system import lacking, source_reads
+from evidence_assets.experiment.variants import variants_of
 from evidence_assets.lake import connect
 from evidence_assets.lake.lineage import dangling
 from evidence_assets_tests.assets.small_worlds import SmallWorld, small_world, wrong
 from evidence_assets_tests.models.tiny import make_encoder
 
 PRESETS = "presets: [uscrake_costs, uscrake_sources, uscrake_sweeps]"
-POOL = "retrieval: {pool: 10}"
+POOL = "retrieval: {R: 10}"
 PARTITION = "sample_mcqa|0"
 QUESTIONS = 6
-DECLARED = {v.attributes["name"]: v for v in variants("Selector") if v.attributes["method"] == "uscrake"}
-REASONED = [v.attributes for v in variants("Reasoner") if v.attributes.get("group") == "uscrake"]
+ALL = [v for v in variants_of("uscrake") if v.family == "mcqa"]
+DECLARED = {v.name: v for v in ALL if not v.evidence}
 ANSWERED = ("uscrake", "uscrake_no_chains", "uscrake_moverscore_chunks", "uscrake_published_graph")
 CORPUS = [f"corpus/sample/{part}" for part in ("chunks", "embeddings", "index", "token_store")]
 GRAPH = [f"knowledge/sample/{part}" for part in ("triples", "nodes", "edges", "csr", "node_vectors")]
@@ -66,23 +66,23 @@ def test_every_variant_of_the_method_is_declared_and_answered() -> None:
     sweeps = {"hybrid", "r15000", "r20000", "k5", "k10", "k15", "k20", "s5", "s10", "s15", "s20"}
     named = {f"uscrake_{cost}_chunks" for cost in wanted} | {f"uscrake_{name}" for name in sweeps}
     named |= {"uscrake", "uscrake_published", "uscrake_chunks", "uscrake_graph", "uscrake_published_graph"}
-    assert set(DECLARED) == named == {r["selector"] for r in REASONED}
-    assert {r["name"] for r in REASONED} == named | {"uscrake_no_chains"}
+    assert set(DECLARED) == named
+    assert {v.name for v in ALL} == named | {"uscrake_no_chains"}
 
 
 @pytest.mark.parametrize("name", DECLARED)
 def test_every_variant_gives_evidence_of_its_kind_that_exists(made: SmallWorld, name: str) -> None:
     rows = made.rows("evidence", f"evidence/mcqa/{name}")
     questions = made.rows("questions", "questions/mcqa")
-    stated = DECLARED[name].attributes.get("parameters", {})
+    stated = DECLARED[name].parameters
     parts = stated.get("parts", "both")
-    text = "chunk" if stated.get("published") else "sentence"
+    text = stated.get("grain", "sentence")
     kinds = {"both": {text, "triple"}, "chunks": {text}, "graph": {"triple"}}[parts]
     assert set(rows["kind"]) == kinds
     if parts != "graph":
         assert set(rows["question_id"]) == set(questions["question_id"])
         reasons = [json.loads(why) for why in rows.filter(pl.col("kind") == text)["why"]]
-        assert {why["cost"] for why in reasons} == {stated.get("cost", "jsd" if stated.get("published") else "fusion")}
+        assert {why["cost"] for why in reasons} == {stated.get("cost", "fusion")}
         assert any(why["aligned"] for why in reasons)
     most = {"chunk": stated.get("k", 5), "sentence": 10, "triple": stated.get("s", 5)}
     for (_, _, kind), group in rows.group_by("question_id", "option", "kind"):
@@ -115,14 +115,15 @@ def test_variants_are_answered_and_scored(made: SmallWorld, name: str) -> None:
 def test_a_graph_beside_a_corpus_is_read_by_what_joins_both_alone(made: SmallWorld) -> None:
     declared = benchmarks()["sample_mcqa"]
     assert declared.background_graph == "sample" and not declared.graph
-    graphs = {d.asset_key.path[1] for d in dependencies("mcqa", ("joined_graph",))}
+    graphs = {read.key.split("/")[1] for read in source_reads("mcqa", ("joined_graph",))}
     assert "sample" in graphs
-    assert not lacking(METHODS["uscrake"].reads, declared)
-    assert lacking(METHODS["graph_paths"].reads, declared) == "benchmark sample_mcqa names no graph"
+    uscrake, ugat = (systems.load(name).methods[name].reads for name in ("uscrake", "ugat"))  # type: ignore[union-attr]
+    assert not lacking(uscrake, declared)
+    assert lacking(ugat, declared) == "benchmark sample_mcqa names no graph"
     neither = Benchmark(name="x", task="mcqa")
-    assert lacking(METHODS["uscrake"].reads, neither) == "benchmark x names no corpus and no graph"
+    assert lacking(uscrake, neither) == "benchmark x names no corpus and no graph"
     graph_alone = Benchmark(name="x", task="mcqa", graph="g", background_graph="h")
-    assert graph_alone.joined_graph == "g" and not lacking(METHODS["graph_paths"].reads, graph_alone)
+    assert graph_alone.joined_graph == "g" and not lacking(ugat, graph_alone)
 
 
 def test_the_token_encoder_is_a_setting_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,9 +9,11 @@ from typing import Literal
 import dagster as dg
 import pytest
 
+from evidence_assets.assets.benchmark import ANSWERED_FROM, Benchmark
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.benchmarks import registry
-from evidence_assets.benchmarks.declared import ANSWERED_FROM, Benchmark, declared
+from evidence_assets.benchmarks.declarations import instances
+from evidence_assets.benchmarks.declared import declared
 from evidence_assets.benchmarks.readers import PAIRED, questions_of, tables_of
 from evidence_assets.benchmarks.rows import question_rows, table_rows
 from evidence_assets.lake.errors import BadInput
@@ -231,7 +233,7 @@ def test_every_benchmark_is_answered_from_what_its_profile_makes() -> None:
     for name, benchmark in declared().items():
         for field, components in ANSWERED_FROM.items():
             wanted = getattr(benchmark, field)
-            made = [d for component in components for d in variants(component) if d.attributes.get("name") == wanted]
+            made = [d for component in components for d in instances(component) if d.attributes.get("name") == wanted]
             assert not wanted or made, f"{name}: {field} {wanted}"
             for declaration in made:
                 found = declaration.attributes.get("profiles")

@@ -7,14 +7,11 @@ from typing import Any
 
 import polars as pl
 import pytest
-from evidence_assets.experiment.asked_again import ShortAnswersAgain
-from evidence_assets.experiment.counterfactuals import AskedAgain, counterfactual_rows
-from evidence_assets.systems.four_step_focus.asked_again import RankingAgain
-from evidence_assets.systems.four_step_focus.node_answers import ranking_rows
 
+from evidence_assets.experiment.answers import Answerer, AnswersShortly, counterfactual_rows, prediction_rows
 from evidence_assets.experiment.selection import Asked, evidence_rows
-from evidence_assets.experiment.short_answering import short_answer_rows
 from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers
+from evidence_assets.systems.four_step_focus.answers import RanksNodes
 from evidence_assets.systems.four_step_focus.system import FourStepFocus
 from evidence_assets_tests.experiment.test_short_answering import QUESTIONS, evidence
 from evidence_assets_tests.graphs.small_graph import stored
@@ -24,18 +21,21 @@ from evidence_assets_tests.systems.small_models import WordEncoder
 NONE = stored("lineage_edges", [])
 
 
-def verdicts(system: AskedAgain, predictions: pl.DataFrame) -> dict[str, dict[str, Any]]:
-    rows = counterfactual_rows(system, predictions, stored("counterfactuals", []), NONE).rows
-    again = counterfactual_rows(system, predictions, stored("counterfactuals", rows), NONE)
-    assert again.reused == len(rows) and again.rows == rows
-    return {row["question_id"]: row for row in rows}
+def verdicts(answerer: Answerer, predictions: pl.DataFrame) -> dict[str, dict[str, Any]]:
+    rows = stored(
+        "counterfactuals", counterfactual_rows(answerer, predictions, stored("counterfactuals", []), NONE).rows
+    )
+    again = counterfactual_rows(answerer, predictions, rows, NONE)
+    assert again.reused == rows.height and stored("counterfactuals", again.rows).equals(rows)
+    return {row["question_id"]: row for row in rows.to_dicts()}
 
 
 def ranked(system: FourStepFocus, *texts: str) -> dict[str, dict[str, Any]]:
     asked = [Asked(f"q{i}", "own", "skb_search", text) for i, text in enumerate(texts)]
     found = stored("evidence", evidence_rows(system, asked, stored("evidence", []), NONE).rows)
-    predictions = ranking_rows(system, "form_parser", "m", asked, found, stored("predictions", []), NONE).rows
-    return verdicts(RankingAgain(system, asked, found), stored("predictions", predictions))
+    answerer = RanksNodes(system, "form_parser", "m", asked, found)
+    predictions = prediction_rows(answerer, system.name, asked, stored("predictions", []), NONE).rows
+    return verdicts(answerer, stored("predictions", predictions))
 
 
 def test_a_node_falls_behind_where_its_edges_are_taken_and_leads_with_them_alone() -> None:
@@ -69,9 +69,9 @@ def test_a_short_answer_falls_without_its_triple_and_stands_with_it_alone() -> N
     solver = ExtractiveShortAnswers(WordEncoder())
     facts = [("web", "made by", "spider"), ("pen", "used for", "ink")]
     rows = evidence(*(("q1", fact, "graph") for fact in facts), ("q2", ("milk", "made by", "cow"), "model"))
-    made = short_answer_rows(solver, "s", QUESTIONS, rows, stored("predictions", []), NONE)
-    system = ShortAnswersAgain(solver, QUESTIONS, rows, stored("lineage_edges", made.lineage))
-    found = verdicts(system, stored("predictions", made.rows))
+    made = prediction_rows(AnswersShortly(solver, QUESTIONS, rows), "s", QUESTIONS, stored("predictions", []), NONE)
+    answerer = AnswersShortly(solver, QUESTIONS, rows, used=stored("lineage_edges", made.lineage))
+    found = verdicts(answerer, stored("predictions", made.rows))
     assert set(found) == {"q1"}, "what was not answered is not asked again"
     row = found["q1"]
     assert (row["without_cited"], row["only_cited"], row["cited"]) == ("insufficient", "spider", ["h1"])

@@ -6,18 +6,16 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from evidence_assets.assets.reasoner import Reasoner
-from evidence_assets.assets.selector import Selector
-from evidence_assets.assets.variant import TAG
 
 from evidence_assets import profiles
-from evidence_assets.assets import partitions
-from evidence_assets.benchmarks import declarations as declared
+from evidence_assets.assets import partitions, system
+from evidence_assets.assets.system import TAG, variant_defs
 from evidence_assets.benchmarks import declared as benchmark
 from evidence_assets.benchmarks.declared import declared as benchmarks
 from evidence_assets.definitions import defs
 from evidence_assets.experiment.presets import ALL, VARIABLE, is_loaded, opted_in, presets
 from evidence_assets.experiment.published import SOURCES, figures
+from evidence_assets.experiment.variants import Variant, variants
 from evidence_assets.lake.errors import BadInput
 
 
@@ -66,54 +64,76 @@ def test_an_unknown_preset_is_refused_with_its_neighbour(monkeypatch: pytest.Mon
         is_loaded(("nonsense",))
 
 
+def variants_in(folder: Path, text: str) -> Path:
+    (folder / "baselines").mkdir()
+    (folder / "baselines" / "variants.yaml").write_text(text)
+    return folder
+
+
 def test_a_variant_that_is_not_opted_in_makes_nothing_and_one_that_is_carries_the_presets_tag(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    chosen = Variant(system="baselines", family="mcqa", name="z", method="bm25", presets=("uscrake_costs",))
     monkeypatch.delenv(VARIABLE, raising=False)
-    chosen = Selector(name="z", family="mcqa", method="bm25", presets=("uscrake_costs",))
-    answered = Reasoner(name="z", family="mcqa", selector="bm25", presets=("uscrake_costs",))
-    for component in (chosen, answered):
-        assert not list(component.build_defs(None).assets or [])  # type: ignore[arg-type]
+    assert not chosen.loaded
     monkeypatch.setenv(VARIABLE, "uscrake_costs")
-    for component, count in ((chosen, 1), (answered, 4)):
-        made = list(component.build_defs(None).assets or [])  # type: ignore[arg-type]
-        assert len(made) == count
-        for asset in made:
-            assert isinstance(asset, dg.AssetsDefinition)
-            assert "preset/uscrake_costs" in asset.tags_by_key[asset.key]
+    assert chosen.loaded
+    assets = list(variant_defs(chosen).assets or [])
+    assert len(assets) == 5
+    for asset in assets:
+        assert isinstance(asset, dg.AssetsDefinition)
+        assert "preset/uscrake_costs" in asset.tags_by_key[asset.key]
 
 
 def test_a_typing_error_in_a_variant_that_is_not_opted_in_is_found_all_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
-    with pytest.raises(ValueError, match="has no parameter 'kk'"):
-        Selector(name="z", family="mcqa", method="bm25", parameters={"kk": 1}, presets=("uscrake_costs",)).build_defs(
-            None
-        )  # type: ignore[arg-type]
-
-
-def test_a_reasoner_without_its_selector_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "evidence" / "x"
-    folder.mkdir(parents=True)
-    (folder / "defs.yaml").write_text(
-        "type: evidence_assets.assets.selector.Selector\n"
-        "attributes: {name: hidden, family: mcqa, method: bm25, presets: [uscrake_costs]}\n"
+    wrong = Variant(
+        system="baselines", family="mcqa", name="z", method="bm25", parameters={"kk": 1}, presets=("uscrake_costs",)
     )
-    read = declared.declarations
-    monkeypatch.setattr(declared, "declarations", lambda _folder=None: read(tmp_path))
+    monkeypatch.setattr(system, "variants_of", lambda name: (wrong,))
+    with pytest.raises(BadInput, match="has no parameter 'kk'; did you mean 'k'"):
+        system.System(name="baselines").build_defs(None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("mcqa/z: {metod: bm25}", "there is no 'metod'; did you mean 'method'"),
+        ("mcqa/z: {like: mcqa/yy}\nmcqa/y: {}", "is like 'mcqa/yy'; did you mean 'mcqa/y'"),
+        ("z: {}", "'z' is no family/name"),
+        ("mcqa/z: {evidence: y}", "reads the evidence of 'y', which is no variant"),
+        (
+            "mcqa/y: {presets: [uscrake_costs]}\nmcqa/z: {evidence: y, presets: [uscrake_main]}",
+            "variant mcqa/z is loaded, mcqa/y, whose evidence it reads, is not",
+        ),
+    ],
+)
+def test_what_is_stated_wrongly_is_named(
+    text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(VARIABLE, "uscrake_main")
-    with pytest.raises(ValueError, match="its selector hidden is not"):
-        Reasoner(name="z", family="mcqa", selector="hidden", presets=("uscrake_main",)).build_defs(None)  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match=message):
+        variants(variants_in(tmp_path, text))
+
+
+def test_a_variant_like_another_takes_over_its_method_and_parameters(tmp_path: Path) -> None:
+    text = "mcqa/x: {method: bm25, parameters: {k: 3}, presets: [uscrake_main]}\nmcqa/y: {like: mcqa/x}\n"
+    text += "mcqa/z: {like: mcqa/y, parameters: {k: 4}}\n"
+    _, y, z = variants(variants_in(tmp_path, text))
+    assert (y.method, y.parameters, y.presets) == ("bm25", {"k": 3}, ())
+    assert (z.method, z.parameters) == ("bm25", {"k": 4})
 
 
 @pytest.mark.parametrize("preset", ["", *sorted(presets())])
-def test_no_preset_loads_a_reasoner_without_its_selector(preset: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_preset_loads_a_variant_without_the_evidence_that_it_reads(
+    preset: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(VARIABLE, preset)
-    for reasoner in declared.variants("Reasoner"):
-        if reasoner.loaded:
-            family, selector = reasoner.attributes["family"], reasoner.attributes["selector"]
-            assert not declared.selector_left_out(family, selector), reasoner.place
+    variants.cache_clear()
+    assert variants()
+    variants.cache_clear()
 
 
 @pytest.mark.parametrize("profile", profiles.available())

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from evidence_assets.benchmarks.records import Table
-from evidence_assets.experiment.selection import Asked, Growing, Parent, Pick, Progress, evidence_rows
+from evidence_assets.experiment import rows as row_writers
+from evidence_assets.experiment.selection import Asked, Parent, Pick, Progress, evidence_rows
 from evidence_assets.lake.errors import SchemaMismatch
 from evidence_assets.lake.store import prepare, typed
 from evidence_assets.systems.ucret.selector import CollapsedTable
@@ -40,7 +41,7 @@ def test_rows_are_the_same_in_blocks_and_in_one_piece(monkeypatch: pytest.Monkey
     empty = stored("evidence", []), stored("lineage_edges", [])
     whole = evidence_rows(Picks(), QUESTIONS, *empty)
     assert (whole.rows.num_rows, whole.lineage.num_rows, whole.reused) == (10, 20, 0)
-    monkeypatch.setattr(Growing, "BLOCK", 3)
+    monkeypatch.setattr(row_writers, "BLOCK", 3)
     blocks = evidence_rows(Picks(), QUESTIONS, *empty)
     assert blocks.rows.column("locator").num_chunks > 1
     for table in ("rows", "lineage"):

@@ -8,13 +8,15 @@ from typing import Any
 import polars as pl
 import pytest
 
+from evidence_assets.experiment.answers import AnswersShortly, prediction_rows
 from evidence_assets.experiment.gold_evidence import evidence_recall
 from evidence_assets.experiment.retrieval_scores import retrieval_metrics
-from evidence_assets.experiment.selection import Asked, Rows
-from evidence_assets.experiment.short_answering import short_answer_rows
+from evidence_assets.experiment.selection import Asked
+from evidence_assets.experiment.step import Made
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import prepare
 from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers
+from evidence_assets_tests.graphs.small_graph import stored
 from evidence_assets_tests.systems.small_models import WordEncoder
 
 QUESTIONS = [Asked("q1", "b", "kgqa", "What is a web made by?"), Asked("q2", "b", "kgqa", "What is milk made by?")]
@@ -45,18 +47,16 @@ def evidence(*rows: tuple[str, tuple[str, str, str], str]) -> pl.DataFrame:
 FOUND = evidence(("q1", ("web", "made by", "spider"), "graph"), ("q2", ("milk", "made by", "cow"), "model"))
 
 
-def predicted(found: pl.DataFrame = FOUND, before: Rows | None = None, failed: dict[str, str] | None = None) -> Rows:
+def predicted(found: pl.DataFrame = FOUND, before: Made | None = None, failed: dict[str, str] | None = None) -> Made:
     tables = [empty("predictions"), empty("lineage_edges")]
-    if before is not None:
-        tables = [
-            pl.from_arrow(prepare("predictions", before.rows)),
-            pl.from_arrow(prepare("lineage_edges", before.lineage)),
-        ]  # type: ignore[list-item]
-    return short_answer_rows(ExtractiveShortAnswers(WordEncoder()), "s", QUESTIONS, found, *tables, failed)
+    if before is not None and before.lineage is not None:
+        tables = [stored("predictions", before.rows), stored("lineage_edges", before.lineage)]
+    answerer = AnswersShortly(ExtractiveShortAnswers(WordEncoder()), QUESTIONS, found, failed=failed)
+    return prediction_rows(answerer, "s", QUESTIONS, tables[0], tables[1])
 
 
-def by_question(rows: Rows) -> dict[str, dict[str, Any]]:
-    return {row["question_id"]: row for row in rows.rows}
+def by_question(made: Made) -> dict[str, dict[str, Any]]:
+    return {row["question_id"]: row for row in stored("predictions", made.rows).to_dicts()}
 
 
 def test_answers_rest_on_the_evidence_that_they_used_and_model_knowledge_gives_none() -> None:
@@ -65,7 +65,9 @@ def test_answers_rest_on_the_evidence_that_they_used_and_model_knowledge_gives_n
     assert (rows["q1"]["answer"], rows["q1"]["status"], rows["q1"]["reasoner"]) == ("spider", "answered", "extractive")
     assert (rows["q2"]["answer"], rows["q2"]["status"]) == (None, "insufficient")
     used = {
-        (e["child_id"], e["parent_id"], e["parent_version"]) for e in made.lineage if e["parent_kind"] == "evidence"
+        (e["child_id"], e["parent_id"], e["parent_version"])
+        for e in stored("lineage_edges", made.lineage).to_dicts()
+        if e["parent_kind"] == "evidence"
     }
     assert used == {(rows["q1"]["prediction_id"], "e1", "h1")}
 

@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from evidence_assets.experiment.answering import chain_rows, prediction_rows
 
 from evidence_assets.benchmarks.graphs.relations import load
+from evidence_assets.experiment.answers import WeighsOptions, prediction_rows
+from evidence_assets.experiment.chains import chain_rows
 from evidence_assets.experiment.question_concepts import (
     Expansion,
     concepts_from_row,
@@ -110,7 +111,7 @@ def test_two_relations_that_contradict_are_both_said(graph: OpenGraph) -> None:
 def test_the_version_changes_with_what_decides_the_picks(graph: OpenGraph) -> None:
     versions = {
         GraphPaths("x", graph, {}, load(), settings).version
-        for settings in (SETTINGS, UgatSettings(hops=2), UgatSettings(attention=AttentionSettings(variant="gcn")))
+        for settings in (SETTINGS, UgatSettings(D=2), UgatSettings(attention=AttentionSettings(variant="gcn")))
     }
     assert len(versions) == 3
 
@@ -156,6 +157,8 @@ def test_a_negated_question_is_answered_by_the_option_that_no_path_leads_to(
     evidence = stored("evidence", evidence_rows(selector, [question], stored("evidence", []), none).rows)
     solver = ExtractiveSolver()
     chains = stored("chains", chain_rows(solver, "ugat", [question], evidence, stored("chains", []), none).rows)
-    made = prediction_rows(solver, "ugat", [question], evidence, chains, stored("predictions", []), none)
+    answerer = WeighsOptions(solver, [question], evidence, chains)
+    made = prediction_rows(answerer, "ugat", [question], stored("predictions", []), none)
+    row = stored("predictions", made.rows).to_dicts()[0]
     assert set(evidence["option"]) == {"A", "B"}
-    assert (made.rows[0]["answer"], made.rows[0]["status"]) == ("C", "answered")
+    assert (row["answer"], row["status"]) == ("C", "answered")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import polars as pl
-from evidence_assets.experiment.answering import chain_rows, prediction_rows
-from evidence_assets.experiment.asked_again import ChainsAgain
-from evidence_assets.experiment.counterfactuals import counterfactual_rows
 
+from evidence_assets.experiment.answers import WeighsOptions, counterfactual_rows, prediction_rows
+from evidence_assets.experiment.chains import chain_rows
 from evidence_assets.experiment.selection import Asked
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, ExplainOption, Failure, Step
@@ -69,12 +68,13 @@ def world(
 ) -> tuple[dict[str, dict[str, object]], Counting, tuple[pl.DataFrame, pl.DataFrame], int]:
     solver, none = Counting(), stored("lineage_edges", [])
     chains = stored("chains", chain_rows(solver, "s", asked, rows, stored("chains", []), none).rows)
-    predicted = prediction_rows(solver, "s", asked, rows, chains, stored("predictions", []), none)
+    answerer = WeighsOptions(solver, asked, rows, chains)
+    predicted = prediction_rows(answerer, "s", asked, stored("predictions", []), none)
     solver.explained = 0
     previous = before or (stored("counterfactuals", []), none)
-    again = ChainsAgain(solver, asked, rows, chains)
-    made = counterfactual_rows(again, stored("predictions", predicted.rows), *previous)
+    made = counterfactual_rows(answerer, stored("predictions", predicted.rows), *previous)
     table, lineage = stored("counterfactuals", made.rows), stored("lineage_edges", made.lineage)
+    assert made.reused is not None
     return {row["question_id"]: row for row in table.to_dicts()}, solver, (table, lineage), made.reused
 
 
