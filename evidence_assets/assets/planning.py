@@ -42,9 +42,9 @@ def plan(name: str, lake: Lake | None, instance: dg.DagsterInstance) -> list[Pla
     preset = presets()[name]
     planned = []
     for variant in (v for v in variants() if name in v.presets):
-        if isinstance(systems.load(variant.system).method_of(variant), OwnStages) and variant.system != "kbloom":
+        if isinstance(systems.load(variant.system).method_of(variant), OwnStages) and variant.family != "knowledge":
             continue  # prepares what others answer from
-        if variant.system == "kbloom":
+        if variant.family == "knowledge":
             relations = _harvested(preset.relations, lake)
             each = seconds_of(instance, [f"{variant.place}/harvest"], metadata=A_RELATION)
             planned.append(Planned(variant.place, "all relations", relations, 0, each and each * relations))

@@ -14,14 +14,15 @@ from evidence_assets import profiles
 from evidence_assets.experiment.solvers import generator
 from evidence_assets.experiment.stage import Read, Stage
 from evidence_assets.experiment.step import Made, Markdown, Step
-from evidence_assets.experiment.system import OwnStages, System
+from evidence_assets.experiment.system import NoSettings, OwnStages, System
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.store import Rows
 from evidence_assets.models.completion_cache import CompletionCache
 from evidence_assets.models.in_use import MASKED_LM, encoder, masked_lm, model_key, text_likelihood
+from evidence_assets.models.sample_masked_lm import SAMPLE_MASKED_LM
 from evidence_assets.profiles import GeneratorSettings, Profile
 from evidence_assets.reasoning.prompted import Remembered
-from evidence_assets.systems.kbloom import coverage, judging, rows, scores
+from evidence_assets.systems.kbloom import coverage, judging, rows, sample_model, scores
 from evidence_assets.systems.kbloom.plot import bars
 from evidence_assets.systems.kbloom.sample_model import names_of
 from evidence_assets.systems.kbloom.statement_judging import PromptedJudge
@@ -227,6 +228,45 @@ class _Stages:
         ]  # fmt: skip
 
 
+def masked_model_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
+    """The masked language model that knowledge is harvested from: trained on the sample corpus, or named."""
+    harvesting = profiles.load().harvesting
+    trains = harvesting.model.name == SAMPLE_MASKED_LM
+
+    def make(step: Step) -> Made:
+        trained: dict[str, float | int | None] = {}
+        if trains:
+            trained = sample_model.train(
+                step.lake.index_folder(MASKED_LM),
+                step.read("chunks", "corpus/sample/chunks"),
+                [step.lake.raw / "sample" / "graphs" / f"{name}.tsv" for name in ("biomedical", "commonsense")],
+                harvesting.training_steps,
+            )
+        model = masked_lm(step.lake, harvesting.model)
+        row = {
+            "model_id": model_key(model),
+            "name": model.model_id,
+            "revision": model.revision,
+            "task": "masked language model",
+            "vocabulary": len(model.vocabulary),
+            "input_hash": "",
+            **trained,
+        }
+        shown = {name: value for name, value in row.items() if value is not None and name != "input_hash"}
+        return Made([row], metadata=shown)
+
+    return [
+        Stage(
+            variant.place, "models", make,
+            "The masked language model in use: trained on the sample corpus, with its accuracy on masked words of "
+            "sentences that it never saw, or a Hugging Face model by name.",
+            [Read("corpus/sample/chunks", "every"), Read("raw/sample")] if trains else [],
+            f"{sample_model.VERSION}:{harvesting.training_steps}" if trains else harvesting.model.name,
+            partitions="", kinds=("pytorch",), pool="gpu",
+        )
+    ]  # fmt: skip
+
+
 def _judges() -> list[GeneratorSettings]:
     """The generators that judge: those that the profile names for it, else its language model, if it has one."""
     profile = profiles.load()
@@ -242,5 +282,8 @@ def harvest_stages(variant: Variant, settings: HarvestSettings) -> list[Stage]:
 SYSTEM = System(
     "kbloom",
     rows.VERSION,
-    {"kbloom": OwnStages(settings=HarvestSettings, stages=harvest_stages, defaults=_defaults)},
+    {
+        "kbloom": OwnStages(settings=HarvestSettings, stages=harvest_stages, defaults=_defaults),
+        "masked_model": OwnStages(settings=NoSettings, stages=masked_model_stages),
+    },
 )
