@@ -25,7 +25,6 @@ from typing import Any, TypeAlias
 import polars as pl
 
 Row: TypeAlias = dict[str, Any]
-Key: TypeAlias = tuple[Any, ...]
 
 VARIANT = ("selector", "reasoner", "model_id")
 KEYS: dict[str, tuple[str, ...]] = {
@@ -109,18 +108,22 @@ def read(lake: Path, table: str) -> list[Row]:
     return rows
 
 
-def row_names(lake: Path) -> dict[str, Key]:
+def row_names(lake: Path) -> dict[str, str]:
     """What each row is named by, for the ids that stand in columns of other rows."""
-    names: dict[str, Key] = {}
+    names: dict[str, str] = {}
+
+    def name(row: Row, columns: Sequence[str]) -> str:
+        return " · ".join(str(_spoken(row[column], names)) for column in columns)
+
     for table, (id_column, columns) in NAMED_BY.items():
         for row in read(lake, table):
-            names[row[id_column]] = (table, *(_spoken(row[column], names) for column in columns))
+            names[row[id_column]] = name(row, columns)
             if table == "evidence":
-                names[row["content_hash"]] = ("fact", *(_spoken(row[column], names) for column in FACT))
+                names[row["content_hash"]] = name(row, FACT)
     return names
 
 
-def _spoken(value: Any, names: Mapping[str, Key]) -> Any:
+def _spoken(value: Any, names: Mapping[str, str]) -> Any:
     """The value as plain data, with the name of a row in place of its id."""
     if isinstance(value, str):
         return names.get(value, value)
@@ -154,25 +157,22 @@ class Difference:
         return bool(self.only_old or self.only_new or self.changed)
 
 
-def _differences(old: Any, new: Any) -> Iterator[float]:
-    """Differences of the numbers in two values of the same shape; infinite where they differ in anything else."""
+def apart(old: Any, new: Any, place: str = "") -> Iterator[tuple[float, str, Any, Any]]:
+    """How far apart two values are wherever they differ, with the place inside them and what stands there.
+
+    Infinitely far where anything else than a number with a decimal point differs.
+    """
     if isinstance(old, float) and isinstance(new, float):
-        yield abs(old - new)
+        if old != new:
+            yield abs(old - new), place, old, new
     elif isinstance(old, dict) and isinstance(new, dict) and old.keys() == new.keys():
         for name, value in old.items():
-            yield from _differences(value, new[name])
-    elif isinstance(old, list | tuple) and isinstance(new, list | tuple) and len(old) == len(new):
-        for one, other in zip(old, new, strict=True):
-            yield from _differences(one, other)
+            yield from apart(value, new[name], f"{place}.{name}")
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for index, (one, other) in enumerate(zip(old, new, strict=True)):
+            yield from apart(one, other, f"{place}[{index}]")
     elif old != new:
-        yield math.inf
-
-
-def distance(old: Any, new: Any) -> float:
-    """Largest difference of the numbers in two values; infinite where they differ in anything else."""
-    if old == new and type(old) is type(new):
-        return 0.0
-    return max(_differences(old, new), default=0.0)
+        yield math.inf, place, old, new
 
 
 def compare_table(
@@ -219,13 +219,17 @@ def _remove_equal(old: list[Row], new: list[Row]) -> int:
 def _compare_rows(difference: Difference, key: str, old: Row, new: Row, tolerance: float, show: int) -> None:
     changes = []
     for column in dict.fromkeys([*old, *new]):
-        value_old, value_new = old.get(column), new.get(column)
-        apart = distance(value_old, value_new)
-        if apart != math.inf:
-            difference.largest = max(difference.largest, apart)
-        if apart > tolerance:
+        beyond = []
+        for distance, *difference_at in apart(old.get(column), new.get(column), column):
+            if distance != math.inf:
+                difference.largest = max(difference.largest, distance)
+            if distance > tolerance:
+                beyond.append(difference_at)
+        if beyond:
             difference.columns[column] += 1
-            changes.append(f"{column}: {_short(value_old)} → {_short(value_new)}")
+            place, value_old, value_new = beyond[0]
+            more = f" and {len(beyond) - 1} more" if beyond[1:] else ""
+            changes.append(f"{place}: {_short(value_old)} → {_short(value_new)}{more}")
     if changes:
         difference.changed += 1
         where = _identity(difference.table, old)
@@ -248,7 +252,7 @@ def _example(difference: Difference, asset: str, sentence: str, show: int) -> No
         difference.examples[asset].append(sentence)
 
 
-def _content(table: str, rows: Iterable[Row], names: Mapping[str, Key], left_out: Sequence[str]) -> Iterator[Row]:
+def _content(table: str, rows: Iterable[Row], names: Mapping[str, str], left_out: Sequence[str]) -> Iterator[Row]:
     hidden = {*LEFT_OUT[""], *LEFT_OUT.get(table, ()), *left_out}
     for row in rows:
         content = {name: _spoken(value, names) for name, value in row.items() if name not in hidden}
