@@ -10,6 +10,9 @@ Layout below the lake's root::
 Every asset writes alone into its own folders. A file is written under a temporary name, flushed to disk and renamed:
 a reader sees the old file or the new one. Writers of one asset and partition take turns behind a lock, so whatever
 temporary file a writer finds was left by a killed one and is removed.
+
+A table's schema may grow by a nullable column: what was written before has it empty for every reader, and the format
+stays. Any other change of a schema, or of this layout, raises ``FORMAT``; a lake of another format is refused.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ from evidence_assets.lake.ids import content_id, file_id
 from evidence_assets.lake.schemas import TABLES, TableSchema
 
 FORMAT = 1
+"""What a lake's ``format.json`` must say for this program to read and write it."""
 ROW_GROUP = 65_536
 SMALL_GROUPS = {"lineage_edges": 2_048, **dict.fromkeys(("evidence", "chains", "predictions", "citations"), 8_192)}
 """Rows of a group in tables that are asked for a few ids at a time: a smaller group is less to read for each."""
@@ -48,9 +52,12 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 Rows: TypeAlias = pl.DataFrame | pa.Table | list[dict[str, Any]]
+Stamp: TypeAlias = tuple[tuple[str, int, int], ...]
+"""Path, time of change and size of files: what tells, without reading them, whether they are still the same."""
 
 
 def _safe(name: str, what: str) -> str:
+    """The name itself, which leads out of no folder."""
     if not _NAME.fullmatch(name):
         raise ValueError(f"{what} {name!r} may hold only letters, digits, '_', '.', '+' and '-'")
     return name
@@ -100,40 +107,52 @@ def prepare(table: str, rows: Rows) -> pa.Table:
     Raises
     ------
     SchemaMismatch
-        Where a column is missing, unknown or of another type, a required value is null, a number is not a number, or
-        a key occurs twice.
+        Where a required column is missing, a column is unknown or of another type, a required value is null, a number is
+        not a number, or a key occurs twice.
     """
     schema = TABLES[table]
     if isinstance(rows, list):
         rows = typed(table, rows)
-    made = rows.to_arrow() if isinstance(rows, pl.DataFrame) else rows
-    missing = [name for name in schema.names if name not in made.column_names]
-    unknown = [name for name in made.column_names if name not in schema.names]
+    elif isinstance(rows, pl.DataFrame):
+        rows = rows.to_arrow()
+    missing = [c.name for c in schema.columns if c.name not in rows.column_names and not c.nullable]
+    unknown = [name for name in rows.column_names if name not in schema.names]
     if missing or unknown:
         raise _mismatch(schema, f"lacks columns {missing}, has unknown columns {unknown}")
     try:
-        made = made.select(list(schema.names)).cast(pa.schema([f.with_nullable(True) for f in schema.arrow]))
+        rows = _with_columns(rows, schema.arrow)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError) as error:
         raise _mismatch(schema, f"{error}") from error
     for column in schema.columns:
-        values = made.column(column.name)
+        values = rows.column(column.name)
         if not column.nullable and values.null_count:
             raise _mismatch(schema, f"column {column.name} is empty in {values.null_count} rows")
-        if pa.types.is_floating(column.type) and values.length():
-            finite = pc.is_finite(values)
-            if pc.all(finite, skip_nulls=True).as_py() is False:
-                raise _mismatch(schema, f"column {column.name} holds a value that is not a finite number")
-    made = made.cast(schema.arrow).sort_by([(name, "ascending") for name in schema.key]).combine_chunks()
-    distinct = made.select(list(schema.key)).group_by(list(schema.key)).aggregate([]).num_rows
-    if distinct != made.num_rows:
-        counts = made.group_by(list(schema.key)).aggregate([([], "count_all")])
+        if pa.types.is_floating(column.type) and pc.all(pc.is_finite(values)).as_py() is False:
+            raise _mismatch(schema, f"column {column.name} holds a value that is not a finite number")
+    rows = rows.cast(schema.arrow).sort_by([(name, "ascending") for name in schema.key]).combine_chunks()
+    distinct = rows.select(list(schema.key)).group_by(list(schema.key)).aggregate([]).num_rows
+    if distinct != rows.num_rows:
+        counts = rows.group_by(list(schema.key)).aggregate([([], "count_all")])
         twice = counts.filter(pc.greater(counts["count_all"], 1)).slice(0, 1).to_pylist()[0]
         raise _mismatch(schema, f"the key {'/'.join(schema.key)} occurs twice: {twice}")
-    return made
+    return rows
+
+
+def _with_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows with the columns of this schema and no others; those that they lack are empty, as any may be here."""
+    for field in schema:
+        if field.name not in rows.column_names:
+            rows = rows.append_column(field.with_nullable(True), pa.nulls(rows.num_rows, field.type))
+    return rows.select(schema.names).cast(pa.schema([field.with_nullable(True) for field in schema]))
 
 
 def version_of(rows: pa.Table) -> str:
-    """Content hash of prepared rows: equal rows, equal hash."""
+    """Content hash of prepared rows: equal rows, equal hash.
+
+    Columns that are empty in every row do not count, so that a column added to the schema changes the hash of no rows
+    that say nothing in it, and what was made from them stays fresh.
+    """
+    rows = rows.select([name for name in rows.column_names if rows[name].null_count < rows.num_rows])
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema.remove_metadata()) as stream:
         stream.write_table(rows.replace_schema_metadata(None), max_chunksize=ROW_GROUP)
@@ -226,11 +245,24 @@ class Lake:
 
     def assets(self) -> list[tuple[str, str]]:
         """Every (table, asset) that has a folder, whether or not anything still makes it."""
-        found = []
-        for table in [*TABLES, "indexes"]:
-            for folder in sorted((self.root / table).glob("asset=*")):
-                found.append((table, asset_of_folder(folder.name)))
-        return found
+        return [
+            (table, asset_of_folder(folder.name))
+            for table in [*TABLES, "indexes"]
+            for folder in sorted((self.root / table).glob("asset=*"))
+        ]
+
+    def stamp(self, *assets: tuple[str, str]) -> Stamp:
+        """What changes whenever a file of these assets does, each given as its table, or ``indexes``, and its key.
+
+        For caches within a process: what was opened under a stamp is what lies there as long as the stamp is the same.
+        """
+        files = []
+        for table, asset in assets:
+            folder = self.root / table / asset_folder(asset)
+            for path in sorted(path for path in folder.rglob("[!.]*") if path.is_file()):
+                status = path.stat()
+                files.append((str(path), status.st_mtime_ns, status.st_size))
+        return tuple(files)
 
     # Reading --------------------------------------------------------------------------------------------------
 
@@ -238,20 +270,17 @@ class Lake:
         self, table: str, asset: str | None = None, partition: str | None = None, columns: list[str] | None = None
     ) -> pl.DataFrame:
         """Rows of a table: of all its assets, of one asset, or of one partition of it; an absent file has no rows."""
-        schema = TABLES[table]
+        declared = TABLES[table].arrow
+        wanted = pa.schema([declared.field(name) for name in columns or declared.names])
         if asset is not None and partition is not None:
-            path = self.path(table, asset, partition)
-            files = [path] if path.exists() else []
+            files = [self.path(table, asset, partition)]
         else:
             files = self.files(table, asset)
-        # Each file is opened once and read from that handle: libraries that take a path open it twice, and a writer
-        # may put another file in its place in between.
-        tables = []
+        rows = []
         for path in files:
-            with contextlib.suppress(FileNotFoundError), path.open("rb") as handle:
-                tables.append(pq.ParquetFile(handle).read(columns=columns))
-        whole = pa.concat_tables(tables) if tables else schema.arrow.empty_table().select(columns or list(schema.names))
-        frame = pl.from_arrow(whole)
+            with contextlib.suppress(FileNotFoundError):
+                rows.append(_read_rows(path, wanted))
+        frame = pl.from_arrow(pa.concat_tables(rows) if rows else wanted.empty_table())
         assert isinstance(frame, pl.DataFrame)
         return frame
 
@@ -285,7 +314,7 @@ class Lake:
         name = asset_folder(asset).removeprefix("asset=") + "@" + _partition_file(partition).replace("/", "@")
         path = self.root / "history" / f"run={_safe(run_id, 'run id')}" / name
         with self.lock(f"history/{run_id}"), _replacing(path) as temporary:
-            pq.write_table(prepare("history", rows), temporary, compression="zstd")
+            _write_rows("history", prepare("history", rows), temporary)
 
     def delete(self, table: str, asset: str, partition: str | None = None) -> None:
         """Remove an asset's folder, or one partition of it."""
@@ -295,6 +324,18 @@ class Lake:
         folder = self.root / table / asset_folder(asset)
         if folder.is_dir():
             shutil.rmtree(folder)
+
+
+def _read_rows(path: Path, wanted: pa.Schema) -> pa.Table:
+    """The wanted columns of a file, empty where it was written before a column was declared."""
+    # Opened once and read from that handle: libraries that take a path open it twice, and a writer may put another file
+    # in its place in between.
+    with path.open("rb") as handle:
+        rows = pq.ParquetFile(handle).read(columns=wanted.names)
+    missing = [field.name for field in wanted if field.name not in rows.column_names and not field.nullable]
+    if missing:
+        raise SchemaMismatch(f"{path} lacks the column {missing[0]}: another release wrote it; make its asset again")
+    return _with_columns(rows, wanted)
 
 
 def _write_rows(table: str, rows: pa.Table, path: Path) -> None:
