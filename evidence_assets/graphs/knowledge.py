@@ -69,7 +69,15 @@ def merged(triples: pl.DataFrame, declared: pl.DataFrame) -> tuple[pl.DataFrame,
         ids.gather(made.edges["head"]).alias("head_id"), ids.gather(made.edges["tail"]).alias("tail_id")
     )
     rows = [edge_id(*row) for row in edges.select("head_id", "relation", "tail_id").iter_rows()]
-    return nodes, edges.with_columns(pl.Series("edge_id", rows, dtype=pl.String)).select(TABLES["kg_edges"].names)
+    return nodes, edges.select(
+        pl.Series("edge_id", rows, dtype=pl.String),
+        "head_id",
+        "relation",
+        "tail_id",
+        "triple_ids",
+        "sources",
+        "licences",
+    )
 
 
 def edge_lineage(edges: pl.DataFrame) -> pl.DataFrame:

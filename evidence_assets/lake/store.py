@@ -83,8 +83,8 @@ def _mismatch(schema: TableSchema, message: str) -> SchemaMismatch:
     return SchemaMismatch(f"table {schema.name}: {message}")
 
 
-def typed(table: str, rows: list[dict[str, Any]]) -> pa.Table:
-    """Rows as a table of the declared columns and types, much smaller than as dictionaries.
+def typed(table: str, rows: list[dict[str, Any]] | Mapping[str, Any]) -> pa.Table:
+    """Rows, or values by column, as a table of the declared columns and types, much smaller than as dictionaries.
 
     Raises
     ------
@@ -92,11 +92,18 @@ def typed(table: str, rows: list[dict[str, Any]]) -> pa.Table:
         Where a column is unknown or a value of another type.
     """
     schema = TABLES[table]
-    unknown = sorted({name for row in rows for name in row} - set(schema.names))
+    by_column = isinstance(rows, Mapping)
+    unknown = sorted((set(rows) if by_column else {name for row in rows for name in row}) - set(schema.names))
     if unknown:
         raise _mismatch(schema, f"has no column {unknown[0]!r}")
+    columns = rows if by_column else {name: [row.get(name) for row in rows] for name in schema.names}
+    types = {column.name: column.type for column in schema.columns}
     try:
-        return pa.table({c.name: pa.array([row.get(c.name) for row in rows], type=c.type) for c in schema.columns})
+        arrays = {
+            name: values if isinstance(values, pa.Array) else pa.array(values, type=types[name])
+            for name, values in columns.items()
+        }
+        return _with_columns(pa.table(arrays), schema.arrow)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         raise _mismatch(schema, str(error)) from error
 
