@@ -11,9 +11,9 @@ from evidence_assets.assets.partitions import EVERY
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import OWNER, dep
 from evidence_assets.experiment import plots
+from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.store import replacing_folder
 
 SCORED: dict[str, Family | None] = {
     "Reasoner": None,

@@ -20,11 +20,11 @@ from evidence_assets.graphs.entity_linking import Encode, EntityLinker
 from evidence_assets.graphs.entity_linking import NameVectors as LinkingVectors
 from evidence_assets.graphs.graph import Graph
 from evidence_assets.graphs.merge import MergedGraph, merge
+from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED
 from evidence_assets.lake.schemas import TABLES
-from evidence_assets.lake.store import replacing_folder
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.text.chunking import chunks
 

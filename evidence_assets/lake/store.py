@@ -18,11 +18,9 @@ stays. Any other change of a schema, or of this layout, raises ``FORMAT``; a lak
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import hashlib
 import json
-import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
@@ -35,6 +33,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from evidence_assets.lake.atomic import replacing_file
 from evidence_assets.lake.errors import LakeVersionError, SchemaMismatch
 from evidence_assets.lake.ids import content_id, file_id
 from evidence_assets.lake.schemas import TABLES, TableSchema
@@ -49,7 +48,6 @@ FEW_VALUES = ("child_kind", "relation", "parent_kind", "rank")
 FALSE_POSITIVES = 0.01
 """Share of the row groups read in vain for an id that is not there."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 Rows: TypeAlias = pl.DataFrame | pa.Table | list[dict[str, Any]]
 Stamp: TypeAlias = tuple[tuple[str, int, int], ...]
@@ -194,7 +192,7 @@ class Lake:
         root.mkdir(parents=True, exist_ok=True)
         path = root / "format.json"
         if not path.exists():
-            with _replacing(path) as temporary:
+            with replacing_file(path) as temporary:
                 temporary.write_text(json.dumps({"format": FORMAT, "frozen": frozen}, indent=1) + "\n")
         lake = cls(root)
         for name, value in frozen.items():
@@ -310,7 +308,7 @@ class Lake:
             for table, rows in prepared.items():
                 path = self.path(table, asset, partition)
                 before = file_id(path) if path.exists() else ""
-                temporary = stack.enter_context(_replacing(path))
+                temporary = stack.enter_context(replacing_file(path))
                 _write_rows(table, rows, temporary)
                 size = temporary.stat().st_size
                 written[table] = Written(path, rows.num_rows, size, file_id(temporary) != before)
@@ -320,7 +318,7 @@ class Lake:
         """Append what a run made of one partition; an earlier line of the same run is replaced, no other is touched."""
         name = asset_folder(asset).removeprefix("asset=") + "@" + _partition_file(partition).replace("/", "@")
         path = self.root / "history" / f"run={_safe(run_id, 'run id')}" / name
-        with self.lock(f"history/{run_id}"), _replacing(path) as temporary:
+        with self.lock(f"history/{run_id}"), replacing_file(path) as temporary:
             _write_rows("history", prepare("history", rows), temporary)
 
     def delete(self, table: str, asset: str, partition: str | None = None) -> None:
@@ -361,61 +359,3 @@ def _write_rows(table: str, rows: pa.Table, path: Path) -> None:
         use_dictionary=list(FEW_VALUES) if table == "lineage_edges" else True,
         bloom_filter_options={TABLES[table].row_id: each},
     )
-
-
-@contextlib.contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """A temporary file beside ``path`` that takes its place when the block ends well and vanishes when it does not."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for stale in path.parent.glob(f".{path.name}.*.tmp"):
-        stale.unlink(missing_ok=True)
-    temporary = path.parent / f".{path.name}.{os.getpid()}.tmp"
-    try:
-        yield temporary
-        with temporary.open("rb") as handle:
-            os.fsync(handle.fileno())
-        temporary.replace(path)
-        directory = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
-    except OSError as error:
-        if error.errno in _FULL:
-            raise OSError(
-                error.errno,
-                f"no room to write {path}; what was there before is unchanged: free some space and run again",
-            ) from error
-        raise
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def replacing_folder(folder: Path) -> Iterator[Path]:
-    """A temporary folder that takes the place of ``folder`` when the block ends well.
-
-    For indexes and token stores, whose files belong together. Between the two renames there is a moment without the
-    folder; whoever opens it then is told to run again.
-    """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = folder.parent / f".{folder.name}.tmp"
-    lock = folder.parent / f".{folder.name}.lock"
-    with lock.open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir()
-        try:
-            yield temporary
-            for file in sorted(temporary.rglob("*")):
-                if file.is_file():
-                    with file.open("rb") as opened:
-                        os.fsync(opened.fileno())
-            old = folder.parent / f".{folder.name}.old"
-            shutil.rmtree(old, ignore_errors=True)
-            if folder.exists():
-                folder.replace(old)
-            temporary.replace(folder)
-            shutil.rmtree(old, ignore_errors=True)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)

@@ -11,8 +11,8 @@ from typing import Any
 from evidence_assets.benchmarks.records import Question, option_labels
 from evidence_assets.experiment.metrics import normalise_answer
 from evidence_assets.experiment.selection import Pick
+from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.store import replacing_folder
 from evidence_assets.models import reranker_training
 from evidence_assets.models.reranker_training import Labelled, TuningSettings, tune_reranker
 from evidence_assets.models.weights import folder_revision
