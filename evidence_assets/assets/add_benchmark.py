@@ -32,9 +32,10 @@ from evidence_assets.benchmarks.knowledge_base import read_knowledge_base
 from evidence_assets.benchmarks.knowledge_bases import knowledge_bases
 from evidence_assets.benchmarks.reading_json import jsonl
 from evidence_assets.benchmarks.records import Question, Table
+from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import file_id
-from evidence_assets.lake.store import Lake, replacing_folder
+from evidence_assets.lake.store import Lake
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
 TABLE_FILES = (".csv", ".tsv", ".parquet")

@@ -13,9 +13,9 @@ from evidence_assets.experiment import plots
 from evidence_assets.experiment.stage import Stage
 from evidence_assets.experiment.stages import stages
 from evidence_assets.experiment.variants import variants
+from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.store import replacing_folder
 
 
 def score_stages() -> list[Stage]:

@@ -20,11 +20,11 @@ from evidence_assets.graphs.entity_linking import Encode, EntityLinker
 from evidence_assets.graphs.entity_linking import NameVectors as LinkingVectors
 from evidence_assets.graphs.graph import Graph
 from evidence_assets.graphs.merge import MergedGraph, merge
+from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED
 from evidence_assets.lake.schemas import TABLES
-from evidence_assets.lake.store import replacing_folder
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.text.chunking import chunks
 
@@ -69,7 +69,15 @@ def merged(triples: pl.DataFrame, declared: pl.DataFrame) -> tuple[pl.DataFrame,
         ids.gather(made.edges["head"]).alias("head_id"), ids.gather(made.edges["tail"]).alias("tail_id")
     )
     rows = [edge_id(*row) for row in edges.select("head_id", "relation", "tail_id").iter_rows()]
-    return nodes, edges.with_columns(pl.Series("edge_id", rows, dtype=pl.String)).select(TABLES["kg_edges"].names)
+    return nodes, edges.select(
+        pl.Series("edge_id", rows, dtype=pl.String),
+        "head_id",
+        "relation",
+        "tail_id",
+        "triple_ids",
+        "sources",
+        "licences",
+    )
 
 
 def edge_lineage(edges: pl.DataFrame) -> pl.DataFrame:

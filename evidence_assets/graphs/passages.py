@@ -17,7 +17,7 @@ import pyarrow as pa
 from evidence_assets.graphs.facts import GraphFacts
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, edge
-from evidence_assets.lake.schemas import TABLES
+from evidence_assets.lake.store import typed
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.retrieval.corpus import matrix
 
@@ -88,7 +88,7 @@ def passage_table(
         "model_id": [model_id] * len(made),
         "input_hash": hashes,
     }
-    return pa.table(columns, schema=TABLES["kg_passages"].arrow), len(reused)
+    return typed("kg_passages", columns), len(reused)
 
 
 def lineage_of(table: pa.Table) -> list[dict[str, Any]]:

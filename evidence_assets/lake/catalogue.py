@@ -6,10 +6,12 @@ A connection lives in memory and only reads Parquet files: it locks nobody out a
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
 import polars as pl
+import pyarrow as pa
 
 from evidence_assets.lake.schemas import TABLES, TableSchema
 from evidence_assets.lake.store import Lake
@@ -32,7 +34,8 @@ def find_lake() -> Path:
     return Path(__file__).resolve().parents[2] / "data_lake"
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """Text as SQL writes it."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -45,7 +48,7 @@ def connect(root: Path | str | None = None, *, lazily: bool = False) -> duckdb.D
     lake = Lake(find_lake() if root is None else root)
     connection = duckdb.connect()
     connection.execute("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false")
-    connection.execute(f"SET VARIABLE {ROOT_VARIABLE} = {_quoted(str(lake.root.resolve()))}")
+    connection.execute(f"SET VARIABLE {ROOT_VARIABLE} = {quoted(str(lake.root.resolve()))}")
     if not lazily:
         need(connection, *TABLES)
     return connection
@@ -70,21 +73,47 @@ def need(connection: duckdb.DuckDBPyConnection, *tables: str) -> None:
 
 def _make_view(connection: duckdb.DuckDBPyConnection, root: Path, schema: TableSchema) -> None:
     folder = root / schema.name
-    has_owner = "asset" in schema.names
+    # Names beginning with a dot are files being written; the pattern does not match them.
+    pattern = folder.resolve() / "**" / "[!.]*.parquet"
+    files = [pattern] if next(folder.rglob("*.parquet"), None) is not None else []
+    owner = (
+        "" if "asset" in schema.names else ", replace(regexp_extract(filename, 'asset=([^/]*)', 1), '.', '/') AS asset"
+    )
     columns = ", ".join(f'"{name}"' for name in schema.names)
-    if next(folder.rglob("*.parquet"), None) is None:
-        empty = f"_empty_{schema.name}"
-        connection.register(empty, schema.arrow.empty_table())
-        source = f"SELECT {columns}{'' if has_owner else ', NULL::VARCHAR AS asset'} FROM {empty}"
-    else:
-        # Names beginning with a dot are files being written; the pattern does not match them.
-        files = _quoted(str((folder / "**" / "[!.]*.parquet").resolve().as_posix()))
-        owner = ", replace(regexp_extract(filename, 'asset=([^/]*)', 1), '.', '/') AS asset"
-        source = (
-            f"SELECT {columns}{'' if has_owner else owner} FROM "
-            f"read_parquet({files}, filename = true, union_by_name = true, hive_partitioning = false)"
-        )
-    connection.execute(f'CREATE VIEW "{schema.name}" AS {source}')
+    connection.execute(f'CREATE VIEW "{schema.name}" AS SELECT {columns}{owner} FROM {rows_in(schema.name, files)}')
+
+
+def rows_in(table: str, files: Sequence[Path]) -> str:
+    """Rows of a table in these files, or in the files of a pattern, as what stands behind FROM.
+
+    They have every declared column, empty where a file was written before it was declared, and ``filename``: a typed
+    source without rows is united with the files, through which filters still reach them.
+    """
+    schema = TABLES[table].arrow
+    nulls = [f'NULL::{_sql_type(field.type)} AS "{field.name}"' for field in schema] + ["NULL::VARCHAR AS filename"]
+    typed_columns = f"SELECT {', '.join(nulls)} WHERE false"
+    if not files:
+        return f"({typed_columns})"
+    listed = ", ".join(quoted(path.as_posix()) for path in files)
+    stored = f"read_parquet([{listed}], filename = true, union_by_name = true, hive_partitioning = false)"
+    return f"(SELECT * FROM {stored} UNION ALL BY NAME {typed_columns})"
+
+
+_SQL_TYPES = {
+    pa.string(): "VARCHAR",
+    pa.int32(): "INTEGER",
+    pa.float32(): "FLOAT",
+    pa.float64(): "DOUBLE",
+    pa.bool_(): "BOOLEAN",
+}
+
+
+def _sql_type(type_: pa.DataType) -> str:
+    if pa.types.is_list(type_):
+        return _sql_type(type_.value_type) + "[]"
+    if pa.types.is_struct(type_):
+        return "STRUCT(" + ", ".join(f'"{part.name}" {_sql_type(part.type)}' for part in type_) + ")"
+    return _SQL_TYPES[type_]
 
 
 def table(name: str, root: Path | str | None = None) -> pl.DataFrame:

@@ -18,18 +18,17 @@ def orphans(lake: Lake, assets: Collection[str]) -> list[tuple[Path, int]]:
 
     Run it while nothing is being materialized: a temporary file may belong to a run under way.
     """
-    alive = {asset_folder(asset) for asset in assets}
-    found = [
-        lake.root / table / asset_folder(asset) for table, asset in lake.assets() if asset_folder(asset) not in alive
+    kept = {asset_folder(asset) for asset in assets}
+    folders = [
+        folder for table, asset in lake.assets() if (folder := lake.root / table / asset_folder(asset)).name not in kept
     ]
-    inside = set(found)
-    temporary = [p for p in lake.root.rglob(".*.tmp") if not inside & set(p.parents)]
-    return [(path, _size(path)) for path in sorted(found + temporary)]
+    temporary = [path for path in lake.root.rglob(".*.tmp") if not set(folders) & set(path.parents)]
+    return [(path, _size(path)) for path in sorted(folders + temporary)]
 
 
-def collect(found: Collection[tuple[Path, int]]) -> None:
+def collect(paths: Collection[tuple[Path, int]]) -> None:
     """Delete what ``orphans`` found."""
-    for path, _ in found:
+    for path, _ in paths:
         if path.is_dir():
             shutil.rmtree(path)
         else:

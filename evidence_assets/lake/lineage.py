@@ -9,10 +9,10 @@ from typing import Any
 
 import duckdb
 
-from evidence_assets.lake.catalogue import need
+from evidence_assets.lake.catalogue import need, quoted, rows_in
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.places import OF_A_QUESTION, Places, chosen, files_as_source, rows_of_a_question
-from evidence_assets.lake.schemas import KINDS, TABLES, TableSchema
+from evidence_assets.lake.places import LAST, OF_A_QUESTION, Places, row_of_a_question, rows_with_ids
+from evidence_assets.lake.schemas import KINDS, TABLES
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -99,92 +99,92 @@ def find(connection: Connection, identifier: str) -> tuple[str, str]:
         f'SELECT \'{t.kind}\' AS kind, "{t.row_id}" AS id FROM "{t.name}" WHERE "{t.row_id}" >= $low AND "{t.row_id}" < $high'
         for t in tables
     )
-    found = connection.execute(
-        f"SELECT DISTINCT kind, id FROM ({union}) LIMIT 50", {"low": identifier, "high": identifier + "\U0010ffff"}
+    rows = connection.execute(
+        f"SELECT DISTINCT kind, id FROM ({union}) LIMIT 50", {"low": identifier, "high": identifier + LAST}
     ).fetchall()
-    exact = [row for row in found if row[1] == identifier]
-    found = exact or found
-    if not found:
+    rows = [row for row in rows if row[1] == identifier] or rows
+    if not rows:
         raise UnknownId(f"no row of the lake has an id that begins with {identifier!r}")
-    if len({row[1] for row in found}) > 1:
-        shown = ", ".join(f"{kind} {id_}" for kind, id_ in sorted(found)[:5])
-        raise UnknownId(f"{identifier!r} fits {len(found)} rows: {shown} …: give more of the id")
+    if len({id_ for _, id_ in rows}) > 1:
+        shown = ", ".join(f"{kind} {id_}" for kind, id_ in sorted(rows)[:5])
+        raise UnknownId(f"{identifier!r} fits {len(rows)} rows: {shown} …: give more of the id")
     order = [t.kind for t in tables]
-    kind, id_ = min(found, key=lambda row: order.index(row[0]))
+    kind, id_ = min(rows, key=lambda row: order.index(row[0]))
     return str(kind), str(id_)
-
-
-def _contents(
-    connection: Connection, kind: str, ids: Sequence[str], source: str = "", where: str = ""
-) -> dict[str, dict[str, Any]]:
-    """What a reader wants to see of rows; of the whole table, or of ``source`` where it is known where they lie."""
-    schema: TableSchema | None = KINDS.get(kind)
-    if schema is None or schema.name not in _SHOWN:
-        return {}
-    if not source:
-        need(connection, schema.name)
-    columns = ", ".join(f'"{c}"' for c in (schema.row_id, *_SHOWN[schema.name]))
-    sql = f'SELECT {columns} FROM {source or schema.name} WHERE {where} "{schema.row_id}" IN ($ids)'
-    rows = chosen(connection, sql, sorted(ids))
-    return {str(row[0]): dict(zip(_SHOWN[schema.name], row[1:], strict=True)) for row in rows}
-
-
-def _contents_near(
-    connection: Connection, kind: str, ids: Sequence[str], near: Places | None, questions: Sequence[str]
-) -> dict[str, dict[str, Any]]:
-    """Contents from the partition that the rows should lie in, and from the whole table what is not there."""
-    found: dict[str, dict[str, Any]] = {}
-    if near is not None and kind in (*OF_A_QUESTION, "question"):
-        files = near.rows(KINDS[kind].name)
-        listed = ", ".join("'" + q.replace("'", "''") + "'" for q in questions)
-        where = f"question_id IN ({listed}) AND" if questions and "question_id" in KINDS[kind].names else ""
-        if files:
-            found = _contents(connection, kind, ids, files_as_source(files), where)
-    missing = [identifier for identifier in ids if identifier not in found]
-    return found | (_contents(connection, kind, missing) if missing else {})
 
 
 Edge = tuple[Any, ...]
 
 
-def _edges(connection: Connection, kind: str, ids: Sequence[str], *, upwards: bool, source: str = "") -> list[Edge]:
-    if not source:
-        need(connection, "lineage_edges")
-    mine, other = ("child", "parent") if upwards else ("parent", "child")
-    return chosen(
-        connection,
-        f"SELECT DISTINCT {mine}_kind, {mine}_id, relation, {other}_kind, {other}_id, parent_version, rank "
-        f"FROM {source or 'lineage_edges'} WHERE {mine}_kind = $kind AND {mine}_id IN ($ids) ORDER BY ALL",
-        sorted(ids),
-        kind=kind,
-    )
+@dataclass(frozen=True)
+class _Reader:
+    """Contents and lineage of rows: from the partition that they should lie in, and from the whole lake what is not there.
 
+    Parameters
+    ----------
+    connection
+        Over the lake.
+    near
+        The partition of the question that the rows belong to, where it is known.
+    """
 
-def _edges_near(connection: Connection, kind: str, ids: Sequence[str], near: Places | None) -> list[Edge]:
-    """Edges towards the sources, from the files that they should lie in; else, where a row has none, from all."""
-    if near is None:
-        return _edges(connection, kind, ids, upwards=True)
-    files = near.lineage(kind)
-    rows = _edges(connection, kind, ids, upwards=True, source=files_as_source(files)) if files else []
-    missing = sorted(set(ids) - {row[1] for row in rows}) if kind in OF_A_QUESTION else []
-    return rows + (_edges(connection, kind, missing, upwards=True) if missing else [])
+    connection: Connection
+    near: Places | None
+
+    def contents(self, kind: str, ids: Sequence[str], questions: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """What people want to see of these rows, which belong to these questions where they belong to any."""
+        schema = KINDS.get(kind)
+        if schema is None or schema.name not in _SHOWN:
+            return {}
+        contents: dict[str, dict[str, Any]] = {}
+        if self.near is not None and kind in (*OF_A_QUESTION, "question"):
+            condition = ""
+            if questions and "question_id" in schema.names:
+                condition = f"question_id IN ({', '.join(map(quoted, questions))}) AND"
+            contents = self._contents(kind, ids, rows_in(schema.name, self.near.rows(kind)), condition)
+        if missing := [identifier for identifier in ids if identifier not in contents]:
+            need(self.connection, schema.name)
+            contents |= self._contents(kind, missing, schema.name)
+        return contents
+
+    def _contents(self, kind: str, ids: Sequence[str], source: str, condition: str = "") -> dict[str, dict[str, Any]]:
+        row_id, shown = KINDS[kind].row_id, _SHOWN[KINDS[kind].name]
+        columns = ", ".join(f'"{column}"' for column in (row_id, *shown))
+        sql = f'SELECT {columns} FROM {source} WHERE {condition} "{row_id}" IN ($ids)'
+        rows = rows_with_ids(self.connection, sql, sorted(ids))
+        return {str(row[0]): dict(zip(shown, row[1:], strict=True)) for row in rows}
+
+    def edges(self, kind: str, ids: Sequence[str], *, upwards: bool) -> list[Edge]:
+        """Edges from these rows, towards the sources or towards the answers."""
+        if self.near is None:
+            return self._edges(kind, ids, upwards=upwards)
+        rows = self._edges(kind, ids, upwards=upwards, source=rows_in("lineage_edges", self.near.lineage(kind)))
+        missing = sorted(set(ids) - {row[1] for row in rows}) if kind in OF_A_QUESTION else []
+        return rows + (self._edges(kind, missing, upwards=upwards) if missing else [])
+
+    def _edges(self, kind: str, ids: Sequence[str], *, upwards: bool, source: str = "") -> list[Edge]:
+        if not source:
+            need(self.connection, "lineage_edges")
+        here, there = ("child", "parent") if upwards else ("parent", "child")
+        return rows_with_ids(
+            self.connection,
+            f"SELECT DISTINCT {here}_kind, {here}_id, relation, {there}_kind, {there}_id, parent_version, rank "
+            f"FROM {source or 'lineage_edges'} WHERE {here}_kind = $kind AND {here}_id IN ($ids) ORDER BY ALL",
+            sorted(ids),
+            kind=kind,
+        )
 
 
 def _follow(connection: Connection, identifier: str, *, upwards: bool, limit: int) -> Node:
-    placed = rows_of_a_question(connection, identifier) if upwards else None
-    kind, id_ = placed[:2] if placed else find(connection, identifier)
-    near = placed[2] if placed else None
+    place = row_of_a_question(connection, identifier) if upwards else None
+    kind, id_ = place[:2] if place else find(connection, identifier)
+    reader = _Reader(connection, place[2] if place else None)
     root = Node(kind, id_)
     known = {(kind, id_): root}
     frontier = [root]
     while frontier and len(known) < limit:
         here = {(node.kind, node.id): node for node in frontier}
-        rows: list[Edge] = []
-        for node_kind, ids in _by_kind(here).items():
-            if upwards:
-                rows += _edges_near(connection, node_kind, ids, near)
-            else:
-                rows += _edges(connection, node_kind, ids, upwards=False)
+        rows = [row for kind, ids in _by_kind(here).items() for row in reader.edges(kind, ids, upwards=upwards)]
         frontier = []
         for from_kind, from_id, relation, to_kind, to_id, version, _rank in sorted(
             rows, key=lambda row: (row[3], row[6] is None, row[6] or 0, row[4])
@@ -195,17 +195,17 @@ def _follow(connection: Connection, identifier: str, *, upwards: bool, limit: in
                 frontier.append(node)
             here[(from_kind, from_id)].next.append(Node(to_kind, to_id, relation, version, node.content, node.next))
     by_kind = _by_kind(known)
-    for node_kind, ids in by_kind.items():
-        for node_id, content in _contents_near(connection, node_kind, ids, near, by_kind.get("question", [])).items():
-            known[(node_kind, node_id)].content.update(content)
+    for kind, ids in by_kind.items():
+        for node_id, content in reader.contents(kind, ids, by_kind.get("question", [])).items():
+            known[(kind, node_id)].content.update(content)
     return root
 
 
 def _by_kind(rows: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    ids: dict[str, list[str]] = {}
     for kind, identifier in rows:
-        found.setdefault(kind, []).append(identifier)
-    return found
+        ids.setdefault(kind, []).append(identifier)
+    return ids
 
 
 def trace(connection: Connection, identifier: str, limit: int = 10_000) -> Node:
@@ -220,15 +220,15 @@ def impact(connection: Connection, identifier: str, limit: int = 100_000) -> Nod
 
 def distinct_rows(root: Node) -> dict[str, list[str]]:
     """Ids by kind of everything below ``root``, each once."""
-    found: dict[str, dict[str, None]] = {}
+    ids_by_kind: dict[str, set[str]] = {}
     stack, seen = list(root.next), set()
     while stack:
         node = stack.pop()
-        found.setdefault(node.kind, {})[node.id] = None
+        ids_by_kind.setdefault(node.kind, set()).add(node.id)
         if id(node.next) not in seen:
             seen.add(id(node.next))
             stack.extend(node.next)
-    return {kind: sorted(ids) for kind, ids in sorted(found.items())}
+    return {kind: sorted(ids) for kind, ids in sorted(ids_by_kind.items())}
 
 
 def diff(connection: Connection, run_a: str, run_b: str) -> list[dict[str, Any]]:
@@ -244,8 +244,9 @@ def diff(connection: Connection, run_a: str, run_b: str) -> list[dict[str, Any]]
         if len(fits) != 1:
             raise UnknownId(f"{len(fits)} runs begin with {run!r}; the lake knows {len(runs)} runs")
         names.append(fits[0])
-    found = connection.execute(
-        """
+    return _as_dicts(
+        connection.execute(
+            """
         WITH a AS (SELECT * FROM history WHERE run_id = $a), b AS (SELECT * FROM history WHERE run_id = $b),
         both_touched AS (
             SELECT DISTINCT asset, partition FROM a INTERSECT SELECT DISTINCT asset, partition FROM b
@@ -260,10 +261,14 @@ def diff(connection: Connection, run_a: str, run_b: str) -> list[dict[str, Any]]
           AND a.content_hash IS DISTINCT FROM b.content_hash
         ORDER BY ALL
         """,
-        {"a": names[0], "b": names[1]},
+            {"a": names[0], "b": names[1]},
+        )
     )
-    columns = [description[0] for description in found.description or []]
-    return [dict(zip(columns, row, strict=True)) for row in found.fetchall()]
+
+
+def _as_dicts(answer: Connection) -> list[dict[str, Any]]:
+    columns = [description[0] for description in answer.description or []]
+    return [dict(zip(columns, row, strict=True)) for row in answer.fetchall()]
 
 
 def dangling(connection: Connection, lineage_file: Path) -> list[dict[str, Any]]:
@@ -271,19 +276,17 @@ def dangling(connection: Connection, lineage_file: Path) -> list[dict[str, Any]]
 
     ``present`` says whether the parent is there with another version: then the child is stale, else it dangles.
     """
-    source = "read_parquet($file)"
-    file = {"file": str(lineage_file)}
-    kinds = [
-        row[0] for row in connection.execute(f"SELECT DISTINCT parent_kind FROM {source} ORDER BY 1", file).fetchall()
-    ]
-    found: list[dict[str, Any]] = []
+    source = rows_in("lineage_edges", [lineage_file])
+    kinds = [row[0] for row in connection.execute(f"SELECT DISTINCT parent_kind FROM {source} ORDER BY 1").fetchall()]
+    edges: list[dict[str, Any]] = []
     for kind in kinds:
         schema = KINDS.get(kind)
         if schema is None:
             raise ValueError(f"{lineage_file}: there is no kind of row named {kind!r}")
         need(connection, schema.name)
-        answer = connection.execute(
-            f"""
+        edges += _as_dicts(
+            connection.execute(
+                f"""
             WITH edges AS (SELECT DISTINCT child_kind, child_id, parent_kind, parent_id, parent_version
                            FROM {source} WHERE parent_kind = $kind),
             rows AS (SELECT "{schema.row_id}" AS id, CAST("{schema.version_column}" AS VARCHAR) AS version
@@ -291,11 +294,10 @@ def dangling(connection: Connection, lineage_file: Path) -> list[dict[str, Any]]
             SELECT edges.*, parent_id IN (SELECT id FROM rows) AS present
             FROM edges ANTI JOIN rows ON rows.id = parent_id AND rows.version = parent_version ORDER BY ALL
             """,
-            {**file, "kind": kind},
+                {"kind": kind},
+            )
         )
-        columns = [description[0] for description in answer.description or []]
-        found += [dict(zip(columns, row, strict=True)) for row in answer.fetchall()]
-    return found
+    return edges
 
 
 def history_rows(table: str, rows: Any, run_id: str, asset: str, partition: str) -> list[dict[str, Any]]:
@@ -305,10 +307,10 @@ def history_rows(table: str, rows: Any, run_id: str, asset: str, partition: str)
         name: rows.column(name).to_pylist()
         for name in {schema.row_id, schema.version_column, "answer", "status"} & set(rows.column_names)
     }
-    made = {}
+    history = {}
     for i, row_id in enumerate(columns[schema.row_id]):
         version = columns[schema.version_column][i]
-        made[row_id] = {
+        history[row_id] = {
             "run_id": run_id,
             "asset": asset,
             "partition": partition,
@@ -317,4 +319,4 @@ def history_rows(table: str, rows: Any, run_id: str, asset: str, partition: str)
             "answer": columns["answer"][i] if "answer" in columns else None,
             "status": columns["status"][i] if "status" in columns else None,
         }
-    return list(made.values())
+    return list(history.values())

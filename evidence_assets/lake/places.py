@@ -14,7 +14,7 @@ from typing import Any
 
 import duckdb
 
-from evidence_assets.lake.catalogue import root_of
+from evidence_assets.lake.catalogue import root_of, rows_in
 from evidence_assets.lake.schemas import KINDS
 
 Connection = duckdb.DuckDBPyConnection
@@ -25,6 +25,8 @@ LONG_ENOUGH = 12
 """Characters of an id from which on its beginning is taken for it where one row of a question begins so: 48 bit."""
 WHOLE = 32
 """Characters of a whole id: equality asks the Bloom filters of the files, a range cannot."""
+LAST = "\U0010ffff"
+"""The last character there is: all texts that begin with ``x`` are at least ``x`` and less than ``x + LAST``."""
 
 
 class Places:
@@ -41,21 +43,22 @@ class Places:
     def __init__(self, root: Path, partition: str) -> None:
         self.root, self.partition = root, partition
 
-    def rows(self, table: str) -> list[Path]:
-        """Files of a table in this partition, over all assets."""
-        return sorted((self.root / table).glob(f"asset=*/{self.partition}"))
+    def rows(self, kind: str) -> list[Path]:
+        """Files with rows of this kind in this partition, over all assets."""
+        return sorted((self.root / KINDS[kind].name).glob(f"asset=*/{self.partition}"))
 
     def lineage(self, kind: str) -> list[Path]:
         """Files with the lineage of rows of this kind: those of this partition, or all that explain no question's rows."""
         if kind in OF_A_QUESTION:
-            return _explaining(self.root, self.rows(KINDS[kind].name))
-        names = {path.name for k in OF_A_QUESTION for path in _assets(self.root, KINDS[k].name)}
-        found = [p for p in _assets(self.root, "lineage_edges") if p.name not in names]
-        return sorted(path for folder in found for path in folder.rglob("[!.]*.parquet"))
+            return _explaining(self.root, self.rows(kind))
+        of_questions = {folder.name for kind in OF_A_QUESTION for folder in _folders(self.root, KINDS[kind].name)}
+        others = [folder for folder in _folders(self.root, "lineage_edges") if folder.name not in of_questions]
+        return sorted(path for folder in others for path in folder.rglob("[!.]*.parquet"))
 
 
-def _assets(root: Path, table: str) -> list[Path]:
-    return sorted((root / table).glob("asset=*"))
+def _folders(root: Path, table: str) -> Iterable[Path]:
+    """The folders of the assets of a table."""
+    return (root / table).glob("asset=*")
 
 
 def _explaining(root: Path, files: Iterable[Path]) -> list[Path]:
@@ -64,15 +67,7 @@ def _explaining(root: Path, files: Iterable[Path]) -> list[Path]:
     return [path for path in beside if path.exists()]
 
 
-def files_as_source(files: Sequence[Path], *, filename: bool = False) -> str:
-    """These files as what stands behind FROM."""
-    listed = ", ".join("'" + str(path).replace("'", "''") + "'" for path in files)
-    return (
-        f"read_parquet([{listed}], union_by_name = true, hive_partitioning = false, filename = {str(filename).lower()})"
-    )
-
-
-def rows_of_a_question(connection: Connection, identifier: str) -> tuple[str, str, Places] | None:
+def row_of_a_question(connection: Connection, identifier: str) -> tuple[str, str, Places] | None:
     """Kind, full id and partition of the row of a question whose id begins so.
 
     A whole id is looked for in the tables, whose Bloom filters tell which files do not hold it; a beginning in the lineage,
@@ -82,41 +77,29 @@ def rows_of_a_question(connection: Connection, identifier: str) -> tuple[str, st
     if root is None or len(identifier) < LONG_ENOUGH:
         return None
     for kind in OF_A_QUESTION:
-        table = KINDS[kind].name
-        files = sorted((root / table).rglob("[!.]*.parquet"))
+        schema = KINDS[kind]
+        files = sorted((root / schema.name).rglob("[!.]*.parquet"))
         if len(identifier) == WHOLE:
-            found = _by_id(connection, kind, files, identifier)
+            rows = connection.execute(
+                f'SELECT DISTINCT "{schema.row_id}", filename FROM {rows_in(schema.name, files)} '
+                f'WHERE "{schema.row_id}" = $id',
+                {"id": identifier},
+            ).fetchall()
         else:
-            found = _by_start(connection, kind, files, root, identifier)
-        if len({row_id for row_id, _ in found}) == 1:
-            row_id, file = found[0]
+            rows = connection.execute(
+                f"SELECT DISTINCT child_id, filename FROM {rows_in('lineage_edges', _explaining(root, files))} "
+                "WHERE child_id >= $low AND child_id < $high AND child_kind = $kind LIMIT 50",
+                {"low": identifier, "high": identifier + LAST, "kind": kind},
+            ).fetchall()
+        if len({row_id for row_id, _ in rows}) == 1:
+            row_id, file = rows[0]
             return kind, row_id, Places(root, Path(*Path(file).relative_to(root).parts[2:]).as_posix())
-        if found:
+        if rows:
             return None
     return None
 
 
-def _by_id(connection: Connection, kind: str, files: Sequence[Path], identifier: str) -> list[tuple[str, str]]:
-    if not files:
-        return []
-    sql = f'SELECT DISTINCT "{KINDS[kind].row_id}", filename FROM {files_as_source(files, filename=True)} '
-    return connection.execute(sql + f'WHERE "{KINDS[kind].row_id}" = $id', {"id": identifier}).fetchall()
-
-
-def _by_start(
-    connection: Connection, kind: str, files: Sequence[Path], root: Path, start: str
-) -> list[tuple[str, str]]:
-    beside = _explaining(root, files)
-    if not beside:
-        return []
-    return connection.execute(
-        f"SELECT DISTINCT child_id, filename FROM {files_as_source(beside, filename=True)} "
-        "WHERE child_id >= $low AND child_id < $high AND child_kind = $kind LIMIT 50",
-        {"low": start, "high": start + "\U0010ffff", "kind": kind},
-    ).fetchall()
-
-
-def chosen(connection: Connection, sql: str, ids: Sequence[str], **parameters: Any) -> list[tuple[Any, ...]]:
+def rows_with_ids(connection: Connection, sql: str, ids: Sequence[str], **parameters: Any) -> list[tuple[Any, ...]]:
     """Rows of a query in which ``$ids`` stands for these ids as constants: only then row groups are left unread."""
     names = {f"id{number}": identifier for number, identifier in enumerate(ids)}
     listed = ", ".join(f"${name}" for name in names)

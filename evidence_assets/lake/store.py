@@ -10,16 +10,17 @@ Layout below the lake's root::
 Every asset writes alone into its own folders. A file is written under a temporary name, flushed to disk and renamed:
 a reader sees the old file or the new one. Writers of one asset and partition take turns behind a lock, so whatever
 temporary file a writer finds was left by a killed one and is removed.
+
+A table's schema may grow by a nullable column: what was written before has it empty for every reader, and the format
+stays. Any other change of a schema, or of this layout, raises ``FORMAT``; a lake of another format is refused.
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import hashlib
 import json
-import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
@@ -32,11 +33,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from evidence_assets.lake.atomic import replacing_file
 from evidence_assets.lake.errors import LakeVersionError, SchemaMismatch
 from evidence_assets.lake.ids import content_id, file_id
 from evidence_assets.lake.schemas import TABLES, TableSchema
 
 FORMAT = 1
+"""What a lake's ``format.json`` must say for this program to read and write it."""
 ROW_GROUP = 65_536
 SMALL_GROUPS = {"lineage_edges": 2_048, **dict.fromkeys(("evidence", "chains", "predictions", "citations"), 8_192)}
 """Rows of a group in tables that are asked for a few ids at a time: a smaller group is less to read for each."""
@@ -45,12 +48,14 @@ FEW_VALUES = ("child_kind", "relation", "parent_kind", "rank")
 FALSE_POSITIVES = 0.01
 """Share of the row groups read in vain for an id that is not there."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 Rows: TypeAlias = pl.DataFrame | pa.Table | list[dict[str, Any]]
+Stamp: TypeAlias = tuple[tuple[str, int, int], ...]
+"""Path, time of change and size of files: what tells, without reading them, whether they are still the same."""
 
 
 def _safe(name: str, what: str) -> str:
+    """The name itself, which leads out of no folder."""
     if not _NAME.fullmatch(name):
         raise ValueError(f"{what} {name!r} may hold only letters, digits, '_', '.', '+' and '-'")
     return name
@@ -76,8 +81,8 @@ def _mismatch(schema: TableSchema, message: str) -> SchemaMismatch:
     return SchemaMismatch(f"table {schema.name}: {message}")
 
 
-def typed(table: str, rows: list[dict[str, Any]]) -> pa.Table:
-    """Rows as a table of the declared columns and types, much smaller than as dictionaries.
+def typed(table: str, rows: list[dict[str, Any]] | Mapping[str, Any]) -> pa.Table:
+    """Rows, or values by column, as a table of the declared columns and types, much smaller than as dictionaries.
 
     Raises
     ------
@@ -85,11 +90,18 @@ def typed(table: str, rows: list[dict[str, Any]]) -> pa.Table:
         Where a column is unknown or a value of another type.
     """
     schema = TABLES[table]
-    unknown = sorted({name for row in rows for name in row} - set(schema.names))
+    by_column = isinstance(rows, Mapping)
+    unknown = sorted((set(rows) if by_column else {name for row in rows for name in row}) - set(schema.names))
     if unknown:
         raise _mismatch(schema, f"has no column {unknown[0]!r}")
+    columns = rows if by_column else {name: [row.get(name) for row in rows] for name in schema.names}
+    types = {column.name: column.type for column in schema.columns}
     try:
-        return pa.table({c.name: pa.array([row.get(c.name) for row in rows], type=c.type) for c in schema.columns})
+        arrays = {
+            name: values if isinstance(values, pa.Array) else pa.array(values, type=types[name])
+            for name, values in columns.items()
+        }
+        return _with_columns(pa.table(arrays), schema.arrow)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         raise _mismatch(schema, str(error)) from error
 
@@ -100,40 +112,52 @@ def prepare(table: str, rows: Rows) -> pa.Table:
     Raises
     ------
     SchemaMismatch
-        Where a column is missing, unknown or of another type, a required value is null, a number is not a number, or
-        a key occurs twice.
+        Where a required column is missing, a column is unknown or of another type, a required value is null, a number is
+        not a number, or a key occurs twice.
     """
     schema = TABLES[table]
     if isinstance(rows, list):
         rows = typed(table, rows)
-    made = rows.to_arrow() if isinstance(rows, pl.DataFrame) else rows
-    missing = [name for name in schema.names if name not in made.column_names]
-    unknown = [name for name in made.column_names if name not in schema.names]
+    elif isinstance(rows, pl.DataFrame):
+        rows = rows.to_arrow()
+    missing = [c.name for c in schema.columns if c.name not in rows.column_names and not c.nullable]
+    unknown = [name for name in rows.column_names if name not in schema.names]
     if missing or unknown:
         raise _mismatch(schema, f"lacks columns {missing}, has unknown columns {unknown}")
     try:
-        made = made.select(list(schema.names)).cast(pa.schema([f.with_nullable(True) for f in schema.arrow]))
+        rows = _with_columns(rows, schema.arrow)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError) as error:
         raise _mismatch(schema, f"{error}") from error
     for column in schema.columns:
-        values = made.column(column.name)
+        values = rows.column(column.name)
         if not column.nullable and values.null_count:
             raise _mismatch(schema, f"column {column.name} is empty in {values.null_count} rows")
-        if pa.types.is_floating(column.type) and values.length():
-            finite = pc.is_finite(values)
-            if pc.all(finite, skip_nulls=True).as_py() is False:
-                raise _mismatch(schema, f"column {column.name} holds a value that is not a finite number")
-    made = made.cast(schema.arrow).sort_by([(name, "ascending") for name in schema.key]).combine_chunks()
-    distinct = made.select(list(schema.key)).group_by(list(schema.key)).aggregate([]).num_rows
-    if distinct != made.num_rows:
-        counts = made.group_by(list(schema.key)).aggregate([([], "count_all")])
+        if pa.types.is_floating(column.type) and pc.all(pc.is_finite(values)).as_py() is False:
+            raise _mismatch(schema, f"column {column.name} holds a value that is not a finite number")
+    rows = rows.cast(schema.arrow).sort_by([(name, "ascending") for name in schema.key]).combine_chunks()
+    distinct = rows.select(list(schema.key)).group_by(list(schema.key)).aggregate([]).num_rows
+    if distinct != rows.num_rows:
+        counts = rows.group_by(list(schema.key)).aggregate([([], "count_all")])
         twice = counts.filter(pc.greater(counts["count_all"], 1)).slice(0, 1).to_pylist()[0]
         raise _mismatch(schema, f"the key {'/'.join(schema.key)} occurs twice: {twice}")
-    return made
+    return rows
+
+
+def _with_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows with the columns of this schema and no others; those that they lack are empty, as any may be here."""
+    for field in schema:
+        if field.name not in rows.column_names:
+            rows = rows.append_column(field.with_nullable(True), pa.nulls(rows.num_rows, field.type))
+    return rows.select(schema.names).cast(pa.schema([field.with_nullable(True) for field in schema]))
 
 
 def version_of(rows: pa.Table) -> str:
-    """Content hash of prepared rows: equal rows, equal hash."""
+    """Content hash of prepared rows: equal rows, equal hash.
+
+    Columns that are empty in every row do not count, so that a column added to the schema changes the hash of no rows
+    that say nothing in it, and what was made from them stays fresh.
+    """
+    rows = rows.select([name for name in rows.column_names if rows[name].null_count < rows.num_rows])
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema.remove_metadata()) as stream:
         stream.write_table(rows.replace_schema_metadata(None), max_chunksize=ROW_GROUP)
@@ -168,7 +192,7 @@ class Lake:
         root.mkdir(parents=True, exist_ok=True)
         path = root / "format.json"
         if not path.exists():
-            with _replacing(path) as temporary:
+            with replacing_file(path) as temporary:
                 temporary.write_text(json.dumps({"format": FORMAT, "frozen": frozen}, indent=1) + "\n")
         lake = cls(root)
         for name, value in frozen.items():
@@ -226,11 +250,24 @@ class Lake:
 
     def assets(self) -> list[tuple[str, str]]:
         """Every (table, asset) that has a folder, whether or not anything still makes it."""
-        found = []
-        for table in [*TABLES, "indexes"]:
-            for folder in sorted((self.root / table).glob("asset=*")):
-                found.append((table, asset_of_folder(folder.name)))
-        return found
+        return [
+            (table, asset_of_folder(folder.name))
+            for table in [*TABLES, "indexes"]
+            for folder in sorted((self.root / table).glob("asset=*"))
+        ]
+
+    def stamp(self, *assets: tuple[str, str]) -> Stamp:
+        """What changes whenever a file of these assets does, each given as its table, or ``indexes``, and its key.
+
+        For caches within a process: what was opened under a stamp is what lies there as long as the stamp is the same.
+        """
+        files = []
+        for table, asset in assets:
+            folder = self.root / table / asset_folder(asset)
+            for path in sorted(path for path in folder.rglob("[!.]*") if path.is_file()):
+                status = path.stat()
+                files.append((str(path), status.st_mtime_ns, status.st_size))
+        return tuple(files)
 
     # Reading --------------------------------------------------------------------------------------------------
 
@@ -238,20 +275,17 @@ class Lake:
         self, table: str, asset: str | None = None, partition: str | None = None, columns: list[str] | None = None
     ) -> pl.DataFrame:
         """Rows of a table: of all its assets, of one asset, or of one partition of it; an absent file has no rows."""
-        schema = TABLES[table]
+        declared = TABLES[table].arrow
+        wanted = pa.schema([declared.field(name) for name in columns or declared.names])
         if asset is not None and partition is not None:
-            path = self.path(table, asset, partition)
-            files = [path] if path.exists() else []
+            files = [self.path(table, asset, partition)]
         else:
             files = self.files(table, asset)
-        # Each file is opened once and read from that handle: libraries that take a path open it twice, and a writer
-        # may put another file in its place in between.
-        tables = []
+        rows = []
         for path in files:
-            with contextlib.suppress(FileNotFoundError), path.open("rb") as handle:
-                tables.append(pq.ParquetFile(handle).read(columns=columns))
-        whole = pa.concat_tables(tables) if tables else schema.arrow.empty_table().select(columns or list(schema.names))
-        frame = pl.from_arrow(whole)
+            with contextlib.suppress(FileNotFoundError):
+                rows.append(_read_rows(path, wanted))
+        frame = pl.from_arrow(pa.concat_tables(rows) if rows else wanted.empty_table())
         assert isinstance(frame, pl.DataFrame)
         return frame
 
@@ -274,7 +308,7 @@ class Lake:
             for table, rows in prepared.items():
                 path = self.path(table, asset, partition)
                 before = file_id(path) if path.exists() else ""
-                temporary = stack.enter_context(_replacing(path))
+                temporary = stack.enter_context(replacing_file(path))
                 _write_rows(table, rows, temporary)
                 size = temporary.stat().st_size
                 written[table] = Written(path, rows.num_rows, size, file_id(temporary) != before)
@@ -284,8 +318,8 @@ class Lake:
         """Append what a run made of one partition; an earlier line of the same run is replaced, no other is touched."""
         name = asset_folder(asset).removeprefix("asset=") + "@" + _partition_file(partition).replace("/", "@")
         path = self.root / "history" / f"run={_safe(run_id, 'run id')}" / name
-        with self.lock(f"history/{run_id}"), _replacing(path) as temporary:
-            pq.write_table(prepare("history", rows), temporary, compression="zstd")
+        with self.lock(f"history/{run_id}"), replacing_file(path) as temporary:
+            _write_rows("history", prepare("history", rows), temporary)
 
     def delete(self, table: str, asset: str, partition: str | None = None) -> None:
         """Remove an asset's folder, or one partition of it."""
@@ -295,6 +329,18 @@ class Lake:
         folder = self.root / table / asset_folder(asset)
         if folder.is_dir():
             shutil.rmtree(folder)
+
+
+def _read_rows(path: Path, wanted: pa.Schema) -> pa.Table:
+    """The wanted columns of a file, empty where it was written before a column was declared."""
+    # Opened once and read from that handle: libraries that take a path open it twice, and a writer may put another file
+    # in its place in between.
+    with path.open("rb") as handle:
+        rows = pq.ParquetFile(handle).read(columns=wanted.names)
+    missing = [field.name for field in wanted if field.name not in rows.column_names and not field.nullable]
+    if missing:
+        raise SchemaMismatch(f"{path} lacks the column {missing[0]}: another release wrote it; make its asset again")
+    return _with_columns(rows, wanted)
 
 
 def _write_rows(table: str, rows: pa.Table, path: Path) -> None:
@@ -313,61 +359,3 @@ def _write_rows(table: str, rows: pa.Table, path: Path) -> None:
         use_dictionary=list(FEW_VALUES) if table == "lineage_edges" else True,
         bloom_filter_options={TABLES[table].row_id: each},
     )
-
-
-@contextlib.contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """A temporary file beside ``path`` that takes its place when the block ends well and vanishes when it does not."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for stale in path.parent.glob(f".{path.name}.*.tmp"):
-        stale.unlink(missing_ok=True)
-    temporary = path.parent / f".{path.name}.{os.getpid()}.tmp"
-    try:
-        yield temporary
-        with temporary.open("rb") as handle:
-            os.fsync(handle.fileno())
-        temporary.replace(path)
-        directory = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
-    except OSError as error:
-        if error.errno in _FULL:
-            raise OSError(
-                error.errno,
-                f"no room to write {path}; what was there before is unchanged: free some space and run again",
-            ) from error
-        raise
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def replacing_folder(folder: Path) -> Iterator[Path]:
-    """A temporary folder that takes the place of ``folder`` when the block ends well.
-
-    For indexes and token stores, whose files belong together. Between the two renames there is a moment without the
-    folder; whoever opens it then is told to run again.
-    """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = folder.parent / f".{folder.name}.tmp"
-    lock = folder.parent / f".{folder.name}.lock"
-    with lock.open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir()
-        try:
-            yield temporary
-            for file in sorted(temporary.rglob("*")):
-                if file.is_file():
-                    with file.open("rb") as opened:
-                        os.fsync(opened.fileno())
-            old = folder.parent / f".{folder.name}.old"
-            shutil.rmtree(old, ignore_errors=True)
-            if folder.exists():
-                folder.replace(old)
-            temporary.replace(folder)
-            shutil.rmtree(old, ignore_errors=True)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)

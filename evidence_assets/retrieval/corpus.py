@@ -11,8 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.schemas import TABLES
-from evidence_assets.lake.store import Lake
+from evidence_assets.lake.store import Lake, typed
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.retrieval.vector_index import VectorIndex
 
@@ -31,7 +30,8 @@ def embed(chunks_frame: pl.DataFrame, previous: pl.DataFrame, encoder: Encoder, 
     todo = [i for i in range(len(ids)) if i not in reused_set]
     if todo:
         vectors[todo] = encoder.sentences([chunks_frame["text"][i] for i in todo])
-    table = pa.table(
+    table = typed(
+        "chunk_embeddings",
         {
             "chunk_id": ids,
             "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), encoder.dimensions).cast(
@@ -40,7 +40,6 @@ def embed(chunks_frame: pl.DataFrame, previous: pl.DataFrame, encoder: Encoder, 
             "model_id": [model_id] * len(ids),
             "input_hash": hashes,
         },
-        schema=TABLES["chunk_embeddings"].arrow,
     )
     return table, len(reused)
 

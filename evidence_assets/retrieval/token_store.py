@@ -34,9 +34,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.store import replacing_folder
 from evidence_assets.models.protocols import Encoder, Tokenizer, TokenVectors
 from evidence_assets.retrieval.bm25 import CorpusStatistics
 from evidence_assets.transport import TokenPool

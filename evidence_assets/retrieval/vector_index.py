@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import StaleInput
-from evidence_assets.lake.store import replacing_folder
 
 FloatArray = npt.NDArray[np.float32]
 

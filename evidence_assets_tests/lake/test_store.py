@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import random
@@ -13,14 +12,16 @@ import time
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import LakeVersionError, SchemaMismatch
 from evidence_assets.lake.schemas import TABLES
-from evidence_assets.lake.store import Lake, asset_folder, asset_of_folder, prepare, replacing_folder, version_of
+from evidence_assets.lake.store import Lake, asset_folder, asset_of_folder, prepare, typed, version_of
 
 
 def citation(i: int, verdict: str = "verified") -> dict[str, Any]:
@@ -91,6 +92,39 @@ def test_a_number_that_is_none_is_refused(lake: Lake) -> None:
         prepare("scores", [row])
 
 
+def test_values_by_column_are_typed_as_rows_are_and_may_leave_out_what_may_be_empty() -> None:
+    columns = {
+        "model_id": ["m"],
+        "name": ["n"],
+        "revision": ["r"],
+        "task": ["t"],
+        "vocabulary": [2],
+        "input_hash": ["h"],
+    }
+    rows = [{name: values[0] for name, values in columns.items()}]
+    assert typed("models", columns).equals(typed("models", rows))
+    with pytest.raises(SchemaMismatch, match="no column 'colour'"):
+        typed("models", {**columns, "colour": ["red"]})
+    with pytest.raises(SchemaMismatch, match=r"lacks columns \['task'\]"):
+        prepare("models", pl.DataFrame(columns).drop("task"))
+
+
+def test_a_stamp_tells_a_change_of_rows_and_of_indexes(lake: Lake) -> None:
+    stamped = (("citations", "citations/x"), ("indexes", "corpus/x/index"))
+    assert lake.stamp(*stamped) == ()
+    seen = set()
+    for number in range(3):
+        lake.write("citations/x", "b|0", {"citations": [citation(number)]})
+        seen.add(lake.stamp(*stamped))
+        with replacing_folder(lake.index_folder("corpus/x/index")) as temporary:
+            (temporary / "part").mkdir()
+            (temporary / "part" / "meta.json").write_text("1")
+        seen.add(lake.stamp(*stamped))
+    lake.write("citations/another", "", {"citations": [citation(9)]})
+    assert lake.stamp(*stamped) in seen
+    assert len(seen) == 6
+
+
 def test_no_key_or_partition_can_leave_the_lake(lake: Lake) -> None:
     for asset, partition in [("../x", ""), ("a/../b", ""), ("a", "../../x"), ("a", ".hidden"), ("a/b", "x|..")]:
         with pytest.raises(ValueError, match="may hold only"):
@@ -104,10 +138,7 @@ def test_an_absent_partition_reads_as_no_rows_of_the_right_types(lake: Lake) -> 
     assert tuple(frame.columns) == TABLES["predictions"].names
 
 
-def test_a_lake_of_another_format_is_refused_with_a_sentence(lake: Lake) -> None:
-    (lake.root / "format.json").write_text(json.dumps({"format": 99}))
-    with pytest.raises(LakeVersionError, match=r"format 99.*upgrade evidence-assets"):
-        Lake(lake.root)
+def test_a_folder_that_is_no_lake_is_refused_with_a_sentence(lake: Lake) -> None:
     (lake.root / "format.json").write_text("not json")
     with pytest.raises(LakeVersionError, match="does not say"):
         Lake(lake.root)

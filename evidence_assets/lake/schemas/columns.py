@@ -74,8 +74,9 @@ def declared(
     version: str = "",
     kind: str,
 ) -> TableSchema:
-    made = tuple(
+    """A table from lines of name, type, sentence and, where the column may be empty, ``NULL``."""
+    typed = tuple(
         Column(str(c[0]), c[1], str(c[2]), nullable=len(c) > 3 and bool(c[3]))  # type: ignore[arg-type]
         for c in columns
     )
-    return TableSchema(name, description, made, tuple(key.split()), row_id, version, kind)
+    return TableSchema(name, description, typed, tuple(key.split()), row_id, version, kind)

@@ -17,9 +17,9 @@ from evidence_assets.experiment.selection import Asked, Pick
 from evidence_assets.experiment.stage import Read, Stage
 from evidence_assets.experiment.step import Made, Step
 from evidence_assets.experiment.variants import Variant
+from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.store import replacing_folder
 from evidence_assets.models import reranker_training
 from evidence_assets.models.encoders import EMBEDDED
 from evidence_assets.models.in_use import RELEVANCE_CLASSIFIER, encoder

@@ -10,8 +10,8 @@ from typing import Any
 
 import polars as pl
 
+from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.ids import content_id, file_id
-from evidence_assets.lake.store import replacing_folder
 from evidence_assets.models import sample_masked_lm
 from evidence_assets.models.sample_masked_lm import REPORT, TrainingSettings, train_sample_masked_lm
 

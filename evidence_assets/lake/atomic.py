@@ -1,0 +1,71 @@
+"""How a file or a folder takes the place of another: whole, flushed to disk, or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+@contextlib.contextmanager
+def replacing_file(path: Path) -> Iterator[Path]:
+    """A temporary file beside ``path`` that takes its place when the block ends well and vanishes when it does not."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for stale in path.parent.glob(f".{path.name}.*.tmp"):
+        stale.unlink(missing_ok=True)
+    temporary = path.parent / f".{path.name}.{os.getpid()}.tmp"
+    try:
+        yield temporary
+        with temporary.open("rb") as handle:
+            os.fsync(handle.fileno())
+        temporary.replace(path)
+        directory = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+    except OSError as error:
+        if error.errno in _FULL:
+            raise OSError(
+                error.errno,
+                f"no room to write {path}; what was there before is unchanged: free some space and run again",
+            ) from error
+        raise
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def replacing_folder(folder: Path) -> Iterator[Path]:
+    """A temporary folder that takes the place of ``folder`` when the block ends well.
+
+    For indexes and token stores, whose files belong together. Between the two renames there is a moment without the
+    folder; whoever opens it then is told to run again.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = folder.parent / f".{folder.name}.tmp"
+    lock = folder.parent / f".{folder.name}.lock"
+    with lock.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir()
+        try:
+            yield temporary
+            for file in sorted(temporary.rglob("*")):
+                if file.is_file():
+                    with file.open("rb") as opened:
+                        os.fsync(opened.fileno())
+            old = folder.parent / f".{folder.name}.old"
+            shutil.rmtree(old, ignore_errors=True)
+            if folder.exists():
+                folder.replace(old)
+            temporary.replace(folder)
+            shutil.rmtree(old, ignore_errors=True)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
