@@ -8,7 +8,6 @@ import dagster as dg
 import polars as pl
 
 from evidence_assets import profiles
-from evidence_assets.assets.automation import FOLLOW
 from evidence_assets.assets.models_in_use import encoder, model_key
 from evidence_assets.assets.partitions import EVERY, corpus_partitions
 from evidence_assets.assets.raw_files import FromRaw
@@ -112,7 +111,6 @@ class Corpus(dg.Component, FromRaw):
             kinds={"faiss"},
             code_version=vector_index.VERSION,
             deps=[dep(f"{base}/embeddings", EVERY)],
-            automation_condition=FOLLOW,
         )
         def index(lake: LakeResource) -> dg.MaterializeResult[Any]:
             opened = lake.open()
@@ -144,7 +142,6 @@ class Corpus(dg.Component, FromRaw):
             code_version=token_store.VERSION,
             deps=[dep(f"{base}/chunks", EVERY)],
             pool="gpu",
-            automation_condition=FOLLOW,
         )
         def tokens(lake: LakeResource) -> dg.MaterializeResult[Any]:
             opened = lake.open()

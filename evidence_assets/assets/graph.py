@@ -6,7 +6,6 @@ import dagster as dg
 import polars as pl
 
 from evidence_assets import profiles
-from evidence_assets.assets.automation import FOLLOW
 from evidence_assets.assets.models_in_use import encoder, model_key
 from evidence_assets.assets.raw_files import FromRaw
 from evidence_assets.assets.resources import LakeResource
@@ -108,7 +107,6 @@ class Graph(dg.Component, FromRaw):
             kinds={"numpy"},
             code_version=f"{knowledge.VERSION}:{FORMAT}",
             deps=[dep(f"{base}/nodes"), dep(f"{base}/edges")],
-            automation_condition=FOLLOW,
         )
         def csr(lake: LakeResource) -> dg.MaterializeResult[Any]:
             opened = lake.open()
@@ -132,7 +130,6 @@ class Graph(dg.Component, FromRaw):
             code_version=knowledge.VERSION,
             deps=[dep(f"{base}/nodes")],
             pool="gpu",
-            automation_condition=FOLLOW,
         )
         def node_vectors(lake: LakeResource) -> dg.MaterializeResult[Any]:
             opened = lake.open()
