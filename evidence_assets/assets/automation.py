@@ -1,108 +1,212 @@
 """When an asset is made again by itself: when the data that it read has changed, and only then.
 
-Dagster's own ``eager`` fires on every new materialization, whatever its content, and forgets what happens while a run
-is under way or before the first tick. Here the question is put to what is recorded, not to what happened since the last
-tick: has a dependency another data version than the one that this asset was made from? So nothing is lost while the
-daemon is down, and the same content made again moves nothing.
+Dagster's own conditions fire on what happened since their last tick, whatever its content. Here the question is put to
+what is recorded: has a dependency another data version than the one that this asset was made from? So nothing is lost
+while the daemon is down, and the same content made again moves nothing.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import NamedTuple
+
 import dagster as dg
-from dagster._core.asset_graph_view.asset_graph_view import AssetGraphView
-from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleCauseCategory
-from dagster._core.definitions.events import AssetKeyPartitionKey
+
+from evidence_assets.lake.ids import content_id
+
+DATA_VERSION = "dagster/data_version"
+"""Tag of a materialization: which data it is."""
+READ_UP_TO = "dagster/input_event_pointer/"
+"""Tag of a materialization, before a dependency's key: the dependency's last event that there was when it was read."""
+PAGE = 500
+"""Records that are fetched at once."""
 
 
-class InputsChanged(dg.AutomationCondition[dg.AssetKey]):
-    """True of the partitions that were made from other data than there is now, and were not tried since.
+class Part(NamedTuple):
+    """One partition of an asset, or all of an asset that has none."""
 
-    A change of code is not a change of data: it makes assets stale in the UI and requests nothing. A partition that
-    was never made counts only where partitions come and go (one per seed file); there it is true once everything that
-    it reads is there. It waits while anything above it is being made or about to be, so that an asset that a change
-    reaches on two ways is made once. A run that failed is not repeated until its inputs change again.
-    """
-
-    @property
-    def name(self) -> str:
-        return "inputs_changed"
-
-    @property
-    def description(self) -> str:
-        return "A dependency has another data version than the one this was made from, and all above is at rest"
-
-    @property
-    def requires_cursor(self) -> bool:
-        return False
-
-    async def evaluate(  # type: ignore[override]
-        self, context: dg.AutomationContext[dg.AssetKey]
-    ) -> dg.AutomationResult[dg.AssetKey]:
-        view = context.asset_graph_view
-        queryer = view.get_inner_queryer_for_back_compat()
-        resolver = CachingStaleStatusResolver(view.instance, view.asset_graph, view, queryer)
-        changed = set()
-        for one in context.candidate_subset.expensively_compute_asset_partitions():
-            since = _changed_at(view, resolver, one)
-            if since and not _tried_since(view, one, since) and await _at_rest(context, one):
-                changed.add(one)
-        return dg.AutomationResult(context, view.get_asset_subset_from_asset_partitions(context.key, changed))
+    key: dg.AssetKey
+    partition: str | None
 
 
-def _tried_since(view: AssetGraphView, one: AssetKeyPartitionKey, event: int) -> bool:
-    """Whether a run that was to make the partition was planned after the event."""
-    planned = view.instance.event_log_storage.get_latest_planned_materialization_info(one.asset_key, one.partition_key)
-    return planned is not None and planned.storage_id > event
+class Records:
+    """What the instance has recorded and the graph connects, each read at most once a tick."""
 
+    def __init__(self, repository: dg.RepositoryDefinition, instance: dg.DagsterInstance) -> None:
+        self.graph, self.instance = repository.asset_graph, instance
+        self.last = {
+            record.asset_entry.asset_key: record.asset_entry.last_materialization_storage_id or 0
+            for record in instance.get_asset_records(list(self.graph.get_all_asset_keys()))
+        }
+        """Number of the latest event that made any part of an asset."""
+        self.made, self.planned = cache(self._made), cache(self._planned)
+        self.existing, self.parents = cache(self._existing), cache(self._parents)
+        self.version, self.in_progress = cache(self._version), cache(self._in_progress)
+        finished = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
+        unfinished = [status for status in dg.DagsterRunStatus if status not in finished]
+        self.unfinished = set(instance.get_run_ids(dg.RunsFilter(statuses=unfinished)))
 
-async def _at_rest(context: dg.AutomationContext[dg.AssetKey], one: AssetKeyPartitionKey) -> bool:
-    """Whether nothing that the partition is made of, near or far, is being made or was asked for in this tick."""
-    view = context.asset_graph_view
-    above = [view.get_asset_subset_from_asset_partitions(one.asset_key, {one})]
-    seen: set[dg.AssetKey] = set()
-    while above:
-        subset = above.pop()
-        for key in view.asset_graph.get(subset.key).parent_keys - seen:
-            seen.add(key)
-            parent = view.compute_parent_subset(key, subset)
-            asked = context.request_subsets_by_key.get(key)
-            running = await view.compute_run_in_progress_subset(key=key, from_subset=parent)
-            if any(not parent.compute_intersection(busy).is_empty for busy in (asked, running) if busy is not None):
-                return False
-            above.append(parent)
-    return True
+    def _made(self, key: dg.AssetKey) -> Mapping[str | None, int]:
+        """Number of the event that made each part of an asset last."""
+        if self.graph.get(key).is_partitioned:
+            return self.instance.get_latest_storage_id_by_partition(key, dg.DagsterEventType.ASSET_MATERIALIZATION)
+        return {None: self.last[key]} if self.last.get(key) else {}
 
+    def _planned(self, key: dg.AssetKey) -> Mapping[str | None, int]:
+        """Number of the event that announced the latest run for each part of an asset."""
+        if self.graph.get(key).is_partitioned:
+            kind = dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED
+            return self.instance.get_latest_storage_id_by_partition(key, kind)
+        planned = self.instance.get_latest_planned_materialization_info(key)
+        return {None: planned.storage_id} if planned else {}
 
-def _made_at(view: AssetGraphView, one: AssetKeyPartitionKey) -> int:
-    """Number of the event that made a partition last; 0 where it was never made."""
-    record = view.get_inner_queryer_for_back_compat().get_latest_materialization_or_observation_record(one)
-    return record.storage_id if record else 0
+    def _existing(self, key: dg.AssetKey) -> set[str | None]:
+        """The partitions that an asset has by its definition."""
+        partitions = self.graph.get(key).partitions_def
+        return set(partitions.get_partition_keys(dynamic_partitions_store=self.instance)) if partitions else {None}
 
+    def _parents(self, part: Part) -> list[Part]:
+        """What a part reads."""
+        found = []
+        for key in sorted(self.graph.get(part.key).parent_keys):
+            if self.graph.get(key).is_partitioned:
+                mapped = self.graph.get_parent_partition_keys_for_child(part.partition, key, part.key)
+                found += [Part(key, name) for name in mapped.partitions_subset.get_partition_keys()]
+            else:
+                found.append(Part(key, None))
+        return found
 
-def _changed_at(view: AssetGraphView, resolver: CachingStaleStatusResolver, one: AssetKeyPartitionKey) -> int:
-    """Number of the latest event that made other data of what a partition reads; 0 where its data is as it was."""
-    made = _made_at(view, one)
-    if made:
+    def _version(self, part: Part, up_to: int) -> str:
+        """Data version that a part had after an event; "" where it was not made yet."""
+        partitions = [part.partition] if part.partition is not None else None
+        wanted = dg.AssetRecordsFilter(part.key, asset_partitions=partitions, before_storage_id=up_to + 1)
+        for record in self.instance.fetch_materializations(wanted, limit=1).records:
+            return _tags(record).get(DATA_VERSION, "")
+        return ""
+
+    def _in_progress(self, part: Part) -> bool:
+        """Whether a run that is to make a part waits or works."""
+        planned = self.planned(part.key).get(part.partition, 0)
+        if not self.unfinished or planned <= self.made(part.key).get(part.partition, 0):
+            return False
+        latest = self.instance.get_latest_planned_materialization_info(part.key, part.partition)
+        return latest is not None and latest.run_id in self.unfinished
+
+    def tags(self, key: dg.AssetKey, events: list[int]) -> dict[int, Mapping[str, str]]:
+        """Tags of materializations by their number."""
+        pages = [events[start : start + PAGE] for start in range(0, len(events), PAGE)]
+        return {
+            record.storage_id: _tags(record)
+            for page in pages
+            for record in self.instance.fetch_materializations(
+                dg.AssetRecordsFilter(key, storage_ids=page), limit=len(page)
+            ).records
+        }
+
+    def changed(self, key: dg.AssetKey, after: int = 0) -> Iterable[tuple[Part, int]]:
+        """The parts of an asset that were made from other data than there is now, and the latest event that changed it.
+
+        Only parts are looked at that were made themselves, or read something that was made, after the event ``after``.
+        A change of code is not a change of data. A part that was never made counts only where partitions come and go
+        (one per seed file); there it has changed once everything that it reads is there.
+        """
+        if all(self.last.get(one, 0) <= after for one in (key, *self.graph.get(key).parent_keys)):
+            return
+        comes_and_goes = isinstance(self.graph.get(key).partitions_def, dg.DynamicPartitionsDefinition)
+        made = self.made(key)
+        parts = [
+            part
+            for part in (Part(key, name) for name in self.existing(key) if name in made or comes_and_goes)
+            if any(self.made(one.key).get(one.partition, 0) > after for one in (part, *self.parents(part)))
+        ]
+        tags = self.tags(key, [made[part.partition] for part in parts if part.partition in made])
+        for part in parts:
+            event = made.get(part.partition)
+            since = self._since(part, event, tags[event]) if event else self._all_there(part)
+            if since:
+                yield part, since
+
+    def _since(self, part: Part, event: int, tags: Mapping[str, str]) -> int:
+        """Latest event that made other data of what a part reads; 0 where its data is as the part read it."""
         since = 0
-        for cause in resolver.get_stale_causes(one.asset_key, one.partition_key):
-            moved = _made_at(view, cause.dependency) if cause.dependency is not None else 0
-            # a dependency that is new to the asset counts once it is made after it
-            if cause.category == StaleCauseCategory.DATA or (
-                cause.category == StaleCauseCategory.DEPENDENCIES and moved > made
-            ):
-                since = max(since, moved)
+        for parent in self.parents(part):
+            # what did not exist yet is recorded as NULL; a new dependency, or one not recorded, counts once made after
+            pointer = tags.get(f"{READ_UP_TO}{parent.key.to_user_string()}", str(event))
+            read, now = int(pointer) if pointer.isdecimal() else 0, self.made(parent.key).get(parent.partition, 0)
+            if now > read and self.version(parent, now) != self.version(parent, read):
+                since = max(since, now)
         return since
-    node = view.asset_graph.get(one.asset_key)
-    if not isinstance(node.partitions_def, dg.DynamicPartitionsDefinition):
-        return 0
-    itself = view.get_asset_subset_from_asset_partitions(one.asset_key, {one})
-    read = [
-        _made_at(view, dependency)
-        for parent in node.parent_keys
-        for dependency in view.compute_parent_subset(parent, itself).expensively_compute_asset_partitions()
-    ]
-    return max(read) if read and all(read) else 0
+
+    def _all_there(self, part: Part) -> int:
+        """Latest event that made what a part reads; 0 unless all of it was made."""
+        read = [self.made(parent.key).get(parent.partition, 0) for parent in self.parents(part)]
+        return max(read) if read and all(read) else 0
 
 
-FOLLOW = InputsChanged() & ~dg.AutomationCondition.in_progress()
-"""For every asset that is made of others: made again when their data has changed and all of them have come to rest."""
+def _tags(record: dg.EventLogRecord) -> Mapping[str, str]:
+    made = record.asset_materialization
+    return (made.tags if made else None) or {}
+
+
+def follow(repository: dg.RepositoryDefinition, instance: dg.DagsterInstance, cursor: str | None) -> dg.SensorResult:
+    """What is to be made again: what has changed, was not tried since, and stands on nothing that is being made.
+
+    So an asset that a change reaches on two ways is made once, and a run that failed is not repeated until its inputs
+    change again. Raw files are left out: people and the sensor of the seed files bring them.
+
+    The cursor only spares work. It names the event up to which all was followed, and the last one seen; the first comes
+    after the second by a tick, because a database that many write to may show an event later than its successors, and
+    stays behind while anything waits or is being made. Where the cursor is lost, or the graph has other edges, all is
+    looked at.
+    """
+    records = Records(repository, instance)
+    graph = records.graph
+    edges = content_id(*sorted(f"{key} {sorted(graph.get(key).parent_keys)}" for key in graph.get_all_asset_keys()))
+    newest = max(records.last.values(), default=0)
+    known, _, events = (cursor or "").partition(":")
+    followed, seen = map(int, events.split(":")) if known == edges else (0, 0)
+    if seen > newest:  # records were deleted, and their numbers may be given again
+        followed = seen = 0
+    if followed == newest:
+        return dg.SensorResult(skip_reason="nothing was made since all was followed", cursor=cursor)
+    asked: set[Part] = set()
+
+    @cache
+    def waits(part: Part) -> bool:
+        return any(one in asked or records.in_progress(one) or waits(one) for one in records.parents(part))
+
+    unsettled = False
+    with dg.partition_loading_context(dynamic_partitions_store=instance):
+        for key in graph.toposorted_asset_keys:
+            if key.path[0] == "raw":
+                continue
+            for part, since in records.changed(key, followed):
+                running = records.in_progress(part)
+                if not running and records.planned(key).get(part.partition, 0) > since:
+                    continue
+                unsettled = True
+                if not running and not waits(part):
+                    asked.add(part)
+    together: dict[tuple[object, str | None], list[dg.AssetKey]] = defaultdict(list)
+    for part in sorted(asked, key=str):
+        together[graph.get(part.key).partitions_def, part.partition].append(part.key)
+    return dg.SensorResult(
+        run_requests=[
+            dg.RunRequest(asset_selection=keys, partition_key=partition) for (_, partition), keys in together.items()
+        ],
+        cursor=f"{edges}:{followed if unsettled else seen}:{newest}",
+    )
+
+
+@dg.sensor(
+    name="follow_data",
+    asset_selection=dg.AssetSelection.all(),
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    minimum_interval_seconds=15,
+    description="Makes again what was made from other data than there is now.",
+)
+def follow_sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+    assert context.repository_def is not None
+    return follow(context.repository_def, context.instance, context.cursor)

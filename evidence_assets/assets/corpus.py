@@ -8,7 +8,7 @@ import dagster as dg
 import polars as pl
 
 from evidence_assets import profiles
-from evidence_assets.assets.automation import FOLLOW
+from evidence_assets.assets.models_in_use import encoder, model_key
 from evidence_assets.assets.partitions import EVERY, corpus_partitions
 from evidence_assets.assets.raw_files import raw_assets
 from evidence_assets.assets.resources import LakeResource
@@ -103,7 +103,6 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
             kinds={"faiss"},
             code_version=vector_index.VERSION,
             deps=[dep(f"{base}/embeddings", EVERY)],
-            automation_condition=FOLLOW,
         )
         def index(lake: LakeResource) -> dg.MaterializeResult[Any]:
             opened = lake.open()
@@ -135,7 +134,6 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
             code_version=token_store.VERSION,
             deps=[dep(f"{base}/chunks", EVERY)],
             pool="gpu",
-            automation_condition=FOLLOW,
         )
         def tokens(lake: LakeResource) -> dg.MaterializeResult[Any]:
             opened = lake.open()

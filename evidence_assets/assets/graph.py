@@ -6,8 +6,8 @@ import dagster as dg
 import polars as pl
 
 from evidence_assets import profiles
-from evidence_assets.assets.automation import FOLLOW
-from evidence_assets.assets.raw_files import raw_assets
+from evidence_assets.assets.models_in_use import encoder, model_key
+from evidence_assets.assets.raw_files import FromRaw, raw_assets
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import OWNER, dep, sound_check, table_asset
 from evidence_assets.benchmarks.declared import FromRaw
@@ -103,7 +103,6 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
             kinds={"numpy"},
             code_version=f"{knowledge.VERSION}:{FORMAT}",
             deps=[dep(f"{base}/nodes"), dep(f"{base}/edges")],
-            automation_condition=FOLLOW,
         )
         def csr(lake: LakeResource) -> dg.MaterializeResult[Any]:
             opened = lake.open()
@@ -127,7 +126,6 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
             code_version=knowledge.VERSION,
             deps=[dep(f"{base}/nodes")],
             pool="gpu",
-            automation_condition=FOLLOW,
         )
         def node_vectors(lake: LakeResource) -> dg.MaterializeResult[Any]:
             opened = lake.open()

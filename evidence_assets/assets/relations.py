@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import dagster as dg
-from dagster._core.definitions.data_version import DATA_VERSION_TAG
 
 from evidence_assets import profiles
+from evidence_assets.assets.automation import DATA_VERSION
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.schemas import TABLES
@@ -116,7 +116,7 @@ def settle(files: SeedFiles, lake: Lake, instance: dg.DagsterInstance) -> list[s
                 instance.report_runless_asset_event(
                     dg.AssetMaterialization(
                         key, partition=partition, description="Retired: its seed file is gone.",
-                        tags={DATA_VERSION_TAG: "retired"},
+                        tags={DATA_VERSION: "retired"},
                     )
                 )  # fmt: skip
     for partition in gone:
@@ -183,7 +183,7 @@ def _recorded(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | N
     record = instance.get_latest_data_version_record(key, partition_key=partition)
     if record is None or record.asset_materialization is None:
         return "", 0
-    return (record.asset_materialization.tags or {}).get(DATA_VERSION_TAG, ""), record.storage_id
+    return (record.asset_materialization.tags or {}).get(DATA_VERSION, ""), record.storage_id
 
 
 def _recorded_state(instance: dg.DagsterInstance) -> str:

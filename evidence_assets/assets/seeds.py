@@ -5,6 +5,7 @@ from typing import Any
 
 import dagster as dg
 
+from evidence_assets.assets.automation import follow_sensor
 from evidence_assets.assets.relations import FOLDER, RELATIONS, SEEDS, look, requests, settle
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import OWNER, sound_check, table_asset
@@ -107,21 +108,11 @@ class Seeds(dg.Component, dg.Model, dg.Resolvable):
             group="seeds",
             code_version="1",
             partitions=RELATIONS,
-            automation=None,
             kinds=("parquet", "yaml"),
-        )
-        automation = dg.AutomationConditionSensorDefinition(
-            "follow_data",
-            target=dg.AssetSelection.all(include_sources=False),
-            default_status=dg.DefaultSensorStatus.RUNNING,
-            minimum_interval_seconds=15,
-            emit_backfills=False,
-            use_user_code_server=True,
-            description="Makes again what was made from other data than there is now.",
         )
         return dg.Definitions(
             assets=[seed_folder, seeds],
             asset_checks=[seed_files_check, sound_check(seeds)],
-            sensors=[seed_sensor, automation],
+            sensors=[seed_sensor, follow_sensor],
             schedules=[weekly],
         )

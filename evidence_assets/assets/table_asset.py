@@ -11,7 +11,6 @@ import dagster as dg
 import polars as pl
 import pyarrow as pa
 
-from evidence_assets.assets.automation import FOLLOW
 from evidence_assets.assets.pace import pace, pace_of
 from evidence_assets.assets.resources import LakeResource, asset_name
 from evidence_assets.experiment.step import Made, Markdown, Step
@@ -77,7 +76,6 @@ def table_asset(
     partitions: dg.PartitionsDefinition | None = None,  # type: ignore[type-arg]
     kinds: Sequence[str] = ("parquet",),
     pool: str | None = None,
-    automation: dg.AutomationCondition | None = FOLLOW,  # type: ignore[type-arg]
     metadata: Mapping[str, Any] | None = None,
     tags: Mapping[str, str] | None = None,
     paced: Sequence[str] = (),
@@ -85,8 +83,8 @@ def table_asset(
     """An asset that makes rows of ``table`` by calling ``make`` once a partition.
 
     The data version is the content hash of the rows, so that making the same rows again leaves everything downstream
-    fresh. Where the automation sensor runs, the asset is made again when what it reads has another data version. With
-    the pace of the ``paced`` assets over the partition's benchmark together, that of the variant is shown.
+    fresh. Where the sensor ``follow_data`` runs, the asset is made again when what it reads has another data version.
+    With ``paced``, the pace of these assets together over the partition's benchmark is shown, too.
     """
 
     @dg.asset(
@@ -100,7 +98,6 @@ def table_asset(
         partitions_def=partitions,
         io_manager_key="lake_io",
         pool=pool,
-        automation_condition=automation,
         metadata={"table": table, "dagster/column_schema": column_schema(table), **(metadata or {})},
         tags=dict(tags or {}),
     )

@@ -11,16 +11,12 @@ from typing import Any
 import dagster as dg
 import polars as pl
 import yaml
-from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
-from dagster._core.definitions.job_base import InMemoryJob
-from dagster._core.definitions.sensor_definition import SensorExecutionData
-from dagster._core.execution.api import execute_run
-from dagster._core.loader import LoadingContextForTest
-from dagster._grpc.impl import get_external_sensor_execution
 
+from evidence_assets.assets.automation import Records
 from evidence_assets.assets.partitions import question_partitions
+from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.system import variant_defs
-from evidence_assets.assets.table_asset import dep, sound_check, table_asset
+from evidence_assets.assets.table_asset import Made, Step, dep, sound_check, table_asset
 from evidence_assets.definitions import defs
 from evidence_assets.experiment.selection import Asked, Parent, Pick, asked, evidence_rows
 from evidence_assets.experiment.step import Made, Step
@@ -36,10 +32,7 @@ RELATIONS: dict[str, tuple[str, list[list[str]]]] = {
 
 Asset = tuple[str, str | None]
 COLLECTION = "knowledge/kbloom/biomedical"
-_QUIET = {
-    "execution": {"config": {"in_process": {}}},
-    "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
-}
+_QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
 def write_seed(lake: Path, name: str, prompt: str, pairs: Sequence[Sequence[str]], **more: Any) -> Path:
@@ -123,17 +116,16 @@ class House:
 
     # The daemon -------------------------------------------------------------------------------------------------------
 
-    def _evaluate(self, sensor: str, cursor: str | None) -> SensorExecutionData:
-        """Evaluate a sensor with the function that the code server answers the daemon with."""
-        tick = get_external_sensor_execution(
-            self.repository, None, self.instance.get_ref(), sensor, None, None, cursor, None, None  # type: ignore[arg-type]
-        )  # fmt: skip
-        assert isinstance(tick, SensorExecutionData), tick
-        return tick
+    def _evaluate(self, sensor: str, cursor: str | None = None) -> Any:
+        context = dg.build_sensor_context(
+            self.instance, cursor, definitions=self.loaded, resources={"lake": LakeResource()}
+        )
+        with dg.partition_loading_context(dynamic_partitions_store=self.instance):
+            return self.repository.get_sensor_def(sensor).evaluate_tick(context)
 
     def tick_seeds(self) -> list[dg.RunRequest]:
         """One tick of the sensor of the seed files; run keys are honoured and partitions added as the daemon does."""
-        tick = self._evaluate("seed_files", None)
+        tick = self._evaluate("seed_files")
         for request in tick.dynamic_partitions_requests or []:
             assert isinstance(request, dg.AddDynamicPartitionsRequest)
             self.instance.add_dynamic_partitions(request.partitions_def_name, list(request.partition_keys))
@@ -142,7 +134,7 @@ class House:
         return new
 
     def tick_follow(self) -> list[dg.RunRequest]:
-        """One tick of the sensor that evaluates the automation conditions."""
+        """One tick of the sensor that follows what was made."""
         tick = self._evaluate("follow_data", self.cursor)
         self.cursor = tick.cursor
         return list(tick.run_requests or [])
@@ -156,10 +148,6 @@ class House:
         self.queue += [self._queued(request) for request in new]
         return sorted((name, request.partition_key) for request in new for name in _names(request))
 
-    def _job(self, run: dg.DagsterRun) -> dg.JobDefinition:
-        whole = self.loaded.resolve_implicit_global_asset_job_def()
-        return whole.get_subset(asset_selection=run.asset_selection, asset_check_selection=run.asset_check_selection)
-
     def _queued(self, request: dg.RunRequest) -> dg.DagsterRun:
         selection = frozenset(request.asset_selection or ())
         job = self.loaded.resolve_implicit_global_asset_job_def().get_subset(asset_selection=selection)
@@ -172,8 +160,12 @@ class House:
 
     def run(self, run: dg.DagsterRun, *, succeeds: bool = True) -> list[dg.DagsterEvent]:
         """Execute one queued run."""
-        job = self._job(run)
-        result = execute_run(InMemoryJob(job), run, self.instance, raise_on_error=False)
+        # what runs a run that waits is no public function: another takes its place
+        self.instance.delete_run(run.run_id)
+        result = self.loaded.resolve_implicit_global_asset_job_def().execute_in_process(
+            instance=self.instance, asset_selection=list(run.asset_selection or ()), tags=run.tags, run_config=_QUIET,
+            raise_on_error=False,
+        )  # fmt: skip
         failed = [e.step_failure_data.error_display_string for e in result.all_events if e.is_step_failure]
         assert result.success is succeeds, failed
         return list(result.all_events)
@@ -212,17 +204,11 @@ class House:
     # What can be seen -------------------------------------------------------------------------------------------------
 
     def stale(self) -> set[Asset]:
-        """Stale asset partitions, as the UI shows them."""
-        graph = self.loaded.resolve_asset_graph()
-        resolver = CachingStaleStatusResolver(self.instance, graph, LoadingContextForTest(self.instance))
-        found = set()
-        for key in graph.materializable_asset_keys:
-            definition = graph.get(key).partitions_def
-            partitions = definition.get_partition_keys(dynamic_partitions_store=self.instance) if definition else [None]
-            for partition in partitions:
-                if resolver.get_status(key, partition) == StaleStatus.STALE:
-                    found.add(("/".join(key.path), partition))
-        return found
+        """Asset partitions that were made from other data than there is now."""
+        records = Records(self.repository, self.instance)
+        with dg.partition_loading_context(dynamic_partitions_store=self.instance):
+            changed = [part for key in records.last for part, _ in records.changed(key)]
+        return {("/".join(key.path), partition) for key, partition in changed}
 
     def last_metadata(self, name: str, partition: str | None = None) -> dict[str, Any]:
         record = self.instance.get_latest_data_version_record(dg.AssetKey(name.split("/")), partition_key=partition)
@@ -249,7 +235,7 @@ class House:
     def check(self, name: str, key: str) -> tuple[bool, str]:
         """Whether an asset check passed last, and what it found wrong."""
         check = dg.AssetCheckKey(dg.AssetKey(key.split("/")), name)
-        [record] = self.instance.event_log_storage.get_asset_check_execution_history(check, limit=1)
+        record = self.instance.get_latest_asset_check_evaluation_record(check)
         evaluation = record.event.dagster_event.asset_check_evaluation_data  # type: ignore[union-attr]
         return evaluation.passed, str(evaluation.metadata["wrong"].value)
 

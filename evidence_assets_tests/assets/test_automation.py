@@ -1,4 +1,4 @@
-"""When an asset is asked for again: ticks of Dagster's own evaluation over a small graph of assets."""
+"""When an asset is asked for again: ticks over a small graph of assets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from evidence_assets.assets.automation import FOLLOW
+from evidence_assets.assets.automation import follow
 
 WORLD: dict[str, str] = {}
 """What the sources say now, and who fails."""
@@ -23,7 +23,7 @@ def fresh_world() -> Iterator[None]:
 
 
 def asset(name: str, *deps: str, code: str = "1") -> dg.AssetsDefinition:
-    @dg.asset(name=name, deps=list(deps), code_version=code, automation_condition=FOLLOW if deps else None)
+    @dg.asset(name=name, deps=list(deps), code_version=code)
     def _made() -> dg.MaterializeResult[Any]:
         if WORLD.get("fails") == name:
             raise ValueError("as told")
@@ -39,7 +39,8 @@ def diamond(code: str = "1") -> dg.Definitions:
 
 class Ticker:
     def __init__(self, loaded: dg.Definitions) -> None:
-        self.instance, self.loaded, self.cursor = dg.DagsterInstance.ephemeral(), loaded, None
+        self.instance, self.loaded = dg.DagsterInstance.ephemeral(), loaded
+        self.cursor: str | None = None
 
     def make(self, *names: str) -> bool:
         job = self.loaded.resolve_implicit_global_asset_job_def()
@@ -47,9 +48,9 @@ class Ticker:
         return job.execute_in_process(instance=self.instance, asset_selection=keys, raise_on_error=False).success
 
     def tick(self) -> set[str]:
-        result = dg.evaluate_automation_conditions(self.loaded, self.instance, cursor=self.cursor)
-        self.cursor = result.cursor  # type: ignore[assignment]
-        return {one.key.to_user_string() for one in result.results if not one.true_subset.is_empty}
+        result = follow(self.loaded.get_repository_def(), self.instance, self.cursor)
+        self.cursor = result.cursor
+        return {key.to_user_string() for request in result.run_requests or () for key in request.asset_selection or ()}
 
 
 def test_other_data_moves_what_reads_it_and_what_a_change_reaches_twice_is_made_once() -> None:

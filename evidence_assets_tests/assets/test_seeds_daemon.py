@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import dagster as dg
 import pytest
@@ -44,7 +45,7 @@ def test_a_daemon_that_was_down_makes_the_edited_relation_and_no_other(
 
     log = (world.root / "daemon.log").open("w")
     daemon = subprocess.Popen(
-        [sys.executable, "-m", "dagster._daemon", "run", "-w", str(REPOSITORY / "workspace.yaml")],
+        [Path(sys.executable).with_name("dagster-daemon"), "run", "-w", REPOSITORY / "workspace.yaml"],
         env={**os.environ, **world.environment}, stdout=log, stderr=log, start_new_session=True, cwd=REPOSITORY,
     )  # fmt: skip
     try:
