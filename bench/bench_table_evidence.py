@@ -17,10 +17,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
-from evidence_assets.experiment.answering import chain_rows, citation_rows
 
 from evidence_assets.benchmarks.records import Table
-from evidence_assets.experiment.selection import Asked, Growing, evidence_rows
+from evidence_assets.experiment.selection import Asked, evidence_rows
 from evidence_assets.lake.store import Rows, prepare, version_of
 from evidence_assets.reasoning.tables.solver import TableSolver
 from evidence_assets.systems.ucret.selector import CollapsedTable

@@ -28,7 +28,7 @@ from evidence_assets.models.encoders import EMBEDDED, load_encoder
 from evidence_assets.models.rerankers import MaxSimReranker
 from evidence_assets.systems.four_step_focus.grading import RerankerGrader
 from evidence_assets.systems.four_step_focus.node_search import NodePassages, NodeSearch
-from evidence_assets.systems.four_step_focus.question_forms import FormParser, forms_of
+from evidence_assets.systems.four_step_focus.question_forms import FormParser
 from evidence_assets.systems.four_step_focus.system import PRINTED, FocusSettings, FourStepFocus
 from evidence_assets.systems.four_step_focus.triplets import ANY_TYPE, TripletQuery
 

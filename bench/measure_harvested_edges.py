@@ -19,8 +19,6 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from evidence_assets.assets.selector_methods.ugat import settings_of
-from evidence_assets.experiment.answering import chain_rows, prediction_rows
 
 from bench.measure_graph_selection import frame, opened, stated
 from evidence_assets import profiles

@@ -25,13 +25,12 @@ from typing import Any
 import dagster as dg
 import numpy as np
 import polars as pl
-from evidence_assets.assets.selector_methods import METHODS
 
 from evidence_assets import profiles
 from evidence_assets.benchmarks.declared import benchmarks
 from evidence_assets.benchmarks.readers import questions_of
 from evidence_assets.benchmarks.rows import question_rows
-from evidence_assets.experiment import answering, gold_evidence, scoring
+from evidence_assets.experiment import gold_evidence, scoring
 from evidence_assets.experiment.metrics import accuracy
 from evidence_assets.experiment.selection import Asked, asked, evidence_rows
 from evidence_assets.experiment.solvers import chooser

@@ -8,7 +8,6 @@ import dagster as dg
 import polars as pl
 
 from evidence_assets import profiles
-from evidence_assets.assets.models_in_use import encoder, model_key
 from evidence_assets.assets.partitions import EVERY, corpus_partitions
 from evidence_assets.assets.raw_files import raw_assets
 from evidence_assets.assets.resources import LakeResource

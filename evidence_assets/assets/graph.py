@@ -6,8 +6,7 @@ import dagster as dg
 import polars as pl
 
 from evidence_assets import profiles
-from evidence_assets.assets.models_in_use import encoder, model_key
-from evidence_assets.assets.raw_files import FromRaw, raw_assets
+from evidence_assets.assets.raw_files import raw_assets
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import OWNER, dep, sound_check, table_asset
 from evidence_assets.benchmarks.declared import FromRaw

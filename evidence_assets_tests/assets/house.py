@@ -16,7 +16,7 @@ from evidence_assets.assets.automation import Records
 from evidence_assets.assets.partitions import question_partitions
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.system import variant_defs
-from evidence_assets.assets.table_asset import Made, Step, dep, sound_check, table_asset
+from evidence_assets.assets.table_asset import dep, sound_check, table_asset
 from evidence_assets.definitions import defs
 from evidence_assets.experiment.selection import Asked, Parent, Pick, asked, evidence_rows
 from evidence_assets.experiment.step import Made, Step

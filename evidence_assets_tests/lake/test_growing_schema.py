@@ -15,7 +15,6 @@ import pytest
 
 from evidence_assets.assets.resources import LakeIOManager, LakeResource
 from evidence_assets.assets.table_asset import Made, Step, sound_check, table_asset
-from evidence_assets.experiment.selection import unchanged
 from evidence_assets.lake import connect, lineage, table
 from evidence_assets.lake.errors import LakeVersionError, SchemaMismatch
 from evidence_assets.lake.ids import content_id
