@@ -15,6 +15,7 @@ import pytest
 
 from evidence_assets.assets.resources import LakeIOManager, LakeResource
 from evidence_assets.assets.table_asset import Made, Step, sound_check, table_asset
+from evidence_assets.experiment.rows import RowWriter
 from evidence_assets.lake import connect, lineage, table
 from evidence_assets.lake.errors import LakeVersionError, SchemaMismatch
 from evidence_assets.lake.ids import content_id
@@ -148,11 +149,14 @@ def test_an_asset_takes_its_old_rows_over_and_they_are_sound(
 
     def make(step: Step) -> Made:
         wanted = {str(r["question_id"]): str(r["input_hash"]) for r in rows}
-        kept, _, settled = unchanged(
-            step.previous(), step.previous_lineage(), wanted, by="question_id", row_id="evidence_id"
-        )
-        new = [r for r in rows if r["question_id"] not in settled]
-        return Made([*kept.to_dicts(), *new], reused=kept.height)
+        writer = RowWriter(
+            "evidence", step.previous(), step.previous_lineage(), wanted,
+            kind="evidence", row_id="evidence_id", by="question_id",
+        )  # fmt: skip
+        for row_ in rows:
+            if row_["question_id"] in writer.todo:
+                writer.add(row_)
+        return writer.finish()
 
     asset = table_asset("evidence/x", "evidence", make, description="Of the test.", group="test", code_version="1")
     resource = LakeResource(root=str(lake.root))
