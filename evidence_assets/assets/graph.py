@@ -17,15 +17,14 @@ from evidence_assets.benchmarks.graphs.rows import GraphSource
 from evidence_assets.graphs import knowledge
 from evidence_assets.graphs.graph import FORMAT
 from evidence_assets.graphs.merge import contradictions
-from evidence_assets.lake.ids import content_id, file_id
+from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import Lake
 
 
 def tables_version(lake: Lake, name: str, *parts: str) -> str:
-    """What arrays built of a graph's tables (``nodes``, ``edges``) were built from: the content of their files."""
+    """What arrays built of a graph's tables (``nodes``, ``edges``) were built from: what their rows say."""
     tables = {"nodes": "kg_nodes", "edges": "kg_edges"}
-    files = [lake.path(tables[part], f"knowledge/{name}/{part}") for part in parts]
-    return content_id([file_id(path) if path.exists() else "" for path in files])
+    return content_id([lake.version(tables[part], f"knowledge/{name}/{part}") for part in parts])
 
 
 class GraphFiles(dg.Model, dg.Resolvable):

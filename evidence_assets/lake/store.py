@@ -289,6 +289,15 @@ class Lake:
         assert isinstance(frame, pl.DataFrame)
         return frame
 
+    def version(self, table: str, asset: str, partition: str = "") -> str:
+        """Content hash of what a partition says, whatever release wrote its file; empty where there is none."""
+        try:
+            return version_of(
+                _read_rows(self.path(table, asset, partition), TABLES[table].arrow).cast(TABLES[table].arrow)
+            )
+        except FileNotFoundError:
+            return ""
+
     # Writing --------------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
