@@ -90,11 +90,13 @@ def typed(table: str, rows: list[dict[str, Any]] | Mapping[str, Any]) -> pa.Tabl
         Where a column is unknown or a value of another type.
     """
     schema = TABLES[table]
-    by_column = isinstance(rows, Mapping)
-    unknown = sorted((set(rows) if by_column else {name for row in rows for name in row}) - set(schema.names))
+    names = set(rows) if isinstance(rows, Mapping) else {name for row in rows for name in row}
+    unknown = sorted(names - set(schema.names))
     if unknown:
         raise _mismatch(schema, f"has no column {unknown[0]!r}")
-    columns = rows if by_column else {name: [row.get(name) for row in rows] for name in schema.names}
+    columns: Mapping[str, Any] = (
+        rows if isinstance(rows, Mapping) else {name: [row.get(name) for row in rows] for name in schema.names}
+    )
     types = {column.name: column.type for column in schema.columns}
     try:
         arrays = {
