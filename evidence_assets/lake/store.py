@@ -42,11 +42,11 @@ FORMAT = 1
 """What a lake's ``format.json`` must say for this program to read and write it."""
 ROW_GROUP = 65_536
 SMALL_GROUPS = {"lineage_edges": 2_048, **dict.fromkeys(("evidence", "chains", "predictions", "citations"), 8_192)}
-"""Rows of a group in tables that are asked for a few ids at a time: a smaller group is less to read for each."""
+"""Rows a group in tables of which a few ids at a time are read: the smaller the group, the less is read for each."""
 FEW_VALUES = ("child_kind", "relation", "parent_kind", "rank")
-"""Columns of the lineage that a dictionary is worth for; the others are ids, each of which it would only repeat."""
+"""Columns of the lineage with few distinct values, which a dictionary shortens; the others are ids."""
 FALSE_POSITIVES = 0.01
-"""Share of the row groups read in vain for an id that is not there."""
+"""Share of the row groups that are read in vain for an id that they do not hold."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 
 Rows: TypeAlias = pl.DataFrame | pa.Table | list[dict[str, Any]]
@@ -293,10 +293,9 @@ class Lake:
 
     def version(self, table: str, asset: str, partition: str = "") -> str:
         """Content hash of what a partition says, whatever release wrote its file; empty where there is none."""
+        schema = TABLES[table].arrow
         try:
-            return version_of(
-                _read_rows(self.path(table, asset, partition), TABLES[table].arrow).cast(TABLES[table].arrow)
-            )
+            return version_of(_read_rows(self.path(table, asset, partition), schema).cast(schema))
         except FileNotFoundError:
             return ""
 
@@ -326,7 +325,7 @@ class Lake:
         return written
 
     def record_history(self, run_id: str, asset: str, partition: str, rows: Rows) -> None:
-        """Append what a run made of one partition; an earlier line of the same run is replaced, no other is touched."""
+        """Append what a run made of one partition, in place of what the same run wrote of it before."""
         name = asset_folder(asset).removeprefix("asset=") + "@" + _partition_file(partition).replace("/", "@")
         path = self.root / "history" / f"run={_safe(run_id, 'run id')}" / name
         with self.lock(f"history/{run_id}"), replacing_file(path) as temporary:
