@@ -293,9 +293,8 @@ class Lake:
 
     def version(self, table: str, asset: str, partition: str = "") -> str:
         """Content hash of what a partition says, whatever release wrote its file; empty where there is none."""
-        schema = TABLES[table].arrow
         try:
-            return version_of(_read_rows(self.path(table, asset, partition), schema).cast(schema))
+            return version_of(prepare(table, _read_rows(self.path(table, asset, partition), TABLES[table].arrow)))
         except FileNotFoundError:
             return ""
 
