@@ -7,7 +7,7 @@ from functools import lru_cache, partial
 from evidence_assets import profiles
 from evidence_assets.graphs import knowledge
 from evidence_assets.graphs.knowledge import OpenGraph, encoded
-from evidence_assets.lake.ids import content_id, file_id
+from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.in_use import encoder, model_key
 
@@ -45,7 +45,6 @@ def _open_graph(root: str, name: str, model_id: str, stamp: tuple[tuple[str, int
 
 
 def tables_version(lake: Lake, name: str, *parts: str) -> str:
-    """What arrays built of a graph's tables (``nodes``, ``edges``) were built from: the content of their files."""
+    """What arrays built of a graph's tables (``nodes``, ``edges``) were built from: what their rows say."""
     tables = {"nodes": "kg_nodes", "edges": "kg_edges"}
-    files = [lake.path(tables[part], f"knowledge/{name}/{part}") for part in parts]
-    return content_id([file_id(path) if path.exists() else "" for path in files])
+    return content_id([lake.version(tables[part], f"knowledge/{name}/{part}") for part in parts])

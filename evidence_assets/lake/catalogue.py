@@ -42,8 +42,8 @@ def quoted(text: str) -> str:
 def connect(root: Path | str | None = None, *, lazily: bool = False) -> duckdb.DuckDBPyConnection:
     """A connection with a view for every table of the lake; a table that nothing has written is an empty view.
 
-    Each view has the table's columns and, last, ``asset``: which asset a row belongs to. A view opens every file of its
-    table once; with ``lazily`` it is made when ``need`` first asks for it, because to follow one row takes few.
+    Each view has the table's columns and, last, ``asset``: which asset a row belongs to. Making a view opens every file of
+    its table; with ``lazily`` that waits until ``need`` asks for the table, because following one row takes few of them.
     """
     lake = Lake(find_lake() if root is None else root)
     connection = duckdb.connect()

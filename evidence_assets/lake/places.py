@@ -22,9 +22,9 @@ Connection = duckdb.DuckDBPyConnection
 OF_A_QUESTION = ("prediction", "chain", "evidence", "citation")
 """Kinds of rows that lie in the partition of their question."""
 LONG_ENOUGH = 12
-"""Characters of an id from which on its beginning is taken for it where one row of a question begins so: 48 bit."""
+"""From this many characters on (48 bit), the beginning of an id stands for it if one row of a question alone begins so."""
 WHOLE = 32
-"""Characters of a whole id: equality asks the Bloom filters of the files, a range cannot."""
+"""Characters of a whole id; only a whole one can be looked up in the Bloom filters of the files."""
 LAST = "\U0010ffff"
 """The last character there is: all texts that begin with ``x`` are at least ``x`` and less than ``x + LAST``."""
 
@@ -71,7 +71,7 @@ def row_of_a_question(connection: Connection, identifier: str) -> tuple[str, str
     """Kind, full id and partition of the row of a question whose id begins so.
 
     A whole id is looked for in the tables, whose Bloom filters tell which files do not hold it; a beginning in the lineage,
-    which is sorted by id. None where the beginning is too short to be sure, or no such row is found.
+    which is sorted by id. None where the beginning is too short to be sure, or where not exactly one row has it.
     """
     root = root_of(connection)
     if root is None or len(identifier) < LONG_ENOUGH:

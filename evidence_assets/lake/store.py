@@ -42,11 +42,11 @@ FORMAT = 1
 """What a lake's ``format.json`` must say for this program to read and write it."""
 ROW_GROUP = 65_536
 SMALL_GROUPS = {"lineage_edges": 2_048, **dict.fromkeys(("evidence", "chains", "predictions", "citations"), 8_192)}
-"""Rows of a group in tables that are asked for a few ids at a time: a smaller group is less to read for each."""
+"""Rows a group in tables of which a few ids at a time are read: the smaller the group, the less is read for each."""
 FEW_VALUES = ("child_kind", "relation", "parent_kind", "rank")
-"""Columns of the lineage that a dictionary is worth for; the others are ids, each of which it would only repeat."""
+"""Columns of the lineage with few distinct values, which a dictionary shortens; the others are ids."""
 FALSE_POSITIVES = 0.01
-"""Share of the row groups read in vain for an id that is not there."""
+"""Share of the row groups that are read in vain for an id that they do not hold."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 
 Rows: TypeAlias = pl.DataFrame | pa.Table | list[dict[str, Any]]
@@ -90,11 +90,13 @@ def typed(table: str, rows: list[dict[str, Any]] | Mapping[str, Any]) -> pa.Tabl
         Where a column is unknown or a value of another type.
     """
     schema = TABLES[table]
-    by_column = isinstance(rows, Mapping)
-    unknown = sorted((set(rows) if by_column else {name for row in rows for name in row}) - set(schema.names))
+    names = set(rows) if isinstance(rows, Mapping) else {name for row in rows for name in row}
+    unknown = sorted(names - set(schema.names))
     if unknown:
         raise _mismatch(schema, f"has no column {unknown[0]!r}")
-    columns = rows if by_column else {name: [row.get(name) for row in rows] for name in schema.names}
+    columns: Mapping[str, Any] = (
+        rows if isinstance(rows, Mapping) else {name: [row.get(name) for row in rows] for name in schema.names}
+    )
     types = {column.name: column.type for column in schema.columns}
     try:
         arrays = {
@@ -289,6 +291,13 @@ class Lake:
         assert isinstance(frame, pl.DataFrame)
         return frame
 
+    def version(self, table: str, asset: str, partition: str = "") -> str:
+        """Content hash of what a partition says, whatever release wrote its file; empty where there is none."""
+        try:
+            return version_of(prepare(table, _read_rows(self.path(table, asset, partition), TABLES[table].arrow)))
+        except FileNotFoundError:
+            return ""
+
     # Writing --------------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
@@ -315,7 +324,7 @@ class Lake:
         return written
 
     def record_history(self, run_id: str, asset: str, partition: str, rows: Rows) -> None:
-        """Append what a run made of one partition; an earlier line of the same run is replaced, no other is touched."""
+        """Append what a run made of one partition, in place of what the same run wrote of it before."""
         name = asset_folder(asset).removeprefix("asset=") + "@" + _partition_file(partition).replace("/", "@")
         path = self.root / "history" / f"run={_safe(run_id, 'run id')}" / name
         with self.lock(f"history/{run_id}"), replacing_file(path) as temporary:

@@ -55,7 +55,7 @@ def lake(tmp_path: Path) -> Lake:
     return Lake.create(tmp_path / "data_lake")
 
 
-def asked(lake: Lake, sql: str) -> list[tuple[Any, ...]]:
+def queried(lake: Lake, sql: str) -> list[tuple[Any, ...]]:
     with connect(lake.root) as connection:
         return connection.execute(sql).fetchall()
 
@@ -69,15 +69,17 @@ def test_every_table_may_grow(name: str, lake: Lake, monkeypatch: pytest.MonkeyP
     old = lake.read(name, "an/asset", "b|0")
     assert old.to_dicts() == [row(name, 1) | {ADDED: None}]
     assert lake.read(name, columns=[ADDED]).to_dicts() == [{ADDED: None}]
-    assert asked(lake, f'SELECT {ADDED} FROM "{name}"') == [(None,)]
+    assert queried(lake, f'SELECT {ADDED} FROM "{name}"') == [(None,)]
     assert table(name, lake.root).schema[ADDED] == pl.String
     lake.write("an/asset", "b|1", {name: [row(name, 2)]})
     lake.write("another/asset", "", {name: [row(name, 3) | {ADDED: None}]})
     assert lake.read(name)[ADDED].sort().to_list() == [None, None, "v2"]
-    assert asked(lake, f'SELECT {ADDED} FROM "{name}" ORDER BY 1 NULLS FIRST') == [(None,), (None,), ("v2",)]
+    assert queried(lake, f'SELECT {ADDED} FROM "{name}" ORDER BY 1 NULLS FIRST') == [(None,), (None,), ("v2",)]
     assert version_of(prepare(name, old)) == version, "what was made from these rows would be stale"
+    assert lake.version(name, "an/asset", "b|0") == version, "so would what opens the file"
     assert lake.write("an/asset", "b|0", {name: old})[name].rows == before.rows
     assert pq.read_schema(before.path).names[-1] == ADDED
+    assert lake.version(name, "an/asset", "b|0") == version
 
 
 @pytest.mark.parametrize(
@@ -166,9 +168,9 @@ def test_an_asset_takes_its_old_rows_over_and_they_are_sound(
             [asset, sound_check(asset)], resources={"lake": resource, "lake_io": LakeIOManager(lake=resource)},
             instance=instance,
         )  # fmt: skip
-        [made] = result.asset_materializations_for_node("evidence__x")
+        [materialization] = result.asset_materializations_for_node("evidence__x")
         [check] = result.get_asset_check_evaluations()
-        return made.metadata["rows_reused"].value, check.passed, made.tags["dagster/data_version"]  # type: ignore[return-value]
+        return materialization.metadata["rows_reused"].value, check.passed, materialization.tags["dagster/data_version"]  # type: ignore[return-value]
 
     reused, passed, version = materialize()
     assert (reused, passed) == (0, True)
@@ -176,7 +178,7 @@ def test_an_asset_takes_its_old_rows_over_and_they_are_sound(
     assert materialize() == (3, True, version)
     rows.append(evidence(9, 1, "text", input_hash="h9") | {ADDED: "x"})
     assert materialize()[:2] == (3, True)
-    assert asked(lake, f"SELECT question_id FROM evidence WHERE {ADDED} = 'x'") == [("q9",)]
+    assert queried(lake, f"SELECT question_id FROM evidence WHERE {ADDED} = 'x'") == [("q9",)]
 
 
 def test_a_file_without_a_required_column_is_refused(lake: Lake) -> None:
@@ -199,5 +201,5 @@ def test_a_lake_of_another_format_is_refused_with_what_to_do(version: int, says:
 def test_a_view_over_old_files_still_hands_filters_to_them(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     lake.write("x", "", {"citations": [row("citations", 1), row("citations", 3)]})
     grow(monkeypatch, "citations")
-    plan = asked(lake, "EXPLAIN SELECT * FROM citations WHERE citation_id = 'v2'")[0][1]
+    plan = queried(lake, "EXPLAIN SELECT * FROM citations WHERE citation_id = 'v2'")[0][1]
     assert "Filters" in plan.split("READ_PARQUET")[-1]

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import LakeVersionError, SchemaMismatch
+from evidence_assets.lake.lineage import edge
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake, asset_folder, asset_of_folder, prepare, typed, version_of
 
@@ -107,6 +108,13 @@ def test_values_by_column_are_typed_as_rows_are_and_may_leave_out_what_may_be_em
         typed("models", {**columns, "colour": ["red"]})
     with pytest.raises(SchemaMismatch, match=r"lacks columns \['task'\]"):
         prepare("models", pl.DataFrame(columns).drop("task"))
+
+
+def test_a_partition_has_the_version_of_its_rows_whatever_lies_under_what_is_empty(lake: Lake) -> None:
+    rows = [edge("chunk", f"k{i:04d}", "used", "seed", "s", "v", None, i / 7 if i % 2 else None) for i in range(1000)]
+    lake.write("x", "b|0", {"lineage_edges": rows})
+    assert lake.version("lineage_edges", "x", "b|0") == version_of(prepare("lineage_edges", rows))
+    assert lake.version("lineage_edges", "x", "b|1") == ""
 
 
 def test_a_stamp_tells_a_change_of_rows_and_of_indexes(lake: Lake) -> None:

@@ -26,8 +26,8 @@ def compared(old: Lake, new: Lake, *options: str) -> tuple[int, dict[str, dict[s
     printed = subprocess.run(command, capture_output=True, text=True, check=False)
     assert printed.returncode in (0, 1), printed.stderr
     assert not printed.stderr, printed.stderr
-    made = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)
-    return printed.returncode, {d["table"]: d for d in json.loads(made.stdout)}, printed.stdout
+    as_json = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)
+    return printed.returncode, {d["table"]: d for d in json.loads(as_json.stdout)}, printed.stdout
 
 
 def write(root: Path, version: str = "1") -> Lake:
@@ -39,9 +39,9 @@ def write(root: Path, version: str = "1") -> Lake:
         "chunk_embeddings": [{"chunk_id": "k1", "vector": [0.5, 0.25], "model_id": "m", "input_hash": version}],
     })  # fmt: skip
     lake.write("questions/mcqa", "quiz|0", {"questions": [question(1)]})
-    found = evidence(1, 1, "Paris is in France.", evidence_id=row_id, content_hash=f"f{version}", why=WHY)
+    picked = evidence(1, 1, "Paris is in France.", evidence_id=row_id, content_hash=f"f{version}", why=WHY)
     lake.write("evidence/mcqa/s", "quiz|0", {
-        "evidence": [found],
+        "evidence": [picked],
         "lineage_edges": [edge("evidence", row_id, USED, "question", "q1", version)],
     })  # fmt: skip
     lake.write("chains/mcqa/s", "quiz|0", {"chains": [chain(1, "A", "So it is.", [row_id], chain_id=chain_id)]})

@@ -9,6 +9,6 @@ REPOSITORY = Path(__file__).parents[2]
 
 
 def test_the_data_dictionary_is_current() -> None:
-    made = runpy.run_path(str(REPOSITORY / "tools" / "data_dictionary.py"))["dictionary"]()
+    generated = runpy.run_path(str(REPOSITORY / "tools" / "data_dictionary.py"))["dictionary"]()
     written = (REPOSITORY / "docs" / "tables.md").read_text(encoding="utf-8")
-    assert written == made, "docs/tables.md is old: run python tools/data_dictionary.py"
+    assert written == generated, "docs/tables.md is old: run python tools/data_dictionary.py"
