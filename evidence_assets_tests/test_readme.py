@@ -15,7 +15,7 @@ import yaml
 from evidence_assets.assets.corpus import Corpus
 from evidence_assets.benchmarks.declared import Benchmark
 from evidence_assets.profiles import load
-from evidence_assets.systems.kbloom.seeds import read_seed_file
+from evidence_assets.systems.kbloom.seeds import read_seed_folder
 from evidence_assets_tests.conftest import REPOSITORY, World
 
 README = (REPOSITORY / "README.md").read_text()
@@ -82,7 +82,7 @@ def test_the_yaml_examples_are_what_the_components_take(tmp_path: Path) -> None:
         elif "pairs" in stated:
             path = tmp_path / f"{stated['id']}.yaml"
             path.write_text(text)
-            assert read_seed_file(path).id == stated["id"]
+            assert [relation.id for relation in read_seed_folder(tmp_path).relations] == [stated["id"]]
         else:
             path = tmp_path / "profile.yaml"
             path.write_text(text)

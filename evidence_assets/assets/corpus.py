@@ -34,7 +34,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
 
     name: str
     folder: str
-    documents: Literal["folder", "beir", "hotpotqa", "musique"] = "folder"
+    documents: Literal["folder", "beir", "hotpotqa", "musique", "obqa"] = "folder"
     """How they are read: any files of the folder, or as the passages that come with a benchmark's questions."""
     split: str = ""
     """For passages that come with questions: of which split."""

@@ -69,11 +69,6 @@ def _rows(file: Path) -> Iterator[tuple[str, Row]]:
     seen.finish()
 
 
-def read_judgements(folder: Path, split: str) -> dict[str, dict[str, int]]:
-    """Score of each judged document, by query."""
-    return _judgements(INFO.find(folder, split)[0])
-
-
 def _judgements(file: Path) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {}
     for row in headed_rows(file, ("query-id", "corpus-id", "score"), "\t", quoted=False):

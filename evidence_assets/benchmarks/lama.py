@@ -9,7 +9,6 @@ from pathlib import Path
 from evidence_assets.benchmarks.info import DatasetInfo
 from evidence_assets.benchmarks.reading import delimited
 from evidence_assets.benchmarks.reading_json import jsonl
-from evidence_assets.benchmarks.records import Triple
 
 INFO = DatasetInfo(
     name="lama",
@@ -33,10 +32,6 @@ class Fact:
     object: str
     line: int
 
-    @property
-    def triple(self) -> Triple:
-        return Triple(self.subject, self.relation, self.object, self.line)
-
 
 def read_facts(folder: Path) -> Iterator[Fact]:
     """The facts of all relations, in the order of their files' names."""
@@ -53,11 +48,6 @@ def read_facts(folder: Path) -> Iterator[Fact]:
                 row.text("obj_label"),
                 row.line or 0,
             )
-
-
-def read_triples(folder: Path) -> Iterator[Triple]:
-    """The facts as triples of labels and property ids."""
-    return (fact.triple for fact in read_facts(folder))
 
 
 def read_relations(folder: Path) -> dict[str, str]:

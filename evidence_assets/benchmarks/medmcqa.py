@@ -10,7 +10,7 @@ from evidence_assets.benchmarks.choices import letter_of
 from evidence_assets.benchmarks.info import DatasetInfo
 from evidence_assets.benchmarks.reading import Row
 from evidence_assets.benchmarks.reading_json import jsonl
-from evidence_assets.benchmarks.records import Document, GoldEvidence
+from evidence_assets.benchmarks.records import GoldEvidence
 
 INFO = DatasetInfo(
     name="medmcqa",
@@ -48,15 +48,6 @@ def _gold(row: Row, options: tuple[str, ...], *, hidden: bool) -> tuple[str, ...
     if hidden and row.values.get("cop") in (None, -1):
         return ()
     return (letter_of(row, "cop", row.number("cop"), options, first=1),)
-
-
-def read_documents(folder: Path, split: str) -> Iterator[Document]:
-    """The explanations as a corpus; a document is called by its question's id."""
-    for file in INFO.find(folder, split):
-        for row in jsonl(file):
-            explanation = row.text_or_none("exp")
-            if explanation:
-                yield Document(row.label("id"), row.text_or_none("topic_name") or "", explanation, file.name)
 
 
 READERS = ((INFO, read),)

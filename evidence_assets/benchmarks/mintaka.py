@@ -77,15 +77,4 @@ def _answer(row: Row, answer: Any, field: str, mention: str | None) -> tuple[str
     return forms[0], tuple(forms[1:])
 
 
-def read_entities(folder: Path, split: str) -> Iterator[tuple[str, str, str, int, int]]:
-    """Gold entity links: question id, Wikidata id, mention, start and end in the question."""
-    for file in INFO.find(folder, split):
-        for row in json_rows(file):
-            for item in row.rows("questionEntity"):
-                name = item.values.get("name")
-                if item.get("entityType") == "entity" and isinstance(name, str):
-                    start, end = item.list("span")
-                    yield row.label("id"), name, item.text("mention"), int(start), int(end)
-
-
 READERS = ((INFO, read),)

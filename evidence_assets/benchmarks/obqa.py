@@ -27,7 +27,6 @@ INFO = DatasetInfo(
     source="https://allenai.org/data/open-book-qa",
     note="Gold facts are read where the complete file is there; the Main file alone has none.",
 )
-FACTS = 1326
 
 
 def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:

@@ -9,7 +9,7 @@ from evidence_assets.benchmarks.checks import Located, question
 from evidence_assets.benchmarks.info import DatasetInfo
 from evidence_assets.benchmarks.reading import Row
 from evidence_assets.benchmarks.reading_json import json_members
-from evidence_assets.benchmarks.records import Document, GoldEvidence
+from evidence_assets.benchmarks.records import GoldEvidence
 
 OPTIONS = ("yes", "no", "maybe")
 INFO = DatasetInfo(
@@ -41,20 +41,6 @@ def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
                 gold=("ABC"[OPTIONS.index(decision)],),
                 gold_evidence=(GoldEvidence("chunk", pmid, "", _abstract(row)),),
             )
-
-
-def read_documents(folder: Path, split: str) -> Iterator[Document]:
-    """The abstracts as a corpus; a document is called by its PMID."""
-    for file in INFO.find(folder, split):
-        for pmid, row in json_members(file):
-            yield Document(pmid, "", _abstract(row), file.name)
-
-
-def read_long_answers(folder: Path, split: str) -> Iterator[tuple[str, str]]:
-    """PMID and conclusion of each abstract: the reference for explanations."""
-    for file in INFO.find(folder, split):
-        for pmid, row in json_members(file):
-            yield pmid, row.text("LONG_ANSWER")
 
 
 def _abstract(row: Row) -> str:

@@ -89,13 +89,3 @@ class Document:
     text: str
     source: str
     """File it was read from, relative to the corpus folder."""
-
-
-@dataclass(frozen=True)
-class Triple:
-    """One fact of a graph as read; ``line`` is where it stands in its file."""
-
-    head: str
-    relation: str
-    tail: str
-    line: int = 0

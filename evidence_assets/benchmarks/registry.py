@@ -53,6 +53,7 @@ PASSAGES: dict[str, Callable[[Path, str], Iterator[Document]]] = {
     "beir": lambda folder, split: beir.read_documents(folder),
     "hotpotqa": hotpotqa.read_hotpotqa_documents,
     "musique": hotpotqa.read_musique_documents,
+    "obqa": lambda folder, split: obqa.read_facts(folder),
 }
 """Datasets whose questions come with the passages that they are answered from."""
 

@@ -115,12 +115,6 @@ def _by_question(evidence: pl.DataFrame) -> dict[str, list[_Found]]:
     return rows
 
 
-def is_gold(question: Row, row: Row) -> bool:
-    """Whether a row of evidence is of the gold evidence of its question: a whole piece, or an edge or triple of one."""
-    found = _found(row)
-    return any(piece.touched_by(found) for piece in _gold(question))
-
-
 def evidence_recall(questions: Iterable[Row], evidence: pl.DataFrame) -> list[float]:
     """Share of each question's gold evidence that was picked for any of its options; unmarked questions left out."""
     rows = _by_question(evidence)

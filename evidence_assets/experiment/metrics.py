@@ -173,30 +173,6 @@ def token_f1(reply: str, answers: Collection[str]) -> float:
     return max((against(answer) for answer in answers), default=0.0)
 
 
-@dataclass(frozen=True)
-class Matching:
-    """Greedy matching of two token sequences."""
-
-    precision: float
-    recall: float
-    f1: float
-
-
-def greedy_matching(candidate: ArrayLike, reference: ArrayLike) -> Matching:
-    """Greedy matching of token vectors by cosine, the core of BERTScore (Zhang et al. 2020).
-
-    ``R = mean_i max_j cos(reference_i, candidate_j)``, ``P`` the same with the roles exchanged, ``F1 = 2PR/(P+R)``.
-    Rescaling against a baseline and idf weights are left out. An empty side matches nothing: all 0.
-    """
-    left, right = _unit_rows(candidate), _unit_rows(reference)
-    if not len(left) or not len(right):
-        return Matching(0.0, 0.0, 0.0)
-    similarity = right @ left.T
-    precision, recall = float(similarity.max(axis=0).mean()), float(similarity.max(axis=1).mean())
-    total = precision + recall
-    return Matching(precision, recall, 2 * precision * recall / total if total > 0 else 0.0)
-
-
 def best_fact_score(question_tokens: ArrayLike, facts: Sequence[ArrayLike]) -> float:
     """Per question token the best token of any retrieved fact, averaged: the A2Q reading of BERTScore.
 

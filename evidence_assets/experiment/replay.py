@@ -105,13 +105,3 @@ def score(recorded: Iterable[Recorded], several: Literal["refuse", "first"] = "f
             yield Scored(item, None, str(unusable))
         else:
             yield Scored(item, answer, "")
-
-
-def accuracies(scored: Iterable[Scored]) -> dict[tuple[str, str], tuple[int, int, int]]:
-    """Right, failed and all answers of each model and mode."""
-    found: dict[tuple[str, str], tuple[int, int, int]] = {}
-    for item in scored:
-        key = (item.recorded.model, item.recorded.mode)
-        right, failed, count = found.get(key, (0, 0, 0))
-        found[key] = (right + item.correct, failed + (item.answer is None), count + 1)
-    return found

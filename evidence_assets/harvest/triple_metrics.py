@@ -130,11 +130,6 @@ def cohens_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float
     return (observed - expected) / (1 - expected) if expected < 1 else float("nan")
 
 
-def agreement_share(pair: Pair, found: Sequence[Collection[Pair]]) -> float:
-    """Share of the prompts (one collection each) that found the pair."""
-    return sum(pair in pairs for pairs in found) / len(found) if found else float("nan")
-
-
 def ranked_agreement(
     log_likelihoods: npt.NDArray[np.floating], shapes: Sequence[Hashable], *, share: float = 0.5
 ) -> list[tuple[int, ...]]:
@@ -237,23 +232,6 @@ def relevance(
             seen.add(form)
             hits.append(form in true)
     return hits, len(true)
-
-
-def precision_at(hits: Sequence[bool], k: int) -> float:
-    """Share of true facts among the first k; ranks that the list does not fill count as wrong."""
-    if k < 1:
-        raise ValueError(f"k must be at least 1, not {k}")
-    return sum(hits[:k]) / k
-
-
-def r_precision(hits: Sequence[bool], truths: int) -> float:
-    """Precision at the number of truths; NaN where there is none."""
-    return precision_at(hits, truths) if truths else float("nan")
-
-
-def recall(hits: Sequence[bool], truths: int) -> float:
-    """Share of the truths that were found; NaN where there is none."""
-    return sum(hits) / truths if truths else float("nan")
 
 
 def bootstrap(

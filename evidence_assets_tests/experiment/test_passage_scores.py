@@ -70,11 +70,8 @@ def test_metrics_are_their_definitions(chunks: list[int], wanted: set[int]) -> N
 
 
 @pytest.mark.dev_data
-def test_recall_on_hotpotqa_is_what_the_bench_of_retrieval_counts(
-    dev_data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its numbers, counted by other code (bench/measure_text_retrieval.py), stand in docs/measured.md."""
-    # The bench cuts words as this; the selector keeps an apostrophe within a word.
+def test_recall_on_hotpotqa_is_what_other_code_counted(dev_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The other code cut words as this; the selector keeps an apostrophe within a word.
     monkeypatch.setattr(baselines, "words", lambda text: re.findall(r"\w+", text.lower()))
     folder = dev_data / "hotpotqa-100"
     documents = list(read_passages("hotpotqa", folder, "train"))

@@ -12,7 +12,6 @@ from sklearn.metrics import cohen_kappa_score
 
 from evidence_assets.harvest.triple_metrics import (
     Direction,
-    agreement_share,
     bootstrap,
     canonical_fact,
     capture_recapture,
@@ -24,10 +23,7 @@ from evidence_assets.harvest.triple_metrics import (
     judge_precision,
     novel_only,
     novelty,
-    precision_at,
-    r_precision,
     ranked_agreement,
-    recall,
     reference_accuracy,
     relevance,
 )
@@ -86,7 +82,6 @@ def test_kappa_equals_scikit_learn(verdicts: list[tuple[str, str]]) -> None:
 
 
 def test_agreement() -> None:
-    assert agreement_share(("a", "b"), [{("a", "b")}, set(), {("a", "b"), ("b", "a")}, set()]) == 0.5
     values = np.asarray([[-1.0, -9.0], [-2.0, -1.0], [-30.0, -40.0], [-31.0, -30.0]])
     assert ranked_agreement(values, ["1-1", "1-1", "2-2", "2-2"]) == [(0,), (1,), (0,), (1,)]
     assert ranked_agreement(values[:1], ["1-1"]) == [(0, 1)]
@@ -126,11 +121,6 @@ def test_relevance_leaves_out_seeds_and_repeats() -> None:
     ranked = [("a", "borders", "b"), ("D", "borders", "c"), ("c", "borders", "d"), ("x", "borders", "y")]
     hits, truths = relevance(ranked, truth, exclude=[("b", "borders", "a")], directions=directions)
     assert (hits, truths) == ([True, False], 2)
-    assert precision_at(hits, 1) == 1 and precision_at(hits, 4) == 0.25
-    assert r_precision(hits, truths) == 0.5 and recall(hits, truths) == 0.5
-    assert math.isnan(recall([], 0)) and math.isnan(r_precision([], 0))
-    with pytest.raises(ValueError, match="at least 1"):
-        precision_at(hits, 0)
 
 
 def test_novel_only() -> None:

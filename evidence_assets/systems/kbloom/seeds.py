@@ -104,11 +104,6 @@ def read_seed_folder(*folders: Path) -> SeedFolder:
     return SeedFolder(tuple(relations[name] for name in sorted(relations)), tuple(errors), source)
 
 
-def read_seed_file(path: Path) -> Relation:
-    """Read one seed file; ``BadInput`` names file, line and field."""
-    return _read(path)[0]
-
-
 def _read(path: Path) -> tuple[Relation, dict[str, int]]:
     try:
         root = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)

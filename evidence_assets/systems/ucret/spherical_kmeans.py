@@ -145,23 +145,3 @@ def cluster_batch(points: Floats, k: int, *, geometry: Geometry = "cosine", seed
                 updated[empty, t] = points[active[empty], _draw(closest[empty], uniform)]
         centroids[active] = updated
     return Clusters(assignment, centroids, np.array(history).reshape(-1, batch), converged)
-
-
-def spherical_kmeans(vectors: Floats, k: int, *, seed: int = 0) -> Clusters:
-    """Cluster one set of vectors by direction: ``(n, d)`` in, a batch of one out.
-
-    Examples
-    --------
-    >>> east_north = np.array([[1.0, 0.1], [1.0, -0.1], [0.1, 1.0], [-0.1, 1.0]])
-    >>> a = spherical_kmeans(east_north, 2).assignment[0]
-    >>> bool(a[0] == a[1] and a[2] == a[3] and a[0] != a[2])
-    True
-    """
-    points = unit_rows(np.asarray(vectors, dtype=np.float64))[None]
-    return cluster_batch(points, k, seed=seed)
-
-
-def jsd_kmeans(distributions: Floats, k: int, *, seed: int = 0) -> Clusters:
-    """Cluster one set of distributions by Jensen–Shannon divergence: ``(n, d)`` in, a batch of one out."""
-    points = np.asarray(distributions, dtype=np.float64)[None]
-    return cluster_batch(points, k, geometry="jsd", seed=seed)

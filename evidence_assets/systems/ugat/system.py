@@ -160,13 +160,6 @@ class PathSelection:
     notes: tuple[str, ...]
 
 
-def relevant_paths(
-    knowledge: Knowledge, question: LinkedQuestion, settings: UgatSettings | None = None
-) -> PathSelection:
-    """Ranked paths from what is relevant to a question to each of its options."""
-    return relevant_paths_batch(knowledge, [question], settings)[0]
-
-
 def relevant_paths_batch(
     knowledge: Knowledge,
     questions: Sequence[LinkedQuestion],

@@ -1,7 +1,7 @@
 """What a piece of evidence says of a question and one of its options: entails it, contradicts it, or only mentions it.
 
 Belongs here: a signal for readers and auditors, read from the words alone. It decides nothing: selectors rank and
-reasoners answer without it. How often it is right is printed by ``bench/measure_uscrake.py``.
+reasoners answer without it.
 """
 
 from __future__ import annotations

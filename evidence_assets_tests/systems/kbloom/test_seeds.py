@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.systems.kbloom.seeds import Relation, read_seed_file, read_seed_folder
+from evidence_assets.systems.kbloom.seeds import Relation, read_seed_folder
 
 GOOD = """\
 id: capital_of
@@ -28,6 +28,14 @@ def write(folder: Path, text: str, name: str = "capital.yaml") -> Path:
     path = folder / name
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def read_seed_file(path: Path) -> Relation:
+    found = read_seed_folder(path.parent)
+    for error in found.errors:
+        raise error
+    (relation,) = found.relations
+    return relation
 
 
 def test_a_good_file(tmp_path: Path) -> None:

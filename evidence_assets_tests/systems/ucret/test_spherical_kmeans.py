@@ -9,8 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
 
-from evidence_assets.systems.ucret.spherical_kmeans import _draw, cluster_batch, jsd_kmeans, spherical_kmeans, unit_rows
+from evidence_assets.systems.ucret.spherical_kmeans import Clusters, _draw, cluster_batch, unit_rows
 from evidence_assets.transport.divergence import jensen_shannon, softmax
+
+
+def spherical_kmeans(vectors: np.ndarray, k: int, *, seed: int = 0) -> Clusters:
+    """One set of vectors by direction: a batch of one."""
+    return cluster_batch(unit_rows(np.asarray(vectors, dtype=np.float64))[None], k, seed=seed)
 
 
 def _blobs(seed: int, centres: int = 4, each: int = 30, d: int = 16) -> np.ndarray:
@@ -112,5 +117,5 @@ def test_temperature_must_be_positive() -> None:
 
 def test_jsd_clusters_separate_peaked_distributions() -> None:
     left, right = [0.9, 0.05, 0.05], [0.05, 0.05, 0.9]
-    found = jsd_kmeans(np.array([left, right, left, right]), 2)
+    found = cluster_batch(np.array([left, right, left, right])[None], 2, geometry="jsd", seed=0)
     assert found.assignment[0].tolist() in ([0, 1, 0, 1], [1, 0, 1, 0])

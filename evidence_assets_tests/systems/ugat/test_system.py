@@ -19,7 +19,6 @@ from evidence_assets.systems.ugat.system import (
     LinkedQuestion,
     PathSelection,
     UgatSettings,
-    relevant_paths,
     relevant_paths_batch,
 )
 
@@ -55,6 +54,10 @@ KNOWLEDGE = knowledge_of(TRIPLES)
 NODE = {name: node for node, name in enumerate(KNOWLEDGE.names)}
 VECTOR = np.random.default_rng(1).standard_normal(WIDTH).astype(np.float32)
 SETTINGS = UgatSettings(attention=AttentionSettings(steps=5))
+
+
+def relevant_paths(knowledge: Knowledge, question: LinkedQuestion, settings: UgatSettings) -> PathSelection:
+    return relevant_paths_batch(knowledge, [question], settings)[0]
 
 
 def asking(concepts: list[str], options: dict[str, list[str]], name: str = "q") -> LinkedQuestion:

@@ -1,0 +1,175 @@
+"""What variants reach on a benchmark: their assets are materialized with Dagster, their scores printed side by side.
+
+    python bench/measure_variants.py sample_mcqa uscrake uscrake_published bm25
+    python bench/measure_variants.py hotpotqa_100 bm25 cosine uscrake --world bench/worlds/hotpotqa.yaml
+
+Everything lies in a temporary folder, or in ``--lake``, where a later call finds its corpora, graphs and evidence again.
+Presets need not be opted in. Graphs are built without harvested triples unless ``--harvest`` is given. ``--split dev``
+asks the half that settings are chosen on. A world is YAML: its first document links folders of EVIDENCE_DEV_DATA into
+the lake's ``raw``, the others declare corpora, graphs, benchmarks and variants as ``evidence_assets/defs`` does.
+
+Printed are the metrics of each variant with their 95 % intervals, questions a minute, the difference of the first
+variant to each other with its paired bootstrap interval and McNemar's test, and the share of the time that went by
+outside assets: checks, the writing of rows, and Dagster's own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+METRICS = "accuracy,hit@1,recall@2,recall@5,recall@10,evidence_recall"
+
+
+def project(root: Path, world: Path | None, benchmark: str, split: str | None) -> dict[str, str]:
+    """Copy the package with the world's declarations beside its own; returns the folders to link into ``raw``."""
+    package = root / "project" / "evidence_assets"
+    shutil.copytree(REPOSITORY / "evidence_assets", package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(REPOSITORY / "pyproject.toml", root / "project")
+    links, *declared = list(yaml.safe_load_all(world.read_text(encoding="utf-8"))) if world else [{}]
+    if declared:
+        (package / "defs" / "world").mkdir()
+        (package / "defs" / "world" / "defs.yaml").write_text(yaml.safe_dump_all(declared), encoding="utf-8")
+    if split:
+        for path in (package / "defs").rglob("*.yaml"):
+            documents = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+            asked = [d["attributes"] for d in documents if d and d["type"].endswith(".Benchmark")]
+            if chosen := [attributes for attributes in asked if attributes["name"] == benchmark]:
+                chosen[0]["split"] = split
+                path.write_text(yaml.safe_dump_all(documents), encoding="utf-8")
+    sys.path.insert(0, str(root / "project"))
+    return dict(links)
+
+
+def materialized(benchmark: str, variants: list[str], harvest: bool) -> Iterator[tuple[list[str], float, float]]:
+    """Make the scores of the variants and all that they rest on; yields a run's assets, its seconds, and those in assets."""
+    import dagster as dg
+
+    from evidence_assets.assets.benchmark import benchmarks
+    from evidence_assets.cli.demo import batches
+    from evidence_assets.definitions import defs
+
+    if benchmark not in benchmarks():
+        raise SystemExit(f"there is no benchmark {benchmark!r}; there are {', '.join(benchmarks())}")
+    loaded = defs()
+    graph, job = loaded.resolve_asset_graph(), loaded.resolve_implicit_global_asset_job_def()
+    scores = [dg.AssetKey(["scores", benchmarks()[benchmark].family, name]) for name in variants]
+    if missing := [key for key in scores if not graph.has(key)]:
+        raise SystemExit(f"there is no asset {'/'.join(missing[0].path)}")
+
+    def by_relation(key: dg.AssetKey) -> bool:
+        return isinstance(graph.get(key).partitions_def, dg.DynamicPartitionsDefinition)
+
+    wanted, waiting = set(), scores
+    while waiting:
+        key = waiting.pop()
+        harvested = by_relation(key) or any(by_relation(parent) for parent in graph.get(key).parent_keys)
+        if key not in wanted and graph.get(key).is_executable and (harvest or not harvested):
+            wanted.add(key)
+            waiting += graph.get(key).parent_keys
+    with dg.DagsterInstance.get() as instance:
+        for batch in batches(graph):
+            if not (keys := [key for key in batch if key in wanted]):
+                continue
+            definition = graph.get(keys[0]).partitions_def
+            partitions = (
+                [None] if definition is None else definition.get_partition_keys(dynamic_partitions_store=instance)
+            )
+            if keys[0].path[0] in ("questions", "evidence", "chains", "predictions", "citations", "scores", "triples"):
+                partitions = [p for p in partitions if p is None or p.split("|")[0] == benchmark]
+            for partition in partitions:
+                started = time.monotonic()
+                result = job.execute_in_process(
+                    instance=instance, asset_selection=keys, partition_key=partition,
+                    run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+                )  # fmt: skip
+                took = time.monotonic() - started
+                made = [e.step_materialization_data.materialization for e in result.get_asset_materialization_events()]
+                seconds = [float(str(m.metadata["seconds"].value)) for m in made if "seconds" in m.metadata]
+                yield ["/".join(m.asset_key.path) for m in made], took, sum(seconds)
+
+
+def shown(benchmark: str, variants: list[str], metrics: list[str]) -> None:
+    """Print the scores of the variants, and the first against each other."""
+    import dagster as dg
+    from rich.console import Console
+    from rich.table import Table
+
+    from evidence_assets.assets.benchmark import benchmarks
+    from evidence_assets.assets.pace import A_MINUTE
+    from evidence_assets.experiment.comparison import compare
+    from evidence_assets.lake.catalogue import connect
+
+    out, family = Console(width=200, highlight=False), benchmarks()[benchmark].family
+    with connect(Path(os.environ["EVIDENCE_LAKE"])) as connection, dg.DagsterInstance.get() as instance:
+        rows = connection.execute(
+            "SELECT asset, metric, value, low, high, n FROM scores WHERE scope_id = $benchmark AND value IS NOT NULL",
+            {"benchmark": benchmark},
+        ).fetchall()
+        found: dict[tuple[str, str], tuple[Any, ...]] = {(asset, metric): rest for asset, metric, *rest in rows}
+        named = sorted({metric for _, metric in found if any(fnmatch(metric, pattern) for pattern in metrics)})
+        table = Table("variant", *named, "n", "a minute", title=benchmark)
+        for name in variants:
+            asset = f"scores/{family}/{name}"
+            cells = [found.get((asset, metric)) for metric in named]
+            event = instance.get_latest_materialization_event(dg.AssetKey(asset.split("/")))
+            pace = event.asset_materialization.metadata.get(A_MINUTE) if event and event.asset_materialization else None
+            table.add_row(
+                name, *(f"{c[0]:.3f} ({c[1]:.3f}–{c[2]:.3f})" if c else "" for c in cells),
+                str(max((c[3] for c in cells if c), default="")), f"{float(str(pace.value)):,.0f}" if pace else "",
+            )  # fmt: skip
+        out.print(table)
+        if family == "retrieval":
+            return
+        for other in variants[1:]:
+            for row in compare(connection, f"{family}/{variants[0]}", f"{family}/{other}", benchmark):
+                d = row.difference
+                out.print(
+                    f"{variants[0]} − {other}: {d.value:+.3f} ({d.low:+.3f} to {d.high:+.3f}), only the first right "
+                    f"{row.only_a}, only the second {row.only_b}, McNemar p {row.p_value:.3g}"
+                )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("benchmark")
+    parser.add_argument("variants", nargs="+")
+    parser.add_argument("--world", type=Path, help="YAML of data and declarations")
+    parser.add_argument("--lake", type=Path, help="a folder to keep everything in")
+    parser.add_argument("--split")
+    parser.add_argument("--profile", type=Path)
+    parser.add_argument("--harvest", action="store_true")
+    parser.add_argument("--metrics", default=METRICS, help="names or patterns, with commas between")
+    stated = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        root, kept = Path(folder), (stated.lake or Path(folder)).resolve()
+        links = project(root, stated.world, stated.benchmark, stated.split)
+        os.environ |= {"EVIDENCE_LAKE": str(kept / "lake"), "DAGSTER_HOME": str(kept), "EVIDENCE_PRESETS": "all"}
+        if stated.profile:
+            os.environ["EVIDENCE_PROFILE"] = str(stated.profile.resolve())
+        for source, place in links.items():
+            target = kept / "lake" / "raw" / place
+            if not target.exists():
+                shutil.copytree(Path(os.environ["EVIDENCE_DEV_DATA"]) / source, target)
+        shutil.copy(REPOSITORY / "dagster.yaml", kept)
+        wall = inside = 0.0
+        for assets, took, seconds in materialized(stated.benchmark, stated.variants, stated.harvest):
+            wall, inside = wall + took, inside + seconds
+            print(f"{wall:6.0f} s  {', '.join(assets)}", file=sys.stderr)
+        shown(stated.benchmark, stated.variants, stated.metrics.split(","))
+        print(f"{wall:.0f} s, of which {1 - inside / wall:.1%} outside assets")
+
+
+if __name__ == "__main__":
+    main()
