@@ -16,9 +16,9 @@ from evidence_assets.assets.raw_files import FromRaw
 from evidence_assets.assets.table_asset import Made, Step, sound_check, table_asset
 from evidence_assets.benchmarks.knowledge_base import read_knowledge_base
 from evidence_assets.benchmarks.stark import ANSWER_TYPES, read_stark
-from evidence_assets.graphs import base_rows as knowledge_rows
 from evidence_assets.graphs import passages as graph_passages
-from evidence_assets.graphs.knowledge_base import KnowledgeBase as Base
+from evidence_assets.graphs.base_rows import BaseFiles
+from evidence_assets.graphs.stored import open_graph
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.retrieval.corpus import vectors_wrong
 from evidence_assets.systems.four_step_focus import node_search
@@ -49,7 +49,7 @@ class KnowledgeBase(dg.Component, FromRaw):
         """Node types that can be an answer."""
         return self.answer_types or ANSWER_TYPES.get(self.layout.removeprefix("stark_"), ())
 
-    def read(self, folder: Path) -> Base:
+    def read(self, folder: Path) -> BaseFiles:
         """The base as its files state it."""
         if self.layout == "own":
             return read_knowledge_base(folder, frozenset(self.answer_types))
@@ -62,18 +62,16 @@ class KnowledgeBase(dg.Component, FromRaw):
         source, raw = self.raw_assets(f"raw/knowledge/{self.name}", [self.folder])
 
         def make_nodes(step: Step) -> Made:
-            base = self.read(step.lake.raw / self.folder)
-            return Made(knowledge_rows.node_rows(self.name, base), metadata={"types": len(base.node_type_names)})
+            nodes = self.read(step.lake.raw / self.folder).node_rows(self.name)
+            return Made(nodes, metadata={"types": nodes["type"].n_unique()})
 
         def make_edges(step: Step) -> Made:
-            base = self.read(step.lake.raw / self.folder)
-            rows = knowledge_rows.edge_rows(self.name, base, self.folder, self.licence)
-            return Made(rows, metadata={"types": len(base.edge_type_names)})
+            edges = self.read(step.lake.raw / self.folder).edge_rows(self.name, self.folder, self.licence)
+            return Made(edges, metadata={"types": edges["relation"].n_unique()})
 
         def make_passages(step: Step) -> Made:
             model = encoder(step.profile.encoder)
-            nodes, edges = step.read("kg_nodes", f"{place}/nodes"), step.read("kg_edges", f"{place}/edges")
-            passages = node_search.node_passages(knowledge_rows.base_of(nodes, edges), model)
+            passages = node_search.node_passages(open_graph(step.lake, self.name, model), model)
             table, reused = graph_passages.passage_table(passages, step.previous(), model, model_key(model))
             return Made(table, graph_passages.lineage_of(table), {"model": model_key(model)}, reused)
 

@@ -11,8 +11,8 @@ import yaml
 
 from evidence_assets.assets.benchmark import benchmarks, of_family
 from evidence_assets.assets.counterfactuals import counterfactual_asset
+from evidence_assets.assets.inputs import open_graph
 from evidence_assets.assets.knowledge_base import KnowledgeBase, declared_base
-from evidence_assets.assets.knowledge_inputs import OpenBase, open_base
 from evidence_assets.assets.models_in_use import encoder, model_key, reranker
 from evidence_assets.assets.partitions import question_partitions
 from evidence_assets.assets.reasoner import Published, failed_share
@@ -21,6 +21,7 @@ from evidence_assets.assets.solvers import reader_of_profile
 from evidence_assets.assets.table_asset import Made, Step, dep, sound_check, table_asset
 from evidence_assets.assets.variant import Variant
 from evidence_assets.experiment.selection import asked, evidence_rows
+from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.systems.four_step_focus import node_answers, node_search
 from evidence_assets.systems.four_step_focus import system as four_step_focus
 from evidence_assets.systems.four_step_focus.asked_again import RankingAgain
@@ -138,17 +139,17 @@ class NodeRanking(dg.Component, Variant):
     def system(self, step: Step) -> FourStepFocus:
         """The system for the partition's benchmark."""
         declared = declared_base(benchmarks()[step.benchmark].graph)
-        opened = open_base(step.lake, declared.name, declared.answers)
+        graph = open_graph(step.lake, declared.name)
         return FourStepFocus(
             self.name,
-            opened.base,
-            NodeSearch(opened.passages, self.search),
-            opened.linker,
+            graph,
+            NodeSearch(graph, self.search),
             encoder(step.profile.encoder),
-            _triplet_reader(step, declared, opened) if self.triplets else None,
+            _triplet_reader(step, declared, graph) if self.triplets else None,
             _grader(step) if self.rerank else None,
             self._settings,
             frozenset(declared.symmetric),
+            declared.answers,
         )
 
     def reasoner(self, step: Step) -> tuple[str, str]:
@@ -162,11 +163,11 @@ class NodeRanking(dg.Component, Variant):
         return "reranker" if self.rerank else self.search, key
 
 
-def _triplet_reader(step: Step, declared: KnowledgeBase, opened: OpenBase) -> TripletReader:
+def _triplet_reader(step: Step, declared: KnowledgeBase, graph: KnowledgeGraph) -> TripletReader:
     model = reader_of_profile(step)
-    if model is not None and len(opened.base):
-        return PromptedTriplets(model, schema_of(opened.base))
-    return FormParser(forms_of(_lexicon()) if declared.forms else (), opened.base.node_type_names)
+    if model is not None and len(graph):
+        return PromptedTriplets(model, schema_of(graph))
+    return FormParser(forms_of(_lexicon()) if declared.forms else (), graph.type_names)
 
 
 def _lexicon() -> dict[str, Any]:

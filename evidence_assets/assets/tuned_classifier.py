@@ -6,7 +6,7 @@ import dagster as dg
 
 from evidence_assets import profiles
 from evidence_assets.assets.benchmark import declared
-from evidence_assets.assets.knowledge_inputs import open_facts
+from evidence_assets.assets.inputs import open_graph
 from evidence_assets.assets.models_in_use import RELEVANCE_CLASSIFIER, encoder
 from evidence_assets.assets.readers import questions_of
 from evidence_assets.assets.table_asset import Made, Step, sound_check, table_asset
@@ -46,10 +46,10 @@ class TunedClassifier(dg.Component, Variant):
             return dg.Definitions()
 
         def make(step: Step) -> Made:
-            graph = open_facts(step.lake, source.graph)
+            graph = open_graph(step.lake, source.graph)
             questions = [q for q in questions_of(step.lake, source) if q.split == self.split]
             picker = a2q.A2Q(
-                "candidates", graph.facts, graph.node_vectors, graph.linker, encoder(step.profile.encoder), None,
+                "candidates", graph, encoder(step.profile.encoder), None,
                 a2q.A2QSettings(top_n=self.triples),
             )  # fmt: skip
             picks = picker.select([Asked(q.question_id, q.benchmark, q.task, q.text, q.options) for q in questions])

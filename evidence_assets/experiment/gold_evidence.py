@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from evidence_assets.experiment.short_answering import is_sourced, triple_of
-from evidence_assets.graphs.knowledge import edge_id, node_id
+from evidence_assets.graphs.merge import edge_id, node_id
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.paths import walked_edges
 from evidence_assets.text.surface_forms import name_key

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evidence_assets.graphs.graph import Graph
+from evidence_assets.graphs.arrays import GraphArrays
 
 VERSION = "1"
 IntArray = NDArray[np.integer[Any]]
@@ -79,7 +79,7 @@ class Neighbourhood:
 
 
 def expand(
-    graph: Graph,
+    graph: GraphArrays,
     start: int,
     phrase: FloatArray,
     node_vectors: FloatArray,
@@ -184,15 +184,6 @@ def top_nodes(nodes: IntArray, weights: FloatArray, n: int) -> IntArray:
     return np.sort(nodes[np.lexsort((nodes, -np.round(weights, 12)))[:n]])
 
 
-def induced_edges(graph: Graph, nodes: IntArray) -> IntArray:
-    """Edge ids with both ends among the nodes, ascending."""
-    inside = np.zeros(graph.n_nodes, dtype=bool)
-    inside[nodes] = True
-    _, slots = graph.slots_of(np.asarray(nodes, dtype=np.int64))
-    slots = slots[graph.outgoing[slots]]
-    return np.sort(graph.slot_edges[slots[inside[graph.neighbours[slots]]]]).astype(np.int64)
-
-
 @dataclass(frozen=True)
 class Bridge:
     """A shortest path between two parts: its nodes in order and the edge of each step."""
@@ -202,7 +193,7 @@ class Bridge:
 
 
 def bridges(
-    graph: Graph, nodes: IntArray, *, max_length: int = 4, max_visited: int = 20_000
+    graph: GraphArrays, nodes: IntArray, *, max_length: int = 4, max_visited: int = 20_000
 ) -> tuple[list[Bridge], bool]:
     """Shortest paths that join the disconnected parts of the subgraph on ``nodes``; and whether the search was cut.
 
@@ -215,7 +206,7 @@ def bridges(
     if len(start) < 2:
         return [], False
     parts = _Parts(start.tolist())
-    for edge in induced_edges(graph, start).tolist():
+    for edge in graph.edges_among(start).tolist():
         parts.join(int(graph.heads[edge]), int(graph.tails[edge]))
     part_of = {node: parts.root(node) for node in start.tolist()}
     depth = dict.fromkeys(part_of, 0)

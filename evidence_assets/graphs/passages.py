@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from evidence_assets.graphs.facts import GraphFacts
+from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, edge
 from evidence_assets.lake.schemas import TABLES
@@ -39,12 +39,12 @@ class Passage:
         return content_id("passage", self.owner_kind, self.owner_id, self.start, self.end, self.text)
 
 
-def fact_passages(facts: GraphFacts, node_ids: Iterable[str]) -> Iterator[Passage]:
+def fact_passages(graph: KnowledgeGraph) -> Iterator[Passage]:
     """Each node by its name, each edge by its sentence."""
-    for node_id, name in zip(node_ids, facts.names, strict=True):
+    for node_id, name in zip(graph.node_ids, graph.names, strict=True):
         yield Passage("node", node_id, -1, -1, name)
-    for number, edge_id in enumerate(facts.edge_ids):
-        yield Passage("edge", edge_id, -1, -1, facts.sentence(number))
+    for number, edge_id in enumerate(graph.edge_ids):
+        yield Passage("edge", edge_id, -1, -1, graph.sentence(number))
 
 
 def passage_table(

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evidence_assets.graphs.typed_graph import IntArray, TypedGraph
+from evidence_assets.graphs.typed_rows import IntArray, TypedRows
 
 VERSION = "1"
 Form = Literal["printed", "corrected"]
@@ -65,7 +65,7 @@ class Narrowed:
 
 
 def substitute(
-    graph: TypedGraph,
+    graph: TypedRows,
     patterns: Sequence[Pattern],
     target: Variable,
     *,
@@ -134,7 +134,7 @@ def substitute(
 
 
 def witness_edges(
-    graph: TypedGraph,
+    graph: TypedRows,
     patterns: Sequence[Pattern],
     target: Variable,
     node: int,
@@ -216,7 +216,7 @@ def _joined(patterns: Sequence[Pattern], target: Variable) -> tuple[bool, bool]:
 
 
 def _pairs(
-    graph: TypedGraph,
+    graph: TypedRows,
     edge_type: int | None,
     heads: IntArray | None,
     head_type: int | None,
@@ -251,7 +251,7 @@ class _Candidates:
 
     def __init__(
         self,
-        graph: TypedGraph,
+        graph: TypedRows,
         patterns: Sequence[Pattern],
         fixed: Mapping[str, ArrayLike],
     ) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from evidence_assets import profiles
 from evidence_assets.assets.benchmark import benchmarks
-from evidence_assets.assets.knowledge_inputs import facts_of
+from evidence_assets.assets.inputs import graph_of
 from evidence_assets.assets.models_in_use import encoder, reranker, tuned_classifier
 from evidence_assets.assets.selector_methods.method import Method, Source
 from evidence_assets.assets.table_asset import Step
@@ -32,13 +32,11 @@ def _tuned(name: str, step: Step, parameters: dict[str, Any]) -> Selector:
 
 
 def _with_classifier(name: str, step: Step, parameters: dict[str, Any], classifier: Reranker | None) -> Selector:
-    graph, profile = facts_of(step), profiles.load()
+    graph, profile = graph_of(step), profiles.load()
     taxonomy = benchmarks()[step.benchmark].taxonomy if parameters.get("taxonomy", True) else ""
     return a2q.A2Q(
         name,
-        graph.facts,
-        graph.node_vectors,
-        graph.linker,
+        graph,
         encoder(profile.encoder),
         classifier,
         a2q.A2QSettings(**{name: value for name, value in parameters.items() if name not in _SWITCHES}),
@@ -47,30 +45,26 @@ def _with_classifier(name: str, step: Step, parameters: dict[str, Any], classifi
 
 
 def _nearest(name: str, step: Step, parameters: dict[str, Any]) -> Selector:
-    graph = facts_of(step)
-    return a2q.NearestTriples(name, graph.facts, encoder(profiles.load().encoder), graph.edge_vectors, **parameters)
+    graph = graph_of(step)
+    return a2q.NearestTriples(name, graph, encoder(profiles.load().encoder), **parameters)
 
 
 def _linked(name: str, step: Step, parameters: dict[str, Any]) -> Selector:
-    graph = facts_of(step)
+    graph = graph_of(step)
     return a2q.LinkedTriples(
         name,
-        graph.facts,
-        graph.linker,
+        graph,
         encoder(profiles.load().encoder),
-        graph.edge_vectors,
         **parameters,
     )
 
 
 def _paths(name: str, step: Step, parameters: dict[str, Any]) -> Selector:
-    graph = facts_of(step)
+    graph = graph_of(step)
     return linked_paths.LinkedPaths(
         name,
-        graph.facts,
-        graph.linker,
+        graph,
         encoder(profiles.load().encoder),
-        graph.edge_vectors,
         linked_paths.PathSettings(**parameters),
     )
 

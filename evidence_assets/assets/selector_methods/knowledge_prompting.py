@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from evidence_assets import profiles
-from evidence_assets.assets.knowledge_inputs import facts_of
+from evidence_assets.assets.inputs import graph_of
 from evidence_assets.assets.models_in_use import encoder
 from evidence_assets.assets.selector_methods.method import Method
 from evidence_assets.assets.table_asset import Step
@@ -15,7 +15,7 @@ from evidence_assets.systems.background import system as background_knowledge
 
 
 def _prompting(name: str, step: Step, parameters: dict[str, Any]) -> Selector:
-    graph = facts_of(step)
+    graph = graph_of(step)
     recall = str(parameters.get("recall", ""))
     recalled = _recalled(step, f"chains/graph/{recall}") if recall else None
     settings = background_knowledge.BackgroundSettings(
@@ -24,9 +24,7 @@ def _prompting(name: str, step: Step, parameters: dict[str, Any]) -> Selector:
         hops=int(parameters.get("hops", 1)),
         top_k=int(parameters.get("top_k", 10)),
     )
-    return background_knowledge.BackgroundKnowledge(
-        name, graph.facts, graph.linker, encoder(profiles.load().encoder), settings, recalled
-    )
+    return background_knowledge.BackgroundKnowledge(name, graph, encoder(profiles.load().encoder), settings, recalled)
 
 
 def _recalled(step: Step, asset: str) -> background_knowledge.StoredBackground:

@@ -11,7 +11,7 @@ from evidence_assets.assets.benchmark import Benchmark, benchmarks
 from evidence_assets.assets.inputs import OpenCorpus, open_corpus, open_graph
 from evidence_assets.assets.table_asset import Step
 from evidence_assets.experiment.selection import Selector
-from evidence_assets.graphs.knowledge import OpenGraph
+from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 
 Source = Literal[
     "corpus", "tables", "graph", "joined_graph", "graph_passages", "subgraphs", "token_store", "taxonomy",
@@ -49,12 +49,7 @@ def corpus_of(step: Step) -> OpenCorpus:
     return open_corpus(step.lake, benchmarks()[step.benchmark].corpus)
 
 
-def graph_of(step: Step) -> OpenGraph:
-    """The graph that the partition's benchmark is answered from."""
-    return open_graph(step.lake, benchmarks()[step.benchmark].graph)
-
-
-def joined_graph_of(step: Step) -> OpenGraph:
+def joined_graph_of(step: Step) -> KnowledgeGraph:
     """The graph that is read beside the corpus of the partition's benchmark."""
     return open_graph(step.lake, benchmarks()[step.benchmark].joined_graph)
 

@@ -8,12 +8,12 @@ from typing import Any, cast, get_args
 import torch
 
 from evidence_assets import profiles
-from evidence_assets.assets.selector_methods.method import Method, graph_of
+from evidence_assets.assets.inputs import graph_of
+from evidence_assets.assets.selector_methods.method import Method
 from evidence_assets.assets.table_asset import Step
 from evidence_assets.benchmarks.graphs.relations import load
-from evidence_assets.benchmarks.records import option_labels
-from evidence_assets.experiment.question_concepts import concepts_from_row
-from evidence_assets.experiment.selection import NoEvidence, Selector
+from evidence_assets.experiment.question_concepts import DEPTH, stored_surroundings
+from evidence_assets.experiment.selection import NoEvidence, Selector, asked
 from evidence_assets.graphs.attention.scorer import CONTRASTIVE, WALK, AttentionSettings, Variant
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.systems.ugat.selector import VERSION, GraphPaths
@@ -37,10 +37,13 @@ def settings_of(name: str, parameters: dict[str, Any]) -> UgatSettings:
         attention = MEASURED[scorer]
     elif scorer != "none":
         attention = replace(attention, variant=cast(Variant, scorer))
+    hops, deepest = int(parameters.get("hops", numbers.hops)), max(numbers.hops, DEPTH)
+    if hops > deepest:
+        raise BadInput(
+            f"selector {name}: {hops} hops are asked for, but subgraphs reach {deepest}: raise the profile's"
+        )
     return UgatSettings(
-        hops=int(parameters.get("hops", numbers.hops)),
-        cap=numbers.cap,
-        max_nodes=numbers.max_nodes,
+        hops=hops,
         node_filter="none" if scorer == "none" else "scores",
         attention=attention,
         max_length=numbers.path_length,
@@ -50,16 +53,10 @@ def settings_of(name: str, parameters: dict[str, Any]) -> UgatSettings:
 
 def _paths(name: str, step: Step, parameters: dict[str, Any]) -> Selector:
     graph = graph_of(step)
-    number = {node: i for i, node in enumerate(graph.node_ids)}
-    questions = step.read("questions", "questions/mcqa", step.partition)
-    labels = {q["question_id"]: option_labels(q["task"], q["options"]) for q in questions.iter_rows(named=True)}
-    rows = step.read("subgraphs", "subgraphs/mcqa", step.partition)
-    linked = {
-        row["question_id"]: concepts_from_row(row, labels[row["question_id"]], number)
-        for row in rows.iter_rows(named=True)
-    }
+    questions = asked(step.read("questions", "questions/mcqa", step.partition))
+    around = stored_surroundings(step.read("subgraphs", "subgraphs/mcqa", step.partition), questions, graph)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    return GraphPaths(name, graph, linked, load(), settings_of(name, parameters), device)
+    return GraphPaths(name, graph, around, load(), settings_of(name, parameters), device)
 
 
 def _closed_book(name: str, step: Step, parameters: dict[str, Any]) -> Selector:

@@ -13,7 +13,7 @@ from evidence_assets.assets.selector_methods.method import Method, chunks_kept, 
 from evidence_assets.assets.table_asset import Step
 from evidence_assets.benchmarks.graphs import relations
 from evidence_assets.experiment.selection import Selector
-from evidence_assets.graphs.knowledge import OpenGraph
+from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.rerankers import MAXSIM
@@ -21,7 +21,7 @@ from evidence_assets.profiles import ModelSettings
 from evidence_assets.retrieval.token_store import TokenStore, source_version
 from evidence_assets.systems.uscrake import chunk_ranking, concept_triples
 from evidence_assets.systems.uscrake import system as uscrake
-from evidence_assets.systems.uscrake.concept_triples import ConceptTriples, facts_of
+from evidence_assets.systems.uscrake.concept_triples import ConceptTriples
 from evidence_assets.systems.uscrake.evidence_judges import Judge, LateInteraction, PairJudge
 
 PUBLISHED: dict[str, Any] = {"cost": "jsd", "grain": "chunk"}
@@ -47,8 +47,8 @@ def _open_passages(root: str, name: str, version: str, token_model: str) -> uscr
 
 
 @lru_cache(maxsize=2)
-def _triples(graph: OpenGraph, cap: int, settings: ModelSettings) -> ConceptTriples:
-    return ConceptTriples(facts_of(graph, relations.load()), graph.linker, encoder(settings), cap=cap)
+def _triples(graph: KnowledgeGraph, cap: int, settings: ModelSettings) -> ConceptTriples:
+    return ConceptTriples(graph, relations.load(), encoder(settings), cap=cap)
 
 
 def _judge(settings: ModelSettings, token_encoder: ModelSettings) -> Judge:

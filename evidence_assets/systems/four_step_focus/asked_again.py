@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from evidence_assets.experiment.asked_again import case_of, evidence_by_question
@@ -29,9 +27,6 @@ class RankingAgain:
     def __init__(self, system: FourStepFocus, questions: Sequence[Asked], evidence: pl.DataFrame) -> None:
         self._system, self._evidence = system, evidence_by_question(evidence)
         self._questions = {q.question_id: q for q in questions}
-        base = system.base
-        edges = zip(base.heads.tolist(), base.edge_types.tolist(), base.tails.tolist(), strict=True)
-        self._edge_ids = [base.edge_id(*edge) for edge in edges]
         self.version = system.version
 
     def case(self, prediction: dict[str, Any]) -> tuple[Case, list[CitedRow]]:
@@ -50,9 +45,6 @@ class RankingAgain:
             stay = set(kept)
             rows = [row for row in self._evidence.get(question_id, []) if row["source_kind"] == "edge"]
             taken = {row["source_id"] for row in rows if row["content_hash"] not in stay}
-            left = np.array([edge not in taken for edge in self._edge_ids], dtype=bool)
-            base = self._system.base
-            reduced = replace(base, heads=base.heads[left], edge_types=base.edge_types[left], tails=base.tails[left])
-            (ranking,) = self._system.on(reduced).rank([self._questions[question_id]])
+            (ranking,) = self._system.without(taken).rank([self._questions[question_id]])
             said.append(ranking.nodes[0].node_id if ranking.nodes else ranking.status)
         return said

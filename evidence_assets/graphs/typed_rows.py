@@ -1,8 +1,7 @@
-"""A graph with node types and edge types, kept for set-at-a-time neighbour queries.
+"""The typed view of a graph: neighbours of a *set* of nodes under *one* edge type and direction.
 
-It differs from the one in ``graphs.graph``: triplet substitution asks for all neighbours of a *set* of nodes under
-*one* edge type and direction, so rows are stored per edge type and direction and hold only nodes that have such an
-edge; undirected neighbourhoods with edge ids, as paths and attention need them, would cost a filter at every step.
+Rows are kept for each edge type and direction and hold only nodes that have such an edge: in the undirected rows of
+``arrays``, which paths and neighbourhoods need, every step would cost a filter.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class Rows:
         return np.repeat(found, lengths), self.targets[offsets + np.arange(len(offsets))]
 
 
-class TypedGraph:
+class TypedRows:
     """Nodes and edges with integer types, for set-at-a-time neighbour queries.
 
     Parameters
