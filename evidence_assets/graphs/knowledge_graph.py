@@ -298,8 +298,7 @@ def shape_of(node_ids: pl.Series, edges: pl.DataFrame) -> Shape:
 def surface_forms(names: pl.Series, aliases: pl.Series) -> Forms:
     """Every name and alias with the number of its node; what a node is called twice counts once."""
     forms = pl.DataFrame({"name": names, "aliases": aliases}).select(
-        pl.concat_list("name", "aliases").list.unique(maintain_order=True).alias("form"),
-        pl.int_range(pl.len(), dtype=pl.Int64).alias("owner"),
+        pl.concat_list("name", "aliases").list.unique(maintain_order=True)
     )
-    forms = forms.explode("form")
-    return Forms(forms["form"].to_list(), forms["owner"].to_numpy())
+    owners = np.repeat(np.arange(len(names)), forms["name"].list.len().to_numpy())
+    return Forms([form for of_node in forms["name"] for form in of_node], owners)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence_assets.graphs.substitution import Constant, Pattern, Variable, substitute, witness_edges
-from evidence_assets.graphs.typed_graph import TypedGraph
+from evidence_assets.graphs.typed_rows import TypedRows
 
 TYPES, EDGE_TYPES = 2, 2
 
@@ -78,10 +78,10 @@ def brute_force(
     return found
 
 
-def graph_of(world: tuple[list[int], list[tuple[int, int, int]]]) -> TypedGraph:
+def graph_of(world: tuple[list[int], list[tuple[int, int, int]]]) -> TypedRows:
     node_types, edges = world
     heads, kinds, tails = np.array(edges, dtype=int).reshape(-1, 3).T
-    return TypedGraph(node_types, heads, kinds, tails)
+    return TypedRows(node_types, heads, kinds, tails)
 
 
 @given(st.data(), st.booleans(), st.booleans())
@@ -108,7 +108,7 @@ def test_corrected_loses_nothing_on_cycles_and_says_when_it_is_exact(data: st.Da
 
 def test_a_cycle_can_leave_nodes_that_no_assignment_reaches() -> None:
     # Two triangles' worth of edges closed into one hexagon: every arc is consistent, no triangle exists.
-    graph = TypedGraph([0] * 6, range(6), [0] * 6, [1, 2, 3, 4, 5, 0])
+    graph = TypedRows([0] * 6, range(6), [0] * 6, [1, 2, 3, 4, 5, 0])
     x, y, z = Variable("x"), Variable("y"), Variable("z")
     result = substitute(graph, [Pattern(x, 0, y), Pattern(y, 0, z), Pattern(z, 0, x)], x)
     assert not result.exact
@@ -118,7 +118,7 @@ def test_a_cycle_can_leave_nodes_that_no_assignment_reaches() -> None:
 DRUG, GENE, DISEASE = 0, 1, 2
 TREATS, TARGETS = 0, 1
 # drugs 0 1 2, genes 3 4, diseases 5 6; 0 and 1 treat 5, 0 targets 3, 2 targets 4.
-MEDICINE = TypedGraph([DRUG] * 3 + [GENE] * 2 + [DISEASE] * 2, [0, 1, 2, 0, 2], [0, 0, 0, 1, 1], [5, 5, 6, 3, 4])
+MEDICINE = TypedRows([DRUG] * 3 + [GENE] * 2 + [DISEASE] * 2, [0, 1, 2, 0, 2], [0, 0, 0, 1, 1], [5, 5, 6, 3, 4])
 DRUGS, GENES = Variable("d", DRUG), Variable("g", GENE)
 
 
@@ -183,7 +183,7 @@ def test_queries_that_say_little() -> None:
     assert substitute(MEDICINE, contradictory, DRUGS).candidates.tolist() == []
     elsewhere = [Pattern(GENES, TARGETS, flu)]
     assert substitute(MEDICINE, elsewhere, DRUGS).candidates.tolist() == []
-    empty = TypedGraph([], [], [], [])
+    empty = TypedRows([], [], [], [])
     assert substitute(empty, [Pattern(DRUGS, TREATS, nothing)], DRUGS).candidates.tolist() == []
     assert substitute(MEDICINE, [], DRUGS).candidates.tolist() == [0, 1, 2]
     assert substitute(MEDICINE, [Pattern(DRUGS, 7, GENES)], DRUGS).candidates.tolist() == []
@@ -191,22 +191,22 @@ def test_queries_that_say_little() -> None:
 
 def test_a_constant_of_ten_thousand_nodes_is_one_of_them() -> None:
     n = 10_000
-    graph = TypedGraph([0] * n + [1] * n, range(n), [0] * n, range(n, 2 * n))
+    graph = TypedRows([0] * n + [1] * n, range(n), [0] * n, range(n, 2 * n))
     smith = Constant("John Smith", tuple(range(n)))
     found = substitute(graph, [Pattern(smith, 0, Variable("paper", 1))], Variable("paper", 1))
     assert found.candidates.tolist() == list(range(n, 2 * n))
 
 
 def test_equal_edges_count_once() -> None:
-    rows = TypedGraph([0, 0, 0], [0, 0, 0], [0, 0, 0], [1, 1, 2]).rows(0, outgoing=True)
+    rows = TypedRows([0, 0, 0], [0, 0, 0], [0, 0, 0], [1, 1, 2]).rows(0, outgoing=True)
     assert rows.degree(np.array([0])) == 2
     assert [part.tolist() for part in rows.pairs(None)] == [[0, 0], [1, 2]]
 
 
 def test_wrong_graphs_and_variables_of_two_types_are_refused() -> None:
     with pytest.raises(ValueError, match="outside of the 1 nodes"):
-        TypedGraph([0], [0], [0], [1])
+        TypedRows([0], [0], [0], [1])
     with pytest.raises(ValueError, match="one of each an edge"):
-        TypedGraph([0], [0], [0], [])
+        TypedRows([0], [0], [0], [])
     with pytest.raises(ValueError, match="two types"):
         substitute(MEDICINE, [Pattern(Variable("d", GENE), TREATS, DRUGS)], DRUGS)

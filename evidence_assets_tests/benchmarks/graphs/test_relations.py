@@ -8,7 +8,7 @@ import pytest
 
 from evidence_assets.benchmarks.graphs.disease_database import RELATION_CODES
 from evidence_assets.benchmarks.graphs.relations import load
-from evidence_assets.benchmarks.graphs.triples import TripleRecord, frame
+from evidence_assets.benchmarks.graphs.triples import TripleRecord, frames
 from evidence_assets.lake.errors import BadInput
 
 
@@ -32,7 +32,7 @@ def test_an_unknown_relation_is_read_as_its_own_name() -> None:
 
 
 def test_foreign_names_are_translated_and_inverted() -> None:
-    triples = frame(
+    (triples,) = frames(
         [
             TripleRecord("a", "CtD", "b", 1, "Compound", "Disease"),
             TripleRecord("class", "PCiC", "drug", 2, "Class", "Compound"),
@@ -58,7 +58,7 @@ def test_own_files_are_added_and_checked(tmp_path: Path) -> None:
     vocabulary = load((words,), (mapping,))
     assert vocabulary.template("prevents") == "may prevent"
     assert ("may_cause", "prevents") in vocabulary.opposites
-    assert vocabulary.translate(frame([TripleRecord("a", "PREV", "b", 1)]), "mine")["relation"][0] == "prevents"
+    assert vocabulary.translate(next(frames([TripleRecord("a", "PREV", "b", 1)])), "mine")["relation"][0] == "prevents"
     with pytest.raises(BadInput, match=r"mapping.tsv:2: relation: 'prevents' is not in any vocabulary"):
         load(mappings=(mapping,))
     mapping.write_text("source\tforeign\trelation\tinverted\nmine\tP\tmay_cause\tno\n")
