@@ -12,7 +12,7 @@ from collections import defaultdict
 import numpy as np
 
 from evidence_assets.graphs.substitution import Constant, Pattern, Variable, substitute
-from evidence_assets.graphs.typed_graph import TypedGraph
+from evidence_assets.graphs.typed_rows import TypedRows
 
 NODE_TYPES, EDGE_TYPES = 10, 18
 
@@ -67,7 +67,7 @@ def main() -> None:
     generator = np.random.default_rng(0)
     node_types, heads, kinds, tails, ends, first = generated(arguments.nodes, arguments.edges, generator)
     start = time.perf_counter()
-    graph = TypedGraph(node_types, heads, kinds, tails)
+    graph = TypedRows(node_types, heads, kinds, tails)
     graph.rows(None, outgoing=False)
     taken = time.perf_counter() - start
     rows = [graph.rows(kind, outgoing=out) for kind in (None, *graph.edge_types) for out in (True, False)]

@@ -28,12 +28,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from measure_graph_triples import graph_in_memory
 
 from evidence_assets.experiment.metrics import coverage, paired_bootstrap
 from evidence_assets.experiment.selection import Asked, Pick, Selector
 from evidence_assets.graphs.entity_linking import EntityLinker
-from evidence_assets.graphs.facts import GraphFacts, plain_sentence
-from evidence_assets.graphs.graph import Graph
+from evidence_assets.graphs.knowledge_graph import plain_sentence
 from evidence_assets.models.encoders import EMBEDDED, load_encoder
 from evidence_assets.models.protocols import Encoder, Reranker
 from evidence_assets.models.reranker_training import Labelled, TuningSettings, tune_reranker
@@ -73,15 +73,14 @@ class CosineClassifier:
         return (left * right).sum(axis=1)
 
 
-def read_graph(folder: Path) -> tuple[list[str], list[tuple[int, str, int]]]:
-    nodes: dict[str, int] = {}
+def read_graph(folder: Path) -> list[tuple[str, str, str]]:
     edges = {}
     for name in ("train_slice.txt", "dev1.txt", "dev2.txt"):
         for line in (folder / name).read_text(encoding="utf-8").splitlines():
             relation, head, tail, *label = line.split("\t")
             if not label or label[0] == "1":
-                edges[nodes.setdefault(head, len(nodes)), relation, nodes.setdefault(tail, len(nodes))] = None
-    return list(nodes), list(edges)
+                edges[head, relation, tail] = None
+    return list(edges)
 
 
 @dataclass(frozen=True)
@@ -164,28 +163,20 @@ def main() -> None:
     if not os.environ.get("EVIDENCE_DEV_DATA"):
         raise SystemExit("set EVIDENCE_DEV_DATA to the folder of the development data")
     data = Path(os.environ["EVIDENCE_DEV_DATA"])
-    names, edges = read_graph(data / "conceptnet")
-    relations = sorted({relation for _, relation, _ in edges})
-    graph = Graph.from_edges(
-        len(names),
-        np.array([h for h, _, _ in edges]),
-        np.array([relations.index(r) for _, r, _ in edges]),
-        np.array([t for _, _, t in edges]),
-    )
-    ids = [str(number) for number in range(len(edges))]
-    facts = GraphFacts(graph, names, relations, ids, ids, "slice")
+    edges = read_graph(data / "conceptnet")
+    names = sorted({name for head, _, tail in edges for name in (head, tail)})
     encoder = CachedEncoder(load_encoder(EMBEDDED))
-    linker = EntityLinker(names, fuzzy_threshold=0.9)
+    graph = graph_in_memory(encoder, edges)
     start = time.perf_counter()
-    sentences = [plain_sentence(names[h], r, names[t]) for h, r, t in edges]
+    sentences = [plain_sentence(*edge) for edge in edges]
     if arguments.cache and arguments.cache.is_file():
         encoder.keep([*names, *sentences], np.load(arguments.cache))
-    node_vectors, sentence_vectors = encoder.sentences(names), encoder.sentences(sentences)
+    vectors = encoder.sentences([*names, *sentences])
     if arguments.cache:
-        np.save(arguments.cache, np.concatenate([node_vectors, sentence_vectors]))
+        np.save(arguments.cache, vectors)
     print(f"{len(names):,} nodes, {len(edges):,} triples encoded in {time.perf_counter() - start:.0f} s")
     node_of = {name: number for number, name in enumerate(names)}
-    benchmarks = read_questions(data, linker, arguments.questions)
+    benchmarks = read_questions(data, graph.linker, arguments.questions)
     everything = [choice.asked for choices in benchmarks.values() for choice in choices]
     encoder.sentences([q.text for q in everything] + [o for q in everything for o in q.options])
     classifier = CosineClassifier(encoder)
@@ -194,10 +185,10 @@ def main() -> None:
         return scores(node_of, choices, selector.select([choice.asked for choice in choices]))
 
     def a2q(settings: A2QSettings, reranker: Reranker | None = classifier) -> A2Q:
-        return A2Q("a2q", facts, node_vectors, linker, encoder, reranker, settings)
+        return A2Q("a2q", graph, encoder, reranker, settings)
 
     def paths(settings: PathSettings) -> LinkedPaths:
-        return LinkedPaths("paths", facts, linker, encoder, sentence_vectors, settings)
+        return LinkedPaths("paths", graph, encoder, settings)
 
     def told(measures: np.ndarray) -> str:
         return " ".join(f"{name} {value:.3f}" for name, value in zip(COLUMNS, measures.mean(axis=0), strict=True))
@@ -233,10 +224,10 @@ def main() -> None:
             "no path": a2q(replace(chosen, paths=False)),
             "no option": a2q(replace(chosen, options=False)),
             "no classifier": a2q(chosen, None),
-            "nearest triples": NearestTriples("nearest", facts, encoder, sentence_vectors),
-            "linked entities": LinkedTriples("linked", facts, linker, encoder, sentence_vectors),
-            "nearest triples, options": NearestTriples("n", facts, encoder, sentence_vectors, options=True),
-            "linked entities, options": LinkedTriples("l", facts, linker, encoder, sentence_vectors, options=True),
+            "nearest triples": NearestTriples("nearest", graph, encoder),
+            "linked entities": LinkedTriples("linked", graph, encoder),
+            "nearest triples, options": NearestTriples("n", graph, encoder, options=True),
+            "linked entities, options": LinkedTriples("l", graph, encoder, options=True),
             "a2q_paths, tuned weights": paths(weights),
             "a2q_paths, default weights": paths(PathSettings()),
         }
@@ -245,7 +236,7 @@ def main() -> None:
                 learned = tuned_classifier(a2q(replace(chosen, top_n=40), None), node_of, tuning, Path(folder))
                 systems["tuned classifier"] = a2q(chosen, learned)
         results = {name: run(system, reporting) for name, system in systems.items()}
-        everywhere = A2Q("all", facts, node_vectors, linker, encoder, classifier, replace(chosen, top_n=10_000))
+        everywhere = A2Q("all", graph, encoder, classifier, replace(chosen, top_n=10_000))
         all_picks = everywhere.select([choice.asked for choice in reporting])
         reached = scores(node_of, reporting, [sorted(p, key=lambda pick: -pick.score)[:10] for p in all_picks])
         ends = [{n for pick in p for t in [json.loads(pick.why or "{}")["triple"]] for n in (node_of[t[0]], node_of[t[2]])}

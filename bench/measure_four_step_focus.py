@@ -14,20 +14,23 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import yaml
 
 from evidence_assets.benchmarks.knowledge_base import read_knowledge_base
 from evidence_assets.experiment.metrics import gains_of, hit_at_k, paired_bootstrap, recall_at_k, reciprocal_rank
 from evidence_assets.experiment.selection import Asked
-from evidence_assets.graphs.entity_linking import EntityLinker
+from evidence_assets.graphs.knowledge_graph import GraphVectors, KnowledgeGraph
+from evidence_assets.graphs.passages import passage_table
 from evidence_assets.models.encoders import EMBEDDED, load_encoder
 from evidence_assets.models.rerankers import MaxSimReranker
 from evidence_assets.systems.four_step_focus.grading import RerankerGrader
-from evidence_assets.systems.four_step_focus.node_search import NodePassages, NodeSearch
+from evidence_assets.systems.four_step_focus.node_search import NodeSearch, node_passages
 from evidence_assets.systems.four_step_focus.question_forms import FormParser, forms_of
 from evidence_assets.systems.four_step_focus.system import PRINTED, FocusSettings, FourStepFocus
 from evidence_assets.systems.four_step_focus.triplets import ANY_TYPE, TripletQuery
@@ -56,20 +59,23 @@ def main() -> None:
     parser.add_argument("sample", type=Path)
     parser.add_argument("relations", type=Path)
     arguments = parser.parse_args()
-    base = read_knowledge_base(arguments.sample / "skb" / "sample")
+    files = read_knowledge_base(arguments.sample / "skb" / "sample")
+    base = KnowledgeGraph.of_rows("sample_skb", files.node_rows("sample_skb"), files.edge_rows("sample_skb", "bench"))
     lexicon = yaml.safe_load(arguments.relations.read_text(encoding="utf-8"))
     symmetric = frozenset(name for name, entry in lexicon.items() if entry.get("symmetric"))
     lines = (arguments.sample / "benchmarks" / "sample_skb.jsonl").read_text(encoding="utf-8").splitlines()
     encoder = load_encoder(EMBEDDED)
-    passages = NodePassages.build(base, encoder)
-    linker = EntityLinker.from_nodes(zip(base.names, base.aliases, strict=True))
-    reader = FormParser(forms_of(lexicon), base.node_type_names)
-    print(f"{len(base)} nodes, {len(base.heads)} edges")
+    none = pl.DataFrame(schema={"input_hash": pl.String, "vector": pl.List(pl.Float32)})
+    passages = pl.DataFrame(passage_table(node_passages(base, encoder), none, encoder, "bench")[0])
+    vectors = GraphVectors(encoder.sentences, lambda: encoder.sentences(base.forms.texts), lambda: passages)
+    graph = replace(base, stored_vectors=vectors)
+    reader = FormParser(forms_of(lexicon), graph.type_names)
+    print(f"{len(graph)} nodes, {graph.arrays.n_edges} edges")
     grader = RerankerGrader(MaxSimReranker(encoder), count_tokens=encoder.count_tokens)
 
     def focus(settings: FocusSettings | None, method: str = "multi_vector", rerank: bool = False) -> FourStepFocus:
-        search = NodeSearch(passages, method)  # type: ignore[arg-type]
-        return FourStepFocus("focus", base, search, linker, encoder, reader if settings else None,
+        search = NodeSearch(graph, method)  # type: ignore[arg-type]
+        return FourStepFocus("focus", graph, search, encoder, reader if settings else None,
                              grader if rerank else None, settings, symmetric)  # fmt: skip
 
     systems = {
@@ -103,7 +109,7 @@ def report(systems: dict[str, FourStepFocus], rows: list[dict[str, Any]], questi
         taken = time.perf_counter() - start
         values = []
         for row, ranking in zip(rows, rankings, strict=True):
-            gains = gains_of([node.node_id for node in ranking.nodes], row["gold"])
+            gains = gains_of([node.node_id.removeprefix("sample_skb:") for node in ranking.nodes], row["gold"])
             values.append([hit_at_k(gains, 1), hit_at_k(gains, 5), recall_at_k(gains, 20, len(row["gold"])),
                            reciprocal_rank(gains)])  # fmt: skip
         table[name] = np.array(values)

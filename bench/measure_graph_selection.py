@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -30,11 +31,12 @@ from evidence_assets.benchmarks.graphs.rows import GraphSource
 from evidence_assets.benchmarks.rows import question_rows
 from evidence_assets.experiment.answering import chain_rows, prediction_rows
 from evidence_assets.experiment.gold_evidence import evidence_recall, gold_edges
-from evidence_assets.experiment.question_concepts import concepts_of, numbers
+from evidence_assets.experiment.question_concepts import Expansion, numbers, surroundings_of
 from evidence_assets.experiment.scoring import correct
 from evidence_assets.experiment.selection import asked, evidence_rows
-from evidence_assets.graphs import knowledge
-from evidence_assets.graphs.knowledge import OpenGraph, encoded
+from evidence_assets.graphs.knowledge_graph import GraphVectors, KnowledgeGraph
+from evidence_assets.graphs.merge import merge
+from evidence_assets.graphs.stored import encoded
 from evidence_assets.lake.store import prepare
 from evidence_assets.reasoning.extractive import ExtractiveSolver
 from evidence_assets.sample.render import render
@@ -54,19 +56,18 @@ def stated(folder: Path) -> pl.DataFrame:
     return graph_rows.triple_table(_files(), folder, load())
 
 
-def opened(raw: Path, folder: Path, triples: pl.DataFrame) -> OpenGraph:
-    """A graph of these triples as the assets make it, below ``folder``, with the synonyms of the sample's files."""
+def opened(raw: Path, triples: pl.DataFrame) -> KnowledgeGraph:
+    """A graph of these triples as the assets make it, with the synonyms of the sample's files."""
     model = encoder(profiles.load().encoder)
-    nodes, edges = knowledge.merged(triples, graph_rows.synonyms(_files(), raw))
-    nodes, edges = frame("kg_nodes", nodes), frame("kg_edges", edges)
-    knowledge.build_csr(folder / "csr", nodes, edges, "bench")
-    knowledge.build_name_vectors(folder / "vectors", nodes, model, "bench", "bench")
-    graph, relations = knowledge.open_csr(folder / "csr", "bench")
-    forms = knowledge.open_name_vectors(folder / "vectors", nodes, "bench", "bench")
-    return OpenGraph(
-        "sample", "bench", graph, nodes["node_id"].to_list(), nodes["name"].to_list(), edges["edge_id"].to_list(),
-        relations, forms, partial(encoded, model),
-    )  # fmt: skip
+    graph = KnowledgeGraph.of_rows("sample", *merge(triples, graph_rows.synonyms(_files(), raw)))
+    forms, none = partial(encoded, model), frame("kg_passages", [])
+    return replace(graph, stored_vectors=GraphVectors(forms, lambda: forms(graph.forms.texts), lambda: none))
+
+
+def wide() -> Expansion:
+    """The profile's limits of a neighbourhood."""
+    numbers = profiles.load().ugat
+    return Expansion(numbers.hops, numbers.cap, numbers.max_nodes)
 
 
 def _files() -> list[GraphSource]:
@@ -86,25 +87,25 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         render(folder, "full")
-        graph = opened(folder, folder, stated(folder))
+        graph = opened(folder, stated(folder))
         records = list(own.read_questions(folder / "benchmarks/sample_graph.jsonl", "sample_graph"))
     rows = frame("questions", question_rows(records, split, 0, 1))
     questions, gold_rows = asked(rows), rows.sort("question_id").to_dicts()
-    named = concepts_of(questions, graph.linker, graph.encode)
-    linked = {each.question_id: each for each in named}
+    around = surroundings_of(questions, graph, wide())
     edge_number = {edge: i for i, edge in enumerate(graph.edge_ids)}
     none = frame("lineage_edges", [])
     solver = ExtractiveSolver(encoder(profiles.load().encoder))
     found: dict[str, np.ndarray] = {}
     for scorer in SCORERS:
-        selector = GraphPaths(scorer, graph, linked, load(), settings_of(scorer, {"scorer": scorer}))
+        selector = GraphPaths(scorer, graph, around, load(), settings_of(scorer, {"scorer": scorer}))
         start = time.process_time()
         selections = selector.find(questions)
         seconds = time.process_time() - start
         values = []
-        for selection, question, concepts in zip(selections, gold_rows, named, strict=True):
+        for question in gold_rows:
+            selection, concepts = selections[question["question_id"]], around[question["question_id"]].named
             edges = {edge_number[e] for g in question["gold_evidence"] for e in gold_edges(g) or () if e in edge_number}
-            ends = {int(n) for e in edges for n in (graph.graph.heads[e], graph.graph.tails[e])}
+            ends = {int(n) for e in edges for n in (graph.arrays.heads[e], graph.arrays.tails[e])}
             part = selection.subgraph
             ranked = ~np.isin(part.nodes, numbers(concepts.concepts))
             gold = np.isin(part.nodes, list(ends))
@@ -124,7 +125,7 @@ def main() -> None:
         found[scorer] = np.column_stack([np.array(values), recall, right]).astype(float)
         print(f"  {scorer}: {seconds:.1f} CPU s, {table.height} paths", flush=True)
     rng = np.random.default_rng(0)
-    print(f"\n{split}: {len(questions)} questions, {graph.graph.n_nodes} nodes, {graph.graph.n_edges} edges")
+    print(f"\n{split}: {len(questions)} questions, {graph.arrays.n_nodes} nodes, {graph.arrays.n_edges} edges")
     print(f"{'scorer':12} {'spread':>7} {'AUC':>6} {'paths':>6} {'right':>6}   AUC to gat; to cosine; right to gat")
     for scorer, each in found.items():
         spread, above, recall, right = (np.nan if np.isnan(c).all() else np.nanmean(c) for c in each.T)

