@@ -71,7 +71,7 @@ def main() -> None:
     graph.rows(None, outgoing=False)
     taken = time.perf_counter() - start
     rows = [graph.rows(kind, outgoing=out) for kind in (None, *graph.edge_types) for out in (True, False)]
-    held = sum(r.sources.nbytes + r.starts.nbytes + r.targets.nbytes for r in rows) / 2**20
+    held = sum(r.sources.nbytes + r.targets.nbytes for r in rows) / 2**20
     print(f"{arguments.edges:,} edges, {arguments.nodes:,} nodes: rows of all types, and of any type, built in "
           f"{taken:.1f} s, {held:.0f} MiB")  # fmt: skip
     start = time.perf_counter()

@@ -66,16 +66,10 @@ def head_cosine(query: FloatArray, keys: FloatArray, heads: int = 4) -> NDArray[
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """Nodes reached from one start: with their distance and score, in the order in which they were reached.
-
-    ``expanded`` are the nodes whose neighbours were looked at, ``dropped`` how many neighbours of hubs were cut.
-    """
+    """Nodes reached from one start, with their scores, in the order in which they were reached."""
 
     nodes: IntArray
-    distance: IntArray
     score: FloatArray
-    expanded: tuple[int, ...]
-    dropped: int
 
 
 def expand(
@@ -106,19 +100,18 @@ def expand(
     penalty, layers
         λ and θ.
     max_neighbours
-        Most new neighbours of one node; of a hub the best by α are kept and the rest is counted in ``dropped``.
+        Most new neighbours of one node; of a hub the best by α are kept.
     """
     if layers < 1 or max_neighbours < 1:
         raise ValueError("layers and max_neighbours must be at least 1")
     distance, scores = {start: 0}, {start: 1.0}
-    expanded: list[int] = []
-    dropped = 0
+    expanded: set[int] = set()
     for _ in range(layers):
         waiting = [node for node in scores if node not in expanded]
         if not waiting:
             break
         current = max(waiting, key=lambda node: (scores[node], -distance[node], -node))
-        expanded.append(current)
+        expanded.add(current)
         fresh = np.array([n for n in graph.neighbours_of(current).tolist() if n not in scores], dtype=np.int64)
         if not len(fresh):
             continue
@@ -128,19 +121,12 @@ def expand(
             alpha = head_cosine(phrase, keys, heads)
         if len(fresh) > max_neighbours:
             best = np.sort(np.lexsort((fresh, -alpha))[:max_neighbours])
-            dropped += len(fresh) - max_neighbours
             fresh, alpha = fresh[best], alpha[best]
         step = distance[current] + 1
         for node, weight in zip(fresh.tolist(), alpha.tolist(), strict=True):
             distance[node], scores[node] = step, weight - penalty * step
-    nodes = np.fromiter(scores, np.int64, len(scores))
-    return Neighbourhood(
-        nodes=nodes,
-        distance=np.fromiter(distance.values(), np.int64, len(nodes)),
-        score=np.fromiter(scores.values(), np.float64, len(nodes)),
-        expanded=tuple(expanded),
-        dropped=dropped,
-    )
+    size = len(scores)
+    return Neighbourhood(np.fromiter(scores, np.int64, size), np.fromiter(scores.values(), np.float64, size))
 
 
 def union(neighbourhoods: Sequence[Neighbourhood]) -> IntArray:

@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 
 from evidence_assets.graphs.arrays import GraphArrays
+from evidence_assets.graphs.entity_linking import Encode
 from evidence_assets.graphs.knowledge_graph import GraphVectors, KnowledgeGraph, Shape, shape_of, surface_forms
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.ids import content_id, file_id
@@ -67,25 +68,30 @@ def build_name_vectors(
 ) -> tuple[int, int]:
     """Write a vector for every name and alias, taking over what is there already; returns (forms, taken over)."""
     texts = surface_forms(nodes["name"], nodes["aliases"]).texts
-    hashes = np.array([content_id("embedding", text, model_id) for text in texts], dtype="S32")
-    vectors = np.zeros((len(texts), encoder.dimensions), np.float32)
-    known: dict[bytes, int] = {}
+    known, before = [], np.zeros((0, encoder.dimensions), np.float32)
     if (folder / "meta.json").exists():
         before = np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
-        known = {h: i for i, h in enumerate(np.load(folder / "hashes.npy", allow_pickle=False).tolist())}
-        taken = [i for i, h in enumerate(hashes.tolist()) if h in known]
-        vectors[taken] = before[[known[hashes[i]] for i in taken]]
-    missing = {texts[i]: h for i, h in enumerate(hashes.tolist()) if h not in known}
-    if missing:
-        new = dict(zip(missing, encoded(encoder, list(missing)), strict=True))
-        for i, text in enumerate(texts):
-            if text in new:
-                vectors[i] = new[text]
+        known = np.load(folder / "hashes.npy", allow_pickle=False).astype("U32").tolist()
+    hashes, vectors, reused = vectors_of(texts, model_id, known, before, partial(encoded, encoder))
     with replacing_folder(folder) as temporary:
         np.save(temporary / "vectors.npy", vectors, allow_pickle=False)
-        np.save(temporary / "hashes.npy", hashes, allow_pickle=False)
+        np.save(temporary / "hashes.npy", np.array(hashes, dtype="S32"), allow_pickle=False)
         Meta(built_from, model_id).write(temporary)
-    return len(texts), sum(text not in missing for text in texts)
+    return len(texts), reused
+
+
+def vectors_of(
+    texts: Sequence[str], model_id: str, known: Sequence[str], before: FloatArray, encode: Encode
+) -> tuple[list[str], FloatArray, int]:
+    """Hash and vector of each text, the vectors of known hashes taken over; and how many were."""
+    hashes, place = [content_id("embedding", text, model_id) for text in texts], {h: i for i, h in enumerate(known)}
+    new = list(dict.fromkeys(text for text, hash_ in zip(texts, hashes, strict=True) if hash_ not in place))
+    fresh = encode(new)
+    number = {text: i for i, text in enumerate(new)}
+    vectors = np.zeros((len(texts), fresh.shape[1]), np.float32)
+    for i, (text, hash_) in enumerate(zip(texts, hashes, strict=True)):
+        vectors[i] = fresh[number[text]] if text in number else before[place[hash_]]
+    return hashes, vectors, sum(hash_ in place for hash_ in hashes)
 
 
 def open_graph(lake: Lake, name: str, encoder: Encoder) -> KnowledgeGraph:

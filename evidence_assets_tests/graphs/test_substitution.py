@@ -90,20 +90,16 @@ def test_corrected_equals_brute_force_on_trees(data: st.DataObject, typed: bool,
     world = data.draw(graphs())
     patterns, target = data.draw(queries(len(world[0]), tree=True))
     result = substitute(graph_of(world), patterns, target, use_edge_types=typed, use_direction=directed)
-    assert result.exact
     assert set(result.candidates.tolist()) == brute_force(*world, patterns, target, typed=typed, directed=directed)
 
 
 @given(st.data())
 @settings(max_examples=250, deadline=None)
-def test_corrected_loses_nothing_on_cycles_and_says_when_it_is_exact(data: st.DataObject) -> None:
+def test_corrected_loses_nothing_on_cycles(data: st.DataObject) -> None:
     world = data.draw(graphs())
     patterns, target = data.draw(queries(len(world[0]), tree=False))
     result = substitute(graph_of(world), patterns, target)
-    found, expected = set(result.candidates.tolist()), brute_force(*world, patterns, target)
-    assert expected <= found
-    if result.exact:
-        assert expected == found
+    assert brute_force(*world, patterns, target) <= set(result.candidates.tolist())
 
 
 def test_a_cycle_can_leave_nodes_that_no_assignment_reaches() -> None:
@@ -111,7 +107,6 @@ def test_a_cycle_can_leave_nodes_that_no_assignment_reaches() -> None:
     graph = TypedRows([0] * 6, range(6), [0] * 6, [1, 2, 3, 4, 5, 0])
     x, y, z = Variable("x"), Variable("y"), Variable("z")
     result = substitute(graph, [Pattern(x, 0, y), Pattern(y, 0, z), Pattern(z, 0, x)], x)
-    assert not result.exact
     assert result.candidates.tolist() == list(range(6))
 
 
@@ -126,7 +121,7 @@ def test_conjunction_and_its_witnesses() -> None:
     patterns = [Pattern(DRUGS, TREATS, Constant("flu", (5,))), Pattern(DRUGS, TARGETS, GENES)]
     result = substitute(MEDICINE, patterns, DRUGS)
     assert result.candidates.tolist() == [0]
-    assert (result.narrowed, result.anchored, result.exact) == (True, True, True)
+    assert result.narrowed
     assert result.by_term[GENES].tolist() == [3]
     assert witness_edges(MEDICINE, patterns, DRUGS, 0) == [(0, 0, TREATS, 5), (1, 0, TARGETS, 3)]
     assert witness_edges(MEDICINE, patterns, DRUGS, 1) == []
@@ -178,7 +173,7 @@ def test_queries_that_say_little() -> None:
     assert unmatched.skipped == ((0, "the constant 'measles' matches no node"),)
     assert not unmatched.narrowed
     adrift = substitute(MEDICINE, [Pattern(DRUGS, TARGETS, GENES)], DRUGS)
-    assert (adrift.narrowed, adrift.anchored) == (True, False)
+    assert adrift.narrowed and adrift.candidates.tolist() == [0, 2]
     contradictory = [Pattern(DRUGS, TREATS, flu), Pattern(DRUGS, TREATS, Constant("cold", (6,)))]
     assert substitute(MEDICINE, contradictory, DRUGS).candidates.tolist() == []
     elsewhere = [Pattern(GENES, TARGETS, flu)]
@@ -197,16 +192,6 @@ def test_a_constant_of_ten_thousand_nodes_is_one_of_them() -> None:
     assert found.candidates.tolist() == list(range(n, 2 * n))
 
 
-def test_equal_edges_count_once() -> None:
-    rows = TypedRows([0, 0, 0], [0, 0, 0], [0, 0, 0], [1, 1, 2]).rows(0, outgoing=True)
-    assert rows.degree(np.array([0])) == 2
-    assert [part.tolist() for part in rows.pairs(None)] == [[0, 0], [1, 2]]
-
-
-def test_wrong_graphs_and_variables_of_two_types_are_refused() -> None:
-    with pytest.raises(ValueError, match="outside of the 1 nodes"):
-        TypedRows([0], [0], [0], [1])
-    with pytest.raises(ValueError, match="one of each an edge"):
-        TypedRows([0], [0], [0], [])
+def test_variables_of_two_types_are_refused() -> None:
     with pytest.raises(ValueError, match="two types"):
         substitute(MEDICINE, [Pattern(Variable("d", GENE), TREATS, DRUGS)], DRUGS)

@@ -62,10 +62,8 @@ class PathPassage:
 
     Attributes
     ----------
-    option, rank, score
-        The option it leads to, its rank there from 1, and the mean relevance of its nodes.
-    source_id
-        The first edge.
+    option, score
+        The option it leads to, and the mean relevance of its nodes.
     locator
         The stored edges with the direction they are walked in, see `reasoning.paths.path_locator`.
     edge_ids, nodes
@@ -79,16 +77,13 @@ class PathPassage:
     """
 
     option: str
-    rank: int
     score: float
-    source_id: str
     locator: str
     edge_ids: tuple[str, ...]
     nodes: tuple[int, ...]
     text: str
     attention: tuple[tuple[str, float, float], ...]
     contradictory: bool
-    kind: Literal["path"] = "path"
 
 
 @dataclass(frozen=True)
@@ -101,18 +96,12 @@ class PathSelection:
         For each option label its passages, best first; an option without any is there with none.
     subgraph, scores
         What was looked at, and how its nodes were scored (None where nothing was).
-    sources
-        Nodes that paths were searched from.
-    notes
-        Why something is missing, in sentences.
     """
 
     question_id: str
     passages: Mapping[str, tuple[PathPassage, ...]]
     subgraph: Subgraph
     scores: NodeScores | None
-    sources: tuple[int, ...]
-    notes: tuple[str, ...]
 
 
 def relevant_paths_batch(
@@ -165,22 +154,14 @@ def _select(
     others = np.setdiff1d(relevant, concepts)
     others = others[np.argsort(-relevance[others], kind="stable")]
     sources = np.concatenate([concepts, others])[: settings.max_sources]
-    notes = []
-    if not len(concepts):
-        notes.append("no concept of the question is a node of the graph")
-    if len(concepts) + len(others) > len(sources):
-        notes.append(f"paths start from {len(sources)} of {len(concepts) + len(others)} relevant nodes and concepts")
     weights = {} if scores is None else dict(zip(part.edges.tolist(), scores.attention.tolist(), strict=False))
     passages: dict[str, tuple[PathPassage, ...]] = {}
     for label, linked in question.named.options.items():
-        nodes = numbers(linked)
-        paths = shortest_paths(graph.arrays, sources, nodes, settings.max_length, settings.paths_per_pair, relevance)
+        paths = shortest_paths(
+            graph.arrays, sources, numbers(linked), settings.max_length, settings.paths_per_pair, relevance
+        )
         passages[label] = _passages(graph, vocabulary, label, paths, weights, settings.passages)
-        if not nodes:
-            notes.append(f"option {label} names no node of the graph")
-        elif len(concepts) and not paths:
-            notes.append(f"option {label} is not within {settings.max_length} steps of anything relevant")
-    return PathSelection(question.named.question_id, passages, part, scores, tuple(sources.tolist()), tuple(notes))
+    return PathSelection(question.named.question_id, passages, part, scores)
 
 
 def _passages(
@@ -205,9 +186,7 @@ def _passages(
         found.append(
             PathPassage(
                 option=label,
-                rank=len(found) + 1,
                 score=path.score,
-                source_id=ids[0],
                 locator=locator,
                 edge_ids=ids,
                 nodes=path.nodes,

@@ -83,9 +83,7 @@ def test_paths_lead_from_the_question_to_each_option() -> None:
         "urethral obstruction", "hydronephrosis", "parenchymal thinning", "atrophy"
     ]  # fmt: skip
     assert walked_edges(whole.locator) == [(edge, True) for edge in whole.edge_ids]
-    assert whole.source_id == whole.edge_ids[0] and whole.kind == "path"
     assert found.passages["D"] == ()
-    assert found.notes == ("option D is not within 3 steps of anything relevant",)
 
 
 def test_ranks_follow_scores_and_every_passage_comes_from_stored_edges() -> None:
@@ -93,7 +91,6 @@ def test_ranks_follow_scores_and_every_passage_comes_from_stored_edges() -> None
     arrays = GRAPH.arrays
     ends = dict(zip(GRAPH.edge_ids, zip(arrays.heads, arrays.tails, strict=True), strict=True))
     for label, passages in found.passages.items():
-        assert [passage.rank for passage in passages] == list(range(1, len(passages) + 1))
         assert [p.score for p in passages] == sorted((p.score for p in passages), reverse=True)
         assert len({passage.text for passage in passages}) == len(passages) <= SETTINGS.passages
         for passage in passages:
@@ -128,11 +125,9 @@ def test_contradictions_and_unknown_relations_are_put_into_words() -> None:
 
 def test_a_question_without_concepts_or_options_without_nodes() -> None:
     found = relevant_paths(asking([], {"A": ["fever"]}))
-    assert found.passages == {"A": ()} and found.sources == () and not len(found.subgraph.nodes)
-    assert found.notes == ("no concept of the question is a node of the graph",)
+    assert found.passages == {"A": ()} and not len(found.subgraph.nodes)
     found = relevant_paths(asking(["aspirin"], {"A": [], "B": ["fever"]}))
     assert found.passages["A"] == () and len(found.passages["B"]) == 1
-    assert found.notes == ("option A names no node of the graph",)
     assert relevant_paths(asking(["aspirin"], {})).passages == {}
 
 
@@ -173,8 +168,7 @@ def test_five_thousand_concepts_stay_within_the_caps() -> None:
     graph = random_vectors(graph_of([f"n{i}" for i in range(n)], ["may_cause", "may_treat"], list(edges)))
     question = around("many", range(5_000), {"A": (5_500,)}, graph, 50)
     (found,) = relevant_paths_batch(graph, load(), [question], SETTINGS)
-    assert len(found.subgraph.nodes) == 50 and len(found.sources) == 64
-    assert "paths start from 64 of 5000 relevant nodes and concepts" in found.notes
+    assert len(found.subgraph.nodes) == 50
     assert len(found.passages["A"]) <= SETTINGS.passages
 
 
