@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from evidence_assets.graphs.graph import Graph
+from evidence_assets.graphs.arrays import GraphArrays
 
 HOPS = 3
 CHECKED = 5
@@ -32,7 +32,7 @@ def hub_graph(n_nodes: int, n_edges: int, rng: np.random.Generator) -> tuple[np.
     return heads, rng.integers(0, 15, n_edges, dtype=np.int32), rng.permutation(n_nodes).astype(np.int32)[tails]
 
 
-def expand_in_python(graph: Graph, seeds: list[int], cap: int, score: np.ndarray) -> set[int]:
+def expand_in_python(graph: GraphArrays, seeds: list[int], cap: int, score: np.ndarray) -> set[int]:
     """The same rule, one node at a time: the baseline, and the check of the result."""
     seen, frontier = set(seeds), set(seeds)
     for _ in range(HOPS):
@@ -46,7 +46,7 @@ def expand_in_python(graph: Graph, seeds: list[int], cap: int, score: np.ndarray
     return seen
 
 
-def measure(graph: Graph, name: str, sample: np.ndarray, cap: int, score: np.ndarray) -> None:
+def measure(graph: GraphArrays, name: str, sample: np.ndarray, cap: int, score: np.ndarray) -> None:
     """Time the neighbourhood of each row of seeds, and print what it took."""
     ours, busy, theirs, pairs, sizes = [], [], [], [], []
     for number, seeds in enumerate(sample):
@@ -88,12 +88,12 @@ def main() -> None:
         folder = Path(name)
         heads, relations, tails = hub_graph(arguments.nodes, arguments.edges, rng)
         start = time.perf_counter()
-        built = Graph.from_edges(arguments.nodes, heads, relations, tails)
+        built = GraphArrays.from_edges(arguments.nodes, heads, relations, tails)
         print(f"build {time.perf_counter() - start:.1f} s")
         built.save(folder)
         del built, heads, relations, tails
         start = time.perf_counter()
-        graph = Graph.open(folder)
+        graph = GraphArrays.open(folder)
         print(f"open {1000 * (time.perf_counter() - start):.1f} ms, memory-mapped")
         degrees = np.diff(graph.offsets)
         print(f"largest hub {degrees.max():,} edges, mean {degrees.mean():.1f}")

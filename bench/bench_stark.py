@@ -18,9 +18,11 @@ import time
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import torch
 
 from evidence_assets.benchmarks.stark import read_stark
+from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.substitution import Constant, Pattern, Variable, substitute
 
 NODE_TYPES = ("disease", "gene/protein", "drug", "pathway", "anatomy")
@@ -87,8 +89,9 @@ def main() -> None:
             info, ends, kinds = plain(folder)
             times["plain"].append(time.process_time() - start)
             expected = np.unique(np.stack([ends[0].numpy(), kinds.numpy(), ends[1].numpy()], axis=1), axis=0)
-            assert list(base.names) == [record["name"] for record in info.values()]
-            assert np.array_equal(np.stack([base.heads, base.edge_types, base.tails], axis=1), expected)
+            assert base.nodes["name"].to_list() == [record["name"] for record in info.values()]
+            stated = base.edges.with_columns(pl.col("relation").replace_strict(EDGE_TYPES, range(len(EDGE_TYPES))))
+            assert np.array_equal(stated.cast(pl.Int64).to_numpy(), expected)
             del info, ends, kinds, expected
         ours, theirs = min(times["read_stark"]), min(times["plain"])
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -96,9 +99,10 @@ def main() -> None:
               f"read_stark {ours:.2f} s of processor time, {ours / theirs:.1f} times; the base holds {held:.0f} MiB, "
               f"peak of the process {peak:.0f} MiB")  # fmt: skip
         start = time.process_time()
-        graph = base.typed_graph
+        opened = KnowledgeGraph.of_rows("prime", base.node_rows("prime"), base.edge_rows("prime", "bench"))
+        graph = opened.typed
         built = time.process_time() - start
-        heads, tails, types = base.heads, base.tails, base.edge_types
+        heads, tails, types = opened.arrays.heads, opened.arrays.tails, opened.arrays.relations
         second = int(np.flatnonzero(np.isin(heads, tails[:1000]))[0])
         first = int(np.flatnonzero(tails[:1000] == heads[second])[0])
         third = int(np.flatnonzero(heads == tails[second])[0])
@@ -110,7 +114,7 @@ def main() -> None:
         ]
         start = time.process_time()
         found = substitute(graph, query, x)
-        print(f"graph for substitution built in {built:.2f} s; a query of three triplets, {len(found.candidates)} "
+        print(f"rows and graph for substitution built in {built:.2f} s; a query of three triplets, {len(found.candidates)} "
               f"candidates, {1000 * (time.process_time() - start):.1f} ms")  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from collections import defaultdict
 import numpy as np
 
 from evidence_assets.graphs.substitution import Constant, Pattern, Variable, substitute
-from evidence_assets.graphs.typed_graph import TypedGraph
+from evidence_assets.graphs.typed_rows import TypedRows
 
 NODE_TYPES, EDGE_TYPES = 10, 18
 
@@ -67,11 +67,11 @@ def main() -> None:
     generator = np.random.default_rng(0)
     node_types, heads, kinds, tails, ends, first = generated(arguments.nodes, arguments.edges, generator)
     start = time.perf_counter()
-    graph = TypedGraph(node_types, heads, kinds, tails)
+    graph = TypedRows(node_types, heads, kinds, tails)
     graph.rows(None, outgoing=False)
     taken = time.perf_counter() - start
     rows = [graph.rows(kind, outgoing=out) for kind in (None, *graph.edge_types) for out in (True, False)]
-    held = sum(r.sources.nbytes + r.starts.nbytes + r.targets.nbytes for r in rows) / 2**20
+    held = sum(r.sources.nbytes + r.targets.nbytes for r in rows) / 2**20
     print(f"{arguments.edges:,} edges, {arguments.nodes:,} nodes: rows of all types, and of any type, built in "
           f"{taken:.1f} s, {held:.0f} MiB")  # fmt: skip
     start = time.perf_counter()

@@ -203,14 +203,14 @@ def _add_graph(made: Plan, asked: list[tuple[int, Question]], questions: Path, p
                 file=place,
             )
         base = read_knowledge_base(place, frozenset())
-        known = set(base.node_ids)
+        known = set(base.nodes["node_id"])
         for line, question in asked:
             for gold in question.gold:
                 if gold not in known:
                     raise BadInput(
                         f"{gold!r} is no node of {place / BASE_FILES[0]}", file=questions, line=line, field="gold"
                     )
-        made.counts["nodes"] = len(base.names)
+        made.counts["nodes"] = base.nodes.height
         made.copies |= {f"graph/{name}": place / name for name in BASE_FILES}
         made.graph = "base"
         return

@@ -13,11 +13,9 @@ from evidence_assets.benchmarks.declared import FromRaw
 from evidence_assets.benchmarks.graphs import rows as graph_rows
 from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.benchmarks.graphs.rows import GraphSource
-from evidence_assets.experiment.inputs import tables_version
 from evidence_assets.experiment.step import Made, Step
-from evidence_assets.graphs import knowledge
-from evidence_assets.graphs.graph import FORMAT
-from evidence_assets.graphs.merge import contradictions
+from evidence_assets.graphs import merge, stored
+from evidence_assets.graphs.arrays import FORMAT
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.in_use import encoder, model_key
 
@@ -47,10 +45,10 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
     def _sources(self) -> list[GraphSource]:
         return [GraphSource(f.format, tuple(f.paths), f.licence) for f in self.files]
 
-    def _merged(self, step: Step) -> tuple[pl.DataFrame, pl.DataFrame]:
+    def _merged(self, step: Step) -> merge.Merged:
         triples = [step.read("triples", f"knowledge/{self.name}/triples")]
-        triples += [knowledge.best_of(step.read("triples", key), self.best_harvested) for key in self.harvested]
-        return knowledge.merged(pl.concat(triples), graph_rows.synonyms(self._sources, step.lake.raw))
+        triples += [merge.best_of(step.read("triples", key), self.best_harvested) for key in self.harvested]
+        return merge.merge(pl.concat(triples), graph_rows.synonyms(self._sources, step.lake.raw))
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         base, group = f"knowledge/{self.name}", f"knowledge_{self.name}"
@@ -71,25 +69,22 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
 
         def make_edges(step: Step) -> Made:
             _, edges = self._merged(step)
-            opposed = contradictions(
-                edges.sort("edge_id").with_row_index("edge").rename({"head_id": "head", "tail_id": "tail"}),
-                load().opposites,
-            )
-            return Made(edges, knowledge.edge_lineage(edges), {"contradictions": opposed.height})
+            opposed = merge.contradictions(edges, load().opposites)
+            return Made(edges, merge.edge_lineage(edges), {"contradictions": opposed.height})
 
         made = [
             table_asset(
-                f"{base}/triples", "triples", make_triples, group=group, deps=[source], code_version=knowledge.VERSION,
+                f"{base}/triples", "triples", make_triples, group=group, deps=[source], code_version=merge.VERSION,
                 description=f"Triples of the files of {self.name}, each with its file, line and licence.",
             ),
             table_asset(
                 f"{base}/nodes", "kg_nodes", make_nodes, group=group, deps=merged_from,
-                code_version=f"{knowledge.VERSION}:{self.best_harvested}",
+                code_version=f"{merge.VERSION}:{self.best_harvested}",
                 description=f"Nodes of {self.name}: names that are written alike once case, number and marks are put aside.",
             ),
             table_asset(
                 f"{base}/edges", "kg_edges", make_edges, group=group, deps=merged_from,
-                code_version=f"{knowledge.VERSION}:{self.best_harvested}",
+                code_version=f"{merge.VERSION}:{self.best_harvested}",
                 description=f"Edges of {self.name}, each with the triples, sources and licences that it was merged from.",
             ),
         ]  # fmt: skip
@@ -100,20 +95,20 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
             group_name=group,
             owners=[OWNER],
             kinds={"numpy"},
-            code_version=f"{knowledge.VERSION}:{FORMAT}",
+            code_version=f"{merge.VERSION}:{FORMAT}",
             deps=[dep(f"{base}/nodes"), dep(f"{base}/edges")],
         )
         def csr(lake: LakeResource) -> dg.MaterializeResult[Any]:
             opened = lake.open()
-            built_from = tables_version(opened, self.name, "nodes", "edges")
-            graph = knowledge.build_csr(
+            built_from = stored.tables_version(opened, self.name, "nodes", "edges")
+            arrays = stored.build_arrays(
                 opened.index_folder(f"{base}/csr"),
-                opened.read("kg_nodes", f"{base}/nodes", columns=["node_id"]),
-                opened.read("kg_edges", f"{base}/edges", columns=["head_id", "relation", "tail_id"]),
+                opened.read("kg_nodes", f"{base}/nodes", columns=["node_id"])["node_id"],
+                opened.read("kg_edges", f"{base}/edges", columns=stored.ENDS),
                 built_from,
             )
             return dg.MaterializeResult(
-                data_version=dg.DataVersion(built_from), metadata={"nodes": graph.n_nodes, "edges": graph.n_edges}
+                data_version=dg.DataVersion(built_from), metadata={"nodes": arrays.n_nodes, "edges": arrays.n_edges}
             )
 
         @dg.asset(
@@ -122,15 +117,15 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
             group_name=group,
             owners=[OWNER],
             kinds={"numpy", "pytorch"},
-            code_version=knowledge.VERSION,
+            code_version=merge.VERSION,
             deps=[dep(f"{base}/nodes")],
             pool="gpu",
         )
         def node_vectors(lake: LakeResource) -> dg.MaterializeResult[Any]:
             opened = lake.open()
             model = encoder(profile.encoder)
-            built_from = tables_version(opened, self.name, "nodes")
-            forms, reused = knowledge.build_name_vectors(
+            built_from = stored.tables_version(opened, self.name, "nodes")
+            forms, reused = stored.build_name_vectors(
                 opened.index_folder(f"{base}/node_vectors"),
                 opened.read("kg_nodes", f"{base}/nodes"),
                 model,

@@ -6,9 +6,8 @@ import dagster as dg
 
 from evidence_assets import profiles
 from evidence_assets.assets.knowledge_base import unit_length
-from evidence_assets.assets.table_asset import sound_check, table_asset
-from evidence_assets.experiment.knowledge_inputs import open_facts
-from evidence_assets.experiment.step import Made, Step
+from evidence_assets.assets.table_asset import Made, Step, sound_check, table_asset
+from evidence_assets.experiment.inputs import open_graph
 from evidence_assets.graphs import passages as graph_passages
 from evidence_assets.models.in_use import encoder, model_key
 
@@ -27,8 +26,7 @@ class GraphPassages(dg.Component, dg.Model, dg.Resolvable):
 
         def make(step: Step) -> Made:
             model = encoder(step.profile.encoder)
-            graph = open_facts(step.lake, self.graph)
-            passages = graph_passages.fact_passages(graph.facts, graph.nodes["node_id"].to_list())
+            passages = graph_passages.fact_passages(open_graph(step.lake, self.graph))
             table, reused = graph_passages.passage_table(passages, step.previous(), model, model_key(model))
             return Made(table, graph_passages.lineage_of(table), {"model": model_key(model)}, reused)
 

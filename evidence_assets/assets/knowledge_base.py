@@ -6,11 +6,10 @@ import dagster as dg
 import polars as pl
 
 from evidence_assets.assets.raw_files import raw_assets
-from evidence_assets.assets.table_asset import sound_check, table_asset
+from evidence_assets.assets.table_asset import Made, Step, sound_check, table_asset
 from evidence_assets.benchmarks import knowledge_bases
-from evidence_assets.experiment.step import Made, Step
-from evidence_assets.graphs import base_rows as knowledge_rows
 from evidence_assets.graphs import passages as graph_passages
+from evidence_assets.graphs.stored import open_graph
 from evidence_assets.models.in_use import encoder, model_key
 from evidence_assets.retrieval.corpus import vectors_wrong
 from evidence_assets.systems.four_step_focus import node_search
@@ -30,18 +29,16 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
         source, raw = raw_assets(self, f"raw/knowledge/{self.name}", [self.folder])
 
         def make_nodes(step: Step) -> Made:
-            base = self.read(step.lake.raw / self.folder)
-            return Made(knowledge_rows.node_rows(self.name, base), metadata={"types": len(base.node_type_names)})
+            nodes = self.read(step.lake.raw / self.folder).node_rows(self.name)
+            return Made(nodes, metadata={"types": nodes["type"].n_unique()})
 
         def make_edges(step: Step) -> Made:
-            base = self.read(step.lake.raw / self.folder)
-            rows = knowledge_rows.edge_rows(self.name, base, self.folder, self.licence)
-            return Made(rows, metadata={"types": len(base.edge_type_names)})
+            edges = self.read(step.lake.raw / self.folder).edge_rows(self.name, self.folder, self.licence)
+            return Made(edges, metadata={"types": edges["relation"].n_unique()})
 
         def make_passages(step: Step) -> Made:
             model = encoder(step.profile.encoder)
-            nodes, edges = step.read("kg_nodes", f"{place}/nodes"), step.read("kg_edges", f"{place}/edges")
-            passages = node_search.node_passages(knowledge_rows.base_of(nodes, edges), model)
+            passages = node_search.node_passages(open_graph(step.lake, self.name, model), model)
             table, reused = graph_passages.passage_table(passages, step.previous(), model, model_key(model))
             return Made(table, graph_passages.lineage_of(table), {"model": model_key(model)}, reused)
 

@@ -12,7 +12,7 @@ from evidence_assets.benchmarks.declarations import DEFS, instances
 from evidence_assets.benchmarks.declared import FromRaw
 from evidence_assets.benchmarks.knowledge_base import read_knowledge_base
 from evidence_assets.benchmarks.stark import ANSWER_TYPES, read_stark
-from evidence_assets.graphs.knowledge_base import KnowledgeBase as Base
+from evidence_assets.graphs.base_rows import BaseFiles
 from evidence_assets.lake.errors import BadInput
 
 
@@ -41,7 +41,7 @@ class KnowledgeBase(FromRaw):
         """Node types that can be an answer."""
         return self.answer_types or ANSWER_TYPES.get(self.layout.removeprefix("stark_"), ())
 
-    def read(self, folder: Path) -> Base:
+    def read(self, folder: Path) -> BaseFiles:
         """The base as its files state it."""
         if self.layout == "own":
             return read_knowledge_base(folder, frozenset(self.answer_types))

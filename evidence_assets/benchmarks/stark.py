@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from evidence_assets.graphs.knowledge_base import KnowledgeBase
+from evidence_assets.graphs.base_rows import BaseFiles
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.schemas import TABLES
 
 ANSWER_TYPES = {"prime": (), "mag": ("paper",), "amazon": ("product",)}
 """Node types that can be an answer; none named means all."""
@@ -30,7 +32,7 @@ _NAME_FIELDS = ("name", "title", "DisplayName", "brand_name", "category_name", "
 _CONVERT = "python -c \"import json, pickle; json.dump(pickle.load(open('{0}.pkl', 'rb')), open('{0}.json', 'w'), default=str)\""
 
 
-def read_stark(folder: Path, base: str) -> KnowledgeBase:
+def read_stark(folder: Path, base: str) -> BaseFiles:
     """The knowledge base in ``folder``; ``base`` is prime, mag or amazon.
 
     A node's name is the first of its name-like fields, its aliases those that the gene records of PRIME carry, and
@@ -63,18 +65,22 @@ def read_stark(folder: Path, base: str) -> KnowledgeBase:
     codes = max(len(edge_names), 1)
     key = np.unique((edge_index[0] * codes + edge_types) * max(n, 1) + edge_index[1])
     heads, kinds, tails = key // max(n, 1) // codes, key // max(n, 1) % codes, key % max(n, 1)
-    return KnowledgeBase(
-        node_ids=tuple(str(node) for node in range(n)),
-        node_types=node_types,
-        names=tuple(_name(folder, node, values, node_names[node_types[node]]) for node, values in enumerate(fields)),
-        aliases=tuple(_aliases(values) for values in fields),
-        documents=tuple("\n".join(_lines(values)) for values in fields),
-        heads=heads,
-        edge_types=kinds,
-        tails=tails,
-        node_type_names=node_names,
-        edge_type_names=edge_names,
-        answer_types=frozenset(node_names.index(name) for name in ANSWER_TYPES[base] if name in node_names),
+    ids = pl.Series("node_id", range(n), dtype=pl.Int64).cast(pl.String)
+    kind_of = pl.Series(node_names, dtype=pl.String)
+    nodes = pl.DataFrame(
+        {
+            "node_id": ids,
+            "name": [_name(folder, node, values, node_names[node_types[node]]) for node, values in enumerate(fields)],
+            "aliases": [_aliases(values) for values in fields],
+            "type": kind_of.gather(node_types),
+            "document": ["\n".join(_lines(values)) for values in fields],
+        },
+        schema=pl.Schema(TABLES["kg_nodes"].arrow),
+    )
+    relations = pl.Series(edge_names, dtype=pl.String)
+    return BaseFiles(
+        nodes,
+        pl.DataFrame({"head_id": ids.gather(heads), "relation": relations.gather(kinds), "tail_id": ids.gather(tails)}),
     )
 
 
@@ -142,13 +148,13 @@ def _name(folder: Path, node: int, values: dict[str, Any], node_type: str) -> st
     )
 
 
-def _aliases(values: dict[str, Any]) -> tuple[str, ...]:
+def _aliases(values: dict[str, Any]) -> list[str]:
     details = values.get("details")
     found: list[object] = []
     for field in ("alias", "other_names"):
         value = details.get(field) if isinstance(details, dict) else None
         found += [value] if isinstance(value, str) else value if isinstance(value, list) else []
-    return tuple(dict.fromkeys(name for name in found if isinstance(name, str) and name.strip()))
+    return list(dict.fromkeys(name for name in found if isinstance(name, str) and name.strip()))
 
 
 def _stands_for_nothing(value: object) -> bool:

@@ -15,7 +15,7 @@ import polars as pl
 
 from evidence_assets.experiment.chains import chain_id_of
 from evidence_assets.experiment.short_answering import is_sourced, triple_of
-from evidence_assets.graphs.knowledge import edge_id, node_id
+from evidence_assets.graphs.merge import edge_id, node_id
 from evidence_assets.reasoning.paths import walked_edges
 from evidence_assets.text.surface_forms import name_key
 

@@ -1,6 +1,7 @@
-"""Which nodes of a graph a question and its options name: stage 1 of UGAT-MedQA, shared by all graph selectors.
+"""What a question and its options name in a graph, and the part of the graph around it, worked out once a question.
 
-Belongs here: choosing the phrases of a text and linking them. Does not belong here: what is expanded from them.
+Belongs here: choosing the phrases of a text and linking them (stage 1 of UGAT-MedQA), the neighbourhood of what the
+question names, and both as rows of ``subgraphs`` and back, for every selector that reads them.
 """
 
 from __future__ import annotations
@@ -18,16 +19,18 @@ from evidence_assets.experiment.rows import RowWriter
 from evidence_assets.experiment.selection import Asked
 from evidence_assets.experiment.step import Made
 from evidence_assets.graphs import entity_linking, keyphrases
+from evidence_assets.graphs.arrays import OVER_BUDGET, FloatArray, Subgraph
 from evidence_assets.graphs.entity_linking import EntityLinker, Link
-from evidence_assets.graphs.graph import OVER_BUDGET
-from evidence_assets.graphs.keyphrases import Encode, extract_concepts
-from evidence_assets.graphs.knowledge import FloatArray, OpenGraph
+from evidence_assets.graphs.keyphrases import extract_concepts
+from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, USED
 
-VERSION = f"2/{entity_linking.VERSION}/{keyphrases.VERSION}"
+VERSION = f"3/{entity_linking.VERSION}/{keyphrases.VERSION}"
 PHRASES = 8
 """Key phrases of a question that are linked where no name stands in the text."""
+DEPTH = 4
+"""Steps that are expanded at the least; who asks for fewer reads the nodes that are so near."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +57,14 @@ class QuestionConcepts:
     options: Mapping[str, tuple[NamedNodes, ...]]
 
 
-def concepts_of(questions: Sequence[Asked], linker: EntityLinker, encode: Encode) -> list[QuestionConcepts]:
+def concepts_of(questions: Sequence[Asked], graph: KnowledgeGraph) -> list[QuestionConcepts]:
     """Concepts of the questions, and separately those of their options.
 
     Names that stand in the question come first; then its key phrases, as far as they touch no such name, by spelling
     and by meaning. An option is linked as a whole, and only where that fails by the names that stand in it.
     """
-    phrases = extract_concepts([q.text for q in questions], encode, top_n=PHRASES)
+    linker = graph.linker
+    phrases = extract_concepts([q.text for q in questions], graph.vectors.encode, top_n=PHRASES)
     spans = [linker.find_spans(q.text) for q in questions]
     free = [
         [c for c in found if all(c.end <= s.start or c.start >= s.end for s in named)]
@@ -68,7 +72,7 @@ def concepts_of(questions: Sequence[Asked], linker: EntityLinker, encode: Encode
     ]
     options = [text for q in questions for text in q.options]
     wanted = list(dict.fromkeys([*options, *(c.text for found in free for c in found)]))
-    links = dict(zip(wanted, linker.link_many(wanted), strict=True))
+    links = dict(zip(wanted, linker.link_many(wanted, graph.near), strict=True))
     made = []
     for question, named, found in zip(questions, spans, free, strict=True):
         own = [NamedNodes.of(question.text[s.start : s.end], s.link) for s in named]
@@ -94,9 +98,6 @@ def numbers(named: Sequence[NamedNodes]) -> tuple[int, ...]:
     return tuple(sorted({node for each in named for node in each.nodes}))
 
 
-# Rows -------------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Expansion:
     """How far and how wide the concepts of a question are expanded; see `systems.ugat.system.UgatSettings`."""
@@ -106,38 +107,68 @@ class Expansion:
     max_nodes: int
 
 
+@dataclass(frozen=True)
+class Surroundings:
+    """What a question names, its vector, and the part of the graph around what it names."""
+
+    named: QuestionConcepts
+    vector: FloatArray
+    part: Subgraph
+
+
+def surroundings_of(questions: Sequence[Asked], graph: KnowledgeGraph, expansion: Expansion) -> dict[str, Surroundings]:
+    """What each question, by its id, names and what lies around it.
+
+    The caps go by the cosine of a node's name with the question.
+    """
+    vectors = graph.vectors.encode([q.text for q in questions])
+    found = {}
+    for named, vector in zip(concepts_of(questions, graph), vectors, strict=True):
+        cosine = graph.node_vectors @ (vector / max(float(np.linalg.norm(vector)), 1e-12))
+        seeds, limits = numbers(named.concepts), (expansion.cap, cosine, expansion.max_nodes)
+        part = graph.arrays.neighbourhood(seeds, max(expansion.D, DEPTH), *limits)
+        found[named.question_id] = Surroundings(named, vector, part)
+    return found
+
+
+# Rows -------------------------------------------------------------------------------------------------------------
+
+
 def subgraph_rows(
     questions: Sequence[Asked],
-    knowledge: OpenGraph,
+    graph: KnowledgeGraph,
     expansion: Expansion,
     previous: pl.DataFrame,
     lineage: pl.DataFrame,
 ) -> Made:
     """Rows of ``subgraphs``: what each question and its options name, and what lies around it."""
-    version = content_id("subgraph", VERSION, knowledge.version, expansion.D, expansion.cap, expansion.max_nodes)
-    node_ids, edge_ids = knowledge.node_ids, knowledge.edge_ids
+    limits = max(expansion.D, DEPTH), expansion.cap, expansion.max_nodes
+    version = content_id("subgraph", VERSION, graph.version, *limits)
+    node_ids, edge_ids = graph.node_ids, graph.edge_ids
     wanted = {q.question_id: content_id(q.question_id, version) for q in questions}
     writer = RowWriter("subgraphs", previous, lineage, wanted, kind="subgraph", row_id="subgraph_id", by="question_id")
     by_id = {q.question_id: q for q in questions}
     todo = [by_id[question_id] for question_id in writer.todo]
-    found = concepts_of(todo, knowledge.linker, knowledge.encode)
-    for question, named, vector in zip(todo, found, knowledge.encode([q.text for q in todo]), strict=True):
+    found = surroundings_of(todo, graph, expansion)
+    for question in todo:
+        named, part = found[question.question_id].named, found[question.question_id].part
         seeds = numbers(named.concepts)
-        cosine = cosine_to(knowledge.node_vectors, vector)
-        part = knowledge.graph.neighbourhood(seeds, expansion.D, expansion.cap, cosine, expansion.max_nodes)
-        identifier = content_id("subgraph", question.question_id, knowledge.name)
+        identifier = content_id("subgraph", question.question_id, graph.name)
         row: dict[str, Any] = {
             "subgraph_id": identifier,
             "question_id": question.question_id,
             "benchmark": question.benchmark,
-            "graph": knowledge.name,
+            "graph": graph.name,
             "concepts": [_link_row("", each, node_ids) for each in named.concepts],
             "targets": [_link_row(label, each, node_ids) for label, of in named.options.items() for each in of],
-            "nodes": [{"node_id": node_ids[n], "hop": int(h)} for n, h in zip(part.nodes, part.hop, strict=True)],
-            "edges": [edge_ids[e] for e in part.edges],
+            "nodes": [
+                {"node_id": node, "hop": hop}
+                for node, hop in zip(node_ids.gather(part.nodes), part.hop.tolist(), strict=True)
+            ],
+            "edges": edge_ids.gather(part.edges).to_list(),
             "dropped": [
                 {"hub_id": "" if hub == OVER_BUDGET else node_ids[hub], "node_id": node_ids[node]}
-                for hub, node in part.dropped
+                for hub, node in part.dropped.tolist()
             ],
             "note": None if seeds else "no phrase of the question names a node of the graph",
         }
@@ -156,7 +187,7 @@ def subgraph_rows(
     return made
 
 
-def _link_row(option: str, named: NamedNodes, node_ids: Sequence[str]) -> dict[str, Any]:
+def _link_row(option: str, named: NamedNodes, node_ids: pl.Series) -> dict[str, Any]:
     return {
         "option": option,
         "phrase": named.phrase,
@@ -166,18 +197,26 @@ def _link_row(option: str, named: NamedNodes, node_ids: Sequence[str]) -> dict[s
     }
 
 
-def concepts_from_row(row: Mapping[str, Any], labels: Sequence[str], number: Mapping[str, int]) -> QuestionConcepts:
-    """What :func:`subgraph_rows` wrote down of a question's concepts; ``number`` gives a node's number by its id."""
+def stored_surroundings(
+    rows: pl.DataFrame, questions: Sequence[Asked], graph: KnowledgeGraph
+) -> dict[str, Surroundings]:
+    """What :func:`subgraph_rows` wrote down of these questions, as :func:`surroundings_of` gave it."""
 
     def named(link: Mapping[str, Any]) -> NamedNodes:
-        nodes = tuple(number[node] for node in link["node_ids"])
+        nodes = tuple(graph.node_numbers(link["node_ids"]).tolist())
         return NamedNodes(link["phrase"], link["rule"], link["score"], nodes)
 
-    options = {label: tuple(named(link) for link in row["targets"] if link["option"] == label) for label in labels}
-    return QuestionConcepts(row["question_id"], tuple(map(named, row["concepts"])), options)
-
-
-def cosine_to(vectors: FloatArray, query: FloatArray) -> FloatArray:
-    """Cosine of unit vectors with a query."""
-    made: FloatArray = vectors @ (query / max(float(np.linalg.norm(query)), 1e-12))
-    return made
+    by_id = {row["question_id"]: row for row in rows.iter_rows(named=True)}
+    known = [q for q in questions if q.question_id in by_id]
+    found = {}
+    for question, vector in zip(known, graph.vectors.encode([q.text for q in known]), strict=True):
+        row = by_id[question.question_id]
+        options = {
+            label: tuple(named(link) for link in row["targets"] if link["option"] == label) for label in question.labels
+        }
+        concepts = QuestionConcepts(question.question_id, tuple(map(named, row["concepts"])), options)
+        nodes = graph.node_numbers([node["node_id"] for node in row["nodes"]])
+        hop = np.array([node["hop"] for node in row["nodes"]], dtype=np.int64)
+        part = graph.arrays.subgraph(nodes, hop, graph.edge_numbers(row["edges"]))
+        found[question.question_id] = Surroundings(concepts, vector, part)
+    return found

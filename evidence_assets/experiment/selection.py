@@ -16,7 +16,7 @@ import polars as pl
 from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.experiment.rows import RowWriter
 from evidence_assets.experiment.step import Made
-from evidence_assets.graphs.facts import GraphFacts
+from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, USED
 
@@ -85,11 +85,14 @@ class Pick:
     why: str | None = None
 
 
-def pick_fact(facts: GraphFacts, edge: int, score: float, option: str = "", /, **why: object) -> Pick:
-    """An edge of a graph as evidence; ``why`` says what led to it."""
-    reason = json.dumps({"triple": facts.triple(edge), **why}, ensure_ascii=False, sort_keys=True)
-    parent = Parent("edge", facts.edge_ids[edge], facts.edge_versions[edge])
-    return Pick(option, "triple", (parent,), "", facts.sentence(edge), float(score), reason)
+def pick_fact(
+    graph: KnowledgeGraph, edge: int, score: float, option: str = "", text: str = "", /, **why: object
+) -> Pick:
+    """An edge of a graph as evidence, in the graph's words where no text is given; ``why`` says what led to it."""
+    reason = json.dumps({"triple": graph.triple(edge), **why}, ensure_ascii=False, sort_keys=True)
+    edge_id = graph.edge_ids[edge]
+    parent = Parent("edge", edge_id, edge_id)
+    return Pick(option, "triple", (parent,), "", text or graph.sentence(edge), float(score), reason)
 
 
 class Selector(Protocol):

@@ -18,10 +18,10 @@ One hash look-up answers the first two, because equal surface forms have equal k
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import ahocorasick
 import faiss
@@ -69,10 +69,13 @@ class NameVectors:
         One row a surface form of the linker, in its order.
     encode
         Vectors of concepts, in the same space.
+    threshold
+        Least cosine of the embedding rule.
     """
 
-    def __init__(self, vectors: NDArray[np.float32], encode: Encode) -> None:
+    def __init__(self, vectors: NDArray[Any], encode: Encode, threshold: float = 0.75) -> None:
         unit = _unit(vectors)
+        self.threshold = threshold
         self._index = faiss.IndexFlatIP(unit.shape[1])
         self._index.add(unit)
         self._encode = encode
@@ -89,7 +92,7 @@ class NameVectors:
         ]
 
 
-def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+def _unit(vectors: NDArray[Any]) -> NDArray[np.float32]:
     array = np.ascontiguousarray(vectors, dtype=np.float32)
     norms = np.linalg.norm(array, axis=1, keepdims=True)
     return np.ascontiguousarray(array / np.where(norms == 0, 1, norms), dtype=np.float32)
@@ -106,8 +109,6 @@ class EntityLinker:
         The node that each surface form names; by default the i-th names node i.
     fuzzy_threshold
         Least similarity in (0, 1] of the fuzzy rule; None leaves the rule out.
-    vectors, embedding_threshold
-        The embedding rule, left out without vectors.
 
     >>> linker = EntityLinker(["dog", "hot dog", "Dog"], [4, 2, 3])
     >>> linker.link("dog").nodes, linker.link("Dogs").nodes, linker.link("hot doog").rule
@@ -120,18 +121,14 @@ class EntityLinker:
         nodes: Sequence[int] | NDArray[np.int64] | None = None,
         *,
         fuzzy_threshold: float | None = 0.85,
-        vectors: NameVectors | None = None,
-        embedding_threshold: float = 0.75,
     ) -> None:
         if fuzzy_threshold is not None and not 0 < fuzzy_threshold <= 1:
             raise ValueError(f"the fuzzy threshold is {fuzzy_threshold}: it must lie in (0, 1]")
         owners = np.arange(len(surfaces)) if nodes is None else np.asarray(nodes, dtype=np.int64)
         if len(owners) != len(surfaces):
             raise ValueError(f"{len(surfaces)} names but {len(owners)} nodes: give one node a name")
-        if vectors is not None and vectors.n != len(surfaces):
-            raise ValueError(f"{len(surfaces)} names but {vectors.n} name vectors: give one vector a name")
-        self.fuzzy_threshold, self.embedding_threshold = fuzzy_threshold, embedding_threshold
-        self._surfaces, self._owners, self._vectors = list(surfaces), owners, vectors
+        self.fuzzy_threshold = fuzzy_threshold
+        self._surfaces, self._owners = list(surfaces), owners
         self._key_ids: dict[str, int] = {}
         key_of = np.full(len(surfaces), -1, dtype=np.int64)
         for row, surface in enumerate(self._surfaces):
@@ -143,42 +140,22 @@ class EntityLinker:
         self._rows = order[self.n_empty :]
         self._starts = np.searchsorted(key_of[self._rows], np.arange(len(self._key_ids) + 1))
 
-    @classmethod
-    def from_nodes(
-        cls,
-        named: Iterable[tuple[str, Sequence[str]]],
-        *,
-        fuzzy_threshold: float | None = 0.85,
-        encode: Encode | None = None,
-        embedding_threshold: float = 0.75,
-    ) -> EntityLinker:
-        """Linker over nodes given as (name, aliases) in node order; ``encode`` switches the embedding rule on."""
-        surfaces: list[str] = []
-        owners: list[int] = []
-        for node, (name, aliases) in enumerate(named):
-            for surface in dict.fromkeys((name, *aliases)):
-                surfaces.append(surface)
-                owners.append(node)
-        vectors = NameVectors(encode(surfaces), encode) if encode is not None and surfaces else None
-        return cls(
-            surfaces,
-            owners,
-            fuzzy_threshold=fuzzy_threshold,
-            vectors=vectors,
-            embedding_threshold=embedding_threshold,
-        )
-
     def link(self, concept: str) -> Link:
-        """The nodes that one concept names; see :meth:`link_many`."""
+        """The nodes that one concept names by its spelling; see :meth:`link_many`."""
         return self.link_many([concept])[0]
 
-    def link_many(self, concepts: Sequence[str]) -> list[Link]:
-        """One link a concept, in order; equal concepts are worked out once, and encoded in one call."""
+    def link_many(self, concepts: Sequence[str], near: NameVectors | None = None) -> list[Link]:
+        """One link a concept, in order; equal concepts are worked out once, and encoded in one call.
+
+        ``near`` switches the embedding rule on; it holds a vector for each surface form.
+        """
+        if near is not None and near.n != len(self._surfaces):
+            raise ValueError(f"{len(self._surfaces)} names but {near.n} name vectors: give one vector a name")
         found = {concept: self._by_name(concept) for concept in dict.fromkeys(concepts)}
-        if self._vectors is not None:
+        if near is not None:
             open_concepts = [c for c, link in found.items() if not link.found and c.strip()]
-            for concept, (score, rows) in zip(open_concepts, self._vectors.nearest(open_concepts), strict=True):
-                if len(rows) and score >= self.embedding_threshold:
+            for concept, (score, rows) in zip(open_concepts, near.nearest(open_concepts), strict=True):
+                if len(rows) and score >= near.threshold:
                     found[concept] = self._link(concept, "embedding", score, rows)
         return [found[concept] for concept in concepts]
 

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evidence_assets.graphs.graph import Graph
+from evidence_assets.graphs.arrays import GraphArrays
 
 VERSION = "1"
 IntArray = NDArray[np.integer[Any]]
@@ -66,20 +66,14 @@ def head_cosine(query: FloatArray, keys: FloatArray, heads: int = 4) -> NDArray[
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """Nodes reached from one start: with their distance and score, in the order in which they were reached.
-
-    ``expanded`` are the nodes whose neighbours were looked at, ``dropped`` how many neighbours of hubs were cut.
-    """
+    """Nodes reached from one start, with their scores, in the order in which they were reached."""
 
     nodes: IntArray
-    distance: IntArray
     score: FloatArray
-    expanded: tuple[int, ...]
-    dropped: int
 
 
 def expand(
-    graph: Graph,
+    graph: GraphArrays,
     start: int,
     phrase: FloatArray,
     node_vectors: FloatArray,
@@ -106,19 +100,18 @@ def expand(
     penalty, layers
         λ and θ.
     max_neighbours
-        Most new neighbours of one node; of a hub the best by α are kept and the rest is counted in ``dropped``.
+        Most new neighbours of one node; of a hub the best by α are kept.
     """
     if layers < 1 or max_neighbours < 1:
         raise ValueError("layers and max_neighbours must be at least 1")
     distance, scores = {start: 0}, {start: 1.0}
-    expanded: list[int] = []
-    dropped = 0
+    expanded: set[int] = set()
     for _ in range(layers):
         waiting = [node for node in scores if node not in expanded]
         if not waiting:
             break
         current = max(waiting, key=lambda node: (scores[node], -distance[node], -node))
-        expanded.append(current)
+        expanded.add(current)
         fresh = np.array([n for n in graph.neighbours_of(current).tolist() if n not in scores], dtype=np.int64)
         if not len(fresh):
             continue
@@ -128,19 +121,12 @@ def expand(
             alpha = head_cosine(phrase, keys, heads)
         if len(fresh) > max_neighbours:
             best = np.sort(np.lexsort((fresh, -alpha))[:max_neighbours])
-            dropped += len(fresh) - max_neighbours
             fresh, alpha = fresh[best], alpha[best]
         step = distance[current] + 1
         for node, weight in zip(fresh.tolist(), alpha.tolist(), strict=True):
             distance[node], scores[node] = step, weight - penalty * step
-    nodes = np.fromiter(scores, np.int64, len(scores))
-    return Neighbourhood(
-        nodes=nodes,
-        distance=np.fromiter(distance.values(), np.int64, len(nodes)),
-        score=np.fromiter(scores.values(), np.float64, len(nodes)),
-        expanded=tuple(expanded),
-        dropped=dropped,
-    )
+    size = len(scores)
+    return Neighbourhood(np.fromiter(scores, np.int64, size), np.fromiter(scores.values(), np.float64, size))
 
 
 def union(neighbourhoods: Sequence[Neighbourhood]) -> IntArray:
@@ -184,15 +170,6 @@ def top_nodes(nodes: IntArray, weights: FloatArray, n: int) -> IntArray:
     return np.sort(nodes[np.lexsort((nodes, -np.round(weights, 12)))[:n]])
 
 
-def induced_edges(graph: Graph, nodes: IntArray) -> IntArray:
-    """Edge ids with both ends among the nodes, ascending."""
-    inside = np.zeros(graph.n_nodes, dtype=bool)
-    inside[nodes] = True
-    _, slots = graph.slots_of(np.asarray(nodes, dtype=np.int64))
-    slots = slots[graph.outgoing[slots]]
-    return np.sort(graph.slot_edges[slots[inside[graph.neighbours[slots]]]]).astype(np.int64)
-
-
 @dataclass(frozen=True)
 class Bridge:
     """A shortest path between two parts: its nodes in order and the edge of each step."""
@@ -202,7 +179,7 @@ class Bridge:
 
 
 def bridges(
-    graph: Graph, nodes: IntArray, *, max_length: int = 4, max_visited: int = 20_000
+    graph: GraphArrays, nodes: IntArray, *, max_length: int = 4, max_visited: int = 20_000
 ) -> tuple[list[Bridge], bool]:
     """Shortest paths that join the disconnected parts of the subgraph on ``nodes``; and whether the search was cut.
 
@@ -215,7 +192,7 @@ def bridges(
     if len(start) < 2:
         return [], False
     parts = _Parts(start.tolist())
-    for edge in induced_edges(graph, start).tolist():
+    for edge in graph.edges_among(start).tolist():
         parts.join(int(graph.heads[edge]), int(graph.tails[edge]))
     part_of = {node: parts.root(node) for node in start.tolist()}
     depth = dict.fromkeys(part_of, 0)

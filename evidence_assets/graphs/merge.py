@@ -9,44 +9,53 @@ written: translating foreign names comes before.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import polars as pl
 
-from evidence_assets.graphs.graph import Graph
+from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.lineage import DERIVED
+from evidence_assets.lake.schemas import TABLES
 from evidence_assets.text.surface_forms import name_key
 
+VERSION = "1"
+"""Changes when the same triples would give other rows."""
 TRIPLE_COLUMNS = ("head", "relation", "tail", "triple_id", "source", "licence")
 
 
-@dataclass(frozen=True)
-class MergedGraph:
-    """Nodes and edges of a merged graph.
+def best_of(harvested: pl.DataFrame, most: int | None) -> pl.DataFrame:
+    """Harvested triples up to rank ``most`` within their relation; all where no number is given."""
+    return harvested if most is None else harvested.filter(pl.col("rank").is_null() | (pl.col("rank") <= most))
 
-    Attributes
-    ----------
-    nodes
-        node (row number, in order of key), key, name (the most frequent way of writing it, a synonym only if
-        nothing else is there), aliases (all others, sorted), type (the most frequent one that a source gives, or null).
-    edges
-        edge (row number, in order of head, relation, tail), head, tail (node numbers), relation, triple_ids, sources,
-        licences (each sorted, without repeats).
+
+def node_id(key: str) -> str:
+    """Id of a node: hash of its normalised name."""
+    return content_id("node", key)
+
+
+def edge_id(head: str, relation: str, tail: str) -> str:
+    """Id of an edge: hash of its two nodes' ids and its relation."""
+    return content_id("edge", head, relation, tail)
+
+
+def with_edge_ids(edges: pl.DataFrame) -> pl.DataFrame:
+    """Rows of ``kg_edges``: the edges with their ids."""
+    ids = [edge_id(*row) for row in edges.select("head_id", "relation", "tail_id").iter_rows()]
+    return edges.with_columns(pl.Series("edge_id", ids, dtype=pl.String)).select(TABLES["kg_edges"].names)
+
+
+class Merged(NamedTuple):
+    """Rows of ``kg_nodes`` and of ``kg_edges``, each sorted by its ids.
+
+    A node's name is the most frequent way of writing it, a synonym only if nothing else is there; its aliases are all
+    others, its type the most frequent one that a source gives, or null.
     """
 
     nodes: pl.DataFrame
     edges: pl.DataFrame
 
-    def to_graph(self) -> tuple[Graph, list[str]]:
-        """The graph in compressed rows, and the relation names that its codes number."""
-        relations = self.edges["relation"].unique().sort().to_list()
-        codes = self.edges["relation"].replace_strict(relations, range(len(relations)), return_dtype=pl.Int32)
-        graph = Graph.from_edges(
-            len(self.nodes), self.edges["head"].to_numpy(), codes.to_numpy(), self.edges["tail"].to_numpy()
-        )
-        return graph, relations
 
-
-def merge(triples: pl.DataFrame, synonyms: pl.DataFrame | None = None) -> MergedGraph:
+def merge(triples: pl.DataFrame, synonyms: pl.DataFrame | None = None) -> Merged:
     """Merge triples into nodes and edges; the order of the rows makes no difference.
 
     Parameters
@@ -76,27 +85,39 @@ def merge(triples: pl.DataFrame, synonyms: pl.DataFrame | None = None) -> Merged
     written = mentions["written"].unique()
     declared = pl.DataFrame(schema={"name": pl.String, "alias": pl.String}) if synonyms is None else synonyms
     every = pl.concat([written, declared["name"], declared["alias"]]).unique()
-    key_of = pl.DataFrame({"written": every, "key": [name_key(name) for name in every]})
+    keys = pl.Series("key", [name_key(name) for name in every], dtype=pl.String)
+    key_of = pl.DataFrame({"written": every, "key": keys})
     leads = _canonical(declared, key_of)
     key_of = key_of.join(leads, on="key", how="left").select(
         "written", pl.coalesce("canonical", "key").alias("key"), pl.col("canonical").is_null().alias("own")
     )
     nodes = _nodes(mentions.join(key_of, on="written"), declared, key_of)
-    numbers = key_of.join(nodes.select("key", "node"), on="key").select("written", "node")
+    ids = key_of.join(nodes.select("key", "node_id"), on="key").select("written", "node_id")
     edges = (
-        triples.join(numbers.rename({"written": "head", "node": "h"}), on="head")
-        .join(numbers.rename({"written": "tail", "node": "t"}), on="tail")
-        .group_by(pl.col("h").alias("head"), "relation", pl.col("t").alias("tail"))
+        triples.join(ids.rename({"written": "head", "node_id": "head_id"}), on="head")
+        .join(ids.rename({"written": "tail", "node_id": "tail_id"}), on="tail")
+        .group_by("head_id", "relation", "tail_id")
         .agg(
             pl.col("triple_id").unique().sort().alias("triple_ids"),
             pl.col("source").unique().sort().alias("sources"),
             pl.col("licence").drop_nulls().unique().sort().alias("licences"),
         )
-        .sort("head", "relation", "tail")
-        .with_row_index("edge")
-        .with_columns(pl.col("edge").cast(pl.Int64))
     )
-    return MergedGraph(nodes, edges)
+    return Merged(nodes.drop("key").sort("node_id"), with_edge_ids(edges).sort("edge_id"))
+
+
+def edge_lineage(edges: pl.DataFrame) -> pl.DataFrame:
+    """Rows of ``lineage_edges``: each edge was derived from its triples."""
+    return edges.select("edge_id", "triple_ids").explode("triple_ids").select(
+        pl.lit("edge").alias("child_kind"),
+        pl.col("edge_id").alias("child_id"),
+        pl.lit(DERIVED).alias("relation"),
+        pl.lit("triple").alias("parent_kind"),
+        pl.col("triple_ids").alias("parent_id"),
+        pl.col("triple_ids").alias("parent_version"),
+        pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over("edge_id").alias("rank"),
+        pl.lit(None, dtype=pl.Float64).alias("score"),
+    )  # fmt: skip
 
 
 def _check(triples: pl.DataFrame) -> None:
@@ -154,21 +175,23 @@ def _nodes(mentions: pl.DataFrame, declared: pl.DataFrame, key_of: pl.DataFrame)
         .join(extra, on="key", how="left")
         .with_columns(pl.col("forms").list.set_union(pl.col("extra").fill_null([])).alias("forms"))
         .with_columns(pl.col("forms").list.set_difference(pl.concat_list("name")).list.sort().alias("aliases"))
-        .sort("key")
-        .with_row_index("node")
-        .select(pl.col("node").cast(pl.Int64), "key", "name", "aliases", "type")
-    )
+        .select(
+            pl.col("key").map_elements(node_id, return_dtype=pl.String).alias("node_id"),
+            "key", "name", "aliases", "type", pl.lit(None, dtype=pl.String).alias("document"),
+        )
+    )  # fmt: skip
 
 
 def contradictions(edges: pl.DataFrame, opposites: Collection[tuple[str, str]]) -> pl.DataFrame:
-    """Pairs of edges from the same head to the same tail under opposed relations: edge, other_edge (edge < other)."""
+    """Pairs of edges from the same head to the same tail under opposed relations: edge_id < other_edge_id."""
     table = pl.DataFrame(sorted(opposites), schema={"relation": pl.String, "other_relation": pl.String}, orient="row")
-    other = edges.select("head", "tail", pl.col("relation").alias("other_relation"), pl.col("edge").alias("other_edge"))
+    ends = ["head_id", "tail_id"]
+    other = edges.select(*ends, pl.col("relation").alias("other_relation"), pl.col("edge_id").alias("other_edge_id"))
     return (
-        edges.select("head", "tail", "relation", "edge")
+        edges.select(*ends, "relation", "edge_id")
         .join(table, on="relation")
-        .join(other, on=["head", "tail", "other_relation"])
-        .filter(pl.col("edge") < pl.col("other_edge"))
-        .select("edge", "other_edge")
-        .sort("edge", "other_edge")
+        .join(other, on=[*ends, "other_relation"])
+        .filter(pl.col("edge_id") < pl.col("other_edge_id"))
+        .select("edge_id", "other_edge_id")
+        .sort("edge_id", "other_edge_id")
     )

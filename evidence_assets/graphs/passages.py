@@ -6,7 +6,7 @@ a node's document are cut is said in ``node_search``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +14,12 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from evidence_assets.graphs.facts import GraphFacts
+from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
+from evidence_assets.graphs.stored import vectors_of
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, edge
 from evidence_assets.lake.store import typed
-from evidence_assets.models.protocols import Encoder
+from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.retrieval.corpus import matrix
 
 VERSION = "1"
@@ -39,12 +40,12 @@ class Passage:
         return content_id("passage", self.owner_kind, self.owner_id, self.start, self.end, self.text)
 
 
-def fact_passages(facts: GraphFacts, node_ids: Iterable[str]) -> Iterator[Passage]:
+def fact_passages(graph: KnowledgeGraph) -> Iterator[Passage]:
     """Each node by its name, each edge by its sentence."""
-    for node_id, name in zip(node_ids, facts.names, strict=True):
+    for node_id, name in zip(graph.node_ids, graph.names, strict=True):
         yield Passage("node", node_id, -1, -1, name)
-    for number, edge_id in enumerate(facts.edge_ids):
-        yield Passage("edge", edge_id, -1, -1, facts.sentence(number))
+    for number, edge_id in enumerate(graph.edge_ids):
+        yield Passage("edge", edge_id, -1, -1, graph.sentence(number))
 
 
 def passage_table(
@@ -55,19 +56,13 @@ def passage_table(
     Passages of one owner are numbered in the order given.
     """
     made = list(passages)
-    hashes = [content_id("embedding", p.text, model_id) for p in made]
-    known = {row[0]: i for i, row in enumerate(previous.select("input_hash").iter_rows())}
-    vectors = np.zeros((len(made), encoder.dimensions), np.float32)
-    reused = [i for i, h in enumerate(hashes) if h in known]
-    if reused:
-        vectors[reused] = matrix(previous["vector"])[[known[hashes[i]] for i in reused]]
-    kept = set(reused)
-    todo = dict.fromkeys(p.text for i, p in enumerate(made) if i not in kept)
-    if todo:
-        fresh = dict(zip(todo, encoder.sentences(list(todo)), strict=True))
-        for i, p in enumerate(made):
-            if i not in kept:
-                vectors[i] = fresh[p.text]
+
+    def encode(texts: Sequence[str]) -> FloatArray:
+        return encoder.sentences(texts) if texts else np.zeros((0, encoder.dimensions), np.float32)
+
+    hashes, vectors, reused = vectors_of(
+        [p.text for p in made], model_id, previous["input_hash"].to_list(), matrix(previous["vector"]), encode
+    )
     counts: dict[tuple[str, str], int] = {}
     ordinals = []
     for p in made:
@@ -88,7 +83,7 @@ def passage_table(
         "model_id": [model_id] * len(made),
         "input_hash": hashes,
     }
-    return typed("kg_passages", columns), len(reused)
+    return typed("kg_passages", columns), reused
 
 
 def lineage_of(table: pa.Table) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from evidence_assets.graphs.graph import FloatArray, Graph, IntArray
+from evidence_assets.graphs.arrays import FloatArray, GraphArrays, IntArray
 
 UNREACHED = np.iinfo(np.int16).max
 
@@ -39,7 +39,7 @@ class Path:
 
 
 def shortest_paths(
-    graph: Graph,
+    graph: GraphArrays,
     sources: Sequence[int] | IntArray,
     targets: Sequence[int] | IntArray,
     max_length: int = 3,
@@ -86,7 +86,7 @@ def shortest_paths(
     return sorted(found, key=lambda path: (-path.score, len(path.nodes), path.nodes))
 
 
-def _node_ids(graph: Graph, nodes: Sequence[int] | IntArray, name: str) -> IntArray:
+def _node_ids(graph: GraphArrays, nodes: Sequence[int] | IntArray, name: str) -> IntArray:
     ids = np.unique(np.asarray(nodes, dtype=np.int64))
     if len(ids) and (ids[0] < 0 or ids[-1] >= graph.n_nodes):
         raise ValueError(f"{name} must be node ids from 0 to {graph.n_nodes - 1}")
@@ -96,7 +96,7 @@ def _node_ids(graph: Graph, nodes: Sequence[int] | IntArray, name: str) -> IntAr
 class _Ball:
     """Breadth-first search from one side, a level at a time."""
 
-    def __init__(self, graph: Graph, centre: IntArray) -> None:
+    def __init__(self, graph: GraphArrays, centre: IntArray) -> None:
         self.graph, self.frontier, self.depth = graph, centre, 0
         self.distance = np.full(graph.n_nodes, UNREACHED, dtype=np.int16)
         self.distance[centre] = 0
@@ -117,7 +117,7 @@ class _Ball:
         self.frontier = fresh
 
 
-def _distances(graph: Graph, sources: IntArray, target: int, max_length: int) -> IntArray:
+def _distances(graph: GraphArrays, sources: IntArray, target: int, max_length: int) -> IntArray:
     """Distance to the target of every node on a shortest path of at most `max_length` from a source."""
     near, far = _Ball(graph, np.array([target])), _Ball(graph, sources)
     while near.depth + far.depth < max_length:
@@ -130,7 +130,7 @@ def _distances(graph: Graph, sources: IntArray, target: int, max_length: int) ->
     return distance
 
 
-def _descents(graph: Graph, distance: IntArray, nodes: IntArray) -> tuple[IntArray, IntArray]:
+def _descents(graph: GraphArrays, distance: IntArray, nodes: IntArray) -> tuple[IntArray, IntArray]:
     """(position in `nodes`, next node) for every step that comes one nearer to the target; parallel edges once."""
     owner, slots = graph.slots_of(nodes)
     others = graph.neighbours[slots].astype(np.int64)
@@ -140,7 +140,7 @@ def _descents(graph: Graph, distance: IntArray, nodes: IntArray) -> tuple[IntArr
 
 
 def _best_completion(
-    graph: Graph, distance: IntArray, sources: IntArray, relevance: FloatArray | None
+    graph: GraphArrays, distance: IntArray, sources: IntArray, relevance: FloatArray | None
 ) -> dict[int, float]:
     """Greatest sum of relevance from each node down to the target, itself included."""
     levels: list[tuple[IntArray, IntArray, IntArray]] = []
@@ -162,7 +162,7 @@ def _best_completion(
 
 
 def _walks(
-    graph: Graph,
+    graph: GraphArrays,
     distance: IntArray,
     best: dict[int, float],
     source: int,

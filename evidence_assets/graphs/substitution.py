@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evidence_assets.graphs.typed_graph import IntArray, TypedGraph
+from evidence_assets.graphs.typed_rows import IntArray, TypedRows
 
 VERSION = "1"
 Form = Literal["printed", "corrected"]
@@ -51,8 +51,6 @@ class Narrowed:
     """Outcome of a substitution.
 
     ``narrowed`` is False where no usable triplet touches the target: the candidates are then all nodes of its type.
-    ``anchored`` says whether the target is joined to a matched constant. ``exact`` is True where the candidates are
-    known to be precisely the nodes that some assignment satisfying all used triplets gives the target.
     """
 
     candidates: IntArray
@@ -60,12 +58,10 @@ class Narrowed:
     used: tuple[int, ...]
     skipped: tuple[tuple[int, str], ...]
     narrowed: bool
-    anchored: bool
-    exact: bool
 
 
 def substitute(
-    graph: TypedGraph,
+    graph: TypedRows,
     patterns: Sequence[Pattern],
     target: Variable,
     *,
@@ -120,7 +116,6 @@ def substitute(
     else:
         state.run_corrected()
     touching = [p for p in kept if target in (p.head, p.tail)]
-    joined, forest = _joined(kept, target)
     terms = dict.fromkeys([target, *(term for p in kept for term in (p.head, p.tail))])
     return Narrowed(
         candidates=state.nodes(target),
@@ -128,13 +123,11 @@ def substitute(
         used=tuple(used),
         skipped=tuple(skipped),
         narrowed=bool(touching),
-        anchored=joined,
-        exact=form == "corrected" and forest,
     )
 
 
 def witness_edges(
-    graph: TypedGraph,
+    graph: TypedRows,
     patterns: Sequence[Pattern],
     target: Variable,
     node: int,
@@ -184,39 +177,8 @@ def _why_skipped(pattern: Pattern, form: Form) -> str:
     return ""
 
 
-def _joined(patterns: Sequence[Pattern], target: Variable) -> tuple[bool, bool]:
-    """Whether the target is joined to a constant, and whether the triplets form a forest."""
-    parent: dict[object, object] = {}
-
-    def root(term: object) -> object:
-        while parent.setdefault(term, term) != term:
-            term = parent[term]
-        return term
-
-    forest = True
-    for number, pattern in enumerate(patterns):
-        # A constant of one node restricts each of its triplets alone, so it joins nothing to a cycle.
-        ends = [
-            (number, end) if isinstance(end, Constant) and len(end.nodes) == 1 else end
-            for end in (pattern.head, pattern.tail)
-        ]
-        if pattern.head == pattern.tail:
-            root(ends[0])
-            continue
-        a, b = root(ends[0]), root(ends[1])
-        forest = forest and a != b
-        parent[a] = b
-    anchors = {
-        root((number, end) if len(end.nodes) == 1 else end)
-        for number, pattern in enumerate(patterns)
-        for end in (pattern.head, pattern.tail)
-        if isinstance(end, Constant)
-    }
-    return root(target) in anchors, forest
-
-
 def _pairs(
-    graph: TypedGraph,
+    graph: TypedRows,
     edge_type: int | None,
     heads: IntArray | None,
     head_type: int | None,
@@ -251,7 +213,7 @@ class _Candidates:
 
     def __init__(
         self,
-        graph: TypedGraph,
+        graph: TypedRows,
         patterns: Sequence[Pattern],
         fixed: Mapping[str, ArrayLike],
     ) -> None:

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from evidence_assets.experiment import solvers
-from evidence_assets.graphs.base_rows import base_of
+from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake import connect
 from evidence_assets.lake.lineage import dangling, trace
 from evidence_assets.models.protocols import Completion, Request
@@ -209,7 +209,7 @@ class Recorder:
         nodes, edges = (
             self._world.rows(t, f"knowledge/sample_skb/{p}") for t, p in (("kg_nodes", "nodes"), ("kg_edges", "edges"))
         )
-        schema = schema_of(base_of(nodes, edges))
+        schema = schema_of(KnowledgeGraph.of_rows("base", nodes, edges))
         query = FormParser(self._forms, schema.node_types).parse(text)
         types = {}
         for triplet in query.triplets:

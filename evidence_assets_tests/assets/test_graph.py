@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import cast
 
 import dagster as dg
+import numpy as np
 import pytest
 
 from evidence_assets.assets import graph as component
@@ -78,7 +79,7 @@ def test_two_sources_meet_in_one_edge_that_keeps_both_licences(lake: Lake) -> No
         triple_id("aspirin", "may_treat", "fever")
     ]
     opened = inputs.open_graph(lake, "small")
-    assert (opened.graph.n_nodes, opened.graph.n_edges) == (lake.read("kg_nodes").height, len(edges))
+    assert (opened.arrays.n_nodes, opened.arrays.n_edges) == (lake.read("kg_nodes").height, len(edges))
     assert opened.linker.link("Fevers").names == ("fever",)
     with connect(lake.root) as connection:
         for file in lake.files("lineage_edges"):
@@ -120,14 +121,18 @@ def test_an_edge_whose_triple_is_gone_fails_the_blocking_check(lake: Lake) -> No
     assert {edge["parent_kind"] for edge in lost} == {"triple"} and len(lost) == 2
 
 
-def test_arrays_older_than_the_rows_are_refused(lake: Lake) -> None:
+def test_arrays_older_than_the_rows_are_not_used_and_vectors_refused(lake: Lake) -> None:
     assert materialize(lake, graph_of()).success
     write_triples(lake.raw, [*TRIPLES, ("ibuprofen", "may_treat", "fever")])
     assert materialize(lake, graph_of(), "triples", "nodes", "edges").success
+    stale = inputs.open_graph(lake, "small")
+    assert stale.arrays.n_edges == lake.read("kg_edges").height and not isinstance(stale.arrays.heads, np.memmap)
     with pytest.raises(StaleInput, match="materialize it again"):
-        inputs.open_graph(lake, "small")
+        _ = stale.node_vectors
     assert materialize(lake, graph_of(), "csr", "node_vectors").success
-    assert inputs.open_graph(lake, "small").linker.link("ibuprofen").found
+    fresh = inputs.open_graph(lake, "small")
+    assert fresh.linker.link("ibuprofen").found and len(fresh.node_vectors) == len(fresh)
+    assert isinstance(fresh.arrays.heads, np.memmap)
 
 
 def test_a_bad_line_is_named_and_leaves_what_was_there(lake: Lake) -> None:

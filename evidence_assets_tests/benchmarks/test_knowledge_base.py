@@ -9,6 +9,7 @@ import pytest
 
 from evidence_assets.benchmarks.knowledge_base import read_knowledge_base
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.store import prepare
 
 NODES = [
     {"node_id": "d1", "type": "drug", "name": "aspirin", "aliases": ["ASA"], "document": "Aspirin eases pain."},
@@ -27,23 +28,16 @@ def written(folder: Path, nodes: list[object] = NODES, edges: str = EDGES) -> Pa
 
 def test_nodes_and_edges(tmp_path: Path) -> None:
     base = read_knowledge_base(written(tmp_path), frozenset({"drug"}))
-    assert base.node_ids == ("d1", "7", "d2")
-    assert [base.node_type_names[t] for t in base.node_types] == ["drug", "disease", "drug"]
-    assert base.aliases == (("ASA",), (), ())
-    assert base.documents == ("Aspirin eases pain.", "", "")
-    edges = [base.triple(*edge) for edge in zip(base.heads, base.edge_types, base.tails, strict=True)]
-    assert edges == [("aspirin", "treats", "fever"), ("ibuprofen", "treats", "fever"),
-                     ("ibuprofen", "interacts", "aspirin")]  # fmt: skip
-    assert base.answer_types == {0}
-    assert base.relations_of(0) == [("aspirin", "treats", "fever"), ("ibuprofen", "interacts", "aspirin")]
-    assert base.relations_of(0, limit=1) == [("aspirin", "treats", "fever")]
-    assert base.typed_graph.rows(0, outgoing=True).degree(base.typed_graph.of_type(0)) == 2
-
-
-def test_content_hash_follows_content(tmp_path: Path) -> None:
-    first = read_knowledge_base(written(tmp_path)).content_hash
-    assert read_knowledge_base(written(tmp_path)).content_hash == first
-    assert read_knowledge_base(written(tmp_path, edges=EDGES + "7\ttreats\td1\n")).content_hash != first
+    assert base.nodes.rows() == [
+        ("d1", "aspirin", ["ASA"], "drug", "Aspirin eases pain."), ("7", "fever", [], "disease", ""),
+        ("d2", "ibuprofen", [], "drug", ""),
+    ]  # fmt: skip
+    assert base.edges.rows() == [("d1", "treats", "7"), ("d2", "treats", "7"), ("d2", "interacts", "d1")]
+    nodes, edges = base.node_rows("mine"), base.edge_rows("mine", "folder", "CC0")
+    assert nodes["node_id"].to_list() == ["mine:d1", "mine:7", "mine:d2"]
+    assert edges["head_id"].to_list() == ["mine:d1", "mine:d2", "mine:d2"]
+    assert prepare("kg_nodes", nodes).num_rows == prepare("kg_edges", edges).num_rows == 3
+    assert edges.select("sources", "licences", "triple_ids").row(0) == (["folder"], ["CC0"], [])
 
 
 @pytest.mark.parametrize(
@@ -70,9 +64,9 @@ def test_faults_are_named_by_file_line_and_field(
 
 
 def test_a_base_without_edges_is_one(tmp_path: Path) -> None:
-    assert len(read_knowledge_base(written(tmp_path, edges="d1\ttreats\t7\n")).heads) == 1, "a header is optional"
+    assert read_knowledge_base(written(tmp_path, edges="d1\ttreats\t7\n")).edges.height == 1, "a header is optional"
     base = read_knowledge_base(written(tmp_path, edges=""))
-    assert (len(base), len(base.heads), base.relations_of(0)) == (3, 0, [])
+    assert (base.nodes.height, base.edges.height) == (3, 0)
 
 
 def test_missing_files_and_unknown_answer_types(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from evidence_assets.benchmarks.stark import read_stark
+from evidence_assets.graphs.base_rows import BaseFiles
 from evidence_assets.lake.errors import BadInput
 
 INFO = {
@@ -25,6 +26,15 @@ class Bomb:
         return (pytest.fail, ("a pickle was opened",))
 
 
+def names(base: BaseFiles) -> tuple[str, ...]:
+    return tuple(base.nodes["name"])
+
+
+def triples_of(base: BaseFiles) -> list[tuple[str, str, str]]:
+    name = dict(base.nodes.select("node_id", "name").iter_rows())
+    return [(name[head], relation, name[tail]) for head, relation, tail in base.edges.iter_rows()]
+
+
 def written(folder: Path) -> Path:
     (folder / "node_info.json").write_text(json.dumps(INFO), encoding="utf-8")
     (folder / "node_type_dict.json").write_text('{"1": "drug", "0": "gene/protein"}', encoding="utf-8")
@@ -37,16 +47,15 @@ def written(folder: Path) -> Path:
 
 def test_processed_layout(tmp_path: Path) -> None:
     base = read_stark(written(tmp_path), "prime")
-    assert base.names == ("PHYHIP", "aspirin", "ibuprofen")
-    assert base.aliases[0] == ("DYRK1AP3", "PAHX-AP1")
-    assert base.documents[0].splitlines() == [
+    assert names(base) == ("PHYHIP", "aspirin", "ibuprofen")
+    assert base.nodes["aliases"][0].to_list() == ["DYRK1AP3", "PAHX-AP1"]
+    assert base.nodes["document"][0].splitlines() == [
         "type: gene/protein", "name: PHYHIP", "details:", "  alias: DYRK1AP3; PAHX-AP1", "  summary: Binds things.",
         "  generif: 1, seen",
     ]  # fmt: skip
-    assert base.documents[2] == "type: drug\ntitle: ibuprofen"
-    triples = [base.triple(*edge) for edge in zip(base.heads, base.edge_types, base.tails, strict=True)]
+    assert base.nodes["document"][2] == "type: drug\ntitle: ibuprofen"
+    triples = triples_of(base)
     assert triples == [("PHYHIP", "target", "aspirin"), ("aspirin", "target", "PHYHIP")]
-    assert base.answer_types == frozenset()
 
 
 def as_official(folder: Path, info: dict[str, object], tensors: dict[str, object], **types: dict[str, str]) -> Path:
@@ -77,16 +86,15 @@ def test_mag_whose_files_hold_no_names_of_types(tmp_path: Path) -> None:
         ),
         "mag",
     )  # fmt: skip
-    assert base.names == ("Ada Byron", "author 1 without a name", "Analytical Institute", "Computing", "On engines",
+    assert names(base) == ("Ada Byron", "author 1 without a name", "Analytical Institute", "Computing", "On engines",
                           "paper 5 without a name")  # fmt: skip
-    assert {base.node_type_names[code] for code in base.answer_types} == {"paper"}
-    triples = [base.triple(*edge) for edge in zip(base.heads, base.edge_types, base.tails, strict=True)]
+    triples = triples_of(base)
     assert ("Ada Byron", "writes", "On engines") in triples
     assert ("On engines", "cites", "paper 5 without a name") in triples
-    assert base.documents[4] == (
+    assert base.nodes["document"][4] == (
         "title: On engines\nabstract: They weave.\nDate: 1843-08-01\nOriginalVenue: Memoirs\ntype: paper"
     )
-    assert "nan" not in "".join(base.documents)
+    assert "nan" not in "".join(base.nodes["document"])
 
 
 def test_amazon_with_its_brands_categories_and_colours(tmp_path: Path) -> None:
@@ -106,10 +114,9 @@ def test_amazon_with_its_brands_categories_and_colours(tmp_path: Path) -> None:
         ),
         "amazon",
     )  # fmt: skip
-    assert base.names == ("Bicycle pump", "product 1 without a name", "Zephyr", "pumps", "red")
-    assert {base.node_type_names[code] for code in base.answer_types} == {"product"}
-    assert "review: A1, Fine, Holds air." in base.documents[0]
-    triples = [base.triple(*edge) for edge in zip(base.heads, base.edge_types, base.tails, strict=True)]
+    assert names(base) == ("Bicycle pump", "product 1 without a name", "Zephyr", "pumps", "red")
+    assert "review: A1, Fine, Holds air." in base.nodes["document"][0]
+    triples = triples_of(base)
     assert triples == [
         ("Bicycle pump", "also_buy", "product 1 without a name"), ("Bicycle pump", "has_brand", "Zephyr"),
         ("Bicycle pump", "has_category", "pumps"), ("Bicycle pump", "has_color", "red"),
@@ -143,7 +150,7 @@ def test_the_conversion_in_the_message_works(tmp_path: Path) -> None:
         read_stark(folder, "prime")
     command = shlex.split(str(refused.value).split("convert it once: ")[1])
     subprocess.run([sys.executable, *command[1:]], cwd=folder, check=True)
-    assert read_stark(folder, "prime").names[0] == "PHYHIP"
+    assert names(read_stark(folder, "prime"))[0] == "PHYHIP"
 
 
 @pytest.mark.parametrize(

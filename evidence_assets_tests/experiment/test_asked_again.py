@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import polars as pl
-import pytest
 
 from evidence_assets.experiment.answers import Answerer, AnswersShortly, counterfactual_rows, prediction_rows
 from evidence_assets.experiment.selection import Asked, evidence_rows
@@ -57,12 +55,10 @@ def test_a_node_found_by_its_text_alone_rests_on_no_edge() -> None:
     assert row["cited"] == [] and row["necessary"] is None and row["without_cited"] is None
 
 
-def test_the_system_itself_keeps_its_base_and_refuses_one_of_other_nodes() -> None:
+def test_the_system_itself_keeps_its_graph() -> None:
     system = focus(PARSER)
     ranked(system, "Name a remedy for fever.")
-    assert system.base is BASE
-    with pytest.raises(ValueError, match="has other nodes"):
-        system.on(replace(BASE, node_ids=tuple("abcdefg")))
+    assert system.graph is BASE
 
 
 def test_a_short_answer_falls_without_its_triple_and_stands_with_it_alone() -> None:

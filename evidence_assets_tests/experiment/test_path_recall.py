@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from evidence_assets.experiment.gold_evidence import evidence_recall
-from evidence_assets.graphs.knowledge import edge_id, node_id
+from evidence_assets.graphs.merge import edge_id, node_id
 from evidence_assets.reasoning.paths import path_locator
 from evidence_assets.text.surface_forms import name_key
 

@@ -1,7 +1,9 @@
-"""A small medical graph as the lake would hold it, with a stand-in for the encoder."""
+"""Small graphs as the lake would hold them, with a stand-in for the encoder."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -10,9 +12,12 @@ import polars as pl
 from evidence_assets.benchmarks.graphs import rows as graph_rows
 from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.benchmarks.graphs.rows import GraphSource
-from evidence_assets.graphs import knowledge
-from evidence_assets.graphs.knowledge import OpenGraph, encoded
+from evidence_assets.graphs.knowledge_graph import GraphVectors, KnowledgeGraph
+from evidence_assets.graphs.merge import Merged, merge
+from evidence_assets.graphs.passages import Passage, fact_passages, passage_table
+from evidence_assets.graphs.stored import encoded
 from evidence_assets.lake.store import prepare
+from evidence_assets.models.protocols import Encoder
 from evidence_assets_tests.systems.small_models import WordEncoder
 
 TRIPLES = [
@@ -26,6 +31,7 @@ TRIPLES = [
     ("cell", "see_also", "cell"),
     ("pen", "UsedFor", "writing"),
 ]
+Passages = Callable[[KnowledgeGraph, Encoder], Iterable[Passage]]
 
 
 def stored(table: str, rows: object) -> pl.DataFrame:
@@ -42,18 +48,57 @@ def write_triples(raw: Path, triples: list[tuple[str, str, str]] = TRIPLES, name
     return GraphSource("tab_separated", (name,), "CC0-1.0")
 
 
-def small_graph(folder: Path, triples: list[tuple[str, str, str]] = TRIPLES) -> tuple[OpenGraph, pl.DataFrame]:
-    """The graph of some triples, opened, and its edges as rows."""
-    source, model = write_triples(folder / "raw", triples), WordEncoder()
+def with_vectors(
+    graph: KnowledgeGraph,
+    model: Encoder | None = None,
+    passages: Passages = lambda graph, _: fact_passages(graph),
+) -> KnowledgeGraph:
+    """The graph with vectors of its names and passages, made when they are asked for."""
+    encoder = model or WordEncoder()
+
+    def rows() -> pl.DataFrame:
+        table, _ = passage_table(passages(graph, encoder), stored("kg_passages", []), encoder, "words@1")
+        return stored("kg_passages", table)
+
+    vectors = GraphVectors(partial(encoded, encoder), lambda: encoded(encoder, graph.forms.texts), rows)
+    return replace(graph, stored_vectors=vectors)
+
+
+def graph_of(
+    names: Sequence[str],
+    relations: Sequence[str],
+    edges: Sequence[tuple[int, int, int]],
+    *,
+    types: Sequence[str | None] | None = None,
+    aliases: Sequence[Sequence[str]] | None = None,
+    documents: Sequence[str] | None = None,
+) -> KnowledgeGraph:
+    """A graph of named nodes and of edges (head, relation, tail) by number, which their ids keep."""
+    node, edge = (f"{kind}{{:0{len(str(max(len(of) - 1, 0)))}}}".format for kind, of in (("n", names), ("e", edges)))
+    nodes = [
+        {
+            "node_id": node(i), "name": name, "aliases": list(aliases[i]) if aliases else [],
+            "type": types[i] if types else None, "document": documents[i] if documents else None,
+        }
+        for i, name in enumerate(names)
+    ]  # fmt: skip
+    rows = [
+        {
+            "edge_id": edge(i), "head_id": node(head), "relation": relations[kind], "tail_id": node(tail),
+            "triple_ids": [], "sources": [], "licences": [],
+        }
+        for i, (head, kind, tail) in enumerate(edges)
+    ]  # fmt: skip
+    return KnowledgeGraph.of_rows("small", nodes, rows)
+
+
+def merged(folder: Path, triples: list[tuple[str, str, str]] = TRIPLES) -> Merged:
+    """Nodes and edges of some triples in a file."""
+    source = write_triples(folder / "raw", triples)
     rows = graph_rows.triple_table([source], folder / "raw", load())
-    nodes, edges = knowledge.merged(rows, graph_rows.synonyms([source], folder / "raw"))
-    nodes, edges = stored("kg_nodes", nodes), stored("kg_edges", edges)
-    knowledge.build_csr(folder / "csr", nodes, edges, "v1")
-    knowledge.build_name_vectors(folder / "vectors", nodes, model, "words", "v1")
-    graph, relations = knowledge.open_csr(folder / "csr", "v1")
-    forms = knowledge.open_name_vectors(folder / "vectors", nodes, "words", "v1")
-    made = OpenGraph(
-        "small", "v1", graph, nodes["node_id"].to_list(), nodes["name"].to_list(), edges["edge_id"].to_list(),
-        relations, forms, partial(encoded, model),
-    )  # fmt: skip
-    return made, edges
+    return merge(rows, graph_rows.synonyms([source], folder / "raw"))
+
+
+def small_graph(folder: Path, triples: list[tuple[str, str, str]] = TRIPLES) -> KnowledgeGraph:
+    """The graph of some triples, with vectors."""
+    return with_vectors(KnowledgeGraph.of_rows("small", *merged(folder, triples)))

@@ -26,7 +26,7 @@ def letter_vectors(texts: Sequence[str]) -> np.ndarray:
 
 def test_rules_are_tried_in_order_and_recorded() -> None:
     surfaces = ["Paris", "paris", "food court", "make bread", "swimming pool", "listen"]
-    linker = EntityLinker(surfaces, vectors=NameVectors(letter_vectors(surfaces), letter_vectors))
+    linker, near = EntityLinker(surfaces), NameVectors(letter_vectors(surfaces), letter_vectors)
     assert linker.link("Paris") == linker.link(" Paris ").__class__("Paris", "exact", 1.0, (0,), ("Paris",))
     assert (linker.link("PARIS").rule, linker.link("PARIS").nodes) == ("normalised", (0, 1))
     assert (linker.link("Food Courts").rule, linker.link("Food Courts").nodes) == ("normalised", (2,))
@@ -35,9 +35,10 @@ def test_rules_are_tried_in_order_and_recorded() -> None:
     fuzzy = linker.link("swiming poool")
     assert (fuzzy.rule, fuzzy.nodes, fuzzy.names) == ("fuzzy", (4,), ("swimming pool",))
     assert fuzzy.score == pytest.approx(fuzz.ratio("swiming poool", "swimming pool") / 100)
-    near = linker.link("silent")
-    assert (near.rule, near.nodes) == ("embedding", (5,))
-    assert near.score == pytest.approx(1.0)
+    (anagram,) = linker.link_many(["silent"], near)
+    assert (anagram.rule, anagram.nodes) == ("embedding", (5,))
+    assert anagram.score == pytest.approx(1.0)
+    assert linker.link("silent").rule == "none"
     assert linker.link("zzz").rule == "none"
 
 
@@ -56,8 +57,8 @@ def test_equal_concepts_are_encoded_once_in_one_call() -> None:
         calls.append(list(texts))
         return letter_vectors(texts)
 
-    linker = EntityLinker(["abc"], vectors=NameVectors(letter_vectors(["abc"]), encode))
-    links = linker.link_many(["xyz", "abc", "xyz", "  ", "qqq"])
+    near = NameVectors(letter_vectors(["abc"]), encode)
+    links = EntityLinker(["abc"]).link_many(["xyz", "abc", "xyz", "  ", "qqq"], near)
     assert calls == [["xyz", "qqq"]]
     assert [link.rule for link in links] == ["none", "exact", "none", "none", "none"]
 
@@ -120,7 +121,6 @@ def test_names_that_are_no_names() -> None:
     empty = EntityLinker([])
     assert not empty.link("dog").found
     assert empty.find_spans("dog") == []
-    assert EntityLinker.from_nodes([("dog", ["hound", "dog"]), ("cat", [])]).link("hounds").nodes == (0,)
 
 
 def test_other_scripts_link_by_their_own_words() -> None:
@@ -139,7 +139,7 @@ def test_bad_arguments_are_named(arguments: dict[str, object], sentence: str) ->
     with pytest.raises(ValueError, match=sentence):
         EntityLinker(["a", "b"], **arguments)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="one vector a name"):
-        EntityLinker(["a", "b"], vectors=NameVectors(letter_vectors(["a"]), letter_vectors))
+        EntityLinker(["a", "b"]).link_many(["c"], NameVectors(letter_vectors(["a"]), letter_vectors))
 
 
 def test_normal_forms() -> None:

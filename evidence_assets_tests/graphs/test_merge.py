@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.graphs.merge import contradictions, merge
+from evidence_assets.graphs.merge import best_of, contradictions, edge_id, merge, node_id
+from evidence_assets.lake.store import prepare
 from evidence_assets.text.surface_forms import name_key
 
 COLUMNS = ["head", "relation", "tail", "triple_id", "source", "licence", "head_type", "tail_type"]
@@ -28,20 +29,23 @@ def test_names_edges_sources_and_licences_are_merged() -> None:
             ("fever", "see_also", "Fever", "t5", "ddb", "none"),
         )
     )
-    assert merged.nodes.to_dicts() == [
-        {"node": 0, "key": "aspirin", "name": "Aspirin", "aliases": ["aspirin"], "type": "chemical"},
-        {"node": 1, "key": "fever", "name": "fever", "aliases": ["Fever"], "type": "symptom"},
-    ]
-    assert merged.edges.select("edge", "head", "relation", "tail", "triple_ids").rows() == [
-        (0, 0, "may_contraindicate", 1, ["t4"]),
-        (1, 0, "may_treat", 1, ["t1", "t2", "t3"]),
-        (2, 1, "see_also", 1, ["t5"]),
-    ]
-    assert merged.edges["sources"].to_list()[1] == ["ddb", "kbloom", "umls"]
-    assert merged.edges["licences"].to_list()[1] == ["UMLS", "none"]
+    aspirin, fever = node_id("aspirin"), node_id("fever")
+    assert {row["node_id"]: row for row in merged.nodes.to_dicts()} == {
+        aspirin: {"node_id": aspirin, "name": "Aspirin", "aliases": ["aspirin"], "type": "chemical", "document": None},
+        fever: {"node_id": fever, "name": "fever", "aliases": ["Fever"], "type": "symptom", "document": None},
+    }
+    edges = {row["edge_id"]: row for row in merged.edges.to_dicts()}
+    assert {edge: row["triple_ids"] for edge, row in edges.items()} == {
+        edge_id(aspirin, "may_contraindicate", fever): ["t4"],
+        edge_id(aspirin, "may_treat", fever): ["t1", "t2", "t3"],
+        edge_id(fever, "see_also", fever): ["t5"],
+    }
+    treats = edges[edge_id(aspirin, "may_treat", fever)]
+    assert (treats["sources"], treats["licences"]) == (["ddb", "kbloom", "umls"], ["UMLS", "none"])
     assert contradictions(merged.edges, {("may_treat", "may_contraindicate")}).is_empty(), "opposites need both ways"
     both = {("may_treat", "may_contraindicate"), ("may_contraindicate", "may_treat")}
-    assert contradictions(merged.edges, both).rows() == [(0, 1)]
+    opposed = [edge_id(aspirin, relation, fever) for relation in ("may_treat", "may_contraindicate")]
+    assert contradictions(merged.edges, both).rows() == [tuple(sorted(opposed))]
 
 
 def test_synonyms_lead_to_their_name_unless_they_have_two() -> None:
@@ -59,7 +63,7 @@ def test_synonyms_lead_to_their_name_unless_they_have_two() -> None:
             }
         ),
     )
-    by_key = {row["key"]: row for row in merged.nodes.to_dicts()}
+    by_key = {name_key(row["name"]): row for row in merged.nodes.to_dicts()}
     assert "heart attack" not in by_key and "cold" in by_key and "common cold" in by_key
     infarction = by_key["myocardial infarction"]
     assert infarction["name"] == "myocardial infarction", "not the synonym, although it is used as often"
@@ -81,24 +85,20 @@ def test_every_triple_is_kept_once_and_order_is_nothing(
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     again = merge(frame(*shuffled))
     assert merged.nodes.equals(again.nodes) and merged.edges.equals(again.edges)
-    key = dict(zip(merged.nodes["node"], merged.nodes["key"], strict=True))
+    key = {row["node_id"]: name_key(row["name"]) for row in merged.nodes.to_dicts()}
     found = {
-        (key[row["head"]], row["relation"], key[row["tail"]], triple_id)
+        (key[row["head_id"]], row["relation"], key[row["tail_id"]], triple_id)
         for row in merged.edges.to_dicts()
         for triple_id in row["triple_ids"]
     }
     assert found == {(name_key(h), r, name_key(t), i) for h, r, t, i, _ in rows}
     assert sum(merged.edges["triple_ids"].list.len()) == len(rows)
-    graph, relations = merged.to_graph()
-    assert graph.n_nodes == len(merged.nodes) and graph.n_edges == len(merged.edges)
-    assert [relations[code] for code in graph.relations] == merged.edges["relation"].to_list()
 
 
 def test_no_triples_make_an_empty_graph() -> None:
     merged = merge(frame())
     assert merged.nodes.is_empty() and merged.edges.is_empty()
-    graph, relations = merged.to_graph()
-    assert (graph.n_nodes, graph.n_edges, relations) == (0, 0, [])
+    assert prepare("kg_nodes", merged.nodes).num_rows == prepare("kg_edges", merged.edges).num_rows == 0
 
 
 def test_bad_input_is_named() -> None:
@@ -106,3 +106,9 @@ def test_bad_input_is_named() -> None:
         merge(frame(("a", "r", "b", "t1", "s"), ("a", "r", " ", "t2", "s")))
     with pytest.raises(ValueError, match="lack the column licence"):
         merge(frame().drop("licence"))
+
+
+def test_harvests_are_cut_at_a_rank_within_their_relation() -> None:
+    harvest = pl.DataFrame({"rank": [1, 2, 3, None]})
+    assert best_of(harvest, 2)["rank"].to_list() == [1, 2, None]
+    assert best_of(harvest, None).height == 4

@@ -1,65 +1,17 @@
-"""Shortest paths against networkx on random graphs, and what is defined for odd ones."""
+"""What shortest paths are in odd graphs; random ones are held against networkx in ``test_knowledge_graph``."""
 
 from __future__ import annotations
 
-import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from evidence_assets.graphs.graph import Graph
+from evidence_assets.graphs.arrays import GraphArrays
 from evidence_assets.graphs.paths import shortest_paths
 
 
-def graph_of(n_nodes: int, edges: list[tuple[int, int, int]]) -> Graph:
+def graph_of(n_nodes: int, edges: list[tuple[int, int, int]]) -> GraphArrays:
     rows = np.array(edges, dtype=np.int64).reshape(-1, 3)
-    return Graph.from_edges(n_nodes, rows[:, 0], rows[:, 1], rows[:, 2])
-
-
-@st.composite
-def searches(draw: st.DrawFn) -> tuple[int, list[tuple[int, int, int]], list[int], list[int], int, list[float]]:
-    n = draw(st.integers(2, 14))
-    node = st.integers(0, n - 1)
-    edges = draw(st.lists(st.tuples(node, st.integers(0, 3), node), max_size=40))
-    ends = st.lists(node, max_size=4)
-    # Quarters add up without rounding, so that ranks can be compared exactly.
-    relevance = draw(st.lists(st.integers(0, 4).map(lambda x: x / 4), min_size=n, max_size=n))
-    return n, edges, draw(ends), draw(ends), draw(st.integers(1, 6)), relevance
-
-
-@given(searches())
-@settings(max_examples=300, deadline=None)
-def test_all_shortest_paths_are_those_of_networkx(
-    case: tuple[int, list[tuple[int, int, int]], list[int], list[int], int, list[float]],
-) -> None:
-    n, edges, sources, targets, max_length, relevance = case
-    graph = graph_of(n, edges)
-    reference = nx.Graph()
-    reference.add_nodes_from(range(n))
-    reference.add_edges_from((h, t) for h, _, t in edges)
-    expected: dict[tuple[int, int], list[tuple[int, ...]]] = {}
-    for source in set(sources):
-        for target in set(targets) - {source}:
-            if nx.has_path(reference, source, target):
-                paths = [tuple(path) for path in nx.all_shortest_paths(reference, source, target)]
-                if len(paths[0]) - 1 <= max_length:
-                    paths.sort(key=lambda path: (-sum(relevance[v] for v in path), path))
-                    expected[source, target] = paths
-    every = shortest_paths(graph, sources, targets, max_length, 10_000, np.array(relevance))
-    found: dict[tuple[int, int], list[tuple[int, ...]]] = {}
-    for path in every:
-        found.setdefault((path.nodes[0], path.nodes[-1]), []).append(path.nodes)
-        assert path.score == pytest.approx(np.mean([relevance[v] for v in path.nodes]))
-        for a, b, step in zip(path.nodes[:-1], path.nodes[1:], path.steps, strict=True):
-            assert list(step) == [(e, h == a) for e, (h, _, t) in enumerate(edges) if (h, t) in ((a, b), (b, a))], (
-                "each step keeps every edge of its pair with its direction"
-            )
-    assert found == expected
-    assert [path.score for path in every] == sorted((path.score for path in every), reverse=True)
-    capped = shortest_paths(graph, sources, targets, max_length, 2, np.array(relevance))
-    kept = {pair: [p.nodes for p in capped if (p.nodes[0], p.nodes[-1]) == pair] for pair in expected}
-    assert kept == {pair: paths[:2] for pair, paths in expected.items()}
+    return GraphArrays.from_edges(n_nodes, rows[:, 0], rows[:, 1], rows[:, 2])
 
 
 def test_the_best_of_very_many_paths_are_found_without_listing_them() -> None:

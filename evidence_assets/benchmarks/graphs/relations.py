@@ -1,8 +1,7 @@
 """The relation vocabularies, their wording, and what foreign relation names are called in them.
 
 The data lie beside this file: `biomedical_relations.tsv` (the 15 of the biomedical graph), `conceptnet_relations.tsv`
-(31), both with the published template and the relations that contradict each one, and `relation_mapping.tsv`. Users
-give their own files of the same columns.
+(31), both with the published template and the relations that contradict each one, and `relation_mapping.tsv`.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import as_file, files
-from pathlib import Path
 
 import polars as pl
 
@@ -78,22 +76,16 @@ class Vocabulary:
         return joined.with_columns(changes).select(triples.columns)
 
 
-def load(vocabularies: tuple[Path, ...] = (), mappings: tuple[Path, ...] = ()) -> Vocabulary:
-    """The shipped vocabularies and mapping, with those of the given files added; a later entry replaces an earlier."""
+def load() -> Vocabulary:
+    """The shipped vocabularies and mapping."""
     known: dict[str, Relation] = {}
     foreign: dict[tuple[str, str], tuple[str, bool]] = {}
     with as_file(files(__package__)) as folder:
-        for file in (*(folder / name for name in SHIPPED), *vocabularies):
+        for file in (folder / name for name in SHIPPED):
             for row in headed_rows(file, ("relation", "template", "opposites"), "\t", quoted=False):
                 name = row.text("relation")
                 opposites = tuple(row.text("opposites", blank=True).split())
                 known[name] = Relation(name, row.text("template"), opposites)
-        for file in (folder / MAPPING, *mappings):
-            for row in headed_rows(file, ("source", "foreign", "relation", "inverted"), "\t", quoted=False):
-                name = row.text("relation")
-                if name not in known:
-                    raise row.bad(f"{name!r} is not in any vocabulary", "relation")
-                if row.text("inverted") not in ("0", "1"):
-                    raise row.bad("is neither 0 nor 1", "inverted")
-                foreign[row.text("source"), row.text("foreign")] = name, row.text("inverted") == "1"
+        for row in headed_rows(folder / MAPPING, ("source", "foreign", "relation", "inverted"), "\t", quoted=False):
+            foreign[row.text("source"), row.text("foreign")] = row.text("relation"), row.text("inverted") == "1"
     return Vocabulary(known, foreign)

@@ -60,8 +60,3 @@ def frames(records: Iterable[TripleRecord], rows: int = 100_000) -> Iterator[pl.
     stream = iter(records)
     while batch := list(islice(stream, rows)):
         yield pl.DataFrame(batch, schema=SCHEMA, orient="row")
-
-
-def frame(records: Iterable[TripleRecord]) -> pl.DataFrame:
-    """All records as one frame."""
-    return pl.concat([pl.DataFrame(schema=SCHEMA), *frames(records)])

@@ -11,7 +11,7 @@ from typing import Any
 from evidence_assets.benchmarks.declared import declared
 from evidence_assets.benchmarks.readers import questions_of
 from evidence_assets.benchmarks.records import Question, option_labels
-from evidence_assets.experiment.knowledge_inputs import open_facts
+from evidence_assets.experiment.inputs import open_graph
 from evidence_assets.experiment.metrics import normalise_answer
 from evidence_assets.experiment.selection import Asked, Pick
 from evidence_assets.experiment.stage import Read, Stage
@@ -58,10 +58,9 @@ def classifier_stages(variant: Variant, settings: ClassifierSettings) -> list[St
         return []
 
     def make(step: Step) -> Made:
-        graph = open_facts(step.lake, source.graph)
         questions = [q for q in questions_of(step.lake, source) if q.split == settings.split]
         picker = a2q.A2Q(
-            "candidates", graph.facts, graph.node_vectors, graph.linker, encoder(step.profile.encoder), None,
+            "candidates", open_graph(step.lake, source.graph), encoder(step.profile.encoder), None,
             a2q.A2QSettings(top_n=settings.triples),
         )  # fmt: skip
         picks = picker.select([Asked(q.question_id, q.benchmark, q.task, q.text, q.options) for q in questions])

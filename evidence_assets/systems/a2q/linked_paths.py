@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from evidence_assets.experiment.selection import Asked, Pick, Progress, pick_fact
 from evidence_assets.graphs import entity_linking
-from evidence_assets.graphs.entity_linking import EntityLinker
 from evidence_assets.graphs.expansion import IntArray
-from evidence_assets.graphs.facts import GraphFacts
+from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.systems.a2q.system import phrases_of
@@ -56,29 +55,20 @@ class LinkedPaths:
     A path p weighs cos(q, Σ v_e) − λ·(|p| − 1), with v_e the vector of a triple's sentence and q that of the question.
     With options, q is the question followed by the option, and a path counts for an option if it touches a node that
     the option names; one that touches a node of the question as well gets ``bridge`` more.
-
-    Parameters
-    ----------
-    sentence_vectors
-        One row an edge, in the encoder's space.
     """
 
     def __init__(
         self,
         name: str,
-        facts: GraphFacts,
-        linker: EntityLinker,
+        graph: KnowledgeGraph,
         encoder: Encoder,
-        sentence_vectors: FloatArray,
         settings: PathSettings | None = None,
     ) -> None:
-        if len(sentence_vectors) != facts.graph.n_edges:
-            raise ValueError(f"{len(sentence_vectors)} vectors for {facts.graph.n_edges} edges: give one an edge")
-        self.name, self._facts, self._linker, self._encoder = name, facts, linker, encoder
-        self._vectors, self._settings = sentence_vectors, settings or PathSettings()
+        self.name, self._graph, self._encoder = name, graph, encoder
+        self._vectors, self._settings = graph.passage_vectors("edge"), settings or PathSettings()
         self.version = content_id(
-            "linked_paths", VERSION, entity_linking.VERSION, asdict(self._settings), facts.version, encoder.model_id,
-            encoder.revision, [linker.fuzzy_threshold, linker.embedding_threshold],
+            "linked_paths", VERSION, entity_linking.VERSION, asdict(self._settings), graph.version, encoder.model_id,
+            encoder.revision,
         )  # fmt: skip
 
     def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
@@ -98,7 +88,7 @@ class LinkedPaths:
         return made
 
     def _nodes(self, text: str) -> IntArray:
-        found = {node for phrase in phrases_of(text, self._linker) for node in phrase.nodes}
+        found = {node for phrase in phrases_of(text, self._graph.linker) for node in phrase.nodes}
         return np.array(sorted(found), dtype=np.int64)
 
     def _paths(self, own: IntArray, option: str, query: FloatArray) -> Iterator[_Path]:
@@ -115,7 +105,7 @@ class LinkedPaths:
 
         for place, score in kept(scores, of_own, of_other):
             yield _Path(score, (int(first[place]),), option)
-        graph, known = self._facts.graph, set(starts.tolist())
+        graph, known = self._graph.arrays, set(starts.tolist())
         for one in np.lexsort((first, -np.round(scores, 9)))[: settings.fan].tolist():
             edge = int(first[one])
             ends = {int(graph.heads[edge]), int(graph.tails[edge])}
@@ -131,10 +121,10 @@ class LinkedPaths:
 
     def _nearest(self, nodes: IntArray, query: FloatArray) -> IntArray:
         """Edges at the nodes, at each hub those nearest to the query."""
-        graph, most = self._facts.graph, self._settings.max_neighbours
+        graph, most = self._graph.arrays, self._settings.max_neighbours
         kept = []
         for node in nodes.tolist():
-            edges = np.unique(graph.slot_edges[graph.offsets[node] : graph.offsets[node + 1]]).astype(np.int64)
+            edges = graph.edges_at(np.array([node]))
             if len(edges) > most:
                 edges = edges[np.lexsort((edges, -np.round(self._vectors[edges] @ query, 9)))[:most]]
             kept.append(edges)
@@ -142,18 +132,18 @@ class LinkedPaths:
 
     def _touch(self, edges: IntArray, nodes: IntArray) -> BoolArray:
         """Which edges have an end among the nodes."""
-        graph = self._facts.graph
+        graph = self._graph.arrays
         return np.asarray(np.isin(graph.heads[edges], nodes) | np.isin(graph.tails[edges], nodes), dtype=bool)
 
     def _picks(self, paths: Sequence[_Path]) -> list[Pick]:
         picks: dict[str, Pick] = {}
         for path in sorted(paths, key=lambda p: (-round(p.score, 9), p.edges)):
-            told = [self._facts.sentence(edge) for edge in path.edges]
+            told = [self._graph.sentence(edge) for edge in path.edges]
             for step, edge in enumerate(path.edges, 1):
                 why: dict[str, object] = {"path": told, "step": step, "stage": "path"} | (
                     {"toward": path.option} if path.option else {}
                 )
-                pick = pick_fact(self._facts, edge, round(path.score, 6), **why)
+                pick = pick_fact(self._graph, edge, round(path.score, 6), **why)
                 picks.setdefault(pick.text, pick)
                 if len(picks) == self._settings.top_n:
                     return list(picks.values())

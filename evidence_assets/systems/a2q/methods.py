@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from evidence_assets.experiment.knowledge_inputs import facts_of
+from evidence_assets.experiment.inputs import graph_of
 from evidence_assets.experiment.selection import Selector
 from evidence_assets.experiment.stage import Read
 from evidence_assets.experiment.step import Step
@@ -48,13 +48,10 @@ def _reads_classifier(settings: A2QVariant) -> Sequence[Read]:
 
 
 def _a2q(name: str, step: Step, settings: A2QVariant) -> Selector:
-    graph = facts_of(step)
     taxonomy = step.benchmark.taxonomy if settings.taxonomy else ""
     return a2q.A2Q(
         name,
-        graph.facts,
-        graph.node_vectors,
-        graph.linker,
+        graph_of(step),
         encoder(step.profile.encoder),
         _classifier(step, settings),
         settings,
@@ -63,25 +60,15 @@ def _a2q(name: str, step: Step, settings: A2QVariant) -> Selector:
 
 
 def _nearest(name: str, step: Step, settings: TripleSettings) -> Selector:
-    graph = facts_of(step)
-    return a2q.NearestTriples(
-        name, graph.facts, encoder(step.profile.encoder), graph.edge_vectors, settings.top_n, settings.options
-    )
+    return a2q.NearestTriples(name, graph_of(step), encoder(step.profile.encoder), settings.top_n, settings.options)
 
 
 def _linked(name: str, step: Step, settings: TripleSettings) -> Selector:
-    graph = facts_of(step)
-    return a2q.LinkedTriples(
-        name, graph.facts, graph.linker, encoder(step.profile.encoder), graph.edge_vectors, settings.top_n,
-        settings.options,
-    )  # fmt: skip
+    return a2q.LinkedTriples(name, graph_of(step), encoder(step.profile.encoder), settings.top_n, settings.options)
 
 
 def _paths(name: str, step: Step, settings: linked_paths.PathSettings) -> Selector:
-    graph = facts_of(step)
-    return linked_paths.LinkedPaths(
-        name, graph.facts, graph.linker, encoder(step.profile.encoder), graph.edge_vectors, settings
-    )
+    return linked_paths.LinkedPaths(name, graph_of(step), encoder(step.profile.encoder), settings)
 
 
 SYSTEM = System(

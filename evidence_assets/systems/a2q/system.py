@@ -17,7 +17,7 @@ from evidence_assets.graphs import entity_linking
 from evidence_assets.graphs import expansion as graph_expansion
 from evidence_assets.graphs.entity_linking import EntityLinker
 from evidence_assets.graphs.expansion import IntArray, Neighbourhood, Score
-from evidence_assets.graphs.facts import GraphFacts
+from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, Reranker
 from evidence_assets.text.surface_forms import is_filler, words_with_offsets
@@ -76,10 +76,8 @@ class A2Q:
 
     Parameters
     ----------
-    facts, node_vectors
-        The graph, and one vector of unit length a node in the encoder's space.
-    linker
-        Over the names of the same nodes.
+    graph
+        With a passage, in the encoder's space, for each node.
     reranker
         The relevance classifier, whose scores are graded from 1 to 10 over each question's triples; None ranks by
         attention alone.
@@ -90,30 +88,26 @@ class A2Q:
     def __init__(
         self,
         name: str,
-        facts: GraphFacts,
-        node_vectors: Vectors,
-        linker: EntityLinker,
+        graph: KnowledgeGraph,
         encoder: Encoder,
         reranker: Reranker | None = None,
         settings: A2QSettings | None = None,
         definitions: Mapping[str, str] | None = None,
     ) -> None:
-        if len(node_vectors) != facts.graph.n_nodes:
-            raise ValueError(f"{len(node_vectors)} node vectors for {facts.graph.n_nodes} nodes: give one a node")
-        self.name, self._facts, self._nodes, self._linker = name, facts, node_vectors, linker
+        self.name, self._graph, self._nodes = name, graph, graph.passage_vectors("node")
         self._encoder, self._reranker, self._settings = encoder, reranker, settings or A2QSettings()
         self._definitions = {key.casefold(): text for key, text in (definitions or {}).items()}
         self.version = content_id(
-            "a2q", VERSION, graph_expansion.VERSION, entity_linking.VERSION, asdict(self._settings), facts.version,
+            "a2q", VERSION, graph_expansion.VERSION, entity_linking.VERSION, asdict(self._settings), graph.version,
             encoder.model_id, encoder.revision, reranker and [reranker.model_id, reranker.revision],
-            sorted(self._definitions.items()), [linker.fuzzy_threshold, linker.embedding_threshold],
+            sorted(self._definitions.items()),
         )  # fmt: skip
 
     def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
         """The top triples of each question, best first; none where the graph is empty or no phrase has content."""
         options = [q.options if self._settings.options else () for q in questions]
         asked = [
-            (phrases_of(q.text, self._linker), [phrases_of(o, self._linker) for o in own])
+            (phrases_of(q.text, self._graph.linker), [phrases_of(o, self._graph.linker) for o in own])
             for q, own in zip(questions, options, strict=True)
         ]
         texts = dict.fromkeys(
@@ -147,7 +141,7 @@ class A2Q:
             vector = vectors[self._wording(phrase)]
             made += [
                 graph_expansion.expand(
-                    self._facts.graph,
+                    self._graph.arrays,
                     start,
                     vector,
                     self._nodes,
@@ -169,7 +163,7 @@ class A2Q:
         vectors: Mapping[str, Vectors],
     ) -> dict[int, tuple[float, str]]:
         """Edges with the attention on them and the stage that brought them in."""
-        settings, graph = self._settings, self._facts.graph
+        settings, graph = self._settings, self._graph.arrays
         around = self._neighbourhoods(own, vectors)
         query = np.stack([question, *(vectors[self._wording(p)] for p in own)])
         nodes = graph_expansion.union(around)
@@ -182,7 +176,7 @@ class A2Q:
             weights = graph_expansion.attend(query, nodes, self._nodes, options=reached, heads=settings.heads)
             kept = self._kept(nodes, weights, [*around, *(n for option in by_option for n in option)])
         attention = dict(zip(nodes.tolist(), (weights / weights.max(initial=1e-12)).tolist(), strict=True))
-        stages = dict.fromkeys(graph_expansion.induced_edges(graph, kept).tolist(), "subgraph")
+        stages = dict.fromkeys(graph.edges_among(kept).tolist(), "subgraph")
         if settings.paths and settings.bridge_length > 0:
             bridges, _ = graph_expansion.bridges(graph, kept, max_length=settings.bridge_length)
             for edge in (edge for bridge in bridges for edge in bridge.edges):
@@ -208,7 +202,7 @@ class A2Q:
         grades: list[list[float]] = [[1.0] * len(found) for found in candidates]
         if self._reranker is not None:
             pairs = [
-                (q.text, self._facts.sentence(edge))
+                (q.text, self._graph.sentence(edge))
                 for q, found in zip(questions, candidates, strict=True)
                 for edge in found
             ]
@@ -225,7 +219,7 @@ class A2Q:
             picks: dict[str, Pick] = {}
             for score, edge, grade, attention, stage in ranked:
                 pick = pick_fact(
-                    self._facts, edge, score, grade=round(grade, 6), attention=round(attention, 6), stage=stage
+                    self._graph, edge, score, grade=round(grade, 6), attention=round(attention, 6), stage=stage
                 )
                 # Parallel edges from several sources say the same; one of them is evidence enough.
                 picks.setdefault(pick.text, pick)
@@ -251,28 +245,24 @@ class NearestTriples:
     """
 
     name: str
-    facts: GraphFacts
+    graph: KnowledgeGraph
     encoder: Encoder
-    sentence_vectors: Vectors
-    """One row an edge, in the encoder's space."""
     top_n: int = 10
     options: bool = False
     version: str = field(init=False)
 
     def __post_init__(self) -> None:
-        if len(self.sentence_vectors) != self.facts.graph.n_edges:
-            raise ValueError(f"{len(self.sentence_vectors)} vectors for {self.facts.graph.n_edges} edges: one an edge")
         self.version = content_id(
-            "nearest_triples", VERSION, self.top_n, self.options, self.facts.version, self.encoder.model_id,
+            "nearest_triples", VERSION, self.top_n, self.options, self.graph.version, self.encoder.model_id,
             self.encoder.revision,
         )  # fmt: skip
 
     def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
         """The nearest triples of each question."""
-        edges = np.arange(self.facts.graph.n_edges)
+        edges, vectors = np.arange(self.graph.arrays.n_edges), self.graph.passage_vectors("edge")
         texts = [_told(q, self.options) for q in questions]
         queries: Sequence[Vectors] = list(self.encoder.sentences(texts)) if texts else []
-        return [_nearest(self.facts, query, edges, self.sentence_vectors, self.top_n) for query in queries]
+        return [_nearest(self.graph, query, edges, vectors, self.top_n) for query in queries]
 
 
 @dataclass
@@ -283,17 +273,15 @@ class LinkedTriples:
     """
 
     name: str
-    facts: GraphFacts
-    linker: EntityLinker
+    graph: KnowledgeGraph
     encoder: Encoder
-    sentence_vectors: Vectors
     top_n: int = 10
     options: bool = False
     version: str = field(init=False)
 
     def __post_init__(self) -> None:
         self.version = content_id(
-            "linked_triples", VERSION, entity_linking.VERSION, self.top_n, self.options, self.facts.version,
+            "linked_triples", VERSION, entity_linking.VERSION, self.top_n, self.options, self.graph.version,
             self.encoder.model_id, self.encoder.revision,
         )  # fmt: skip
 
@@ -301,11 +289,11 @@ class LinkedTriples:
         """The nearest triples around the linked nodes of each question; none where nothing is linked."""
         texts = [_told(q, self.options) for q in questions]
         queries: Sequence[Vectors] = list(self.encoder.sentences(texts)) if texts else []
-        made = []
+        made, vectors = [], self.graph.passage_vectors("edge")
         for text, query in zip(texts, queries, strict=True):
-            nodes = [node for phrase in phrases_of(text, self.linker) for node in phrase.nodes]
-            edges = np.array(self.facts.edges_at(nodes), dtype=np.int64)
-            made.append(_nearest(self.facts, query, edges, self.sentence_vectors[edges], self.top_n))
+            nodes = {node for phrase in phrases_of(text, self.graph.linker) for node in phrase.nodes}
+            edges = self.graph.arrays.edges_at(np.array(sorted(nodes), dtype=np.int64))
+            made.append(_nearest(self.graph, query, edges, vectors[edges], self.top_n))
         return made
 
 
@@ -313,11 +301,11 @@ def _told(question: Asked, options: bool) -> str:
     return f"{question.text} {', '.join(question.options)}" if options and question.options else question.text
 
 
-def _nearest(facts: GraphFacts, query: Vectors, edges: IntArray, vectors: Vectors, n: int) -> list[Pick]:
+def _nearest(graph: KnowledgeGraph, query: Vectors, edges: IntArray, vectors: Vectors, n: int) -> list[Pick]:
     scores = np.round(np.asarray(vectors, dtype=np.float64) @ query, 9)
     picks: dict[str, Pick] = {}
     for position in np.lexsort((edges, -scores)):
-        pick = pick_fact(facts, int(edges[position]), scores[position])
+        pick = pick_fact(graph, int(edges[position]), scores[position])
         picks.setdefault(pick.text, pick)
         if len(picks) == n:
             break

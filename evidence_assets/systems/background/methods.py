@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from evidence_assets.experiment.knowledge_inputs import facts_of
+from evidence_assets.experiment.inputs import graph_of
 from evidence_assets.experiment.selection import Selector, asked
 from evidence_assets.experiment.solvers import generator
 from evidence_assets.experiment.stage import Read, Stage
@@ -47,14 +47,11 @@ def _recalled(step: Step, settings: PromptingSettings) -> background.StoredBackg
 
 
 def _open(name: str, step: Step, settings: PromptingSettings) -> Selector:
-    graph = facts_of(step)
     recalled = _recalled(step, settings) if settings.recall else None
     retrieval = background.BackgroundSettings(
         graph=settings.graph, model=bool(settings.recall), D=settings.D, top_k=settings.top_k
     )
-    return background.BackgroundKnowledge(
-        name, graph.facts, graph.linker, encoder(step.profile.encoder), retrieval, recalled
-    )
+    return background.BackgroundKnowledge(name, graph_of(step), encoder(step.profile.encoder), retrieval, recalled)
 
 
 def _failed(step: Step, settings: PromptingSettings) -> Mapping[str, str]:

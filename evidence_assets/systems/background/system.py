@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
+import numpy as np
 import polars as pl
 
 from evidence_assets.experiment.rows import RowWriter
@@ -19,8 +20,7 @@ from evidence_assets.experiment.selection import Asked, Parent, Pick, pick_fact
 from evidence_assets.experiment.short_answering import MODEL_KNOWLEDGE
 from evidence_assets.experiment.step import Made
 from evidence_assets.graphs import entity_linking
-from evidence_assets.graphs.entity_linking import EntityLinker
-from evidence_assets.graphs.facts import GraphFacts
+from evidence_assets.graphs.knowledge_graph import KnowledgeGraph, plain_sentence
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, USED, edge
 from evidence_assets.models.protocols import Completion, Encoder, FloatArray, Generator, Request
@@ -235,8 +235,8 @@ class BackgroundKnowledge:
 
     Parameters
     ----------
-    linker
-        Over the names of the graph's nodes; finds the topic entities.
+    graph
+        Its linker finds the topic entities.
     recalled
         What a model recalled for the questions. None is allowed where it is not asked for.
     """
@@ -244,20 +244,18 @@ class BackgroundKnowledge:
     def __init__(
         self,
         name: str,
-        facts: GraphFacts,
-        linker: EntityLinker,
+        graph: KnowledgeGraph,
         encoder: Encoder,
         settings: BackgroundSettings | None = None,
         recalled: StoredBackground | None = None,
     ) -> None:
-        self.name, self._facts, self._linker, self._encoder = name, facts, linker, encoder
+        self.name, self._graph, self._encoder = name, graph, encoder
         self._recalled, self._settings = recalled, settings or BackgroundSettings()
         if self._settings.model and recalled is None:
             raise ValueError("there are no recalled triples: give them, or leave them out with model=False")
         self.version = content_id(
-            "background_knowledge", VERSION, entity_linking.VERSION, asdict(self._settings), facts.version,
+            "background_knowledge", VERSION, entity_linking.VERSION, asdict(self._settings), graph.version,
             encoder.model_id, encoder.revision, recalled.version if recalled and self._settings.model else None,
-            [linker.fuzzy_threshold, linker.embedding_threshold],
         )  # fmt: skip
 
     def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
@@ -276,10 +274,10 @@ class BackgroundKnowledge:
             notes = [] if edges or not self._settings.graph else ["the question names no node of the graph"]
             found: dict[str, tuple[int | Stated, str]] = {}
             for edge_number in edges:
-                sentence = self._facts.sentence(edge_number)
+                sentence = self._graph.sentence(edge_number)
                 found.setdefault(sentence, (edge_number, sentence))
             for triple in self._stated(question):
-                sentence = self._facts.verbalise(triple.head, triple.relation, triple.tail)
+                sentence = plain_sentence(triple.head, triple.relation, triple.tail)
                 # What the graph states too is evidence from the graph.
                 found.setdefault(sentence, (triple, sentence))
             drafts.append((topics, list(found.values()), notes))
@@ -306,15 +304,14 @@ class BackgroundKnowledge:
         """Topic entities of a question and the edges within ``D`` steps of them, nearer ones first."""
         if not self._settings.graph:
             return [], []
-        spans = self._linker.find_spans(text)
+        spans = self._graph.linker.find_spans(text)
         ring = sorted({node for span in spans for node in span.link.nodes})
-        seen, edges = set(ring), dict[int, None]()
+        graph, seen, edges = self._graph.arrays, set(ring), dict[int, None]()
         for _ in range(self._settings.D):
-            fresh = self._facts.edges_at(ring)
+            fresh = graph.edges_at(np.array(ring, dtype=np.int64)).tolist()
             edges.update(dict.fromkeys(fresh))
             if len(edges) >= self._settings.max_triples:
                 break
-            graph = self._facts.graph
             ends = {int(node) for edge in fresh for node in (graph.heads[edge], graph.tails[edge])}
             ring = sorted(ends - seen)
             seen |= ends
@@ -338,5 +335,5 @@ class BackgroundKnowledge:
                 parent = Parent("triple", origin.triple_id, origin.triple_id)
                 picks.append(Pick("", "triple", (parent,), "", sentence, scores[place], why))
             else:
-                picks.append(pick_fact(self._facts, origin, scores[place], origin="graph"))
+                picks.append(pick_fact(self._graph, origin, scores[place], origin="graph"))
         return tuple(picks)

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from evidence_assets.experiment.answers import (
@@ -49,12 +46,6 @@ class RanksNodes:
     def _edge_rows(self, question_id: str) -> list[dict[str, Any]]:
         return [row for row in self._rows(question_id) if row["source_kind"] == "edge"]
 
-    @cached_property
-    def _edge_ids(self) -> list[str]:
-        base = self._system.base
-        edges = zip(base.heads.tolist(), base.edge_types.tolist(), base.tails.tolist(), strict=True)
-        return [base.edge_id(*edge) for edge in edges]
-
     def input_of(self, question: Asked) -> str:
         """See ``Answerer``."""
         return content_id([(row["evidence_id"], row["content_hash"]) for row in self._rows(question.question_id)])
@@ -91,9 +82,6 @@ class RanksNodes:
         for question_id, kept in requests:
             stay = set(kept)
             removed = {row["source_id"] for row in self._edge_rows(question_id) if row["content_hash"] not in stay}
-            left = np.array([edge not in removed for edge in self._edge_ids], dtype=bool)
-            base = self._system.base
-            reduced = replace(base, heads=base.heads[left], edge_types=base.edge_types[left], tails=base.tails[left])
-            (ranking,) = self._system.on(reduced).rank([self._questions[question_id]])
+            (ranking,) = self._system.without(removed).rank([self._questions[question_id]])
             answers.append(ranking.nodes[0].node_id if ranking.nodes else ranking.status)
         return answers

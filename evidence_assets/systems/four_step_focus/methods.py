@@ -9,11 +9,12 @@ import polars as pl
 
 from evidence_assets.benchmarks.knowledge_bases import KnowledgeBase, declared_base
 from evidence_assets.experiment.answers import Answerer
-from evidence_assets.experiment.knowledge_inputs import OpenBase, open_base
+from evidence_assets.experiment.inputs import graph_of
 from evidence_assets.experiment.selection import asked
 from evidence_assets.experiment.solvers import reader_of_profile
 from evidence_assets.experiment.step import Step
 from evidence_assets.experiment.system import Method, System
+from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.models.in_use import encoder, model_key, reranker
 from evidence_assets.systems.four_step_focus import node_search
 from evidence_assets.systems.four_step_focus import system as four_step_focus
@@ -62,17 +63,17 @@ class RankingSettings:
 
 def _open(name: str, step: Step, settings: RankingSettings) -> FourStepFocus:
     declared = declared_base(step.benchmark.graph)
-    opened = open_base(step.lake, declared.name, declared.answers)
+    graph = graph_of(step)
     return FourStepFocus(
         name,
-        opened.base,
-        NodeSearch(opened.passages, settings.search),
-        opened.linker,
+        graph,
+        NodeSearch(graph, settings.search),
         encoder(step.profile.encoder),
-        _triplet_reader(step, declared, opened) if settings.triplets else None,
+        _triplet_reader(step, declared, graph) if settings.triplets else None,
         _grader(step) if settings.rerank else None,
         settings.focus,
         frozenset(declared.symmetric),
+        declared.answers,
     )
 
 
@@ -91,11 +92,11 @@ def _reasoner(step: Step, settings: RankingSettings) -> tuple[str, str]:
     return "reranker" if settings.rerank else settings.search, key
 
 
-def _triplet_reader(step: Step, declared: KnowledgeBase, opened: OpenBase) -> TripletReader:
+def _triplet_reader(step: Step, declared: KnowledgeBase, graph: KnowledgeGraph) -> TripletReader:
     model = reader_of_profile(step)
-    if model is not None and len(opened.base):
-        return PromptedTriplets(model, schema_of(opened.base))
-    return FormParser(sample_forms() if declared.forms else (), opened.base.node_type_names)
+    if model is not None and len(graph):
+        return PromptedTriplets(model, schema_of(graph))
+    return FormParser(sample_forms() if declared.forms else (), graph.type_names)
 
 
 def _grader(step: Step) -> Grader:

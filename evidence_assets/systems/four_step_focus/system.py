@@ -8,7 +8,7 @@ same class without triplets.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, replace
 
@@ -17,9 +17,7 @@ from numpy.typing import NDArray
 
 from evidence_assets.experiment.selection import Asked, Parent, Pick, Progress
 from evidence_assets.graphs import entity_linking, substitution
-from evidence_assets.graphs.entity_linking import EntityLinker
-from evidence_assets.graphs.facts import Verbalise, plain_sentence
-from evidence_assets.graphs.knowledge_base import KnowledgeBase
+from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.substitution import Constant, Form, Narrowed, Pattern, Variable
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray
@@ -89,15 +87,14 @@ class NodeRanking:
         return tuple(node.node_id for node in self.nodes if node.filtered)
 
 
-def schema_of(base: KnowledgeBase) -> Schema:
+def schema_of(graph: KnowledgeGraph) -> Schema:
     """The types of a knowledge base, and which node types its edges join, most frequent first."""
-    joined = np.stack([base.node_types[base.heads], base.edge_types, base.node_types[base.tails]], axis=1)
+    arrays, types = graph.arrays, graph.node_types
+    joined = np.stack([types[arrays.heads], arrays.relations, types[arrays.tails]], axis=1)
     rows, counts = np.unique(joined, axis=0, return_counts=True)
     order = np.argsort(-counts, kind="stable")[:100]
-    patterns = tuple(
-        (base.node_type_names[h], base.edge_type_names[e], base.node_type_names[t]) for h, e, t in rows[order].tolist()
-    )
-    return Schema(base.node_type_names, base.edge_type_names, patterns)
+    patterns = tuple((graph.type_names[h], graph.relations[e], graph.type_names[t]) for h, e, t in rows[order].tolist())
+    return Schema(graph.type_names, graph.relations, patterns)
 
 
 class FourStepFocus:
@@ -105,54 +102,50 @@ class FourStepFocus:
 
     Parameters
     ----------
-    linker
-        Over the names and aliases of the nodes, its nodes being positions in the base.
     reader
         Step 1; None leaves out steps 1 and 2 (the baselines).
     grader
         Step 4; None keeps the order of the vector search.
     symmetric
         Edge types that hold in both directions however they are stored.
+    answer_types
+        Node types that can be an answer; all where none is named.
     """
 
     def __init__(
         self,
         name: str,
-        base: KnowledgeBase,
+        graph: KnowledgeGraph,
         search: NodeSearch,
-        linker: EntityLinker,
         encoder: Encoder,
         reader: TripletReader | None = None,
         grader: Grader | None = None,
         settings: FocusSettings | None = None,
         symmetric: frozenset[str] = frozenset(),
-        verbalise: Verbalise = plain_sentence,
+        answer_types: Collection[str] = (),
     ) -> None:
-        self.name, self._base, self._search, self._linker, self._encoder = name, base, search, linker, encoder
+        self.name, self._graph, self._search, self._encoder = name, graph, search, encoder
+        self._linker = graph.linker
         self._reader, self._grader, self._settings = reader, grader, settings or FocusSettings()
-        self._symmetric, self._verbalise = symmetric, verbalise
-        self._node_type = {name: code for code, name in enumerate(base.node_type_names)}
-        self._position = {node_id: node for node, node_id in enumerate(base.node_ids)}
-        self._edge_type = {name: code for code, name in enumerate(base.edge_type_names)}
-        types = np.isin(base.node_types, list(base.answer_types)) if base.answer_types else np.ones(len(base), bool)
-        self._answers: NDArray[np.int64] = np.flatnonzero(types)
+        self._symmetric = symmetric
+        self._node_type = {name: code for code, name in enumerate(graph.type_names)}
+        wanted = [self._node_type[name] for name in answer_types or graph.type_names if name in self._node_type]
+        self._answers: NDArray[np.int64] = np.flatnonzero(np.isin(graph.node_types, wanted))
         self.version = content_id(
             "four_step_focus", VERSION, substitution.VERSION, entity_linking.VERSION, asdict(self._settings),
-            base.content_hash, search.method, encoder.model_id, encoder.revision, reader and reader.version,
-            grader and grader.version, sorted(symmetric), [linker.fuzzy_threshold, linker.embedding_threshold],
+            graph.version, search.method, encoder.model_id, encoder.revision, reader and reader.version,
+            grader and grader.version, sorted(symmetric), sorted(answer_types),
         )  # fmt: skip
 
     @property
-    def base(self) -> KnowledgeBase:
+    def graph(self) -> KnowledgeGraph:
         """The knowledge base that is searched."""
-        return self._base
+        return self._graph
 
-    def on(self, base: KnowledgeBase) -> FourStepFocus:
-        """The same system on a base with the same nodes and other edges; its version stays that of this one."""
-        if base.node_ids != self._base.node_ids:
-            raise ValueError("the other base has other nodes: build a system of its own for it")
+    def without(self, edge_ids: Collection[str]) -> FourStepFocus:
+        """The same system on the knowledge base without some edges; its version stays that of this one."""
         other = copy(self)
-        other._base = base
+        other._graph = self._graph.without(edge_ids)
         return other
 
     def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
@@ -197,7 +190,7 @@ class FourStepFocus:
         room = self._settings.k_max - len(filtered)
         additional = nearest(similarity, np.setdiff1d(self._answers, filtered), room)
         nodes = tuple(
-            RankedNode(self._base.node_ids[node], node in filtered, float(similarity[node]), None)
+            RankedNode(self._graph.node_ids[node], node in filtered, float(similarity[node]), None)
             for node in (*filtered, *additional)
         )
         return NodeRanking(
@@ -219,11 +212,10 @@ class FourStepFocus:
                 return Constant(term.text, links[term.text].nodes)
             return Variable(term.text, None if term.node_type == ANY_TYPE else self._node_type[str(term.node_type)])
 
+        codes = {name: code for code, name in enumerate(self._graph.relations)}
         patterns = [
-            # An edge type without any edge keeps a code that no edge has.
-            Pattern(
-                placed(t.head), self._edge_type.get(t.edge_type, -1), placed(t.tail), t.edge_type in self._symmetric
-            )
+            # An edge type without any edge gets a code that no edge has.
+            Pattern(placed(t.head), codes.get(t.edge_type, -1), placed(t.tail), t.edge_type in self._symmetric)
             for t in query.triplets
         ]
         target = placed(query.target)
@@ -234,7 +226,7 @@ class FourStepFocus:
         patterns, target = self.patterns(query)
         settings = self._settings
         narrowed = substitution.substitute(
-            self._base.typed_graph,
+            self._graph.typed,
             patterns,
             target,
             form=settings.form,
@@ -256,7 +248,7 @@ class FourStepFocus:
         if self._grader is None:
             return list(drafts)
         pairs = [
-            (question.text, self._card(self._position[node.node_id]))
+            (question.text, self._card(self._number(node)))
             for question, draft in zip(questions, drafts, strict=True)
             for node in draft.nodes
         ]
@@ -273,32 +265,31 @@ class FourStepFocus:
                 for n, grade in zip(draft.nodes, own, strict=True)
                 if not isinstance(grade, Failure)
             ]
-            nodes.sort(key=lambda n: (not n.filtered, -(n.grade or 0.0), -n.similarity, self._position[n.node_id]))
+            nodes.sort(key=lambda n: (not n.filtered, -(n.grade or 0.0), -n.similarity, n.node_id))
             made.append(replace(draft, nodes=tuple(nodes)))
         return made
 
+    def _number(self, node: RankedNode) -> int:
+        return int(self._graph.node_numbers([node.node_id])[0])
+
     def _card(self, node: int) -> NodeCard:
-        base = self._base
-        return NodeCard(
-            base.names[node],
-            base.node_type_names[int(base.node_types[node])],
-            base.documents[node],
-            tuple(base.relations_of(node, self._settings.card_relations)),
-        )
+        graph = self._graph
+        told = tuple(graph.triple(edge) for edge in graph.first_edges(node, self._settings.card_relations))
+        return NodeCard(graph.names[node], graph.type_names[int(graph.node_types[node])], graph.documents[node], told)
 
     def _with_evidence(self, draft: NodeRanking, vector: FloatArray) -> NodeRanking:
         """Edges that satisfy the triplets, and the nearest passage of the document, for the best answers."""
-        settings, base = self._settings, self._base
+        settings, graph = self._settings, self._graph
         if not draft.nodes or not settings.evidence_nodes:
             return draft
         patterns, target = self.patterns(draft.query) if draft.query else ([], None)
         picks: dict[tuple[str, str, str], Pick] = {}
         for rank, node in enumerate(draft.nodes[: settings.evidence_nodes], 1):
-            place = self._position[node.node_id]
+            place = self._number(node)
             about = {"answer": node.node_id, "rank": rank}
             if node.filtered and target is not None:
                 for number, *edge in substitution.witness_edges(
-                    base.typed_graph,
+                    graph.typed,
                     patterns,
                     target,
                     place,
@@ -306,28 +297,27 @@ class FourStepFocus:
                     use_direction=settings.use_direction,
                     limit=settings.edges_per_triplet,
                 ):
-                    edge_id = base.edge_id(*edge)
+                    (found,) = graph.arrays.edges_from(*edge)[:1]
+                    edge_id, told = graph.edge_ids[found], graph.triple(found)
                     asked = draft.query.triplets[number] if draft.query else None
                     why = json.dumps(
                         {
                             **about,
                             "triplet": [asked.head.text, asked.edge_type, asked.tail.text] if asked else [],
-                            "triple": base.triple(*edge),
+                            "triple": told,
                         },
                         sort_keys=True,
                         ensure_ascii=False,
                     )
                     pick = Pick("", "triple", (Parent("edge", edge_id, edge_id),), "",
-                                self._verbalise(*base.triple(*edge)), node.similarity, why)  # fmt: skip
+                                graph.sentence(found), node.similarity, why)  # fmt: skip
                     picks.setdefault(("edge", edge_id, ""), pick)
             passage = self._search.best_passage(vector, place)
             if passage is not None:
-                number, score = passage
-                kept = self._search.passages
-                start, end, passage_id = int(kept.starts[number]), int(kept.ends[number]), kept.ids[number]
+                passage_id, start, end, score = passage
                 parents = (Parent("node", node.node_id, node.node_id), Parent("passage", passage_id, passage_id))
                 why = json.dumps({**about, "notes": draft.notes}, sort_keys=True, ensure_ascii=False)
                 picks[("node", node.node_id, f"{start}:{end}")] = Pick(
-                    "", "chunk", parents, f"{start}:{end}", base.documents[place][start:end], score, why
+                    "", "chunk", parents, f"{start}:{end}", graph.documents[place][start:end], score, why
                 )
         return replace(draft, picks=tuple(picks.values()))

@@ -9,13 +9,13 @@ from typing import Any, Literal
 import torch
 
 from evidence_assets.benchmarks.graphs.relations import load
-from evidence_assets.benchmarks.records import option_labels
-from evidence_assets.experiment.inputs import open_graph
-from evidence_assets.experiment.question_concepts import concepts_from_row
-from evidence_assets.experiment.selection import NoEvidence, Selector
+from evidence_assets.experiment.inputs import graph_of
+from evidence_assets.experiment.question_concepts import DEPTH, stored_surroundings
+from evidence_assets.experiment.selection import NoEvidence, Selector, asked
 from evidence_assets.experiment.step import Step
 from evidence_assets.experiment.system import Method, NoSettings, System
 from evidence_assets.graphs.attention.scorer import CONTRASTIVE, WALK, AttentionSettings
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.profiles import Profile
 from evidence_assets.systems.ugat.selector import VERSION, GraphPaths
 from evidence_assets.systems.ugat.system import UgatSettings
@@ -33,8 +33,6 @@ class PathSettings:
 
     scorer: Literal["gat", "gcn", "cosine", "contrastive", "walk", "none"] = "gat"
     D: int = 3
-    cap: int = 32
-    max_nodes: int = 300
     steps: int = 50
     path_length: int = 3
     passages: int = 10
@@ -49,8 +47,6 @@ class PathSettings:
             attention = replace(attention, variant=self.scorer)
         return UgatSettings(
             D=self.D,
-            cap=self.cap,
-            max_nodes=self.max_nodes,
             node_filter="none" if self.scorer == "none" else "scores",
             attention=attention,
             max_length=self.path_length,
@@ -59,20 +55,19 @@ class PathSettings:
 
 
 def _defaults(profile: Profile) -> Mapping[str, Any]:
-    return profile.ugat.model_dump()
+    return profile.ugat.model_dump(exclude={"cap", "max_nodes"})
 
 
 def _paths(name: str, step: Step, settings: PathSettings) -> Selector:
-    graph = open_graph(step.lake, step.benchmark.graph)
-    number = {node: i for i, node in enumerate(graph.node_ids)}
-    questions = step.read_here("questions", "questions/mcqa")
-    labels = {q["question_id"]: option_labels(q["task"], q["options"]) for q in questions.iter_rows(named=True)}
-    linked = {
-        row["question_id"]: concepts_from_row(row, labels[row["question_id"]], number)
-        for row in step.read_here("subgraphs", "subgraphs/mcqa").iter_rows(named=True)
-    }
+    graph, deepest = graph_of(step), max(step.profile.ugat.D, DEPTH)
+    if deepest < settings.D:
+        raise BadInput(
+            f"variant {name} looks {settings.D} steps around, but subgraphs reach {deepest}: raise the profile's D"
+        )
+    questions = asked(step.read_here("questions", "questions/mcqa"))
+    around = stored_surroundings(step.read_here("subgraphs", "subgraphs/mcqa"), questions, graph)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    return GraphPaths(name, graph, linked, load(), settings.stages, device)
+    return GraphPaths(name, graph, around, load(), settings.stages, device)
 
 
 def _closed_book(name: str, step: Step, settings: NoSettings) -> Selector:

@@ -11,14 +11,12 @@ from dataclasses import asdict
 
 from evidence_assets.benchmarks.graphs.relations import Vocabulary
 from evidence_assets.experiment.question_concepts import VERSION as LINKING
-from evidence_assets.experiment.question_concepts import NamedNodes, QuestionConcepts, numbers
+from evidence_assets.experiment.question_concepts import NamedNodes, Surroundings
 from evidence_assets.experiment.selection import Asked, Parent, Pick, Progress
 from evidence_assets.graphs.attention import scorer as graph_attention
-from evidence_assets.graphs.knowledge import OpenGraph
+from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
 from evidence_assets.systems.ugat.system import (
-    Knowledge,
-    LinkedQuestion,
     PathPassage,
     PathSelection,
     UgatSettings,
@@ -35,8 +33,8 @@ class GraphPaths:
 
     Parameters
     ----------
-    linked
-        What each question names, by question id; a question that is not there has no concepts and no evidence.
+    around
+        What each question names and what lies around it, by question id; a question that is not there has no evidence.
     settings
         The four stages; ``settings.attention.variant`` says how nodes are scored.
     """
@@ -44,42 +42,40 @@ class GraphPaths:
     def __init__(
         self,
         name: str,
-        graph: OpenGraph,
-        linked: Mapping[str, QuestionConcepts],
+        graph: KnowledgeGraph,
+        around: Mapping[str, Surroundings],
         vocabulary: Vocabulary,
         settings: UgatSettings,
         device: str = "cpu",
     ) -> None:
-        self.name, self._graph, self._linked, self._settings, self._device = name, graph, linked, settings, device
-        self._knowledge = Knowledge(
-            graph.graph, graph.names, graph.node_vectors, graph.relations, graph.edge_ids, vocabulary
-        )
+        self.name, self._graph, self._around, self._vocabulary = name, graph, around, vocabulary
+        self._settings, self._device = settings, device
         self.version = content_id("graph_paths", VERSION, asdict(settings), graph.version)
 
-    def find(self, questions: Sequence[Asked]) -> list[PathSelection]:
-        """Everything that was found for each question, node scores included."""
-        vectors = self._graph.encode([q.text for q in questions])
-        asked = []
-        for question, vector in zip(questions, vectors, strict=True):
-            named = self._linked.get(question.question_id, QuestionConcepts(question.question_id, (), {}))
-            options = {label: numbers(named.options.get(label, ())) for label in question.labels}
-            asked.append(LinkedQuestion(question.question_id, vector, numbers(named.concepts), options))
-        return relevant_paths_batch(self._knowledge, asked, self._settings, self._device)
+    def find(self, questions: Sequence[Asked]) -> dict[str, PathSelection]:
+        """Everything that was found for each question that something is known of, by its id."""
+        known = [self._around[q.question_id] for q in questions if q.question_id in self._around]
+        found = relevant_paths_batch(self._graph, self._vocabulary, known, self._settings, self._device)
+        return {selection.question_id: selection for selection in found}
 
     def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
-        made = []
-        for done, found in enumerate(self.find(questions), 1):
-            relevance: dict[int, float] = {}
-            if found.scores is not None:
-                scored = zip(found.subgraph.nodes.tolist(), found.scores.scores.tolist(), strict=True)
-                relevance = {node: round(score, DIGITS) for node, score in scored}
-            made.append([self._pick(p, found, relevance) for passages in found.passages.values() for p in passages])
+        selections, made = self.find(questions), []
+        for done, question in enumerate(questions, 1):
+            found = selections.get(question.question_id)
+            made.append(self._picks(found) if found else [])
             if progress:
                 progress(done, len(questions))
         return made
 
+    def _picks(self, found: PathSelection) -> list[Pick]:
+        relevance: dict[int, float] = {}
+        if found.scores is not None:
+            scored = zip(found.subgraph.nodes.tolist(), found.scores.scores.tolist(), strict=True)
+            relevance = {node: round(score, DIGITS) for node, score in scored}
+        return [self._pick(p, found, relevance) for passages in found.passages.values() for p in passages]
+
     def _pick(self, passage: PathPassage, found: PathSelection, relevance: Mapping[int, float]) -> Pick:
-        named = self._linked[found.question_id]
+        named = self._around[found.question_id].named
         ends = [_rule_of(named.concepts, passage.nodes[0]), _rule_of(named.options[passage.option], passage.nodes[-1])]
         why = {
             "nodes": [{"name": self._graph.names[n], "relevance": relevance.get(n)} for n in passage.nodes],

@@ -17,10 +17,9 @@ import numpy.typing as npt
 
 from evidence_assets.benchmarks.graphs.relations import Vocabulary
 from evidence_assets.graphs import entity_linking, keyphrases
-from evidence_assets.graphs.entity_linking import EntityLinker, Link
-from evidence_assets.graphs.facts import GraphFacts
+from evidence_assets.graphs.entity_linking import Link
 from evidence_assets.graphs.keyphrases import extract_concepts
-from evidence_assets.graphs.knowledge import OpenGraph
+from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.text.surface_forms import STOP_WORDS, word_key, words_with_offsets
@@ -32,14 +31,6 @@ BOTH_ENDS = 100.0
 """Added to the cheap score of a triple that joins a concept of the question to one of the option."""
 
 Ints = npt.NDArray[np.integer[Any]]
-
-
-def facts_of(known: OpenGraph, vocabulary: Vocabulary) -> GraphFacts:
-    """A graph of the lake as facts, each worded by the template of its relation."""
-    return GraphFacts(
-        known.graph, known.names, known.relations, known.edge_ids, known.edge_ids, known.version,
-        lambda head, relation, tail: f"{head} {vocabulary.template(relation)} {tail}",
-    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -74,21 +65,26 @@ class ConceptTriples:
     are handed on.
     """
 
-    def __init__(self, facts: GraphFacts, linker: EntityLinker, encoder: Encoder, *, cap: int) -> None:
+    def __init__(self, graph: KnowledgeGraph, vocabulary: Vocabulary, encoder: Encoder, *, cap: int) -> None:
         if cap < 1:
             raise ValueError(f"the cap on triples is {cap}: let at least one through")
-        self.facts, self._linker, self._encoder, self._cap = facts, linker, encoder, cap
+        self.graph, self._vocabulary, self._encoder, self._cap = graph, vocabulary, encoder, cap
         self._links: dict[str, list[Link]] = {}
         self.version = content_id(
-            "concept_triples", VERSION, keyphrases.VERSION, entity_linking.VERSION, cap, CONCEPTS, facts.version,
+            "concept_triples", VERSION, keyphrases.VERSION, entity_linking.VERSION, cap, CONCEPTS, graph.version,
             encoder.model_id, encoder.revision,
         )  # fmt: skip
+
+    def sentence(self, edge: int) -> str:
+        """An edge in the words of its relation's template."""
+        head, relation, tail = self.graph.triple(edge)
+        return f"{head} {self._vocabulary.template(relation)} {tail}"
 
     @cached_property
     def _nodes_with(self) -> dict[str, Ints]:
         """Nodes by each content word of their name, ascending."""
         found: dict[str, list[int]] = {}
-        for node, name in enumerate(self.facts.names):
+        for node, name in enumerate(self.graph.names):
             for key in {word_key(w) for w, _, _ in words_with_offsets(name) if w.casefold() not in STOP_WORDS}:
                 found.setdefault(key, []).append(node)
         return {key: np.array(nodes, dtype=np.int64) for key, nodes in found.items()}
@@ -97,7 +93,7 @@ class ConceptTriples:
         """Work out the links of texts not met before, all in one call of the encoder."""
         new = [text for text in dict.fromkeys(texts) if text not in self._links]
         concepts = extract_concepts(new, self._encoder.sentences, top_n=CONCEPTS) if new else []
-        links = iter(self._linker.link_many([c.text for found in concepts for c in found]))
+        links = iter(self.graph.linker.link_many([c.text for found in concepts for c in found], self.graph.near))
         for text, found in zip(new, concepts, strict=True):
             self._links[text] = [link for link in (next(links) for _ in found) if link.found]
 
@@ -119,7 +115,7 @@ class ConceptTriples:
         words = self._word_weights(f"{question} {option}")
         ends = [np.unique([node for link in other for node in link.nodes]).astype(np.int64) for other in sides[::-1]]
         best: dict[int, tuple[float, int, Link]] = {}
-        graph = self.facts.graph
+        graph = self.graph.arrays
         met: list[Ints] = []
         for node in sorted(starts):
             link, side = starts[node]
@@ -137,7 +133,7 @@ class ConceptTriples:
 
     def _word_weights(self, text: str) -> tuple[Ints, npt.NDArray[np.float64]]:
         """Nodes, ascending, whose names share words with a text, and the summed rarity of those words."""
-        total = max(1, len(self.facts.names))
+        total = max(1, len(self.graph))
         keys = sorted({word_key(w) for w, _, _ in words_with_offsets(text)} & self._nodes_with.keys())
         if not keys:
             return np.zeros(0, np.int64), np.zeros(0)

@@ -11,7 +11,7 @@ from evidence_assets.experiment.inputs import open_graph
 from evidence_assets.experiment.selection import Selector
 from evidence_assets.experiment.step import Step
 from evidence_assets.experiment.system import Method, System
-from evidence_assets.graphs.knowledge import OpenGraph
+from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.in_use import encoder, model_key, reranker
 from evidence_assets.models.rerankers import MAXSIM
@@ -20,7 +20,7 @@ from evidence_assets.retrieval.corpus import open_corpus
 from evidence_assets.retrieval.token_store import TokenStore, source_version
 from evidence_assets.systems.uscrake import chunk_ranking, concept_triples
 from evidence_assets.systems.uscrake import system as uscrake
-from evidence_assets.systems.uscrake.concept_triples import ConceptTriples, facts_of
+from evidence_assets.systems.uscrake.concept_triples import ConceptTriples
 from evidence_assets.systems.uscrake.evidence_judges import Judge, LateInteraction, PairJudge
 
 TRIPLES_JUDGED = 10
@@ -44,8 +44,8 @@ def _open_passages(root: str, name: str, version: str, token_model: str) -> uscr
 
 
 @lru_cache(maxsize=2)
-def _triples(graph: OpenGraph, cap: int, settings: ModelSettings) -> ConceptTriples:
-    return ConceptTriples(facts_of(graph, relations.load()), graph.linker, encoder(settings), cap=cap)
+def _triples(graph: KnowledgeGraph, cap: int, settings: ModelSettings) -> ConceptTriples:
+    return ConceptTriples(graph, relations.load(), encoder(settings), cap=cap)
 
 
 def _judge(settings: ModelSettings, token_encoder: ModelSettings) -> Judge:

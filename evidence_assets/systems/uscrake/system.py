@@ -383,8 +383,8 @@ class Uscrake:
         made: dict[str, Item] = {}
         for c in candidates.triples:
             pick = pick_fact(
-                graph.facts, c.edge, 0.0, label, concept=c.link.concept, rule=c.link.rule, link_score=round(c.link.score, 6),
-                node=graph.facts.names[c.node], found=candidates.found, dropped=candidates.dropped,
+                graph.graph, c.edge, 0.0, label, graph.sentence(c.edge), concept=c.link.concept, rule=c.link.rule, link_score=round(c.link.score, 6),
+                node=graph.graph.names[c.node], found=candidates.found, dropped=candidates.dropped,
             )  # fmt: skip
             made.setdefault(pick.text, Item(pick))
         return list(made.values())

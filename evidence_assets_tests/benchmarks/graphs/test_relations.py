@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
 from evidence_assets.benchmarks.graphs.disease_database import RELATION_CODES
 from evidence_assets.benchmarks.graphs.relations import load
-from evidence_assets.benchmarks.graphs.triples import TripleRecord, frame
-from evidence_assets.lake.errors import BadInput
+from evidence_assets.benchmarks.graphs.triples import TripleRecord, frames
 
 
 def test_the_shipped_vocabularies() -> None:
@@ -22,6 +17,7 @@ def test_the_shipped_vocabularies() -> None:
     assert ("may_contraindicate", "may_treat") in vocabulary.opposites
     named = {other for relation in vocabulary.relations.values() for other in relation.opposites}
     assert named <= set(vocabulary.relations)
+    assert {name for name, _ in vocabulary.foreign.values()} <= set(vocabulary.relations)
 
 
 def test_an_unknown_relation_is_read_as_its_own_name() -> None:
@@ -32,7 +28,7 @@ def test_an_unknown_relation_is_read_as_its_own_name() -> None:
 
 
 def test_foreign_names_are_translated_and_inverted() -> None:
-    triples = frame(
+    (triples,) = frames(
         [
             TripleRecord("a", "CtD", "b", 1, "Compound", "Disease"),
             TripleRecord("class", "PCiC", "drug", 2, "Class", "Compound"),
@@ -48,19 +44,3 @@ def test_foreign_names_are_translated_and_inverted() -> None:
         ("a", "may_treat", "b", 4, None, None, None),
     ]
     assert load().translate(triples, "umls")["relation"].to_list() == ["CtD", "PCiC", "odd", "may_treat"]
-
-
-def test_own_files_are_added_and_checked(tmp_path: Path) -> None:
-    words = tmp_path / "words.tsv"
-    words.write_text("relation\ttemplate\topposites\nprevents\tmay prevent\tmay_cause\n")
-    mapping = tmp_path / "mapping.tsv"
-    mapping.write_text("source\tforeign\trelation\tinverted\nmine\tPREV\tprevents\t0\n")
-    vocabulary = load((words,), (mapping,))
-    assert vocabulary.template("prevents") == "may prevent"
-    assert ("may_cause", "prevents") in vocabulary.opposites
-    assert vocabulary.translate(frame([TripleRecord("a", "PREV", "b", 1)]), "mine")["relation"][0] == "prevents"
-    with pytest.raises(BadInput, match=r"mapping.tsv:2: relation: 'prevents' is not in any vocabulary"):
-        load(mappings=(mapping,))
-    mapping.write_text("source\tforeign\trelation\tinverted\nmine\tP\tmay_cause\tno\n")
-    with pytest.raises(BadInput, match="inverted"):
-        load(mappings=(mapping,))

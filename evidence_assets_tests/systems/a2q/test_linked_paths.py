@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from evidence_assets.experiment.selection import Asked, Pick
-from evidence_assets.graphs.entity_linking import EntityLinker
-from evidence_assets.graphs.facts import GraphFacts
-from evidence_assets.graphs.graph import Graph
+from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.systems.a2q.linked_paths import LinkedPaths, PathSettings
+from evidence_assets_tests.graphs.small_graph import graph_of, with_vectors
 from evidence_assets_tests.systems.small_models import WordEncoder
 
 NAMES = ["web", "spider", "spinning", "attic", "larva", "silk", "dust"]
@@ -22,20 +21,16 @@ EDGES = [(0, 0, 1), (1, 1, 2), (0, 2, 3), (4, 3, 5), (3, 2, 6), (1, 3, 4), (0, 0
 ENCODER = WordEncoder()
 
 
-def facts_over(edges: list[tuple[int, int, int]]) -> GraphFacts:
-    heads, relations, tails = np.array(edges, dtype=np.int64).reshape(-1, 3).T
-    ids = [f"e{i}" for i in range(len(edges))]
-    return GraphFacts(Graph.from_edges(len(NAMES), heads, relations, tails), NAMES, RELATIONS, ids, ids, "v1")
+def graph_over(edges: list[tuple[int, int, int]]) -> KnowledgeGraph:
+    return with_vectors(graph_of(NAMES, RELATIONS, edges), ENCODER)
 
 
-FACTS = facts_over(EDGES)
-VECTORS = ENCODER.sentences([FACTS.sentence(edge) for edge in range(len(EDGES))])
+GRAPH = graph_over(EDGES)
+VECTORS = ENCODER.sentences([GRAPH.sentence(edge) for edge in range(len(EDGES))])
 
 
-def paths(
-    settings: PathSettings | None = None, facts: GraphFacts = FACTS, vectors: np.ndarray = VECTORS
-) -> LinkedPaths:
-    return LinkedPaths("paths", facts, EntityLinker(NAMES), ENCODER, vectors, settings)
+def paths(settings: PathSettings | None = None, graph: KnowledgeGraph = GRAPH) -> LinkedPaths:
+    return LinkedPaths("paths", graph, ENCODER, settings)
 
 
 def asked(text: str, *options: str) -> Asked:
@@ -63,8 +58,8 @@ def slow(question: str, starts: set[int], settings: PathSettings) -> list[tuple[
     told: dict[str, int] = {}
     for _, edges in sorted(weighed, key=lambda item: (-round(item[0], 9), item[1])):
         for edge in edges:
-            told.setdefault(FACTS.sentence(edge), edge)
-    return [FACTS.triple(edge) for edge in told.values()][: settings.top_n]
+            told.setdefault(GRAPH.sentence(edge), edge)
+    return [GRAPH.triple(edge) for edge in told.values()][: settings.top_n]
 
 
 @pytest.mark.parametrize("penalty", [0.0, 0.05, 0.5])
@@ -114,17 +109,16 @@ def test_options_that_name_nothing_leave_the_question_itself() -> None:
 @pytest.mark.parametrize("text", ["What is it?", "", "東京"])
 def test_a_question_that_names_nothing_gives_nothing(text: str) -> None:
     assert paths().select([asked(text)]) == [[]]
-    assert paths(facts=facts_over([]), vectors=np.zeros((0, 64), np.float32)).select([asked(text)]) == [[]]
+    assert paths(graph=graph_over([])).select([asked(text)]) == [[]]
 
 
 def test_of_a_hub_only_the_nearest_triples_are_looked_at() -> None:
     many = [(0, 2, i) for i in range(1, 7)]
-    facts = facts_over(many)
-    vectors = ENCODER.sentences([facts.sentence(edge) for edge in range(6)])
+    graph = graph_over(many)
     question = asked("Is a web found at the attic?")
-    capped = paths(PathSettings(max_neighbours=1), facts, vectors).select([question])[0]
+    capped = paths(PathSettings(max_neighbours=1), graph).select([question])[0]
     assert ("web", "found at", "attic") in triples(capped)
-    assert len(capped) < len(paths(None, facts, vectors).select([question])[0])
+    assert len(capped) < len(paths(None, graph).select([question])[0])
 
 
 def test_questions_do_not_depend_on_their_neighbours_and_versions_follow_the_settings() -> None:
@@ -132,8 +126,6 @@ def test_questions_do_not_depend_on_their_neighbours_and_versions_follow_the_set
     assert paths().select(questions) == [paths().select([q])[0] for q in questions]
     assert paths().select([]) == []
     assert paths().version == paths().version != paths(PathSettings(penalty=0.1)).version
-    with pytest.raises(ValueError, match="give one an edge"):
-        paths(vectors=VECTORS[:2])
 
 
 def test_progress_counts_questions() -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from evidence_assets.experiment.selection import Asked, Pick
 from evidence_assets.graphs.entity_linking import EntityLinker
-from evidence_assets.graphs.facts import GraphFacts, plain_sentence
-from evidence_assets.graphs.graph import Graph
+from evidence_assets.graphs.knowledge_graph import KnowledgeGraph, plain_sentence
 from evidence_assets.systems.a2q.system import A2Q, A2QSettings, LinkedTriples, NearestTriples, _graded, phrases_of
+from evidence_assets_tests.graphs.small_graph import graph_of, with_vectors
 from evidence_assets_tests.systems.small_models import SharedWords, WordEncoder
 
 NAMES = ["pizzeria", "food court", "shopping mall", "street", "city", "oven", "hot oven fire", "chicago"]
@@ -22,19 +22,16 @@ ENCODER = WordEncoder()
 SETTINGS = A2QSettings(heads=4, layers=2, kept_nodes=3, top_n=4)
 
 
-def facts_over(edges: list[tuple[int, int, int]], names: list[str] = NAMES) -> GraphFacts:
-    heads, relations, tails = np.array(edges, dtype=np.int64).reshape(-1, 3).T
-    ids = [f"e{i}" for i in range(len(edges))]
-    return GraphFacts(Graph.from_edges(len(names), heads, relations, tails), names, RELATIONS, ids, ids, "v1")
+def graph_over(edges: list[tuple[int, int, int]], names: list[str] = NAMES) -> KnowledgeGraph:
+    return with_vectors(graph_of(names, RELATIONS, edges), ENCODER)
 
 
-FACTS = facts_over(EDGES)
+GRAPH = graph_over(EDGES)
 
 
-def a2q(settings: A2QSettings = SETTINGS, facts: GraphFacts = FACTS, **more: object) -> A2Q:
+def a2q(settings: A2QSettings = SETTINGS, graph: KnowledgeGraph = GRAPH, **more: object) -> A2Q:
     reranker = more.pop("reranker", SharedWords())
-    vectors = ENCODER.sentences(facts.names) if facts.names else np.zeros((0, 64), np.float32)
-    return A2Q("a2q", facts, vectors, EntityLinker(facts.names), ENCODER, reranker, settings, **more)  # type: ignore[arg-type]
+    return A2Q("a2q", graph, ENCODER, reranker, settings, **more)  # type: ignore[arg-type]
 
 
 def asked(text: str, *options: str) -> Asked:
@@ -114,9 +111,9 @@ def test_an_option_that_links_to_nothing_and_another_language() -> None:
 
 
 def test_an_empty_graph_gives_nothing() -> None:
-    empty = facts_over([], [])
-    assert a2q(facts=empty).select([asked("Where is a pizzeria?", "street")]) == [[]]
-    assert a2q(facts=facts_over([])).select([asked("Where is a pizzeria?")]) == [[]]
+    empty = graph_over([], [])
+    assert a2q(graph=empty).select([asked("Where is a pizzeria?", "street")]) == [[]]
+    assert a2q(graph=graph_over([])).select([asked("Where is a pizzeria?")]) == [[]]
 
 
 def test_questions_do_not_depend_on_their_neighbours_in_a_batch() -> None:
@@ -126,7 +123,7 @@ def test_questions_do_not_depend_on_their_neighbours_in_a_batch() -> None:
 
 
 def test_parallel_edges_that_say_the_same_are_one_row() -> None:
-    picks = a2q(facts=facts_over([*EDGES, EDGES[0]])).select([asked("Where is a pizzeria?")])[0]
+    picks = a2q(graph=graph_over([*EDGES, EDGES[0]])).select([asked("Where is a pizzeria?")])[0]
     assert len({p.text for p in picks}) == len(picks)
 
 
@@ -137,40 +134,33 @@ def test_grades_span_one_to_ten() -> None:
 
 
 def test_baselines_equal_slow_versions() -> None:
-    sentences = [FACTS.sentence(edge) for edge in range(len(EDGES))]
+    sentences = [GRAPH.sentence(edge) for edge in range(len(EDGES))]
     vectors = ENCODER.sentences(sentences)
     question = asked("pizzeria in the food court")
     cosine = vectors @ ENCODER.sentences([question.text])[0]
-    nearest = NearestTriples("nearest", FACTS, ENCODER, vectors, top_n=3).select([question])[0]
+    nearest = NearestTriples("nearest", GRAPH, ENCODER, top_n=3).select([question])[0]
     assert [p.text for p in nearest] == [sentences[i] for i in np.argsort(-cosine, kind="stable")[:3]]
-    linked = LinkedTriples("linked", FACTS, EntityLinker(NAMES), ENCODER, vectors).select([question, asked("?")])
+    linked = LinkedTriples("linked", GRAPH, ENCODER).select([question, asked("?")])
     touching = [i for i, (h, _, t) in enumerate(EDGES) if {h, t} & {0, 1}]
     assert [p.text for p in linked[0]] == [sentences[i] for i in sorted(touching, key=lambda i: -cosine[i])]
     assert linked[1] == []
 
 
 def test_baselines_are_told_the_options_where_asked_to() -> None:
-    vectors = ENCODER.sentences([FACTS.sentence(edge) for edge in range(len(EDGES))])
     question = asked("Where is a street?", "chicago", "oven")
-    linker = EntityLinker(NAMES)
     told, untold = (
-        triples(LinkedTriples("linked", FACTS, linker, ENCODER, vectors, options=o).select([question])[0])
-        for o in (True, False)
+        triples(LinkedTriples("linked", GRAPH, ENCODER, options=o).select([question])[0]) for o in (True, False)
     )
     assert set(untold) == {("pizzeria", "AtLocation", "street"), ("street", "PartOf", "city")}
     assert set(untold) < set(told)
     assert ("chicago", "PartOf", "city") in told
     joined = asked("Where is a street? chicago, oven")
-    nearest = NearestTriples("nearest", FACTS, ENCODER, vectors, options=True)
-    assert nearest.select([question]) == NearestTriples("nearest", FACTS, ENCODER, vectors).select([joined])
-    assert nearest.version != NearestTriples("nearest", FACTS, ENCODER, vectors).version
+    nearest = NearestTriples("nearest", GRAPH, ENCODER, options=True)
+    assert nearest.select([question]) == NearestTriples("nearest", GRAPH, ENCODER).select([joined])
+    assert nearest.version != NearestTriples("nearest", GRAPH, ENCODER).version
 
 
-def test_bad_arguments_and_versions() -> None:
-    with pytest.raises(ValueError, match="give one a node"):
-        A2Q("a2q", FACTS, np.zeros((3, 64), np.float32), EntityLinker(NAMES), ENCODER)
-    with pytest.raises(ValueError, match="one an edge"):
-        NearestTriples("nearest", FACTS, ENCODER, np.zeros((1, 64), np.float32))
+def test_the_version_follows_what_decides_the_picks() -> None:
     versions = {a2q().version, a2q(reranker=None).version, a2q(replace(SETTINGS, penalty=0.3)).version,
                 a2q(definitions={"a": "b"}).version}  # fmt: skip
     assert len(versions) == 4

@@ -5,15 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-import numpy as np
 import polars as pl
 import pytest
 
 from evidence_assets.benchmarks.graphs.rows import triple_id
 from evidence_assets.experiment.selection import Asked
-from evidence_assets.graphs.entity_linking import EntityLinker
-from evidence_assets.graphs.facts import GraphFacts
-from evidence_assets.graphs.graph import Graph
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import prepare
 from evidence_assets.models.protocols import Request
@@ -27,15 +23,13 @@ from evidence_assets.systems.background.system import (
     stored_background,
     triple_rows,
 )
+from evidence_assets_tests.graphs.small_graph import graph_of
 from evidence_assets_tests.systems.small_models import Kept, Scripted, WordEncoder
 
 NAMES = ["Switzerland", "Swiss franc", "Bern", "Alps", "Europe"]
 RELATIONS = ["currency", "capital", "located in"]
 EDGES = [(0, 0, 1), (0, 1, 2), (3, 2, 4), (0, 2, 4)]
-FACTS = GraphFacts(
-    Graph.from_edges(5, *(np.array(column) for column in zip(*EDGES, strict=True))), NAMES, RELATIONS,
-    [f"e{i}" for i in range(4)], [f"v{i}" for i in range(4)], "v1",
-)  # fmt: skip
+GRAPH = graph_of(NAMES, RELATIONS, EDGES)
 QUESTION = Asked("q1", "own", "kgqa", "What is the money of Switzerland called?")
 BAD = Asked("q2", "own", "kgqa", "A bad question about Switzerland?")
 
@@ -66,9 +60,7 @@ def recalled(*questions: Asked, by: Callable[[Request], str] = reply) -> tuple[p
 
 
 def system(settings: BackgroundSettings | None = None, stored: StoredBackground | None = None) -> BackgroundKnowledge:
-    return BackgroundKnowledge(
-        "bk", FACTS, EntityLinker(NAMES), WordEncoder(), settings, stored or stored_background(recalled()[0])
-    )
+    return BackgroundKnowledge("bk", GRAPH, WordEncoder(), settings, stored or stored_background(recalled()[0]))
 
 
 def origins(found: Retrieved) -> list[tuple[str, str]]:
@@ -169,7 +161,7 @@ def test_prose_in_any_prompt_fails_that_question_alone(stage: str) -> None:
 
 def test_no_model_knowledge_without_what_was_recalled() -> None:
     with pytest.raises(ValueError, match="no recalled triples"):
-        BackgroundKnowledge("bk", FACTS, EntityLinker(NAMES), WordEncoder())
+        BackgroundKnowledge("bk", GRAPH, WordEncoder())
 
 
 def test_a_text_in_place_of_a_fact_is_unusable() -> None:
@@ -180,7 +172,6 @@ def test_a_text_in_place_of_a_fact_is_unusable() -> None:
 
 
 def test_an_empty_graph() -> None:
-    nothing = GraphFacts(Graph.from_edges(0, *(np.zeros(0, int),) * 3), [], [], [], [], "v0")
-    bk = BackgroundKnowledge("bk", nothing, EntityLinker([]), WordEncoder(), BackgroundSettings(model=False))
+    bk = BackgroundKnowledge("bk", graph_of([], [], []), WordEncoder(), BackgroundSettings(model=False))
     assert bk.retrieve([QUESTION])[0].picks == ()
     assert bk.retrieve([]) == []

@@ -7,18 +7,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 
 from evidence_assets.experiment.selection import Asked
-from evidence_assets.graphs.entity_linking import EntityLinker
-from evidence_assets.graphs.knowledge_base import KnowledgeBase
+from evidence_assets.graphs.knowledge_graph import GraphVectors, KnowledgeGraph
+from evidence_assets.lake.errors import StaleInput
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.tasks import Failure
+from evidence_assets.retrieval.corpus import matrix
 from evidence_assets.systems.four_step_focus.grading import NodeCard, PromptedGrader, RerankerGrader
-from evidence_assets.systems.four_step_focus.node_search import NodePassages, NodeSearch, nearest
+from evidence_assets.systems.four_step_focus.node_search import NodeSearch, nearest, node_passages
 from evidence_assets.systems.four_step_focus.question_forms import Form, FormParser
 from evidence_assets.systems.four_step_focus.system import PRINTED, FocusSettings, FourStepFocus, NodeRanking, schema_of
 from evidence_assets.systems.four_step_focus.triplets import PromptedTriplets, TripletReader
+from evidence_assets_tests.graphs.small_graph import graph_of, stored, with_vectors
 from evidence_assets_tests.systems.small_models import Scripted, SharedWords, WordEncoder
 
 DRUG, GENE, DISEASE = 0, 1, 2
@@ -26,19 +29,19 @@ TREATS, TARGETS, INTERACTS = 0, 1, 2
 NAMES = ("aspirin", "ibuprofen", "colchicine", "COX", "tubulin", "fever", "gout")
 EDGES = [(0, TREATS, 5), (1, TREATS, 5), (1, TREATS, 6), (2, TREATS, 6), (0, TARGETS, 3), (1, TARGETS, 3),
          (2, TARGETS, 4), (0, INTERACTS, 1)]  # fmt: skip
-BASE = KnowledgeBase(
-    node_ids=tuple(f"n{i}" for i in range(7)),
-    node_types=np.array([DRUG] * 3 + [GENE] * 2 + [DISEASE] * 2),
-    names=NAMES,
-    aliases=(("ASA",), (), (), (), (), ("pyrexia",), ()),
-    documents=("Aspirin comes from willow bark. It thins blood.", "Ibuprofen is mild.", "Colchicine comes from crocus.",
-               "COX makes messengers.", "", "Fever is heat.", "Gout hurts toes."),
-    heads=np.array([h for h, _, _ in EDGES]),
-    edge_types=np.array([t for _, t, _ in EDGES]),
-    tails=np.array([t for _, _, t in EDGES]),
-    node_type_names=("drug", "gene", "disease"),
-    edge_type_names=("treats", "targets", "interacts with"),
-)  # fmt: skip
+RELATIONS, TYPES = ("treats", "targets", "interacts with"), ("drug", "gene", "disease")
+DOCUMENTS = ("Aspirin comes from willow bark. It thins blood.", "Ibuprofen is mild.", "Colchicine comes from crocus.",
+             "COX makes messengers.", "", "Fever is heat.", "Gout hurts toes.")  # fmt: skip
+
+
+def base_of(names: Sequence[str] = NAMES, documents: Sequence[str] = DOCUMENTS, tokens: int = 128) -> KnowledgeGraph:
+    types = [TYPES[kind] for kind in [DRUG] * 3 + [GENE] * 2 + [DISEASE] * 2]
+    aliases = [["ASA"], [], [], [], [], ["pyrexia"], []]
+    graph = graph_of(names, RELATIONS, EDGES, types=types, aliases=aliases, documents=documents)
+    return with_vectors(graph, passages=lambda graph, encoder: node_passages(graph, encoder, tokens=tokens))
+
+
+BASE = base_of()
 FORMS = [Form("a remedy for {}", "treats", "head"), Form("a drug acting on {}", "targets", "head"),
          Form("what {} acts on", "targets", "tail"), Form("a rival of {}", "interacts with", "head")]  # fmt: skip
 
@@ -46,20 +49,17 @@ FORMS = [Form("a remedy for {}", "treats", "head"), Form("a drug acting on {}", 
 def focus(
     reader: TripletReader | None = None,
     settings: FocusSettings | None = None,
-    base: KnowledgeBase = BASE,
+    base: KnowledgeGraph = BASE,
     **more: object,
 ) -> FourStepFocus:
-    encoder = WordEncoder()
-    passages = NodePassages.build(base, encoder)
-    linker = EntityLinker.from_nodes(zip(base.names, base.aliases, strict=True))
-    return FourStepFocus("focus", base, NodeSearch(passages), linker, encoder, reader, None, settings, **more)  # type: ignore[arg-type]
+    return FourStepFocus("focus", base, NodeSearch(base), WordEncoder(), reader, None, settings, **more)  # type: ignore[arg-type]
 
 
 def ask(system: FourStepFocus, *texts: str) -> list[NodeRanking]:
     return system.rank([Asked(f"q{i}", "own", "skb_search", text) for i, text in enumerate(texts)])
 
 
-PARSER = FormParser(FORMS, BASE.node_type_names)
+PARSER = FormParser(FORMS, BASE.type_names)
 
 
 def test_nodes_that_satisfy_the_triplets_come_first_and_others_fill_up() -> None:
@@ -88,7 +88,7 @@ def test_evidence_shows_edges_and_passages() -> None:
     asked = [tuple(json.loads(p.why or "")["triplet"]) for p in ranking.picks if p.kind == "triple"]
     assert ("?x0", "treats", "gout") in asked, "each edge says which triplet it satisfies"
     start, end = map(int, passages[0].locator.split(":"))
-    assert BASE.documents[1][start:end] == passages[0].text
+    assert DOCUMENTS[1][start:end] == passages[0].text
 
 
 def test_a_node_that_the_question_names_is_not_its_answer_unless_printed() -> None:
@@ -225,29 +225,32 @@ def test_other_words_for_a_known_question_are_never_guessed_at(question: str) ->
 
 def test_a_constant_that_names_ten_thousand_nodes() -> None:
     n = 10_000
-    base = KnowledgeBase(
-        tuple(map(str, range(2 * n))), np.repeat([0, 1], n), ("John Smith",) * n + tuple(f"paper {i}" for i in range(n)),
-        ((),) * (2 * n), ("",) * (2 * n), np.arange(n), np.zeros(n, int), np.arange(n, 2 * n), ("author", "paper"),
-        ("wrote",),
+    base = graph_of(
+        ["John Smith"] * n + [f"paper {i}" for i in range(n)], ["wrote"], [(i, 0, n + i) for i in range(n)],
+        types=["author"] * n + ["paper"] * n,
     )  # fmt: skip
-    encoder = WordEncoder()
-    passages = NodePassages(
-        range(2 * n), np.arange(2 * n), np.zeros(2 * n, int), np.zeros(2 * n, int), np.eye(1, 64).repeat(2 * n, 0)
-    )
-    linker = EntityLinker(base.names)
+    rows = [
+        {
+            "passage_id": node, "owner_kind": "node", "owner_id": node, "ordinal": 0, "char_start": -1, "char_end": -1,
+            "text": "", "vector": [1.0] + [0.0] * 63, "model_id": "words@1", "input_hash": "",
+        }
+        for node in base.node_ids
+    ]  # fmt: skip
+    vectors = GraphVectors(WordEncoder().sentences, lambda: np.zeros((0, 64)), lambda: stored("kg_passages", rows))
+    base = replace(base, stored_vectors=vectors)
     reader = PromptedTriplets(
         Scripted(
             lambda _: '{"target": "?p", "variables": {"?p": "paper"}, "triplets": [["John Smith", "wrote", "?p"]]}'
         ),
         schema_of(base),
     )
-    system = FourStepFocus("focus", base, NodeSearch(passages), linker, encoder, reader)
+    system = focus(reader, base=base)
     ranking = ask(system, "Papers by John Smith?")[0]
     assert ranking.candidates == n
-    assert [node.node_id for node in ranking.nodes[:2]] == [str(n), str(n + 1)]
+    assert [node.node_id for node in ranking.nodes[:2]] == base.node_ids[n : n + 2].to_list()
 
 
-EMPTY = KnowledgeBase((), np.zeros(0, int), (), (), (), *(np.zeros(0, int),) * 3, (), ())
+EMPTY = with_vectors(graph_of([], [], []))
 
 
 def test_an_empty_base_has_no_answer() -> None:
@@ -261,43 +264,46 @@ def test_an_empty_base_has_no_answer() -> None:
 
 
 def test_answer_types_bound_every_group() -> None:
-    base = replace(BASE, answer_types=frozenset({GENE}))
-    ranking = ask(focus(None, base=base), "drug for gout")[0]
+    ranking = ask(focus(None, answer_types=["gene"]), "drug for gout")[0]
     assert {node.node_id for node in ranking.nodes} == {"n3", "n4"}
-    assert ask(focus(PARSER, base=base), "Name what aspirin acts on.")[0].supported == ("n3",)
+    assert ask(focus(PARSER, answer_types=["gene"]), "Name what aspirin acts on.")[0].supported == ("n3",)
 
 
 def test_vector_and_multi_vector_search_equal_slow_versions() -> None:
-    encoder = WordEncoder()
-    passages = NodePassages.build(BASE, encoder, tokens=9)
-    assert len(passages.owners) > len(BASE.names)
-    query = encoder.sentences(["blood and willow"])[0]
+    base = base_of(tokens=9)
+    rows = base.vectors.passages
+    assert rows.height > len(NAMES)
+    query = WordEncoder().sentences(["blood and willow"])[0]
     for method, pool in (("vector", lambda rows: rows.mean(axis=0)), ("multi_vector", None)):
         slow = []
-        for node in range(len(BASE)):
-            rows = passages.vectors[passages.owners == node]
+        for node in base.node_ids:
+            own = matrix(rows.filter(pl.col("owner_id") == node)["vector"])
             if pool is None:
-                slow.append(max(rows @ query))
+                slow.append(max(own @ query))
             else:
-                mean = pool(rows)
+                mean = pool(own)
                 slow.append(mean @ query / np.linalg.norm(mean))
-        assert NodeSearch(passages, method).similarities(query) == pytest.approx(slow, abs=1e-5)  # type: ignore[arg-type]
+        assert NodeSearch(base, method).similarities(query) == pytest.approx(slow, abs=1e-5)  # type: ignore[arg-type]
     assert nearest(np.array([0.5, 0.9, 0.5]), [2, 0, 1], 3) == [1, 0, 2]
 
 
 def test_no_text_of_a_document_is_lost_to_the_encoder() -> None:
-    long = replace(BASE, documents=(" ".join(f"word{i}." for i in range(300)), *BASE.documents[1:]))
-    passages = NodePassages.build(long, WordEncoder(), tokens=20)
-    covered = [
-        (s, e) for o, s, e in zip(passages.owners, passages.starts, passages.ends, strict=True) if o == 0 and e > 0
-    ]
-    text = long.documents[0]
-    assert "".join(text[s:e] for s, e in covered).replace(" ", "") == text.replace(" ", "")
+    text = " ".join(f"word{i}." for i in range(300))
+    rows = base_of(documents=[text, *DOCUMENTS[1:]], tokens=20).vectors.passages
+    own = rows.filter((pl.col("owner_id") == "n0") & (pl.col("char_end") > 0)).select("char_start", "char_end")
+    assert "".join(text[start:end] for start, end in own.rows()).replace(" ", "") == text.replace(" ", "")
+
+
+def test_a_node_without_a_passage_is_refused() -> None:
+    short = base_of(documents=DOCUMENTS)
+    lost = replace(short.vectors, read_passages=lambda: short.vectors.passages.filter(pl.col("owner_id") != "n2"))
+    with pytest.raises(StaleInput, match="has no passage"):
+        NodeSearch(replace(short, stored_vectors=lost))
 
 
 def test_the_version_follows_what_decides_the_ranking() -> None:
     versions = {focus(PARSER).version, focus(None).version, focus(PARSER, PRINTED).version,
-                focus(PARSER, base=replace(BASE, names=(*NAMES[:-1], "podagra"))).version,
+                focus(PARSER, base=base_of((*NAMES[:-1], "podagra"))).version,
                 focus(PARSER, symmetric=frozenset({"treats"})).version}  # fmt: skip
     assert len(versions) == 5
     assert focus(PARSER).version == focus(PARSER).version

@@ -5,21 +5,24 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.experiment.answers import WeighsOptions, prediction_rows
 from evidence_assets.experiment.chains import chain_rows
 from evidence_assets.experiment.question_concepts import (
+    DEPTH,
     Expansion,
-    concepts_from_row,
     concepts_of,
     numbers,
+    stored_surroundings,
     subgraph_rows,
+    surroundings_of,
 )
 from evidence_assets.experiment.selection import Asked, Pick, evidence_rows
 from evidence_assets.graphs.attention.scorer import AttentionSettings
-from evidence_assets.graphs.knowledge import OpenGraph
+from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.reasoning.extractive import ExtractiveSolver
 from evidence_assets.reasoning.negation import asks_for_exception
 from evidence_assets.reasoning.paths import Fact, wrong_with
@@ -31,37 +34,33 @@ THIRST = Asked(
     "q1", "b", "mcqa", "Which sign would fit the illness that metformin relieves?",
     ("excessive thirst", "fever", "zzyzx", "cell"),
 )  # fmt: skip
+WIDE = Expansion(3, 32, 300)
 SETTINGS = UgatSettings(attention=AttentionSettings(steps=3))
 
 
-def names(graph: OpenGraph, found: object) -> list[str]:
+def names(graph: KnowledgeGraph, found: object) -> list[str]:
     return [graph.names[n] for n in numbers(found)]  # type: ignore[arg-type]
 
 
 @pytest.fixture
-def graph(tmp_path: Path) -> OpenGraph:
-    return small_graph(tmp_path)[0]
+def graph(tmp_path: Path) -> KnowledgeGraph:
+    return small_graph(tmp_path)
 
 
-def facts(graph: OpenGraph) -> dict[str, Fact]:
-    shape = graph.graph
-    return {
-        edge: Fact(
-            graph.node_ids[shape.heads[i]], graph.relations[shape.relations[i]], graph.node_ids[shape.tails[i]],
-            graph.names[shape.heads[i]], graph.names[shape.tails[i]],
-        )
-        for i, edge in enumerate(graph.edge_ids)
-    }  # fmt: skip
+def facts(graph: KnowledgeGraph) -> dict[str, Fact]:
+    ends = graph.edge_column("head_id"), graph.edge_column("relation"), graph.edge_column("tail_id")
+    stated = zip(*ends, map(graph.triple, range(len(graph.edge_ids))), strict=True)
+    rows = [Fact(head, relation, tail, names[0], names[2]) for head, relation, tail, names in stated]
+    return dict(zip(graph.edge_ids, rows, strict=True))
 
 
-def select(graph: OpenGraph, *questions: Asked, settings: UgatSettings = SETTINGS) -> list[list[Pick]]:
-    found = concepts_of(questions, graph.linker, graph.encode)
-    linked = {each.question_id: each for each in found}
-    return GraphPaths("ugat", graph, linked, load(), settings).select(questions)
+def select(graph: KnowledgeGraph, *questions: Asked, settings: UgatSettings = SETTINGS) -> list[list[Pick]]:
+    around = surroundings_of(questions, graph, WIDE)
+    return GraphPaths("ugat", graph, around, load(), settings).select(questions)
 
 
-def test_options_are_linked_apart_from_the_question(graph: OpenGraph) -> None:
-    (found,) = concepts_of([THIRST], graph.linker, graph.encode)
+def test_options_are_linked_apart_from_the_question(graph: KnowledgeGraph) -> None:
+    (found,) = concepts_of([THIRST], graph)
     assert names(graph, found.concepts) == ["metformin"]
     assert {label: names(graph, of) for label, of in found.options.items()} == {
         "A": ["excessive thirst"], "B": ["fever"], "C": [], "D": ["cell"]
@@ -69,7 +68,7 @@ def test_options_are_linked_apart_from_the_question(graph: OpenGraph) -> None:
     assert found.concepts[0].rule == "exact"
 
 
-def test_a_pick_cites_edges_that_stand_in_the_graph_and_says_why(graph: OpenGraph) -> None:
+def test_a_pick_cites_edges_that_stand_in_the_graph_and_says_why(graph: KnowledgeGraph) -> None:
     (picks,) = select(graph, THIRST)
     assert picks and {pick.option for pick in picks} == {"A"}
     best = next(pick for pick in picks if len(pick.parents) == 2)
@@ -94,21 +93,21 @@ def test_a_pick_cites_edges_that_stand_in_the_graph_and_says_why(graph: OpenGrap
     ],
     ids=["no concept", "no words", "options without nodes", "one node with a self-loop", "another part", "no options"],
 )
-def test_odd_questions_have_no_evidence(graph: OpenGraph, text: str, options: tuple[str, ...]) -> None:
+def test_odd_questions_have_no_evidence(graph: KnowledgeGraph, text: str, options: tuple[str, ...]) -> None:
     assert select(graph, Asked("q", "b", "mcqa", text, options)) == [[]]
 
 
 def test_an_empty_graph_gives_no_evidence(tmp_path: Path) -> None:
-    assert select(small_graph(tmp_path, [])[0], THIRST) == [[]]
+    assert select(small_graph(tmp_path, []), THIRST) == [[]]
 
 
-def test_two_relations_that_contradict_are_both_said(graph: OpenGraph) -> None:
+def test_two_relations_that_contradict_are_both_said(graph: KnowledgeGraph) -> None:
     (picks,) = select(graph, Asked("q", "b", "mcqa", "Is aspirin good?", ("fever",)))
     assert picks[0].text == "Aspirin may contraindicate fever. Aspirin may treat fever."
     assert json.loads(picks[0].why or "")["contradictory"] is True
 
 
-def test_the_version_changes_with_what_decides_the_picks(graph: OpenGraph) -> None:
+def test_the_version_changes_with_what_decides_the_picks(graph: KnowledgeGraph) -> None:
     versions = {
         GraphPaths("x", graph, {}, load(), settings).version
         for settings in (SETTINGS, UgatSettings(D=2), UgatSettings(attention=AttentionSettings(variant="gcn")))
@@ -116,22 +115,28 @@ def test_the_version_changes_with_what_decides_the_picks(graph: OpenGraph) -> No
     assert len(versions) == 3
 
 
-def test_subgraphs_are_written_down_and_read_back(graph: OpenGraph) -> None:
+def test_subgraphs_are_written_down_and_read_back(graph: KnowledgeGraph) -> None:
     empty = stored("subgraphs", []), stored("lineage_edges", [])
     asked = [THIRST, Asked("q2", "b", "mcqa", "Why so?", ("fever",))]
-    made = subgraph_rows(asked, graph, Expansion(3, 1, 3), *empty)
+    narrow = Expansion(3, 1, 3)
+    made = subgraph_rows(asked, graph, narrow, *empty)
     rows = {row["question_id"]: row for row in stored("subgraphs", made.rows).to_dicts()}
     assert rows["q2"]["note"] and not rows["q2"]["nodes"] and not rows["q2"]["concepts"]
     assert len(rows["q1"]["nodes"]) <= 3 and rows["q1"]["dropped"]
-    number = {node: i for i, node in enumerate(graph.node_ids)}
-    (linked,) = concepts_of([THIRST], graph.linker, graph.encode)
-    assert concepts_from_row(rows["q1"], THIRST.labels, number) == linked
-    again = subgraph_rows(
-        asked, graph, Expansion(3, 1, 3), stored("subgraphs", made.rows), stored("lineage_edges", made.lineage)
+    fresh, back = (
+        surroundings_of(asked, graph, narrow),
+        stored_surroundings(stored("subgraphs", made.rows), asked, graph),
     )
+    assert fresh.keys() == back.keys() == {"q1", "q2"}
+    for question, around in fresh.items():
+        assert back[question].named == around.named
+        assert np.array_equal(back[question].vector, around.vector)
+        for field in ("nodes", "hop", "edges", "heads", "tails"):
+            assert np.array_equal(getattr(back[question].part, field), getattr(around.part, field)), field
+    again = subgraph_rows(asked, graph, narrow, stored("subgraphs", made.rows), stored("lineage_edges", made.lineage))
     assert again.reused == 2
     assert stored("subgraphs", again.rows).equals(stored("subgraphs", made.rows))
-    wider = subgraph_rows(asked, graph, Expansion(2, 1, 3), stored("subgraphs", made.rows), empty[1])
+    wider = subgraph_rows(asked, graph, Expansion(DEPTH + 1, 1, 3), stored("subgraphs", made.rows), empty[1])
     assert wider.reused == 0
 
 
@@ -146,14 +151,14 @@ def test_subgraphs_are_written_down_and_read_back(graph: OpenGraph) -> None:
     ids=["not", "except", "least", "stated by the benchmark"],
 )
 def test_a_negated_question_is_answered_by_the_option_that_no_path_leads_to(
-    graph: OpenGraph, text: str, stated: bool
+    graph: KnowledgeGraph, text: str, stated: bool
 ) -> None:
     question = Asked(
         "q", "b", "mcqa", text, ("diabetes", "biguanide", "writing"), negated=stated or asks_for_exception(text)
     )
     assert question.negated
-    linked = {each.question_id: each for each in concepts_of([question], graph.linker, graph.encode)}
-    selector, none = GraphPaths("ugat", graph, linked, load(), SETTINGS), stored("lineage_edges", [])
+    selector = GraphPaths("ugat", graph, surroundings_of([question], graph, WIDE), load(), SETTINGS)
+    none = stored("lineage_edges", [])
     evidence = stored("evidence", evidence_rows(selector, [question], stored("evidence", []), none).rows)
     solver = ExtractiveSolver()
     chains = stored("chains", chain_rows(solver, "ugat", [question], evidence, stored("chains", []), none).rows)

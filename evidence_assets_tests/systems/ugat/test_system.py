@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
-import polars as pl
 import pytest
 
 from evidence_assets.benchmarks.graphs.relations import load
+from evidence_assets.experiment.question_concepts import NamedNodes, QuestionConcepts, Surroundings
 from evidence_assets.graphs.attention.scorer import AttentionSettings
-from evidence_assets.graphs.graph import Graph
-from evidence_assets.graphs.merge import merge
+from evidence_assets.graphs.knowledge_graph import GraphVectors, KnowledgeGraph
 from evidence_assets.reasoning.paths import walked_edges
-from evidence_assets.systems.ugat.system import (
-    Knowledge,
-    LinkedQuestion,
-    PathSelection,
-    UgatSettings,
-    relevant_paths_batch,
-)
+from evidence_assets.systems.ugat.system import PathSelection, UgatSettings, relevant_paths_batch
+from evidence_assets_tests.graphs.small_graph import graph_of, stored
 
 TRIPLES = [
     ("urethral obstruction", "may_cause", "hydronephrosis"),
@@ -37,68 +32,76 @@ TRIPLES = [
 WIDTH = 16
 
 
-def knowledge_of(triples: list[tuple[str, str, str]]) -> Knowledge:
-    frame = pl.DataFrame(triples, schema=["head", "relation", "tail"], orient="row").with_columns(
-        pl.Series("triple_id", [f"t{i}" for i in range(len(triples))]),
-        pl.lit("test").alias("source"),
-        pl.lit("CC0").alias("licence"),
-    )
-    merged = merge(frame)
-    graph, relations = merged.to_graph()
-    vectors = np.random.default_rng(0).standard_normal((graph.n_nodes, WIDTH)).astype(np.float32)
-    ids = [f"e{i}" for i in range(graph.n_edges)]
-    return Knowledge(graph, merged.nodes["name"].to_list(), vectors, relations, ids, load())
+def random_vectors(graph: KnowledgeGraph) -> KnowledgeGraph:
+    drawn = np.random.default_rng(0).standard_normal((len(graph), WIDTH)).astype(np.float32)
+    none = GraphVectors(lambda texts: drawn[: len(texts)], lambda: drawn, lambda: stored("kg_passages", []))
+    return replace(graph, stored_vectors=none)
 
 
-KNOWLEDGE = knowledge_of(TRIPLES)
-NODE = {name: node for node, name in enumerate(KNOWLEDGE.names)}
+NAMES = sorted({end for head, _, tail in TRIPLES for end in (head, tail)})
+NODE = {name: node for node, name in enumerate(NAMES)}
+RELATIONS = sorted({relation for _, relation, _ in TRIPLES})
+GRAPH = random_vectors(
+    graph_of(NAMES, RELATIONS, sorted((NODE[h], RELATIONS.index(r), NODE[t]) for h, r, t in TRIPLES))
+)
 VECTOR = np.random.default_rng(1).standard_normal(WIDTH).astype(np.float32)
 SETTINGS = UgatSettings(attention=AttentionSettings(steps=5))
 
 
-def relevant_paths(knowledge: Knowledge, question: LinkedQuestion, settings: UgatSettings) -> PathSelection:
-    return relevant_paths_batch(knowledge, [question], settings)[0]
+def around(name: str, concepts: Iterable[int], options: dict[str, tuple[int, ...]], graph: KnowledgeGraph = GRAPH,
+           max_nodes: int = 300) -> Surroundings:  # fmt: skip
+    nodes = tuple(concepts)
+
+    def named(nodes: tuple[int, ...]) -> tuple[NamedNodes, ...]:
+        return (NamedNodes("", "exact", 1.0, nodes),) if nodes else ()
+
+    cosine = graph.node_vectors @ VECTOR / np.linalg.norm(graph.node_vectors, axis=1)
+    part = graph.arrays.neighbourhood(nodes, 4, 32, cosine, max_nodes)
+    linked = {label: named(of) for label, of in options.items()}
+    return Surroundings(QuestionConcepts(name, named(nodes), linked), VECTOR, part)
 
 
-def asking(concepts: list[str], options: dict[str, list[str]], name: str = "q") -> LinkedQuestion:
+def asking(concepts: list[str], options: dict[str, list[str]], name: str = "q") -> Surroundings:
     linked = {label: tuple(NODE[node] for node in nodes) for label, nodes in options.items()}
-    return LinkedQuestion(name, VECTOR, tuple(NODE[concept] for concept in concepts), linked)
+    return around(name, (NODE[concept] for concept in concepts), linked)
+
+
+def relevant_paths(question: Surroundings, settings: UgatSettings = SETTINGS) -> PathSelection:
+    return relevant_paths_batch(GRAPH, load(), [question], settings)[0]
 
 
 QUESTION = asking(["urethral obstruction", "hydronephrosis"], {"A": ["hyperplasia"], "C": ["atrophy"], "D": ["fever"]})
 
 
 def test_paths_lead_from_the_question_to_each_option() -> None:
-    found = relevant_paths(KNOWLEDGE, QUESTION, SETTINGS)
+    found = relevant_paths(QUESTION)
     assert list(found.passages) == ["A", "C", "D"]
     texts = [passage.text for passage in found.passages["C"]]
     assert "Hydronephrosis may cause parenchymal thinning. Parenchymal thinning is a risk factor for atrophy." in texts
     whole = next(passage for passage in found.passages["C"] if len(passage.nodes) == 4)
-    assert [KNOWLEDGE.names[node] for node in whole.nodes] == [
+    assert [NAMES[node] for node in whole.nodes] == [
         "urethral obstruction", "hydronephrosis", "parenchymal thinning", "atrophy"
     ]  # fmt: skip
     assert walked_edges(whole.locator) == [(edge, True) for edge in whole.edge_ids]
-    assert whole.source_id == whole.edge_ids[0] and whole.kind == "path"
     assert found.passages["D"] == ()
-    assert found.notes == ("option D is not within 3 steps of anything relevant",)
 
 
 def test_ranks_follow_scores_and_every_passage_comes_from_stored_edges() -> None:
-    found = relevant_paths(KNOWLEDGE, QUESTION, SETTINGS)
-    stored = {f"e{i}": edge for i, edge in enumerate(zip(KNOWLEDGE.graph.heads, KNOWLEDGE.graph.tails, strict=True))}
+    found = relevant_paths(QUESTION)
+    arrays = GRAPH.arrays
+    ends = dict(zip(GRAPH.edge_ids, zip(arrays.heads, arrays.tails, strict=True), strict=True))
     for label, passages in found.passages.items():
-        assert [passage.rank for passage in passages] == list(range(1, len(passages) + 1))
         assert [p.score for p in passages] == sorted((p.score for p in passages), reverse=True)
         assert len({passage.text for passage in passages}) == len(passages) <= SETTINGS.passages
         for passage in passages:
             assert passage.option == label
             walked = walked_edges(passage.locator)
-            steps = [stored[edge] if along else stored[edge][::-1] for edge, along in walked]
+            steps = [ends[edge] if along else ends[edge][::-1] for edge, along in walked]
             assert list(dict.fromkeys(steps)) == list(pairwise(passage.nodes))
 
 
 def test_attention_is_kept_for_edges_of_the_scored_subgraph() -> None:
-    found = relevant_paths(KNOWLEDGE, QUESTION, SETTINGS)
+    found = relevant_paths(QUESTION)
     assert found.scores is not None
     weight = dict(zip(found.subgraph.edges.tolist(), found.scores.attention.tolist(), strict=True))
     passage = found.passages["C"][0]
@@ -108,26 +111,28 @@ def test_attention_is_kept_for_edges_of_the_scored_subgraph() -> None:
 
 
 def test_contradictions_and_unknown_relations_are_put_into_words() -> None:
-    found = relevant_paths(KNOWLEDGE, asking(["aspirin"], {"A": ["fever"]}), SETTINGS)
+    found = relevant_paths(asking(["aspirin"], {"A": ["fever"]}))
     (passage,) = found.passages["A"]
     assert passage.contradictory
     assert passage.text == "Aspirin may contraindicate fever. Aspirin may treat fever. Fever resembles oddly aspirin."
-    assert walked_edges(passage.locator) == [("e0", True), ("e1", True), (passage.edge_ids[2], False)]
-    assert not relevant_paths(KNOWLEDGE, QUESTION, SETTINGS).passages["C"][0].contradictory
+    assert walked_edges(passage.locator) == [
+        (passage.edge_ids[0], True),
+        (passage.edge_ids[1], True),
+        (passage.edge_ids[2], False),
+    ]
+    assert not relevant_paths(QUESTION).passages["C"][0].contradictory
 
 
 def test_a_question_without_concepts_or_options_without_nodes() -> None:
-    found = relevant_paths(KNOWLEDGE, asking([], {"A": ["fever"]}), SETTINGS)
-    assert found.passages == {"A": ()} and found.sources == () and not len(found.subgraph.nodes)
-    assert found.notes == ("no concept of the question is a node of the graph",)
-    found = relevant_paths(KNOWLEDGE, asking(["aspirin"], {"A": [], "B": ["fever"]}), SETTINGS)
+    found = relevant_paths(asking([], {"A": ["fever"]}))
+    assert found.passages == {"A": ()} and not len(found.subgraph.nodes)
+    found = relevant_paths(asking(["aspirin"], {"A": [], "B": ["fever"]}))
     assert found.passages["A"] == () and len(found.passages["B"]) == 1
-    assert found.notes == ("option A names no node of the graph",)
-    assert relevant_paths(KNOWLEDGE, asking(["aspirin"], {}), SETTINGS).passages == {}
+    assert relevant_paths(asking(["aspirin"], {})).passages == {}
 
 
 def test_a_subgraph_of_one_node_with_a_self_loop() -> None:
-    found = relevant_paths(KNOWLEDGE, asking(["cell"], {"A": ["cell"], "B": ["fever"]}), SETTINGS)
+    found = relevant_paths(asking(["cell"], {"A": ["cell"], "B": ["fever"]}))
     assert found.subgraph.nodes.tolist() == [NODE["cell"]] and found.scores is not None
     assert found.scores.rule == "top"
     assert found.passages == {"A": (), "B": ()}
@@ -150,33 +155,23 @@ def test_every_variant_and_many_questions_at_once(variant: str) -> None:
     def told(found: PathSelection) -> list[tuple[str, str, float]]:
         return [(p.option, p.locator, round(p.score, 3)) for ps in found.passages.values() for p in ps]
 
-    together = relevant_paths_batch(KNOWLEDGE, questions, settings)
-    assert [told(found) for found in together] == [told(relevant_paths(KNOWLEDGE, q, settings)) for q in questions]
+    together = relevant_paths_batch(GRAPH, load(), questions, settings)
+    assert [told(found) for found in together] == [told(relevant_paths(q, settings)) for q in questions]
     assert (together[0].scores is None) == (variant == "none")
     assert told(together[0])
-    assert relevant_paths_batch(KNOWLEDGE, [], settings) == []
+    assert relevant_paths_batch(GRAPH, load(), [], settings) == []
 
 
 def test_five_thousand_concepts_stay_within_the_caps() -> None:
-    rng = np.random.default_rng(0)
-    n = 6_000
-    graph = Graph.from_edges(n, rng.integers(0, n, 12_000), rng.integers(0, 2, 12_000), rng.integers(0, n, 12_000))
-    vectors = rng.standard_normal((n, WIDTH)).astype(np.float32)
-    names, ids = [f"n{i}" for i in range(n)], [f"e{i}" for i in range(12_000)]
-    knowledge = Knowledge(graph, names, vectors, ["may_cause", "may_treat"], ids, load())
-    question = LinkedQuestion("many", VECTOR, tuple(range(5_000)), {"A": (5_500,)})
-    found = relevant_paths(knowledge, question, replace(SETTINGS, max_nodes=50))
-    assert len(found.subgraph.nodes) == 50 and len(found.sources) == 64
-    assert "paths start from 64 of 5000 relevant nodes and concepts" in found.notes
+    rng, n = np.random.default_rng(0), 6_000
+    edges = zip(*(rng.integers(0, most, 12_000).tolist() for most in (n, 2, n)), strict=True)
+    graph = random_vectors(graph_of([f"n{i}" for i in range(n)], ["may_cause", "may_treat"], list(edges)))
+    question = around("many", range(5_000), {"A": (5_500,)}, graph, 50)
+    (found,) = relevant_paths_batch(graph, load(), [question], SETTINGS)
+    assert len(found.subgraph.nodes) == 50
     assert len(found.passages["A"]) <= SETTINGS.passages
 
 
 def test_bad_input_is_named() -> None:
-    with pytest.raises(ValueError, match="question q: the vector has shape"):
-        relevant_paths(KNOWLEDGE, replace(QUESTION, vector=VECTOR[:3]), SETTINGS)
-    with pytest.raises(ValueError, match="but 0 edge ids"):
-        replace(KNOWLEDGE, edge_ids=[])
-    with pytest.raises(ValueError, match="same version of the graph"):
-        replace(KNOWLEDGE, names=["x"])
     with pytest.raises(ValueError, match="node_filter"):
         UgatSettings(node_filter="some")  # type: ignore[arg-type]

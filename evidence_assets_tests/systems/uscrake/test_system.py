@@ -15,9 +15,7 @@ import pytest
 
 from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.experiment.selection import Asked, Pick, evidence_rows
-from evidence_assets.graphs.entity_linking import EntityLinker
-from evidence_assets.graphs.graph import Graph
-from evidence_assets.graphs.knowledge import NameVectors, OpenGraph
+from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.retrieval import token_store, vector_index
@@ -27,7 +25,7 @@ from evidence_assets.systems.uscrake import chunk_ranking as ranking
 from evidence_assets.systems.uscrake import concept_triples
 from evidence_assets.systems.uscrake import system as uscrake_module
 from evidence_assets.systems.uscrake.chunk_ranking import Query, TitleLinks
-from evidence_assets.systems.uscrake.concept_triples import ConceptTriples, facts_of
+from evidence_assets.systems.uscrake.concept_triples import ConceptTriples
 from evidence_assets.systems.uscrake.evidence_judges import Item, LateInteraction, PairJudge
 from evidence_assets.systems.uscrake.system import Passages, Settings, Uscrake
 from evidence_assets.text.chunking import sentence_spans
@@ -61,22 +59,11 @@ EDGES = [
 
 
 def graph(cap: int = 50) -> ConceptTriples:
-    """The triples as a graph opened from the lake is; names have no vectors, so that linking goes by spelling."""
-    number = {node: i for i, (node, _, _) in enumerate(NODES)}
-    edges = sorted(EDGES)
-    relations = sorted({r for _, _, r, _ in edges})
-    heads, codes, tails = (
-        np.array(column, dtype=np.int64)
-        for column in zip(*((number[h], relations.index(r), number[t]) for _, h, r, t in edges), strict=True)
-    )
-    shape = Graph.from_edges(len(NODES), heads, codes, tails)
-    names = [name for _, name, _ in NODES]
-    forms = NameVectors([], np.zeros(0, np.int64), np.zeros((0, 64), np.float32))
-    known = OpenGraph(
-        "g", "v", shape, list(number), names, [e[0] for e in edges], relations, forms, WordEncoder().sentences
-    )
-    linker = EntityLinker.from_nodes([(name, aliases) for _, name, aliases in NODES])
-    return ConceptTriples(facts_of(known, load()), linker, WordEncoder(), cap=cap)
+    """The triples as a graph whose names have no vectors, so that linking goes by spelling."""
+    nodes = [{"node_id": node, "name": name, "aliases": aliases} for node, name, aliases in NODES]
+    listed = {"triple_ids": [], "sources": [], "licences": []}
+    edges = [{"edge_id": e, "head_id": h, "relation": r, "tail_id": t, **listed} for e, h, r, t in EDGES]
+    return ConceptTriples(KnowledgeGraph.of_rows("g", nodes, edges), load(), WordEncoder(), cap=cap)
 
 
 def passages(folder: Path, pages: dict[str, str] = PAGES) -> Passages:
@@ -396,7 +383,7 @@ def test_a_hub_is_capped_by_words_in_common_and_what_was_dropped_is_recorded() -
     found = few.candidates([("Where do fish live? Near thing 7?", "sea")])[0]
     assert len(found.triples) == 4
     assert found.found == 62 and found.dropped == 58
-    ids = [few.facts.edge_ids[c.edge] for c in found.triples]
+    ids = [few.graph.edge_ids[c.edge] for c in found.triples]
     assert ids[0] == "e3"  # joins a concept of the question to the option
     assert "h007" in ids  # shares a word with the question
     picks = selector(None, triples=few, parts="graph").select(

@@ -1,7 +1,7 @@
-"""A knowledge graph as compressed sparse rows, and neighbourhoods cut out of it.
+"""The arrays of a knowledge graph: its edges as compressed sparse rows, and neighbourhoods cut out of them.
 
-Only the shape of a graph belongs here: integers for nodes, edges and relations. Names, templates and sources stay in
-tables; node relevance is in `graph_attention`, paths are in `paths`.
+Only the shape of a graph belongs here: integers for nodes, edges and relations. Names and sources stay in tables, see
+`knowledge_graph`; node relevance is in `attention`, paths are in `paths`.
 
 Every edge is kept as it was given: parallel edges, contradictory ones (the same two nodes under opposed relations) and
 self-loops keep their own edge id, which is the row number in the arrays a graph was built from. The adjacency is
@@ -43,8 +43,6 @@ class Subgraph:
         Edge ids, ascending.
     heads, tails
         Positions in `nodes` of the ends of each edge.
-    relations
-        Relation code of each edge.
     dropped
         One row (hub, node) for each node that a cap cut off; `OVER_BUDGET` in place of the hub where the cap on all
         nodes did it. A node dropped at one hub may still have come in by another way.
@@ -55,16 +53,21 @@ class Subgraph:
     edges: IntArray
     heads: IntArray
     tails: IntArray
-    relations: IntArray
     dropped: IntArray
 
-    def local(self, nodes: Sequence[int] | IntArray) -> IntArray:
-        """Positions in `nodes` of those of the given node ids that are in this subgraph."""
-        return np.flatnonzero(np.isin(self.nodes, np.asarray(nodes, dtype=np.int64)))
+    def within(self, hops: int) -> Subgraph:
+        """The nodes at most so many steps away, as a neighbourhood of so many steps under the same caps has them.
+
+        Nothing is said of what the caps left out.
+        """
+        near: BoolArray = self.hop <= hops
+        kept, place = near[self.heads] & near[self.tails], np.cumsum(near) - 1
+        heads, tails = place[self.heads[kept]], place[self.tails[kept]]
+        return Subgraph(self.nodes[near], self.hop[near], self.edges[kept], heads, tails, NONE_DROPPED)
 
 
 @dataclass(frozen=True)
-class Graph:
+class GraphArrays:
     """A directed multigraph with a symmetrised adjacency; all arrays may be memory-mapped.
 
     Attributes
@@ -104,7 +107,7 @@ class Graph:
         return len(self.heads)
 
     @classmethod
-    def from_edges(cls, n_nodes: int, heads: IntArray, relations: IntArray, tails: IntArray) -> Graph:
+    def from_edges(cls, n_nodes: int, heads: IntArray, relations: IntArray, tails: IntArray) -> GraphArrays:
         """Build a graph from aligned edge arrays.
 
         Raises
@@ -114,7 +117,7 @@ class Graph:
 
         Examples
         --------
-        >>> g = Graph.from_edges(3, np.array([0, 0, 2]), np.array([0, 1, 0]), np.array([1, 1, 2]))
+        >>> g = GraphArrays.from_edges(3, np.array([0, 0, 2]), np.array([0, 1, 0]), np.array([1, 1, 2]))
         >>> g.neighbours_of(1).tolist(), g.degree(np.array([0, 1, 2])).tolist()
         ([0], [2, 2, 1])
         """
@@ -166,7 +169,7 @@ class Graph:
         (folder / "graph.json").write_text(json.dumps(about, sort_keys=True) + "\n", encoding="utf-8")
 
     @classmethod
-    def open(cls, folder: Path) -> Graph:
+    def open(cls, folder: Path) -> GraphArrays:
         """Open a saved graph without reading it: the arrays are memory-mapped.
 
         Raises
@@ -211,6 +214,11 @@ class Graph:
         row = self.neighbours[self.offsets[a] : self.offsets[a + 1]]
         first, last = np.searchsorted(row, [b, b + 1]) + self.offsets[a]
         return list(zip(self.slot_edges[first:last].tolist(), self.outgoing[first:last].tolist(), strict=True))
+
+    def edges_from(self, head: int, relation: int, tail: int) -> list[int]:
+        """Every edge from one node to another under a relation, ascending by id."""
+        between = self.edges_between(head, tail)
+        return [edge for edge, outgoing in between if outgoing and self.relations[edge] == relation]
 
     def neighbourhood(
         self,
@@ -265,7 +273,8 @@ class Graph:
         nodes = np.concatenate(levels)
         hop_of = np.repeat(np.arange(len(levels)), [len(level) for level in levels])
         order = np.argsort(nodes, kind="stable")
-        return self._induced(nodes[order], hop_of[order], seen, dropped)
+        nodes = nodes[order]
+        return self.subgraph(nodes, hop_of[order], self.edges_among(nodes), np.concatenate([NONE_DROPPED, *dropped]))
 
     def _worth(self, nodes: IntArray, score: FloatArray | None) -> FloatArray | IntArray:
         """What nodes are ranked by; larger is better."""
@@ -295,25 +304,23 @@ class Graph:
         cut = ~best
         return np.unique(np.concatenate([small, nodes[best]])), np.column_stack([frontier[owner[cut]], nodes[cut]])
 
-    def edges_among(self, nodes: IntArray, inside: BoolArray) -> IntArray:
-        """Ids of all edges that have both ends among `nodes`, ascending; `inside` marks these among all nodes."""
+    def edges_at(self, nodes: IntArray) -> IntArray:
+        """Ids of all edges that touch any of the given nodes, ascending."""
+        edges: IntArray = np.unique(self.slot_edges[_places(self.offsets, nodes)]).astype(np.int64)
+        return edges
+
+    def edges_among(self, nodes: IntArray) -> IntArray:
+        """Ids of all edges that have both ends among the given nodes, ascending."""
+        inside = np.zeros(self.n_nodes, dtype=np.bool_)
+        inside[nodes] = True
         places = _places(self.kept_offsets, nodes)
         edges: IntArray = np.sort(self.kept_edges[places[inside[self.kept_ends[places]]]]).astype(np.int64)
         return edges
 
-    def _induced(self, nodes: IntArray, hop: IntArray, inside: BoolArray, dropped: list[IntArray]) -> Subgraph:
-        edges = self.edges_among(nodes, inside)
-        place = np.empty(self.n_nodes, dtype=np.int64)
-        place[nodes] = np.arange(len(nodes))
-        return Subgraph(
-            nodes=nodes,
-            hop=hop,
-            edges=edges,
-            heads=place[self.heads[edges]],
-            tails=place[self.tails[edges]],
-            relations=np.asarray(self.relations[edges]),
-            dropped=np.concatenate([NONE_DROPPED, *dropped]),
-        )
+    def subgraph(self, nodes: IntArray, hop: IntArray, edges: IntArray, dropped: IntArray = NONE_DROPPED) -> Subgraph:
+        """The part of these nodes, which ascend, with their distances and the edges among them."""
+        heads, tails = (np.searchsorted(nodes, ends[edges]) for ends in (self.heads, self.tails))
+        return Subgraph(nodes, hop, edges, heads, tails, dropped)
 
 
 def _places(offsets: IntArray, nodes: IntArray) -> IntArray:

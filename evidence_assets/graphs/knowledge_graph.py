@@ -1,0 +1,304 @@
+"""A knowledge graph: nodes and edges by number, seen as arrays, names, types, facts and vectors.
+
+Belongs here: the one object that every system reads a graph through, and its making from rows of ``kg_nodes`` and
+``kg_edges``. Nodes are numbered in the order of their ids, edges in the order of theirs, relations and types in the
+order of their names, wherever a graph comes from. Does not belong here: where a graph lies in the lake (``stored``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from evidence_assets.graphs.arrays import GraphArrays, IntArray
+from evidence_assets.graphs.entity_linking import Encode, EntityLinker, NameVectors
+from evidence_assets.graphs.typed_rows import TypedRows
+from evidence_assets.lake.errors import StaleInput
+from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.store import Rows, prepare, version_of
+from evidence_assets.models.protocols import FloatArray
+from evidence_assets.retrieval.corpus import matrix
+
+Column = Callable[[str], pl.Series]
+"""Gives a column of a table by its name."""
+
+
+def plain_sentence(head: str, relation: str, tail: str) -> str:
+    """A fact as a sentence without a template: underscores and joined words become words.
+
+    >>> plain_sentence("ferret", "AtLocation", "pet store")
+    'ferret at location pet store'
+    """
+    words = "".join(" " + c.lower() if c.isupper() and i and relation[i - 1].islower() else c
+                    for i, c in enumerate(relation))  # fmt: skip
+    return f"{head} {words.replace('_', ' ').strip().lower()} {tail}"
+
+
+class Shape(NamedTuple):
+    """Edges in compressed rows, and the names of the relations that their codes number."""
+
+    arrays: GraphArrays
+    relations: tuple[str, ...]
+
+
+class Forms(NamedTuple):
+    """Every name and alias with the number of its node, in the order of the nodes, the name first."""
+
+    texts: list[str]
+    owners: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class GraphVectors:
+    """Vectors of a graph's names and passages, each read when it is first asked for.
+
+    ``encode`` gives vectors of texts of any length in their space, ``read_forms`` a row for each of the graph's forms,
+    ``read_passages`` rows of ``kg_passages``.
+    """
+
+    encode: Encode
+    read_forms: Callable[[], FloatArray]
+    read_passages: Callable[[], pl.DataFrame]
+
+    @cached_property
+    def forms(self) -> FloatArray:
+        """One row a name or alias."""
+        return self.read_forms()
+
+    @cached_property
+    def passages(self) -> pl.DataFrame:
+        """Texts that stand for nodes or edges, with their vectors."""
+        return self.read_passages().sort("owner_kind", "owner_id", "ordinal")
+
+
+@dataclass(frozen=True, eq=False)
+class KnowledgeGraph:
+    """Nodes and edges by number.
+
+    Columns are read from Arrow when they are first asked for; no Python object exists for each node or edge, but for
+    the names that a linker holds.
+
+    Attributes
+    ----------
+    version
+        Hash of the rows, and of the model of the vectors where there are any.
+    read_shape
+        Gives the arrays; they may be memory-mapped.
+    node_column, edge_column
+        Columns of ``kg_nodes`` in the order of ``node_id`` and of ``kg_edges`` in the order of ``edge_id``.
+    stored_vectors
+        None where nothing was encoded.
+    """
+
+    name: str
+    version: str
+    read_shape: Callable[[], Shape]
+    node_column: Column
+    edge_column: Column
+    stored_vectors: GraphVectors | None = None
+
+    @classmethod
+    def of_rows(cls, name: str, nodes: Rows, edges: Rows) -> KnowledgeGraph:
+        """The graph that rows of ``kg_nodes`` and ``kg_edges`` stand for, whatever their order."""
+        tables = [prepare("kg_nodes", nodes), prepare("kg_edges", edges)]
+        node_rows, edge_rows = (pl.DataFrame(table) for table in tables)
+        return cls(
+            name,
+            content_id(*map(version_of, tables)),
+            lambda: shape_of(node_rows["node_id"], edge_rows),
+            node_rows.get_column,
+            edge_rows.get_column,
+        )
+
+    def without(self, edge_ids: Collection[str]) -> KnowledgeGraph:
+        """The same nodes and, under the same version, all other edges, numbered anew."""
+        left, arrays = np.flatnonzero(~self.edge_ids.is_in(list(edge_ids)).to_numpy()), self.arrays
+        remaining = GraphArrays.from_edges(
+            arrays.n_nodes, arrays.heads[left], arrays.relations[left], arrays.tails[left]
+        )
+        return replace(
+            self,
+            read_shape=lambda: Shape(remaining, self.relations),
+            edge_column=lambda name: self.edge_column(name).gather(left),
+        )
+
+    # Arrays -------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def shape(self) -> Shape:
+        """Arrays and relations together."""
+        return self.read_shape()
+
+    @property
+    def arrays(self) -> GraphArrays:
+        """The edges in compressed rows: neighbourhoods and paths."""
+        return self.shape.arrays
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """Names of the relations by their code."""
+        return self.shape.relations
+
+    # Names --------------------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self.node_ids)
+
+    @cached_property
+    def node_ids(self) -> pl.Series:
+        """Ids of the nodes, ascending."""
+        return self.node_column("node_id").set_sorted()
+
+    @cached_property
+    def names(self) -> pl.Series:
+        """Names of the nodes."""
+        return self.node_column("name")
+
+    @cached_property
+    def documents(self) -> pl.Series:
+        """Text about each node, empty where there is none."""
+        return self.node_column("document").fill_null("")
+
+    @cached_property
+    def forms(self) -> Forms:
+        """Every name and alias."""
+        return surface_forms(self.names, self.node_column("aliases"))
+
+    @cached_property
+    def linker(self) -> EntityLinker:
+        """Links phrases to nodes by name, alias and similar spelling."""
+        return EntityLinker(self.forms.texts, self.forms.owners)
+
+    def node_numbers(self, node_ids: Sequence[str] | pl.Series) -> IntArray:
+        """Numbers of nodes by their ids; an id that is not there is refused."""
+        return self._places("node", self.node_ids, node_ids)
+
+    def _places(self, kind: str, known: pl.Series, wanted: Sequence[str] | pl.Series) -> IntArray:
+        ids = pl.Series(wanted, dtype=pl.String)
+        places = known.search_sorted(ids).to_numpy().astype(np.int64) if len(ids) else np.zeros(0, np.int64)
+        inside = np.minimum(places, max(len(known) - 1, 0))
+        lost = ids if not len(known) else ids.filter(known.gather(inside) != ids)
+        if len(lost):
+            raise StaleInput(f"{self.name} has no {kind} {lost[0]}: materialize again what names it")
+        return places
+
+    # Types --------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _types(self) -> tuple[IntArray, tuple[str, ...]]:
+        return codes_of(self.node_column("type").fill_null(""))
+
+    @property
+    def node_types(self) -> IntArray:
+        """Type code of each node."""
+        return self._types[0]
+
+    @property
+    def type_names(self) -> tuple[str, ...]:
+        """Names of the node types by their code; a node without a type has the empty one."""
+        return self._types[1]
+
+    @cached_property
+    def typed(self) -> TypedRows:
+        """Neighbours of sets of nodes by type."""
+        arrays = self.arrays
+        return TypedRows(self.node_types, arrays.heads, arrays.relations, arrays.tails)
+
+    # Facts --------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def edge_ids(self) -> pl.Series:
+        """Ids of the edges, ascending; an id hashes what the edge says, so that it is its version as well."""
+        return self.edge_column("edge_id").set_sorted()
+
+    def edge_numbers(self, edge_ids: Sequence[str] | pl.Series) -> IntArray:
+        """Numbers of edges by their ids; an id that is not there is refused."""
+        return self._places("edge", self.edge_ids, edge_ids)
+
+    def triple(self, edge: int) -> tuple[str, str, str]:
+        """An edge in words."""
+        arrays = self.arrays
+        head, relation, tail = (int(part[edge]) for part in (arrays.heads, arrays.relations, arrays.tails))
+        return self.names[head], self.relations[relation], self.names[tail]
+
+    def sentence(self, edge: int) -> str:
+        """An edge as a sentence."""
+        return plain_sentence(*self.triple(edge))
+
+    def first_edges(self, node: int, limit: int) -> list[int]:
+        """The first ``limit`` edges of a node by head, relation and tail."""
+        arrays = self.arrays
+        edges = arrays.edges_at(np.array([node]))
+        order = np.lexsort((arrays.tails[edges], arrays.relations[edges], arrays.heads[edges]))
+        return [int(edge) for edge in edges[order][:limit]]
+
+    # Vectors ------------------------------------------------------------------------------------------------------
+
+    @property
+    def vectors(self) -> GraphVectors:
+        """Vectors of names and passages."""
+        if self.stored_vectors is None:
+            raise StaleInput(f"the graph {self.name} has no vectors: open it with an encoder")
+        return self.stored_vectors
+
+    @cached_property
+    def near(self) -> NameVectors | None:
+        """Links phrases by meaning; None where nothing was encoded."""
+        if self.stored_vectors is None or not self.forms.texts:
+            return None
+        return NameVectors(self.vectors.forms, self.vectors.encode)
+
+    @cached_property
+    def node_vectors(self) -> FloatArray:
+        """One row a node: the vector of its name."""
+        return self.vectors.forms[np.searchsorted(self.forms.owners, np.arange(len(self)))]
+
+    def passage_vectors(self, kind: str) -> FloatArray:
+        """One row each ``node`` or ``edge``: the vector of the passage that stands for it."""
+        ids = self.node_ids if kind == "node" else self.edge_ids
+        rows = self.vectors.passages.filter((pl.col("owner_kind") == kind) & (pl.col("ordinal") == 0))
+        if not rows["owner_id"].equals(ids):
+            raise StaleInput(
+                f"some {kind} of {self.name} has no vector: knowledge/{self.name}/passages is older than the graph, "
+                "materialize it again"
+            )
+        return matrix(rows["vector"]) if len(ids) else self.vectors.encode([])
+
+
+def codes_of(values: pl.Series) -> tuple[IntArray, tuple[str, ...]]:
+    """A code for each value, and the values by their codes, in alphabetical order."""
+    names = values.unique().sort()
+    return names.search_sorted(values).to_numpy().astype(np.int32) if len(values) else np.zeros(0, np.int32), tuple(
+        names.to_list()
+    )
+
+
+def shape_of(node_ids: pl.Series, edges: pl.DataFrame) -> Shape:
+    """Rows of ``kg_edges`` as arrays over the nodes of these ids, which ascend."""
+    numbers = pl.DataFrame({"id": node_ids, "number": np.arange(len(node_ids), dtype=np.int64)})
+    ends = []
+    for side in ("head_id", "tail_id"):
+        found = edges.select(side).join(numbers, left_on=side, right_on="id", how="left", maintain_order="left")
+        if found["number"].null_count():
+            raise StaleInput(
+                f"{found['number'].null_count()} edges end at nodes that the graph lacks: materialize nodes and edges "
+                "together"
+            )
+        ends.append(found["number"].to_numpy())
+    codes, relations = codes_of(edges["relation"])
+    return Shape(GraphArrays.from_edges(len(node_ids), ends[0], codes, ends[1]), relations)
+
+
+def surface_forms(names: pl.Series, aliases: pl.Series) -> Forms:
+    """Every name and alias with the number of its node; what a node is called twice counts once."""
+    forms = pl.DataFrame({"name": names, "aliases": aliases}).select(
+        pl.concat_list("name", "aliases").list.unique(maintain_order=True)
+    )
+    owners = np.repeat(np.arange(len(names)), forms["name"].list.len().to_numpy())
+    return Forms([form for of_node in forms["name"] for form in of_node], owners)

@@ -1,0 +1,171 @@
+"""A graph in the lake: its arrays and the vectors of its names in folders, and all of it opened as one object.
+
+Belongs here: what is written beside the rows, what each folder remembers of the rows that it was built from, and the
+one place where a graph of the lake is opened.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache, partial
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import polars as pl
+
+from evidence_assets.graphs.arrays import GraphArrays
+from evidence_assets.graphs.entity_linking import Encode
+from evidence_assets.graphs.knowledge_graph import GraphVectors, KnowledgeGraph, Shape, shape_of, surface_forms
+from evidence_assets.lake.atomic import replacing_folder
+from evidence_assets.lake.errors import StaleInput
+from evidence_assets.lake.ids import content_id, file_id
+from evidence_assets.lake.store import Lake
+from evidence_assets.models.protocols import Encoder, FloatArray
+from evidence_assets.text.chunking import chunks
+
+TABLES_OF = {"nodes": "kg_nodes", "edges": "kg_edges", "passages": "kg_passages"}
+ENDS = ["head_id", "relation", "tail_id"]
+Stamp = tuple[tuple[str, int, int], ...]
+
+
+@dataclass(frozen=True)
+class Meta:
+    """What a folder of arrays was built from: the content of the tables, and the model where there is one."""
+
+    built_from: str
+    model_id: str = ""
+
+    def write(self, folder: Path) -> None:
+        """Leave it in the folder."""
+        (folder / "meta.json").write_text(json.dumps(vars(self), indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+    def is_of(self, folder: Path) -> bool:
+        """Whether the folder was built from this."""
+        path = folder / "meta.json"
+        return path.exists() and Meta(**json.loads(path.read_text(encoding="utf-8"))) == self
+
+
+def tables_version(lake: Lake, name: str, *parts: str) -> str:
+    """What is built of a graph's tables (``nodes``, ``edges``) is built from: the content of their files."""
+    files = [lake.path(TABLES_OF[part], f"knowledge/{name}/{part}") for part in parts]
+    return content_id([file_id(path) if path.exists() else "" for path in files])
+
+
+def build_arrays(folder: Path, node_ids: pl.Series, edges: pl.DataFrame, built_from: str) -> GraphArrays:
+    """Write the graph in compressed rows; node and edge numbers are those of the stored tables' order."""
+    arrays, relations = shape_of(node_ids, edges)
+    with replacing_folder(folder) as temporary:
+        arrays.save(temporary)
+        (temporary / "relations.json").write_text(json.dumps(relations, indent=1) + "\n", encoding="utf-8")
+        Meta(built_from).write(temporary)
+    return arrays
+
+
+def build_name_vectors(
+    folder: Path, nodes: pl.DataFrame, encoder: Encoder, model_id: str, built_from: str
+) -> tuple[int, int]:
+    """Write a vector for every name and alias, taking over what is there already; returns (forms, taken over)."""
+    texts = surface_forms(nodes["name"], nodes["aliases"]).texts
+    known, before = [], np.zeros((0, encoder.dimensions), np.float32)
+    if (folder / "meta.json").exists():
+        before = np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
+        known = np.load(folder / "hashes.npy", allow_pickle=False).astype("U32").tolist()
+    hashes, vectors, reused = vectors_of(texts, model_id, known, before, partial(encoded, encoder))
+    with replacing_folder(folder) as temporary:
+        np.save(temporary / "vectors.npy", vectors, allow_pickle=False)
+        np.save(temporary / "hashes.npy", np.array(hashes, dtype="S32"), allow_pickle=False)
+        Meta(built_from, model_id).write(temporary)
+    return len(texts), reused
+
+
+def vectors_of(
+    texts: Sequence[str], model_id: str, known: Sequence[str], before: FloatArray, encode: Encode
+) -> tuple[list[str], FloatArray, int]:
+    """Hash and vector of each text, the vectors of known hashes taken over; and how many were."""
+    hashes, place = [content_id("embedding", text, model_id) for text in texts], {h: i for i, h in enumerate(known)}
+    new = list(dict.fromkeys(text for text, hash_ in zip(texts, hashes, strict=True) if hash_ not in place))
+    fresh = encode(new)
+    number = {text: i for i, text in enumerate(new)}
+    vectors = np.zeros((len(texts), fresh.shape[1]), np.float32)
+    for i, (text, hash_) in enumerate(zip(texts, hashes, strict=True)):
+        vectors[i] = fresh[number[text]] if text in number else before[place[hash_]]
+    return hashes, vectors, sum(hash_ in place for hash_ in hashes)
+
+
+def open_graph(lake: Lake, name: str, encoder: Encoder) -> KnowledgeGraph:
+    """The graph of this name, read as it is asked for and shared by all who ask in this process.
+
+    Arrays are memory-mapped where the lake has them of these very rows, and built from the rows where it has not;
+    vectors of other rows or of another model are refused.
+    """
+    place = f"knowledge/{name}"
+    files = [lake.files(TABLES_OF[part], f"{place}/{part}") for part in TABLES_OF]
+    for part, found in zip(("nodes", "edges"), files, strict=False):
+        if not found:
+            raise StaleInput(f"{place}/{part} is not made: materialize it first")
+    folders = [lake.index_folder(f"{place}/{part}") / "meta.json" for part in ("csr", "node_vectors")]
+    paths = [path for path in (*(path for found in files for path in found), *folders) if path.exists()]
+    stamp = tuple((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in paths)
+    return _open_graph(str(lake.root), name, cast(Hashable, encoder), stamp)
+
+
+@lru_cache(maxsize=4)
+def _open_graph(root: str, name: str, encoder: Encoder, stamp: Stamp) -> KnowledgeGraph:
+    lake, place = Lake(root), f"knowledge/{name}"
+    version, model_id = tables_version(lake, name, "nodes", "edges"), f"{encoder.model_id}@{encoder.revision}"
+
+    def column(part: str, name: str) -> pl.Series:
+        return lake.read(TABLES_OF[part], f"{place}/{part}", columns=[name])[name]
+
+    def shape() -> Shape:
+        folder = lake.index_folder(f"{place}/csr")
+        if not Meta(version).is_of(folder):
+            return shape_of(column("nodes", "node_id"), lake.read("kg_edges", f"{place}/edges", columns=ENDS))
+        relations = json.loads((folder / "relations.json").read_text(encoding="utf-8"))
+        return Shape(GraphArrays.open(folder), tuple(relations))
+
+    def form_vectors() -> FloatArray:
+        folder = lake.index_folder(f"{place}/node_vectors")
+        if not Meta(tables_version(lake, name, "nodes"), model_id).is_of(folder):
+            raise StaleInput(
+                f"{place}/node_vectors is missing, or was built from other rows or another model: materialize it again"
+            )
+        vectors: FloatArray = np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
+        return vectors
+
+    def passages() -> pl.DataFrame:
+        if not lake.files("kg_passages", f"{place}/passages"):
+            raise StaleInput(f"{place}/passages is not made: materialize it first")
+        return lake.read("kg_passages", f"{place}/passages")
+
+    return KnowledgeGraph(
+        name,
+        content_id(version, model_id),
+        shape,
+        cache(partial(column, "nodes")),
+        cache(partial(column, "edges")),
+        GraphVectors(partial(encoded, encoder), form_vectors, passages),
+    )
+
+
+def encoded(encoder: Encoder, texts: Sequence[str]) -> FloatArray:
+    """Unit vectors of texts of any length: one that the encoder cannot read whole is the mean of its chunks."""
+    whole = list(texts)
+    counts = encoder.count_tokens(whole) if whole else []
+    parts = {
+        text: [text]
+        if count <= encoder.max_tokens
+        else [text[c.start : c.end] for c in chunks(text, encoder.count_tokens, encoder.max_tokens)]
+        for text, count in zip(whole, counts, strict=True)
+    }
+    pieces = list(dict.fromkeys(piece for group in parts.values() for piece in group))
+    if not pieces:
+        return np.zeros((len(whole), encoder.dimensions), np.float32)
+    vector = dict(zip(pieces, encoder.sentences(pieces), strict=True))
+    means = np.stack([np.mean([vector[piece] for piece in parts[text]], axis=0) for text in whole])
+    norms = np.linalg.norm(means, axis=1, keepdims=True)
+    vectors: FloatArray = (means / np.where(norms == 0, 1, norms)).astype(np.float32)
+    return vectors

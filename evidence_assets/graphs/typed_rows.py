@@ -1,0 +1,98 @@
+"""The typed view of a graph: neighbours of a *set* of nodes under *one* edge type and direction.
+
+Pairs are kept for each edge type and direction: in the undirected rows of ``arrays``, which paths and neighbourhoods
+need, every step would cost a filter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+IntArray = NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Distinct pairs of a node and its neighbour, sorted."""
+
+    sources: IntArray
+    targets: IntArray
+
+    @classmethod
+    def build(cls, sources: IntArray, targets: IntArray, n_nodes: int) -> Rows:
+        """Rows of an edge list; parallel edges are kept once."""
+        key = sources.astype(np.int64) * max(n_nodes, 1) + targets
+        key.sort()
+        if len(key):
+            key = key[np.append(True, key[1:] != key[:-1])]
+        return cls((key // max(n_nodes, 1)).astype(np.int32), (key % max(n_nodes, 1)).astype(np.int32))
+
+    def _bounds(self, nodes: IntArray) -> tuple[IntArray, IntArray]:
+        low = np.searchsorted(self.sources, nodes)
+        return low, np.searchsorted(self.sources, nodes, side="right") - low
+
+    def degree(self, nodes: IntArray) -> int:
+        """Number of neighbours of all ``nodes`` together."""
+        return int(self._bounds(nodes)[1].sum())
+
+    def pairs(self, nodes: IntArray | None) -> tuple[IntArray, IntArray]:
+        """All (source, target) pairs whose source is among the sorted ``nodes``; all pairs for None."""
+        if nodes is None:
+            return self.sources, self.targets
+        low, lengths = self._bounds(nodes)
+        places = np.arange(lengths.sum()) + np.repeat(low - (np.cumsum(lengths) - lengths), lengths)
+        return np.repeat(nodes, lengths), self.targets[places]
+
+
+class TypedRows:
+    """Node types and edges with their types, for set-at-a-time neighbour queries.
+
+    Parameters
+    ----------
+    node_types
+        Type code of each node.
+    heads, edge_types, tails
+        The edges; equal edges count once.
+    """
+
+    def __init__(self, node_types: ArrayLike, heads: ArrayLike, edge_types: ArrayLike, tails: ArrayLike) -> None:
+        self.node_types = np.asarray(node_types, dtype=np.int32)
+        self.n_nodes = len(self.node_types)
+        self._heads, kind, self._tails = (np.asarray(a, dtype=np.int32) for a in (heads, edge_types, tails))
+        order = np.argsort(kind, kind="stable")
+        codes, first = np.unique(kind[order], return_index=True)
+        self.edge_types = tuple(codes.tolist())
+        self._edges = dict(zip(self.edge_types, np.split(order, first[1:]), strict=False))
+        self._rows: dict[tuple[int, bool], Rows] = {}
+
+    @cached_property
+    def _any(self) -> dict[bool, Rows]:
+        return {out: self._of(np.arange(len(self._heads)), out) for out in (True, False)}
+
+    def _of(self, edges: IntArray, outgoing: bool) -> Rows:
+        ends = self._heads[edges], self._tails[edges]
+        return Rows.build(*(ends if outgoing else ends[::-1]), self.n_nodes)
+
+    def rows(self, edge_type: int | None, *, outgoing: bool) -> Rows:
+        """Rows of one edge type (None: of any type), seen from the head (``outgoing``) or the tail."""
+        if edge_type is None:
+            return self._any[outgoing]
+        if (edge_type, outgoing) not in self._rows:
+            edges = self._edges.get(edge_type, np.zeros(0, np.int64))
+            self._rows[edge_type, outgoing] = self._of(edges, outgoing)
+        return self._rows[edge_type, outgoing]
+
+    def of_type(self, node_type: int | None) -> IntArray:
+        """All nodes of a type, or all nodes for None."""
+        return np.arange(self.n_nodes) if node_type is None else np.flatnonzero(self.node_types == node_type)
+
+    def as_set(self, nodes: IntArray) -> IntArray:
+        """The distinct nodes, ascending."""
+        present = np.zeros(self.n_nodes, dtype=bool)
+        present[nodes] = True
+        return np.flatnonzero(present)

@@ -1,0 +1,50 @@
+"""Texts that stand for nodes and edges: search over them, and encoding only what changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import polars as pl
+
+from evidence_assets.benchmarks.records import Question
+from evidence_assets.benchmarks.rows import question_rows
+from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
+from evidence_assets.graphs.passages import fact_passages, lineage_of, passage_table
+from evidence_assets.systems.four_step_focus.node_search import node_passages
+from evidence_assets_tests.graphs.small_graph import stored
+from evidence_assets_tests.systems.four_step_focus.test_system import BASE, NAMES
+from evidence_assets_tests.systems.small_models import WordEncoder
+
+
+def test_gold_nodes_are_named_as_the_lake_names_them_and_other_gold_is_left_alone() -> None:
+    search = Question("b", "1", "test", "skb_search", "which?", gold=("n1",))
+    short = Question("b", "2", "test", "kgqa", "what?", gold=("n1",))
+    rows = question_rows([search, short], "test", 0, 1, "own")
+    assert [row["gold"] for row in rows] == [["own:n1"], ["n1"]]
+
+
+def passages(graph: KnowledgeGraph, previous: pl.DataFrame | None = None) -> tuple[pl.DataFrame, int, WordEncoder]:
+    encoder = WordEncoder()
+    before = stored("kg_passages", []) if previous is None else previous
+    table, reused = passage_table(node_passages(graph, encoder), before, encoder, "words@1")
+    rows = stored("kg_passages", table)
+    assert len(lineage_of(table)) == rows.height
+    return rows, reused, encoder
+
+
+def test_only_changed_texts_are_encoded_again() -> None:
+    before, _, _ = passages(BASE)
+    documents = pl.Series([*BASE.documents[:6], "Gout is old."])
+    changed = replace(BASE, node_column=lambda name: documents if name == "document" else BASE.node_column(name))
+    after, reused, encoder = passages(changed, before)
+    assert reused == before.height - 1
+    assert encoder.asked == ["gout (disease): Gout is old."]
+    fresh, _, _ = passages(changed)
+    assert after.equals(fresh)
+
+
+def test_a_graph_stands_by_names_and_sentences() -> None:
+    made = list(fact_passages(BASE))
+    assert [p.text for p in made[:7]] == list(NAMES)
+    assert {p.text for p in made[7:]} >= {"aspirin treats fever"}
+    assert {p.owner_id for p in made[7:]} == set(BASE.edge_ids)

@@ -1,0 +1,73 @@
+"""What lies beside the rows of a graph: vectors taken over, folders of other rows not used, long texts encoded whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
+from evidence_assets.graphs.merge import edge_lineage
+from evidence_assets.graphs.stored import Meta, build_arrays, build_name_vectors, encoded
+from evidence_assets.lake.errors import StaleInput
+from evidence_assets_tests.graphs.small_graph import TRIPLES, merged, small_graph, stored
+from evidence_assets_tests.systems.small_models import WordEncoder
+
+
+def test_two_ways_of_writing_a_name_are_one_node_and_the_edge_keeps_both_triples(tmp_path: Path) -> None:
+    _, edges = merged(tmp_path)
+    thirst = edges.filter(pl.col("triple_ids").list.len() == 2)
+    assert thirst.height == 1 and thirst["sources"][0].to_list() == ["graph.tsv:3", "graph.tsv:4"]
+    lineage = stored("lineage_edges", edge_lineage(edges))
+    assert lineage.height == len(TRIPLES)
+    assert set(lineage.filter(pl.col("child_id") == thirst["edge_id"][0])["rank"]) == {1, 2}
+    assert lineage["parent_id"].equals(lineage["parent_version"].rename("parent_id"))
+
+
+def test_vectors_stand_in_the_order_of_nodes_and_edges(tmp_path: Path) -> None:
+    graph, encoder = small_graph(tmp_path), WordEncoder()
+    names = encoder.sentences(graph.names.to_list())
+    for vectors in (graph.node_vectors, graph.passage_vectors("node")):
+        np.testing.assert_allclose(vectors, names, atol=1e-6)
+    sentences = [graph.sentence(edge) for edge in range(graph.arrays.n_edges)]
+    np.testing.assert_allclose(graph.passage_vectors("edge"), encoder.sentences(sentences), atol=1e-6)
+    with pytest.raises(StaleInput, match="open it with an encoder"):
+        _ = KnowledgeGraph.of_rows("plain", *merged(tmp_path)).node_vectors
+
+
+def test_a_folder_remembers_what_it_was_built_from(tmp_path: Path) -> None:
+    nodes, edges = merged(tmp_path)
+    build_arrays(tmp_path / "csr", nodes["node_id"], edges, "v1")
+    assert Meta("v1").is_of(tmp_path / "csr")
+    assert not Meta("v2").is_of(tmp_path / "csr") and not Meta("v1", "m").is_of(tmp_path / "csr")
+    assert not Meta("v1").is_of(tmp_path / "nowhere")
+
+
+def test_vectors_of_unchanged_names_are_taken_over(tmp_path: Path) -> None:
+    model = WordEncoder()
+    aliases = pl.Series("aliases", [["b"], []], dtype=pl.List(pl.String))
+    nodes = pl.DataFrame({"name": ["a", "c"]}).with_columns(aliases)
+    assert build_name_vectors(tmp_path / "v", nodes, model, "m", "1") == (3, 0)
+    more = nodes.with_columns(pl.Series("name", ["a", "d"]))
+    assert build_name_vectors(tmp_path / "v", more, model, "m", "2") == (3, 2)
+    assert model.asked == ["a", "b", "c", "d"]
+    np.testing.assert_allclose(np.load(tmp_path / "v" / "vectors.npy"), model.sentences(["a", "b", "d"]))
+    assert build_name_vectors(tmp_path / "v", more, model, "other model", "2") == (3, 0)
+
+
+def test_a_graph_without_triples(tmp_path: Path) -> None:
+    graph = small_graph(tmp_path, [])
+    assert (len(graph), graph.arrays.n_nodes, graph.arrays.n_edges, graph.relations) == (0, 0, 0, ())
+    assert not graph.linker.link("fever").found and graph.near is None
+    assert len(graph.node_vectors) == len(graph.passage_vectors("edge")) == 0
+
+
+def test_texts_longer_than_the_encoder_reads_are_the_mean_of_their_chunks() -> None:
+    model = WordEncoder()
+    long = " ".join(f"Sentence number {i} speaks of things." for i in range(40))
+    short, whole = encoded(model, ["One.", long])
+    np.testing.assert_allclose(short, model.sentences(["One."])[0], atol=1e-6)
+    assert abs(np.linalg.norm(whole) - 1) < 1e-5
+    assert encoded(model, []).shape == (0, model.dimensions)
