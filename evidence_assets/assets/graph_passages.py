@@ -6,8 +6,9 @@ import dagster as dg
 
 from evidence_assets import profiles
 from evidence_assets.assets.knowledge_base import unit_length
-from evidence_assets.assets.table_asset import Made, Step, sound_check, table_asset
+from evidence_assets.assets.table_asset import sound_check, table_asset
 from evidence_assets.experiment.inputs import open_graph
+from evidence_assets.experiment.step import Made, Step
 from evidence_assets.graphs import passages as graph_passages
 from evidence_assets.models.in_use import encoder, model_key
 

@@ -6,8 +6,9 @@ import dagster as dg
 import polars as pl
 
 from evidence_assets.assets.raw_files import raw_assets
-from evidence_assets.assets.table_asset import Made, Step, sound_check, table_asset
+from evidence_assets.assets.table_asset import sound_check, table_asset
 from evidence_assets.benchmarks import knowledge_bases
+from evidence_assets.experiment.step import Made, Step
 from evidence_assets.graphs import passages as graph_passages
 from evidence_assets.graphs.stored import open_graph
 from evidence_assets.models.in_use import encoder, model_key

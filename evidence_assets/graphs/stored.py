@@ -21,7 +21,7 @@ from evidence_assets.graphs.entity_linking import Encode
 from evidence_assets.graphs.knowledge_graph import GraphVectors, KnowledgeGraph, Shape, shape_of, surface_forms
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import StaleInput
-from evidence_assets.lake.ids import content_id, file_id
+from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.text.chunking import chunks
@@ -49,9 +49,8 @@ class Meta:
 
 
 def tables_version(lake: Lake, name: str, *parts: str) -> str:
-    """What is built of a graph's tables (``nodes``, ``edges``) is built from: the content of their files."""
-    files = [lake.path(TABLES_OF[part], f"knowledge/{name}/{part}") for part in parts]
-    return content_id([file_id(path) if path.exists() else "" for path in files])
+    """What is built of a graph's tables (``nodes``, ``edges``) is built from: what their rows say."""
+    return content_id([lake.version(TABLES_OF[part], f"knowledge/{name}/{part}") for part in parts])
 
 
 def build_arrays(folder: Path, node_ids: pl.Series, edges: pl.DataFrame, built_from: str) -> GraphArrays:
