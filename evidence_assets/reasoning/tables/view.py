@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -17,8 +17,6 @@ from evidence_assets.reasoning.tables.cells import Cell
 from evidence_assets.reasoning.tables.shape import TableShape, detect_shape
 from evidence_assets.reasoning.tables.text import letter_runs, word_set
 from evidence_assets.text.abbreviations import definitions, definitions_in, in_words_of, is_short_form
-
-VERSION = "4"
 
 Place = tuple[int, int]
 Status = Literal["answered", "ambiguous", "insufficient"]
@@ -105,6 +103,20 @@ class TableView:
         if turned.header_rows != (0,) or turned.sideways:
             return self
         return TableView(self.table_id, self.caption, turned, turned=True)
+
+    def step(self, operation: str, text: str, cells: Sequence[Place]) -> TableStep:
+        """A step that quotes the cells that it cites."""
+        return TableStep(operation, text, tuple(cells), tuple(self.cell(place).plain for place in cells))
+
+    def as_given(self, answer: TableAnswer) -> TableAnswer:
+        """An answer read from this view, its cells at their places in the table as given."""
+        if not self.turned:
+            return answer
+        chains = (
+            replace(chain, steps=tuple(replace(step, cells=tuple((j, i) for i, j in step.cells)) for step in chain.steps))
+            for chain in answer.chains
+        )
+        return replace(answer, chains=tuple(chains))
 
     def line(self, row: int) -> str:
         """What a row is called in the table as given."""
