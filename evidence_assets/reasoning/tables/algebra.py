@@ -279,9 +279,10 @@ class Within:
 
 @dataclass(frozen=True)
 class Says:
-    """The share of some statements, each of one cell, that the cells bear out."""
+    """The share of some statements, each of one cell, that the cells bear out; and where else it stands what is said."""
 
     statements: tuple[tuple[Place, bool], ...]
+    elsewhere: tuple[Place, ...] = ()
 
     def evaluate(self, view: TableView) -> Outcome | None:
         told = [
@@ -289,9 +290,12 @@ class Says:
             f"“{view.cell((i, j)).plain}”"
             for (i, j), held in self.statements
         ]
+        told += [
+            f"“{view.cell(place).plain}” stands in the row of {row_name(view, place[0])}" for place in self.elsewhere
+        ]
         text = ", ".join(told)
         share = sum(held for _, held in self.statements) / max(1, len(self.statements))
-        cells = tuple(dict.fromkeys(place for place, _ in self.statements))
+        cells = tuple(dict.fromkeys((*(place for place, _ in self.statements), *self.elsewhere)))
         return Outcome("look_up", f"{text[:1].upper()}{text[1:]}.", cells, share) if told else None
 
 
@@ -315,6 +319,7 @@ class Together:
             for place in sorted(p for p in {*places, (i, column if column is not None else -1)} if p[0] == i)
             if place[1] >= 0 and view.cell(place).plain
         )
+        cells |= dict.fromkeys(min(places) for _, places in self.said if not places & cells.keys())
         names = " and ".join(row_name(view, i) for i in best[:_ROWS_TOLD])
         text = f"Of {len(self.said)} things said {most} stand together, in the row of {names}."
         return Outcome("look_up", text, tuple(cells), float(most == len(self.said)), tuple((i, 1.0) for i in best))

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 
 from evidence_assets.reasoning.tables.algebra import (  # fmt: skip
     Aggregate,
-    Condition,
     Difference,
     Expression,
     Extreme,
@@ -437,7 +436,10 @@ def _says(reading: Reading) -> Finding | None:
     if not {reading.column_of(number) for number in reading.numbers} <= {place[1] for place, _ in found}:
         return None
     wanted = 0.0 if says("neither", reading.text) else 1.0
-    return _finding(reading, Says(tuple(found)), lambda outcome: outcome.number == wanted)
+    # Where else the table says what it does not say here shows that it is the same kind of thing.
+    missed = [(c, c.met(reading.view)) for c in reading.conditions if c.column in {place[1] for place, _ in found}]
+    elsewhere = tuple((min(met), c.column) for c, met in missed if met and not met & set(rows))
+    return _finding(reading, Says(tuple(found), elsewhere), lambda outcome: outcome.number == wanted)
 
 
 def _together(reading: Reading) -> Finding | None:
@@ -508,14 +510,16 @@ def _coverage(reading: Reading) -> float:
     What a long claim says besides (why something is so, who found it before) does not make its core about less.
     """
     shape = reading.view.shape
-    names = frozenset().union(*map(word_set, shape.labels), *(word_set(n) for i in shape.body for n in shape.row_labels[i]))
+    names = frozenset().union(
+        *map(word_set, shape.labels), *(word_set(n) for i in shape.body for n in shape.row_labels[i])
+    )
     parts = [reading.text, *(part for part in _CLAUSE_END.split(reading.text) if len(word_set(part)) >= 3)]
     return max((len(said & names) / len(said) for said in map(word_set, parts) if said), default=0.0)
 
 
 def _negated(reading: Reading, position: int) -> bool:
     """Whether a negation stands shortly before a position, in the same clause."""
-    starts = [match.start() for name in ("not", "none") for match in pattern(name).finditer(reading.text)]
+    starts = [match.start() for match in pattern("denies").finditer(reading.text)]
     return any(
         0 <= position - start <= _NEGATION_REACH
         and not re.search(r"[.;:]\s|, (?:but|while|and)\b", reading.text[start:position])
@@ -621,12 +625,16 @@ def _comparison(reading: Reading, degree: Degree) -> Finding | None:
     trend = degree.kind == "comparative" and degree.weight < 1 and says("grows", reading.text)
     for axis, subjects, rivals in _sides(reading, degree, named, trend=trend):
         others = [line for line in every[axis] if line not in subjects]
-        if (axis == "column" and not rivals and not trend and not _commensurable(view)) or not (rivals or others or trend):
+        if (axis == "column" and not rivals and not trend and not _commensurable(view)) or not (
+            rivals or others or trend
+        ):
             continue  # an accuracy is not set against the year beside it
         across = "column" if axis == "row" else "row"
         pairs: list[tuple[Place, Place, int]] = []
         for cross in _attributes(reading, degree, named[across]) or every[across]:
-            place: Callable[[int], Place] = (lambda i, j=cross: (i, j)) if axis == "row" else (lambda j, i=cross: (i, j))
+            place: Callable[[int], Place] = (
+                (lambda i, j=cross: (i, j)) if axis == "row" else (lambda j, i=cross: (i, j))
+            )
             held = [line for line in subjects if view.cell(place(line)).number is not None]
             against = others if degree.kind == "superlative" else rivals or others
             against = [line for line in against if view.cell(place(line)).number is not None]
@@ -639,15 +647,14 @@ def _comparison(reading: Reading, degree: Degree) -> Finding | None:
                 value = lambda line: direction * (view.cell(place(line)).number or 0.0)  # noqa: B023, E731
                 pairs.append((place(max(held, key=value)), place(max(against, key=value)), direction))
             else:
-                pairs += [
-                    (place(a), place(b), direction) for a in held for b in _counterparts(view, axis, a, against)
-                ]
+                pairs += [(place(a), place(b), direction) for a in held for b in _counterparts(view, axis, a, against)]
         if not pairs:
             continue
         operation = "trend" if trend else degree.kind.replace("comparative", "comparison")
         outcome = Order(tuple(pairs), 1.0 if degree.kind == "superlative" else 0.5, operation).evaluate(view)
         if outcome is not None and outcome.number is not None:
-            return Finding(outcome, outcome.number, (0.7 if rivals else 0.5) * (0.6 + 0.4 * degree.weight))
+            weight = 0.7 if degree.kind == "superlative" else 0.5 + 0.1 * (degree.weight == 1)
+            return Finding(outcome, outcome.number, weight * (1.0 if rivals or degree.kind == "superlative" else 0.7))
     return None
 
 

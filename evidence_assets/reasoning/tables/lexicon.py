@@ -116,7 +116,15 @@ def _forms() -> dict[str, tuple[Kind, str]]:
 
 
 def _degree(
-    kind: Kind, direction: int, headers: str, start: int, end: int, rank: int = 1, *, old: bool = False, verb: bool = False
+    kind: Kind,
+    direction: int,
+    headers: str,
+    start: int,
+    end: int,
+    rank: int = 1,
+    *,
+    old: bool = False,
+    verb: bool = False,
 ) -> Degree:
     marks = headers.split()
     in_time = direction * (-1 if old else 1) if "TIME" in marks else 0
@@ -148,7 +156,9 @@ def _phrases() -> tuple[tuple[re.Pattern[str], Callable[[int, int], Degree]], ..
     return (*places, *verbs, *results)
 
 
-_NOT_AS = re.compile(r"\b(?:not|isn't|aren't|wasn't|weren't) (?:(?:quite|nearly|even|half) )?(?:as|so) (\w+)\b(?=.* as\b)", re.I)
+_NOT_AS = re.compile(
+    r"\b(?:not|isn't|aren't|wasn't|weren't) (?:(?:quite|nearly|even|half) )?(?:as|so) (\w+)\b(?=.* as\b)", re.I
+)
 
 
 def degrees(text: str, masked: Callable[[int], bool] = lambda _: False) -> tuple[Degree, ...]:
@@ -208,7 +218,9 @@ def pointed_at(text: str) -> frozenset[str]:
     """
     headers = [pointers().get(word, "") for word in _WORD.findall(text.lower())]
     adjectives = mapping("adjectives")
-    headers += [adjectives.get(match[1].lower(), (0, ""))[1] for match in re.finditer(r"\b(?:how|as) (\w+)", text, re.I)]
+    headers += [
+        adjectives.get(match[1].lower(), (0, ""))[1] for match in re.finditer(r"\b(?:how|as) (\w+)", text, re.I)
+    ]
     return frozenset(stem(word) for word in " ".join(headers).split() if word.islower())
 
 

@@ -158,7 +158,15 @@ class Reading:
             column = self.column_of(number)
             where = Condition(column, number=number).met(self.view) if column is not None else ()
             anywhere = ((i, j) for i in self.view.body for j in self.view.columns)
-            places = [p for p in anywhere if (p[0] in where and p[1]==column if column is not None else self.view.cell(p).number == number.value and not number.comparator)]
+            places = [
+                p
+                for p in anywhere
+                if (
+                    p[0] in where and p[1] == column
+                    if column is not None
+                    else self.view.cell(p).number == number.value and not number.comparator
+                )
+            ]
             found.append((column, frozenset(places)))
         return tuple(found)
 
@@ -236,20 +244,21 @@ def _names(view: TableView) -> _Names:
     whole: dict[tuple[str, ...], tuple[set[Place], set[int], set[Place]]] = defaultdict(lambda: (set(), set(), set()))
     rows: dict[frozenset[str], set[Place]] = defaultdict(set)
     columns: dict[frozenset[str], set[int]] = defaultdict(set)
-    for j in view.columns:
-        for name in _forms(view.shape.labels[j]):
-            whole[_roots(name)][1].add(j)
-            columns[frozenset(_roots(name))].add(j)
-    for i in view.body:
-        for j in view.columns:
-            text = view.cell((i, j)).plain
-            if j in view.name_columns:
-                for name in _forms(text):
-                    whole[_roots(name)][0].add((i, j))
-                    rows[frozenset(_roots(name))].add((i, j))
-            elif not re.fullmatch(r"[\d.,\s%+<>≤≥≈~-]*", text):
-                for name in _forms(text):
-                    whole[_roots(name)][2].add((i, j))
+    borne: list[tuple[int, str, Any]] = [(1, view.shape.labels[j], j) for j in view.columns]
+    for place in ((i, j) for i in view.body for j in view.columns):
+        if place[1] in view.name_columns:
+            borne.append((0, view.name_at(place), place))
+        elif not re.fullmatch(r"[\d.,\s%+<>≤≥≈~-]*", view.cell(place).plain):
+            borne.append((2, view.cell(place).plain, place))
+    full = {(kind, _roots(name)) for kind, name, _ in borne}
+    for kind, name, bearer in borne:
+        for form in _forms(name):
+            roots = _roots(form)
+            # What one thing is called in full is no short name of another.
+            if form == name or (kind, roots) not in full:
+                whole[roots][kind].add(bearer)
+                if kind < 2:
+                    (rows, columns)[kind][frozenset(roots)].add(bearer)
     whole.pop((), None)
     return _Names(dict(whole), dict(rows), dict(columns), max(map(len, whole), default=0))
 

@@ -105,7 +105,9 @@ def _aggregate(reading: Reading) -> Expression | None:
         return None
     if not rows and not span and _names_something_else(reading):
         return None
-    conditions = [condition for condition in conditions_of(reading, presume=True) if condition.column != column or not span]
+    conditions = [
+        condition for condition in conditions_of(reading, presume=True) if condition.column != column or not span
+    ]
     return Aggregate(kind, column, rows or rows_meant(reading, conditions))  # type: ignore[arg-type]
 
 
@@ -143,7 +145,9 @@ def _count(reading: Reading) -> Outcome | None:
         column = reading.columns[0][0]
         filled = tuple((i, column) for i in view.body if view.cell((i, column)).plain)
         entries = len({view.cell(place).plain for place in filled})
-        return Outcome("count", f"“{label_of(view, column)}” holds {entries} different entries.", filled, float(entries))
+        return Outcome(
+            "count", f"“{label_of(view, column)}” holds {entries} different entries.", filled, float(entries)
+        )
     conditions = [*conditions_of(reading, presume=True), *yes_conditions(reading)]
     if conditions:
         return None if reading.rows else Filter(tuple(conditions)).evaluate(view)

@@ -139,7 +139,9 @@ def ratio_stated(text: str) -> CellValue | None:
     """The number that "twice" or "half" states, with what bounds it."""
     for words, value in mapping("ratios").items():
         if match := re.search(rf"\b{words}\b", text, re.IGNORECASE):
-            bound = re.search(r"\b(?:(more than|over)|(less than|under|not (?:quite|even)))\s+$", text[: match.start()], re.I)
+            bound = re.search(
+                r"\b(?:(more than|over)|(less than|under|not (?:quite|even)))\s+$", text[: match.start()], re.I
+            )
             sign = "≈" if bound is None else ">" if bound[1] else "<"
             return CellValue("number", float(value), f"{value:g}.0", match.start(), match.end(), comparator=sign)
     return None

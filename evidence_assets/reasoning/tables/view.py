@@ -113,7 +113,9 @@ class TableView:
         if not self.turned:
             return answer
         chains = (
-            replace(chain, steps=tuple(replace(step, cells=tuple((j, i) for i, j in step.cells)) for step in chain.steps))
+            replace(
+                chain, steps=tuple(replace(step, cells=tuple((j, i) for i, j in step.cells)) for step in chain.steps)
+            )
             for chain in answer.chains
         )
         return replace(answer, chains=tuple(chains))
@@ -169,6 +171,12 @@ class TableView:
     def telling_columns(self) -> tuple[int, ...]:
         """Of the columns that name the rows those that tell rows apart: not "weighs, on average," in each of them."""
         return tuple(j for j in self.name_columns if not self.says_one_thing(j))
+
+    def name_at(self, place: Place) -> str:
+        """The name that a cell gives its row; an empty one that of the cell above, where that is meant."""
+        above = (self.cell((i, place[1])).plain for i in range(place[0], 0, -1))
+        name = next((text for text in above if text), "")
+        return name if name in self.shape.row_labels[place[0]] else self.cell(place).plain
 
     def says_one_thing(self, column: int) -> bool:
         """Whether all rows of the body, of two or more, hold the same text in a column."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from evidence_assets.reasoning.tables.claim_words import read_claim
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence_assets.reasoning.tables import TableView, verify_claim
-from evidence_assets.reasoning.tables.claim_words import read_claim
 
 SCORES = TableView.of(
     "scores", "F1 scores", ["Model", "Precision", "Recall", "Error rate"],
