@@ -110,10 +110,11 @@ class Condition:
 
     def met(self, view: TableView) -> frozenset[int]:
         """Rows that satisfy it."""
-        return frozenset(i for i in view.body if self._met_in(view, (i, self.column)))
+        return frozenset(i for i in view.body if self.holds_in(view, i))
 
-    def _met_in(self, view: TableView, place: Place) -> bool:
-        cell, value = view.cell(place), number_at(view, place)
+    def holds_in(self, view: TableView, row: int) -> bool:
+        """Whether a row satisfies it."""
+        cell, value = view.cell((row, self.column)), number_at(view, (row, self.column))
         if self.number is None:
             return cell.plain in self.texts
         return value is not None and meets(self.number, value, cell.quantity.comparator if cell.quantity else "")
@@ -265,16 +266,51 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Within:
-    """The share of some cells that meet a number."""
+class Beyond:
+    """The rows above (direction 1) or below one row in a column, or how many they are."""
 
-    cells: tuple[Place, ...]
-    number: CellValue
+    column: int
+    row: int
+    direction: int
+    counted: bool = False
 
     def evaluate(self, view: TableView) -> Outcome | None:
-        held = [Condition(j, number=self.number)._met_in(view, (i, j)) for i, j in self.cells]
-        text = f"{sum(held)} of {len(held)} cells are {self.number.comparator or '='} {self.number.value:g}."
-        return Outcome("count", text, self.cells, sum(held) / len(held)) if held else None
+        limit = number_at(view, (self.row, self.column))
+        if limit is None:
+            return None
+        order = ranking(view, self.column, view.body, self.direction)
+        rows = [i for value, i in order if self.direction * (value - limit) > 0]
+        cells = tuple((i, self.column) for i in (self.row, *rows))
+        how = f"have a {'greater' if self.direction > 0 else 'smaller'} “{label_of(view, self.column)}” than"
+        text = f"{len(rows)} rows {how} “{view.cell(cells[0]).plain}”."
+        operation = "count" if self.counted else "comparison"
+        return Outcome(operation, text, cells, float(len(rows)), tuple((i, 1.0) for i in rows))
+
+
+@dataclass(frozen=True)
+class Within:
+    """The share of some rows that meet each its condition."""
+
+    limits: tuple[tuple[int, Condition], ...]
+
+    def evaluate(self, view: TableView) -> Outcome | None:
+        held = [condition.holds_in(view, row) for row, condition in self.limits]
+        told = ", ".join(dict.fromkeys(condition.told(view) for _, condition in self.limits[:_ROWS_TOLD]))
+        cells = tuple((row, condition.column) for row, condition in self.limits)
+        text = f"{sum(held)} of {len(held)} cells are as said: {told}."
+        return Outcome("count", text, cells, sum(held) / len(held)) if held else None
+
+
+@dataclass(frozen=True)
+class Same:
+    """Whether cells say the same."""
+
+    cells: tuple[Place, ...]
+
+    def evaluate(self, view: TableView) -> Outcome:
+        texts = [view.cell(place).plain for place in self.cells]
+        text = "The cells say " + ", ".join(f"“{text}”" for text in texts) + "."
+        return Outcome("comparison", text, self.cells, float(len(set(texts)) == 1 and all(texts)))
 
 
 @dataclass(frozen=True)

@@ -13,17 +13,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from evidence_assets.reasoning.tables.algebra import (  # fmt: skip
-    Aggregate,
+    Condition,
     Difference,
     Expression,
-    Extreme,
-    Filter,
     Order,
     Outcome,
     Ratio,
-    Says,
-    Together,
-    Trend,
     Within,
     all_hold,
     whose_cells,
@@ -31,31 +26,18 @@ from evidence_assets.reasoning.tables.algebra import (  # fmt: skip
 from evidence_assets.reasoning.tables.cells import CellValue
 from evidence_assets.reasoning.tables.lexicon import (  # fmt: skip
     Degree,
-    excludes,
     less_is_better,
-    moves,
     pattern,
     says,
-    squeezed,
-    words,
 )
-from evidence_assets.reasoning.tables.mentions import Mention, Reading, read_text
-from evidence_assets.reasoning.tables.quantities import bounds, is_dated, is_numeric, number_at, states
+from evidence_assets.reasoning.tables.mentions import Reading, read_text
+from evidence_assets.reasoning.tables.quantities import bounds, is_dated, states
 from evidence_assets.reasoning.tables.reader import (  # fmt: skip
-    compared_order,
-    conditions_of,
     denied,
-    denied_at,
-    direction_in,
     further_words,
-    measured_column,
-    numeric_condition,
-    ratio_stated,
-    rows_meant,
-    trend_of,
-    yes_conditions,
+    readings_of,
 )
-from evidence_assets.reasoning.tables.text import STOP_WORDS, unit_in, word_set
+from evidence_assets.reasoning.tables.text import unit_in, word_set
 from evidence_assets.reasoning.tables.view import Place, Status, TableAnswer, TableChain, TableStep, TableView
 
 SUPPORTS, REFUTES, NOT_ENOUGH = "SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION"
@@ -149,332 +131,12 @@ def _clauses(reading: Reading) -> list[str]:
 def _settled(reading: Reading) -> Finding | None:
     if len(further_words(reading)) > _MOST_FURTHER_WORDS:
         return None
-    for rule in RULES:
-        finding = rule(reading)
-        if finding is not None:
+    for asked in readings_of(reading):
+        outcome = asked.expression.evaluate(reading.view)
+        if outcome is not None and asked.holds is not None:
+            finding = Finding(outcome, float(asked.holds(outcome)))
             return finding.denied() if denied(reading) else finding
     return None
-
-
-def _finding(reading: Reading, expression: Expression, holds: Callable[[Outcome], bool]) -> Finding | None:
-    outcome = expression.evaluate(reading.view)
-    return None if outcome is None else Finding(outcome, float(holds(outcome)))
-
-
-def _measured(reading: Reading, degree: Degree | None) -> int | None:
-    """The measured column of a claim, unless so much else is said that the column hinted at is hardly meant."""
-    column = measured_column(reading, degree)
-    if column is None or any(c == column and mention.whole for c, mention in reading.columns):
-        return column
-    return column if len(further_words(reading)) <= _FURTHER_WORDS else None
-
-
-def _defined(reading: Reading) -> Finding | None:
-    """A term of a glossary means what the claim says of it, or the claim says what another term means."""
-    view = reading.view
-    if not view.shape.glossary or len(reading.rows) != 1:
-        return None
-    row, mention = reading.rows[0]
-    inside = [word for word in reading.words if not mention.start <= word.start < mention.end]
-    said = {word.stem for word in inside if word.raw not in STOP_WORDS | words("defines")}
-    shares = {i: len(said & word_set(view.cell((i, 1)).plain)) / len(said) for i in view.body} if said else {}
-    if max(shares.values(), default=0.0) < _SAID:
-        return None
-    cells = ((row, 0), (row, 1))
-    text = f"The glossary says of “{view.cell(cells[0]).plain}”: “{view.cell(cells[1]).plain}”."
-    return Finding(Outcome("look_up", text, cells), float(shares[row] >= _SAID))
-
-
-def _trend(reading: Reading) -> Finding | None:
-    """A column moves one way while another does, or "the fewer are sold, the higher the price"."""
-    columns = reading.numeric_columns
-    led = [d for d in reading.degrees if re.search(r"\bthe\s+$", reading.text[: d.start], re.IGNORECASE)]
-    if reading.rows:
-        return None
-    if len(led) == len(columns) == 2 and all(degree.kind == "comparative" for degree in led):
-        sign = led[0].direction * led[1].direction
-        return _finding(reading, Trend(columns[1][0], columns[0][0]), lambda o: sign * ((o.number or 0) - 0.5) > 0)
-    clause = trend_of(reading)
-    if clause is None:
-        return None
-    trend, start, end = clause
-    said = squeezed([s for at, s in moves(reading.text) if not start <= at < end and not reading.masked(at)])
-    if not said:
-        return None
-    if len(said) > 1 or said[0] not in (1, -1) or says("every_step", reading.text):
-        return _finding(reading, trend, lambda outcome: outcome.pattern == said)
-    return _finding(reading, trend, lambda outcome: said[0] * ((outcome.number or 0.0) - 0.5) > 0)
-
-
-def _stepped(reading: Reading) -> Finding | None:
-    """A column goes up or down at a row, or from one row to another: "sales fell in 2020"."""
-    said = [sign for at, sign in moves(reading.text) if not reading.masked(at)]
-    rows, view = [row for row, _ in reading.rows], reading.view
-    if len(said) != 1 or said[0] not in (1, -1) or len(reading.numeric_columns) != 1 or reading.numbers:
-        return None
-    if not rows or not view.name_columns or not is_numeric(view, view.name_columns[0]):
-        return None
-    column = reading.numeric_columns[0][0]
-    at = view.body.index(rows[0])
-    rows = rows if len(rows) > 1 else [*view.body[max(0, at - 1) : at], rows[0]]
-    if len(rows) != 2:
-        return None
-    pair = Order((((rows[1], column), (rows[0], column), said[0]),), operation="trend")
-    return _finding(reading, pair, lambda outcome: outcome.number == 1.0)
-
-
-def _quantified(reading: Reading) -> Finding | None:
-    """So many rows, all, none, most, half, or only the one named satisfy something."""
-    text, view = reading.text, reading.view
-    alone = len(reading.rows) == 1 and _only(reading, reading.rows[0][1])
-    if reading.rows and not alone:
-        return None
-    nouns = [m.start for m in reading.items] + [m.start() for m in pattern("rows").finditer(text)]
-    share = next((m for name in ("most", "few_of", "half_of") if (m := pattern(name).search(text))), None)
-    number = None if share or alone else _counting_number(reading, nouns)
-    conditions = [c for c in conditions_of(reading, number) if not share or not share.start() <= c.at < share.end()]
-    conditions += [] if number is not None else yes_conditions(reading)
-    if not conditions:
-        return None
-    rows, expression = len(view.body), Filter(tuple(conditions))
-    if alone:
-        return _finding(reading, expression, lambda outcome: [i for i, _ in outcome.rows] == [reading.rows[0][0]])
-    if share is not None:
-        sign = 1 if share.re is pattern("most") else -1 if share.re is pattern("few_of") else 0
-        return _finding(reading, expression, lambda o: _sign((o.number or 0.0) - rows / 2) == sign)
-    if number is not None and number.value == int(number.value):
-        return _finding(reading, expression, lambda outcome: _counts(number, outcome.number or 0.0))
-    never, ever = re.search(r"\b(?:never|at no time)\b", text, re.I), says("all", text)
-    nothing = says("none", text)
-    if never and len(conditions) == 1:
-        # The denial lies in "never"; it is turned round again where denials are.
-        return _finding(reading, expression, lambda outcome: bool(outcome.number))
-    if not (ever or nothing) or not nouns:
-        return None
-    which = [condition for condition in conditions if condition.at < min(nouns) and condition.number is None]
-    if len(conditions) == len(which):
-        return None
-    among = len(rows_meant(reading, which))
-    return _finding(reading, expression, lambda outcome: outcome.number == (among if ever else 0))
-
-
-def _sign(value: float) -> int:
-    return (value > 0) - (value < 0)
-
-
-def _counts(number: CellValue, rows: float) -> bool:
-    if number.comparator in {">", "<"}:
-        return rows > number.value if number.comparator == ">" else rows < number.value
-    return states(number, rows)
-
-
-def _only(reading: Reading, mention: Mention) -> bool:
-    """Whether something is said only of the name at a place; "has only three" says how many."""
-    text = reading.text
-    led = re.search(r"\b(?:only|solely)(?: the)?\s*$", text[: mention.start], re.IGNORECASE)
-    return bool(led or re.match(r"\s*alone\b", text[mention.end :], re.IGNORECASE) or says("only", text))
-
-
-def _counting_number(reading: Reading, nouns: Sequence[int]) -> CellValue | None:
-    """The number that says how many rows: before the word for the rows, or after "the number of"."""
-    counted = re.compile(r"\s*(?:(?:out )?of (?:all )?(?:the|these|those|its|them)\s*)?(?:\w+\s+){0,2}?$")
-    for number in reading.numbers:
-        if any(number.end <= at and counted.fullmatch(reading.text[number.end : at]) for at in nouns):
-            return number
-    if says("count", reading.text) and reading.numbers:
-        return reading.numbers[-1]
-    # "Two bridges cross the Ebro": the noun behind the number is what the rows are, whatever the table calls them.
-    noun = re.compile(r"\s+(?:of (?:the|these|them)\s+)?(?:\w+\s+)?[a-z]+s\b", re.IGNORECASE)
-    plain = reading.conditions and not reading.numeric_columns
-    return next((n for n in reading.numbers if plain and noun.match(reading.text, n.end)), None)
-
-
-def _related(reading: Reading) -> Finding | None:
-    """Two rows differ by a number, or one is a multiple of the other."""
-    view, rows = reading.view, compared_order(reading)
-    times = says("ratio", reading.text)
-    fixed = ratio_stated(reading.text) if times else None
-    if len(rows) != 2 or len(reading.numbers) > 1 or says("neither", reading.text):
-        return None
-    number = reading.numbers[0] if reading.numbers else fixed
-    if number is None:
-        return None
-    column = _measured(reading, reading.degrees[0] if reading.degrees else None)
-    column = reading.column_of(number) if column is None else column
-    if column is None:
-        return None
-    first, second = (rows[0], column), (rows[1], column)
-    percent = number.kind == "percentage"
-    comparative = next((degree for degree in reading.degrees if degree.kind == "comparative"), None)
-    if times or (percent and comparative is None):
-        scale = 100 if percent else 1
-        return _finding(reading, Ratio(first, second), lambda outcome: states(number, scale * (outcome.number or 0.0)))
-    if comparative is None and not says("difference", reading.text):
-        return None
-    a, b = number_at(view, first) or 0.0, number_at(view, second) or 0.0
-    right = comparative is None or direction_in(view, comparative, column) * (a - b) > 0
-    base = abs(b) / 100 if percent and b and unit_in(view.shape.labels[column]) != "%" else 1.0
-    return _finding(reading, Difference(first, second), lambda o: right and states(number, (o.number or 0.0) / base))
-
-
-def _summed(reading: Reading) -> Finding | None:
-    """The sum or the mean over some rows is a number, or lies above or below it."""
-    kind = "mean" if says("mean", reading.text) else "sum" if says("sum", reading.text) else None
-    if kind is None or not reading.numbers or says("ratio", reading.text):
-        return None
-    column = _measured(reading, None)
-    if column is None:
-        column = _measured(reading, reading.degrees[0] if reading.degrees else None)
-    rows = tuple(row for row, _ in reading.rows) or rows_meant(reading, reading.conditions)
-    if column is None or len(rows) < 2:
-        return None
-    wanted = reading.numbers[-1]
-    led = [degree for degree in reading.degrees if degree.kind == "comparative" and degree.end <= wanted.start]
-    if led and not wanted.comparator:
-        # "The average exceeds 200."
-        wanted = replace(wanted, comparator=">" if direction_in(reading.view, led[-1], column) > 0 else "<")
-    return _finding(reading, Aggregate(kind, column, rows), lambda outcome: states(wanted, outcome.number or 0.0))
-
-
-def _extreme(reading: Reading) -> Finding | None:
-    """A row is the greatest or smallest: said so, or as "none is greater", or as "greater than any other"."""
-    if len(reading.rows) != 1 or not reading.degrees:
-        return None
-    (row, mention), degree, view = reading.rows[0], reading.degrees[0], reading.view
-    column = _measured(reading, degree)
-    if column is None:
-        return None
-    if degree.kind == "comparative":
-        # "None is smaller than A" and "A is smaller than any other" say the same of A.
-        nothing = [m for m in pattern("none").finditer(reading.text) if not reading.masked(m.start())]
-        none_is = bool(nothing) and nothing[0].start() < degree.start < mention.start
-        if not none_is and not says("others", reading.text):
-            return None
-    among = rows_meant(reading, [condition for condition in reading.conditions if condition.column != column])
-    if row not in among:
-        return None
-    extreme = Extreme(column, among, direction_in(view, degree, column), degree.rank)
-    return _finding(reading, extreme, lambda outcome: number_at(view, (row, column)) == outcome.number)
-
-
-def _compared(reading: Reading) -> Finding | None:
-    """One row has more than others, in a column that is named or that the comparative measures."""
-    view, text = reading.view, reading.text
-    degree = next((degree for degree in reading.degrees if degree.kind == "comparative"), None)
-    if degree is None or len(reading.rows) < 2:
-        return None
-    column = _measured(reading, degree)
-    if column is None:
-        return None
-    than = pattern("than").search(text, degree.end)
-    border = than.start() if than else degree.start
-    left = [row for row, mention in reading.rows if mention.start < border]
-    right = [row for row, mention in reading.rows if mention.start >= border]
-    if not left or not right:
-        # "Compared with B, A is deeper": the row in the clause of the comparative is the subject.
-        clause = text.rfind(",", 0, degree.start)
-        left = [row for row, mention in reading.rows if clause < mention.start < degree.start]
-        right = [row for row, mention in reading.rows if mention.start < clause]
-    direction = direction_in(view, degree, column)
-    pairs = tuple(((i, column), (j, column), direction) for i in left for j in right)
-    if not pairs:
-        return None
-    if re.search(r"\bno(?:t any)?\s*$", text[: degree.start], re.IGNORECASE) and not denied(reading):
-        # "No deeper than B" says at most as deep.
-        return _finding(reading, Order(pairs, 0.0), lambda outcome: outcome.number == 0.0)
-    return _finding(reading, Order(pairs, 0.0), lambda outcome: outcome.number == 1.0)
-
-
-def _bounded(reading: Reading) -> Finding | None:
-    """A row's number lies above or below a stated one, in one column or several."""
-    conditions = [numeric_condition(reading, number) for number in reading.numbers]
-    limits = [c for c in conditions if c is not None and c.number is not None and c.number.comparator not in {"", "≈"}]
-    if not reading.rows or not limits or len(limits) < len(conditions):
-        return None
-    named = {column for column, mention in reading.columns if mention.whole}
-    if not {c.column for c in limits} <= named and len(further_words(reading)) > _FURTHER_WORDS:
-        return None
-    if len(limits) == 1 and len(reading.numeric_columns) > 1:
-        # "The precision and the recall are above 60."
-        limits = [replace(limits[0], column=column) for column, _ in reading.numeric_columns]
-    wanted = 0.0 if says("neither", reading.text) else 1.0
-    outcomes = [
-        Within(tuple((row, c.column) for row, _ in reading.rows), c.number).evaluate(reading.view)
-        for c in limits
-        if c.number
-    ]
-    held = [outcome for outcome in outcomes if outcome is not None]
-    return Finding(all_hold(held), float(all(outcome.number == wanted for outcome in held)))
-
-
-def _same(reading: Reading) -> Finding | None:
-    """Rows have the same cell in a named column."""
-    rows = [row for row, _ in reading.rows]
-    if len(rows) < 2 or len(reading.columns) != 1 or not says("same", reading.text):
-        return None
-    cells = tuple((row, reading.columns[0][0]) for row in rows)
-    texts = [reading.view.cell(place).plain for place in cells]
-    text = "The cells say " + ", ".join(f"“{text}”" for text in texts) + "."
-    return Finding(Outcome("comparison", text, cells), float(len(set(texts)) == 1 and all(texts)))
-
-
-def _says(reading: Reading) -> Finding | None:
-    """The cells of a row, or of several rows alike, say what the claim says of the columns it names."""
-    if not reading.rows or reading.degrees or (len(reading.rows) > 1 and (reading.numbers or reading.columns)):
-        return None
-    rows = [row for row, _ in reading.rows]
-    found: list[tuple[Place, bool]] = []
-    if not reading.columns and len(further_words(reading)) <= _FURTHER_WORDS:
-        # "Turin is in Italy": the column is the one that holds the value.
-        for condition in reading.conditions:
-            met = condition.met(reading.view)
-            found += [((row, condition.column), row in met) for row in rows]
-    for column, mention in reading.columns:
-        stated = _stated(reading, rows[0], column, mention)
-        if stated is not None:
-            found.append(((rows[0], column), stated))
-    if not {reading.column_of(number) for number in reading.numbers} <= {place[1] for place, _ in found}:
-        return None
-    wanted = 0.0 if says("neither", reading.text) else 1.0
-    # Where else the table says what it does not say here shows that it is the same kind of thing.
-    missed = [(c, c.met(reading.view)) for c in reading.conditions if c.column in {place[1] for place, _ in found}]
-    elsewhere = tuple((min(met), c.column) for c, met in missed if met and not met & set(rows))
-    return _finding(reading, Says(tuple(found), elsewhere), lambda outcome: outcome.number == wanted)
-
-
-def _together(reading: Reading) -> Finding | None:
-    """One row holds all the cells that the claim speaks of, none of which need name the row."""
-    columns = [column for column, _ in reading.said if column is not None]
-    if len(reading.said) < 2 or reading.degrees or not all(places for _, places in reading.said):
-        return None
-    if len(set(columns)) < len(columns):
-        return None
-    return _finding(reading, Together(reading.said), lambda outcome: outcome.number == 1.0)
-
-
-def _stated(reading: Reading, row: int, column: int, mention: Mention) -> bool | None:
-    """Whether the claim says of a column what the row's cell says; None where it says nothing of it."""
-    view = reading.view
-    cell = view.cell((row, column)).plain
-    conditions = [condition for condition in reading.conditions if condition.column == column]
-    if conditions:
-        return any(row in condition.met(view) for condition in conditions)
-    if is_numeric(view, column):
-        numbers = [number for number in reading.numbers if reading.column_of(number) == column]
-        value = number_at(view, (row, column))
-        return None if not numbers or value is None else any(states(number, value) for number in numbers)
-    yes = {"yes": True, "true": True, "no": False, "false": False}.get(cell.lower())
-    if yes is not None:
-        lacking = denied_at(reading, mention) and not denied(reading)
-        return yes != lacking if mention.whole and not further_words(reading) else None
-    if excludes(frozenset(word.raw for word in reading.words), cell):
-        return False
-    return True if cell and word_set(cell) <= further_words(reading) else None
-
-
-RULES: tuple[Callable[[Reading], Finding | None], ...] = (
-    _defined, _trend, _stepped, _quantified, _related, _summed, _extreme, _compared, _bounded, _same, _says, _together,
-)  # fmt: skip
 
 
 def _weighed(reading: Reading) -> list[Finding]:
@@ -553,7 +215,7 @@ def _numbers(reading: Reading) -> Iterator[Finding]:
             continue
         finding = None
         if bounds(number) and near:
-            outcome = Within(tuple(near), number).evaluate(view)
+            outcome = Within(tuple((i, Condition(j, number=number)) for i, j in near)).evaluate(view)
             finding = outcome and _for_all(Finding(outcome, outcome.number or 0.0, 0.8), reading)
         for k, (pool, scale) in enumerate(pools):
             finding = finding or _found(view, number, pool, scale, pairs=k < 3)

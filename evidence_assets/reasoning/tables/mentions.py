@@ -61,13 +61,14 @@ class Word:
 
 @dataclass(frozen=True)
 class Reading:
-    """A text read against a table."""
+    """A text read against a table; a question ``presumes`` that the table can answer it."""
 
     view: TableView
     text: str
     mentions: tuple[Mention, ...]
     numbers: tuple[CellValue, ...]
     words: tuple[Word, ...]
+    presumes: bool = False
 
     @cached_property
     def cues(self) -> tuple[Degree, ...]:
@@ -191,7 +192,7 @@ def _gap(mention: Mention, start: int, end: int) -> tuple[int, bool]:
     return (start - mention.end, False) if mention.start <= start else (mention.start - end, True)
 
 
-def read_text(view: TableView, text: str) -> Reading:
+def read_text(view: TableView, text: str, *, presumes: bool = False) -> Reading:
     """Read a text against the names of a table."""
     plain = plain_text(text)
     spoken = tuple(_positioned(plain))
@@ -201,7 +202,7 @@ def read_text(view: TableView, text: str) -> Reading:
     heads = " ".join(view.shape.labels)
     stated = numbers_in(plain, [(m.start, m.end) for m in mentions])
     numbers = tuple(as_under(number, heads) for number in stated)
-    return Reading(view, plain, tuple(sorted(mentions, key=lambda m: m.start)), numbers, spoken)
+    return Reading(view, plain, tuple(sorted(mentions, key=lambda m: m.start)), numbers, spoken, presumes)
 
 
 def _positioned(plain: str) -> Iterator[Word]:

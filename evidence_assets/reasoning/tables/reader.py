@@ -1,190 +1,377 @@
-"""From words to what an expression needs: which column is measured, which way, which conditions, in which order.
+"""The reader: from a claim or a question to one expression of the algebra, and to what the text says of its value.
 
-What belongs here: what claims and questions read alike. Which expression a text is read into is worked out in `claims`
-and `questions`.
+What belongs here: one rule a kind of expression, the same for claims and questions, in the order in which they are
+tried. A question presumes that the table can answer it, so that a column or a number may go without saying; a claim says
+of the value what must hold. Whether it does, and which option it is, is seen in `claims` and `questions`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
 
-from evidence_assets.reasoning.tables.algebra import Condition, Filter, Trend
-from evidence_assets.reasoning.tables.cells import CellValue
-from evidence_assets.reasoning.tables.lexicon import (  # fmt: skip
-    Degree,
-    before,
-    less_is_better,
-    mapping,
-    moves,
-    pattern,
-    pointed_at,
-    pointers,
-    says,
-    stems,
-    units_in,
+from evidence_assets.reasoning.tables.algebra import (  # fmt: skip
+    Aggregate,
+    Beyond,
+    Difference,
+    Expression,
+    Extreme,
+    Filter,
+    Order,
+    Outcome,
+    Ratio,
+    Same,
+    Says,
+    Together,
+    Trend,
+    Within,
 )
+from evidence_assets.reasoning.tables.cells import CellValue
+from evidence_assets.reasoning.tables.lexicon import Degree, excludes, moves, pattern, says, squeezed
 from evidence_assets.reasoning.tables.mentions import Mention, Reading
-from evidence_assets.reasoning.tables.quantities import is_dated, is_numeric, only
-from evidence_assets.reasoning.tables.text import STOP_WORDS, stem, tokens, unit_in, without_unit
-from evidence_assets.reasoning.tables.view import TableView
+from evidence_assets.reasoning.tables.parts import (  # fmt: skip
+    compared_order,
+    conditions_of,
+    denied,
+    denied_at,
+    direction_in,
+    further_words,
+    left_out,
+    measured_column,
+    names_something_else,
+    numeric_condition,
+    ratio_stated,
+    rows_meant,
+    trend_of,
+    yes_conditions,
+)
+from evidence_assets.reasoning.tables.quantities import is_numeric, number_at, states
+from evidence_assets.reasoning.tables.text import unit_in, word_set
+from evidence_assets.reasoning.tables.view import Place
 
-_YES = frozenset({"yes", "true", "y", "✓"})
-
-
-def _hinted(view: TableView, hints: frozenset[str]) -> int | None:
-    """The numeric column whose header alone holds most of the hints."""
-    columns = [j for j in view.columns if is_numeric(view, j) and j not in view.name_columns]
-    fitting = {j: len(hints & {stem(t) for t in tokens(without_unit(view.shape.labels[j]))}) for j in columns}
-    most = max(fitting.values(), default=0)
-    return only(j for j, count in fitting.items() if count == most) if most else None
-
-
-def measured_column(reading: Reading, degree: Degree | None, *, presume: bool = False) -> int | None:
-    """The numeric column that a word of degree measures: named, pointed to by the word, or dated.
-
-    With ``presume`` the table's only numeric column is meant where nothing names one, as a question takes it for
-    granted that the table can answer it.
-    """
-    view = reading.view
-    at = degree.start if degree is not None else 0
-    named = min(reading.numeric_columns, key=lambda item: (not item[1].whole, abs(item[1].start - at)), default=None)
-    if named is not None and degree is not None and not degree.in_time and is_dated(view, named[0]):
-        # "The most expensive to build": the price, not the year under "Built".
-        pointed = _hinted(view, degree.headers)
-        return named[0] if pointed is None else pointed
-    if named is not None:
-        return named[0]
-    values = [j for j in view.columns if is_numeric(view, j) and j not in view.name_columns]
-    dated = [j for j in values if is_dated(view, j)]
-    hinted = _hinted(view, pointed_at(reading.text))
-    if hinted is None and degree is not None:
-        hinted = _hinted(view, degree.headers)
-        if hinted is None and degree.in_time:
-            hinted = only(dated)
-    if hinted is None and (units := units_in(reading.text)):
-        hinted = only(j for j in values if unit_in(view.shape.labels[j]) in units)
-        if hinted is None and "years" in units:
-            hinted = only(dated)
-    return only(values) if hinted is None and presume else hinted
+# So many further words may a claim hold whose column is only hinted at; with more it speaks of something else.
+_FURTHER_WORDS = 1
 
 
-def direction_in(view: TableView, degree: Degree, column: int) -> int:
-    """Direction of a degree among the numbers of a column: the older has the greater age but the earlier year."""
-    if degree.judging and less_is_better(view.shape.labels[column]):
-        return -degree.direction
-    return degree.in_time if degree.in_time and is_dated(view, column) else degree.direction
+@dataclass(frozen=True)
+class Asked:
+    """What a text is read into: an expression, and what a claim says of its value."""
+
+    expression: Expression
+    holds: Callable[[Outcome], bool] | None = None
 
 
-def numeric_condition(reading: Reading, number: CellValue, *, presume: bool = False) -> Condition | None:
-    """What a number demands of rows, with the bound that a comparative before it gives: "deeper than 500"."""
-    led = next((d for d in reversed(reading.degrees) if d.kind == "comparative" and d.end <= number.start), None)
-    than = r"\s*(?:(?:\w+\s+){0,4}?than\s+)?" if led and (led.verb or led.in_time) else r"\s*(?:\w+\s+){0,5}?than\s+"
-    if led is not None and re.fullmatch(than, reading.text[led.end : number.start]):
-        column = measured_column(reading, led, presume=presume)
-        if column is None:
-            return None
-        sign = ">" if direction_in(reading.view, led, column) > 0 else "<"
-        return Condition(column, number=replace(number, comparator=number.comparator or sign), at=number.start)
-    column = reading.column_of(number)
-    if column is None and number.comparator:
-        column = measured_column(reading, None, presume=presume)
-    return None if column is None else Condition(column, number=number, at=number.start)
+def readings_of(reading: Reading) -> Iterator[Asked]:
+    """The expressions that a text can be read into, the likeliest first; of a claim those of which it says something."""
+    for rule in RULES:
+        asked = rule(reading)
+        if asked is not None and (reading.presumes or asked.holds is not None):
+            yield asked
 
 
-def conditions_of(reading: Reading, without: CellValue | None = None, *, presume: bool = False) -> list[Condition]:
-    """What a text demands of rows, in the order in which it says so."""
-    numbers = [number for number in reading.numbers if number is not without]
-    numeric = [numeric_condition(reading, number, presume=presume) for number in numbers]
-    return sorted([*reading.conditions, *filter(None, numeric)], key=lambda condition: condition.at)
+def _measured(reading: Reading, degree: Degree | None) -> int | None:
+    """The measured column of a claim, unless so much else is said that the column hinted at is hardly meant."""
+    column = measured_column(reading, degree)
+    if column is None or reading.presumes or any(c == column and mention.whole for c, mention in reading.columns):
+        return column
+    return column if len(further_words(reading)) <= _FURTHER_WORDS else None
 
 
-def yes_conditions(reading: Reading) -> list[Condition]:
-    """Columns of yes and no that are named without either: "how many lakes have salt water" asks for yes."""
-    stated = {condition.column for condition in reading.conditions}
-    found = []
-    for column, mention in reading.columns:
-        texts = {reading.view.cell((i, column)).plain for i in reading.view.body}
-        yes = {text for text in texts if text.lower() in _YES}
-        if column not in stated and yes and len(texts - {""}) <= 2:
-            wanted = texts - yes if denied_at(reading, mention) else yes
-            found.append(Condition(column, frozenset(wanted), at=mention.start))
-    return found
+def _number(outcome: Outcome) -> float:
+    return outcome.number or 0.0
 
 
-def rows_meant(reading: Reading, conditions: Sequence[Condition]) -> tuple[int, ...]:
-    """Rows that satisfy some conditions; all where there are none."""
-    return tuple(Filter(tuple(conditions)).rows(reading.view))
+def _first(reading: Reading, kind: Literal["comparative", "superlative"]) -> Degree | None:
+    return next((degree for degree in reading.degrees if degree.kind == kind), None)
 
 
-def denied_at(reading: Reading, mention: Mention) -> bool:
-    """Whether a word for lacking stands directly before a mention: "has no metro", "lacks a metro"."""
-    return before("lacks").search(reading.text[: mention.start]) is not None
-
-
-def left_out(reading: Reading) -> frozenset[int]:
-    """Rows that a text leaves out of a comparison: "apart from Lima"."""
-    return frozenset(row for row, mention in reading.rows if before("except").search(reading.text[: mention.start]))
-
-
-def compared_order(reading: Reading) -> list[int]:
-    """Rows named, the one that "as", "than" or "that of" leads to behind the one set against it."""
-    led = {row for row, mention in reading.rows if before("led").search(reading.text[: mention.start])}
-    rows = [row for row, _ in reading.rows]
-    return rows[::-1] if says("goes_into", reading.text) else sorted(rows, key=lambda row: row in led)
-
-
-def ratio_stated(text: str) -> CellValue | None:
-    """The number that "twice" or "half" states, with what bounds it."""
-    for words, value in mapping("ratios").items():
-        if match := re.search(rf"\b{words}\b", text, re.IGNORECASE):
-            bound = re.search(
-                r"\b(?:(more than|over)|(less than|under|not (?:quite|even)))\s+$", text[: match.start()], re.I
-            )
-            sign = "≈" if bound is None else ">" if bound[1] else "<"
-            return CellValue("number", float(value), f"{value:g}.0", match.start(), match.end(), comparator=sign)
-    return None
-
-
-def trend_of(reading: Reading) -> tuple[Trend, int, int] | None:
-    """What moves along what, and where the text says along what: the clause that begins with "as", "sorted by" …"""
-    columns = reading.numeric_columns
-    cue = pattern("ordered").search(reading.text)
-    inside = [(c, m) for c, m in columns if cue and m.start >= cue.end()]
-    if cue is None or len(columns) < 2 or not inside:
+def _trend(reading: Reading) -> Asked | None:
+    """A column moves one way while another does, or "the fewer are sold, the higher the price"."""
+    columns, text = reading.numeric_columns, reading.text
+    led = [d for d in reading.degrees if re.search(r"\bthe\s+$", text[: d.start], re.I) and d.kind == "comparative"]
+    if reading.rows:
         return None
-    order, mention = min(inside, key=lambda item: item[1].start)
-    others = [(c, m) for c, m in columns if c != order]
-    comma = reading.text.find(",", mention.end)
-    after = [m.start for c, m in others if m.start > mention.end] + ([comma] if comma >= 0 else [])
-    end = min([len(reading.text), *after])
-    falling = [sign for at, sign in moves(reading.text) if cue.start() <= at < end and not reading.masked(at)]
-    descending = re.search(r"\bdescending\b|\bfrom (?:high|large|great)\w* to\b", reading.text[cue.start() : end])
-    direction = -1 if (falling and falling[0] < 0) or descending else 1
-    return Trend(others[0][0], order, direction), cue.start(), end
+    if len(led) == len(columns) == 2:
+        trend, said = Trend(columns[1][0], columns[0][0], led[0].direction), (led[1].direction,)
+    elif clause := trend_of(reading):
+        trend, start, end = clause
+        said = squeezed([sign for at, sign in moves(text) if not start <= at < end and not reading.masked(at)])
+    elif len(columns) == 1 and says("trend", text):
+        trend, said = Trend(columns[0][0]), ()
+    else:
+        return None
+    if not said:
+        return Asked(trend) if says("trend", text) or moves(text) else None
+    if len(said) > 1 or said[0] not in (1, -1) or says("every_step", text):
+        return Asked(trend, lambda outcome: outcome.pattern == said)
+    return Asked(trend, lambda outcome: said[0] * (_number(outcome) - 0.5) > 0)
 
 
-def further_words(reading: Reading) -> frozenset[str]:
-    """Content words that are neither the table's nor words of degree, operation or frame."""
-    spans = [(word.start, word.end) for word in reading.degrees]
-    # "The most expensive bridge": the noun behind a superlative says what the rows are, not what is said of them.
-    ends = [word.end for word in reading.degrees if word.kind == "superlative"]
-    spans += [(end, end + noun.end()) for end in ends if (noun := re.match(r"\s+\w+", reading.text[end:]))]
-    spans += [(m.start, m.end) for m in reading.mentions] + [(n.start, n.end) for n in reading.numbers]
-    return frozenset(
-        word.stem
-        for word in reading.words
-        if word.raw not in STOP_WORDS
-        and word.stem not in stems("frame")
-        and word.raw not in pointers()
-        and not any(start <= word.start < end for start, end in spans)
+def _count(reading: Reading) -> Asked | None:
+    """So many rows, all, none, most, half, or only the one named satisfy something."""
+    text, view = reading.text, reading.view
+    if reading.presumes:
+        conditions = conditions_of(reading) + yes_conditions(reading)
+        if not says("count", text):
+            return None
+        if not conditions:
+            above = _comparison(reading) if len(reading.rows) == 1 else None
+            beyond = above.expression if above else None
+            return Asked(replace(beyond, counted=True)) if isinstance(beyond, Beyond) else None
+        return None if reading.rows else Asked(Filter(tuple(conditions)))
+    alone = len(reading.rows) == 1 and _only(reading, reading.rows[0][1])
+    if reading.rows and not alone:
+        return None
+    nouns = [m.start for m in reading.items] + [m.start() for m in pattern("rows").finditer(text)]
+    share = next((m for name in ("most", "few_of", "half_of") if (m := pattern(name).search(text))), None)
+    number = None if share or alone else _counting_number(reading, nouns)
+    conditions = [c for c in conditions_of(reading, number) if not share or not share.start() <= c.at < share.end()]
+    conditions += [] if number is not None else yes_conditions(reading)
+    if not conditions:
+        return None
+    rows, expression = len(view.body), Filter(tuple(conditions))
+    if alone:
+        return Asked(expression, lambda outcome: [i for i, _ in outcome.rows] == [reading.rows[0][0]])
+    if share is not None:
+        sign = 1 if share.re is pattern("most") else -1 if share.re is pattern("few_of") else 0
+        return Asked(expression, lambda outcome: sign == (_number(outcome) > rows / 2) - (_number(outcome) < rows / 2))
+    if number is not None and number.value == int(number.value):
+        return Asked(expression, lambda outcome: _counts(number, _number(outcome)))
+    every = says("all", text)
+    which = [condition for condition in conditions if nouns and condition.at < min(nouns) and condition.number is None]
+    if not nouns or len(conditions) == len(which) or not (every or says("none", text)):
+        return None
+    among = len(rows_meant(reading, which))
+    return Asked(expression, lambda outcome: outcome.number == (among if every else 0))
+
+
+def _counts(number: CellValue, rows: float) -> bool:
+    if number.comparator in {">", "<"}:
+        return rows > number.value if number.comparator == ">" else rows < number.value
+    return states(number, rows)
+
+
+def _only(reading: Reading, mention: Mention) -> bool:
+    """Whether something is said only of the name at a place; "has only three" says how many."""
+    text = reading.text
+    led = re.search(r"\b(?:only|solely)(?: the)?\s*$", text[: mention.start], re.IGNORECASE)
+    return bool(led or re.match(r"\s*alone\b", text[mention.end :], re.IGNORECASE) or says("only", text))
+
+
+def _counting_number(reading: Reading, nouns: Sequence[int]) -> CellValue | None:
+    """The number that says how many rows: before the word for the rows, or after "the number of"."""
+    counted = re.compile(r"\s*(?:(?:out )?of (?:all )?(?:the|these|those|its|them)\s*)?(?:\w+\s+){0,2}?$")
+    for number in reading.numbers:
+        if any(number.end <= at and counted.fullmatch(reading.text[number.end : at]) for at in nouns):
+            return number
+    if says("count", reading.text) and reading.numbers:
+        return reading.numbers[-1]
+    # "Two bridges cross the Ebro": the noun behind the number is what the rows are, whatever the table calls them.
+    noun = re.compile(r"\s+(?:of (?:the|these|them)\s+)?(?:\w+\s+)?[a-z]+s\b", re.IGNORECASE)
+    plain = reading.conditions and not reading.numeric_columns
+    return next((n for n in reading.numbers if plain and noun.match(reading.text, n.end)), None)
+
+
+def _pair(reading: Reading) -> Asked | None:
+    """Two rows differ by a number, or one is a multiple of the other."""
+    view, text, rows = reading.view, reading.text, compared_order(reading)
+    number = reading.numbers[0] if reading.numbers else ratio_stated(text)
+    if len(rows) != 2 or len(reading.numbers) > 1 or says("neither", text):
+        return None
+    column = _measured(reading, reading.degrees[0] if reading.degrees else None)
+    if column is None and number is not None:
+        column = reading.column_of(number)
+    if column is None:
+        return None
+    first, second = (rows[0], column), (rows[1], column)
+    comparative = _first(reading, "comparative")
+    percent = number is not None and number.kind == "percentage"
+    if says("ratio", text) or (percent and comparative is None):
+        scale = 100 if percent else 1
+        return Asked(Ratio(first, second), number and (lambda outcome: states(number, scale * _number(outcome))))
+    more = comparative is not None and number is not None
+    if not (more or says("difference", text) or (says("how_much_more", text) and reading.degrees)):
+        return None
+    a, b = number_at(view, first) or 0.0, number_at(view, second) or 0.0
+    right = comparative is None or direction_in(view, comparative, column) * (a - b) > 0
+    base = abs(b) / 100 if percent and b and unit_in(view.shape.labels[column]) != "%" else 1.0
+    return Asked(
+        Difference(first, second), number and (lambda outcome: right and states(number, _number(outcome) / base))
     )
 
 
-def denied(reading: Reading) -> bool:
-    """Whether a text denies what it says; "not as deep as" is a comparison and denies nothing."""
-    return any(
-        not reading.masked(match.start()) and not any(d.start <= match.start() < d.end for d in reading.degrees)
-        for match in pattern("not").finditer(reading.text)
-    )
+def _aggregate(reading: Reading) -> Asked | None:
+    """Sum, mean or span over the rows that are named or satisfy what is said, over all where nothing is."""
+    text, rows = reading.text, tuple(row for row, _ in reading.rows)
+    ends = {degree.direction for degree in reading.degrees if degree.kind == "superlative"}
+    span = ends == {1, -1} and (says("difference", text) or says("how_much_more", text))
+    kind: Literal["sum", "mean", "span"] = "span" if span else "mean" if says("mean", text) else "sum"
+    if not (span or ((kind == "mean" or says("sum", text)) and not says("ratio", text))) or len(rows) == 1:
+        return None
+    if not rows and not span and names_something_else(reading):
+        return None
+    column = None if span else _measured(reading, None)
+    if column is None:
+        column = _measured(reading, reading.degrees[0] if reading.degrees else None)
+    wanted = reading.numbers[-1] if reading.numbers and not reading.presumes else None
+    conditions = [condition for condition in conditions_of(reading, wanted) if condition.column != column or not span]
+    rows = rows or rows_meant(reading, conditions if reading.presumes else reading.conditions)
+    if column is None or len(rows) < 2:
+        return None
+    led = [d for d in reading.degrees if wanted and d.kind == "comparative" and d.end <= wanted.start]
+    if wanted and led and not wanted.comparator:
+        # "The average exceeds 200."
+        wanted = replace(wanted, comparator=">" if direction_in(reading.view, led[-1], column) > 0 else "<")
+    return Asked(Aggregate(kind, column, rows), wanted and (lambda outcome: states(wanted, _number(outcome))))
+
+
+def _extreme(reading: Reading) -> Asked | None:
+    """A row is the greatest or smallest: said so, or as "none is greater", or as "greater than any other"."""
+    view, text = reading.view, reading.text
+    degree = _first(reading, "superlative") if reading.presumes else next(iter(reading.degrees), None)
+    column = _measured(reading, degree)
+    if degree is None or column is None or not (reading.presumes or len(reading.rows) == 1):
+        return None
+    without = left_out(reading)
+    named = [(row, mention) for row, mention in reading.rows if row not in without]
+    if degree.kind == "comparative":
+        # "None is smaller than A" and "A is smaller than any other" say the same of A.
+        nothing = [m for m in pattern("none").finditer(text) if not reading.masked(m.start())]
+        none_is = bool(nothing and named) and nothing[0].start() < degree.start < named[0][1].start
+        if not none_is and not says("others", text):
+            return None
+    among = rows_meant(reading, [condition for condition in conditions_of(reading) if condition.column != column])
+    rows = tuple(row for row, _ in named) if len(named) > 1 else tuple(row for row in among if row not in without)
+    extreme = Extreme(column, rows, direction_in(view, degree, column), degree.rank)
+    if len(named) != 1 or named[0][0] not in rows:
+        return Asked(extreme)
+    return Asked(extreme, lambda outcome: number_at(view, (named[0][0], column)) == outcome.number)
+
+
+def _comparison(reading: Reading) -> Asked | None:
+    """One row has more than others; which rows have more than one, than a number, or of those joined by "or" the most."""
+    view, text, rows = reading.view, reading.text, reading.rows
+    degree = _first(reading, "comparative")
+    column = _measured(reading, degree)
+    conditions = tuple(conditions_of(reading)) if reading.presumes and says("asks_for_rows", text) and not rows else ()
+    if degree is None:
+        return Asked(Filter(conditions)) if conditions and any(n.comparator for n in reading.numbers) else None
+    if column is None:
+        return None
+    direction = direction_in(view, degree, column)
+    than = pattern("than").search(text, degree.end)
+    if not reading.presumes:
+        pairs = tuple(((i, column), (j, column), direction) for i, j in _compared_rows(reading, degree, than))
+        # "No deeper than B" says at most as deep.
+        at_most = re.search(r"\bno(?:t any)?\s*$", text[: degree.start], re.IGNORECASE) and not denied(reading)
+        return Asked(Order(pairs, 0.0), lambda outcome: outcome.number == (0.0 if at_most else 1.0)) if pairs else None
+    after = [row for row, mention in rows if mention.start > degree.end] if than or degree.in_time else []
+    if len(rows) == 1 and after:
+        return Asked(Beyond(column, after[0], direction))
+    if reading.numbers and conditions:
+        return Asked(Filter(conditions))
+    if than or (degree.verb and not rows) or len(rows) == 1:
+        return None
+    # "Which working dog is lighter?"
+    among = tuple(row for row, _ in rows) or rows_meant(reading, reading.conditions)
+    return Asked(Extreme(column, among, direction))
+
+
+def _compared_rows(reading: Reading, degree: Degree, than: re.Match[str] | None) -> list[tuple[int, int]]:
+    """Each row of which more is said with each that it is set against."""
+    border = than.start() if than else degree.start
+    left = [row for row, mention in reading.rows if mention.start < border]
+    right = [row for row, mention in reading.rows if mention.start >= border]
+    if not left or not right:
+        # "Compared with B, A is deeper": the row in the clause of the comparative is the subject.
+        clause = reading.text.rfind(",", 0, degree.start)
+        left = [row for row, mention in reading.rows if clause < mention.start < degree.start]
+        right = [row for row, mention in reading.rows if mention.start < clause]
+    return [(i, j) for i in left for j in right]
+
+
+def _bounded(reading: Reading) -> Asked | None:
+    """A row's number lies above or below a stated one, in one column or several."""
+    conditions = [numeric_condition(reading, number) for number in reading.numbers]
+    limits = [c for c in conditions if c is not None and c.number is not None and c.number.comparator not in {"", "≈"}]
+    if reading.presumes or not reading.rows or not limits or len(limits) < len(conditions):
+        return None
+    named = {column for column, mention in reading.columns if mention.whole}
+    if not {c.column for c in limits} <= named and len(further_words(reading)) > _FURTHER_WORDS:
+        return None
+    if len(limits) == 1 and len(reading.numeric_columns) > 1:
+        # "The precision and the recall are above 60."
+        limits = [replace(limits[0], column=column) for column, _ in reading.numeric_columns]
+    wanted = 0.0 if says("neither", reading.text) else 1.0
+    cells = tuple((row, limit) for row, _ in reading.rows for limit in limits)
+    return Asked(Within(cells), lambda outcome: outcome.number == wanted)
+
+
+def _same(reading: Reading) -> Asked | None:
+    """Rows have the same cell in a named column."""
+    rows = tuple(row for row, _ in reading.rows)
+    if len(rows) < 2 or len(reading.columns) != 1 or reading.presumes or not says("same", reading.text):
+        return None
+    return Asked(Same(tuple((row, reading.columns[0][0]) for row in rows)), lambda outcome: outcome.number == 1.0)
+
+
+def _says(reading: Reading) -> Asked | None:
+    """The cells of a row, or of several rows alike, say what the claim says of the columns it names."""
+    rows = [row for row, _ in reading.rows]
+    if not rows or reading.presumes or reading.degrees or (len(rows) > 1 and (reading.numbers or reading.columns)):
+        return None
+    found: list[tuple[Place, bool]] = []
+    if not reading.columns and len(further_words(reading)) <= _FURTHER_WORDS:
+        # "Turin is in Italy": the column is the one that holds the value.
+        for condition in reading.conditions:
+            met = condition.met(reading.view)
+            found += [((row, condition.column), row in met) for row in rows]
+    for column, mention in reading.columns:
+        stated = _stated(reading, rows[0], column, mention)
+        if stated is not None:
+            found.append(((rows[0], column), stated))
+    columns = {column for (_, column), _ in found}
+    if not found or not {reading.column_of(number) for number in reading.numbers} <= columns:
+        return None
+    # Where else the table says what it does not say here shows that it is the same kind of thing.
+    missed = [(c, c.met(reading.view)) for c in reading.conditions if c.column in columns]
+    elsewhere = tuple((min(met), c.column) for c, met in missed if met and not met & set(rows))
+    wanted = 0.0 if says("neither", reading.text) else 1.0
+    return Asked(Says(tuple(found), elsewhere), lambda outcome: outcome.number == wanted)
+
+
+def _stated(reading: Reading, row: int, column: int, mention: Mention) -> bool | None:
+    """Whether the claim says of a column what the row's cell says; None where it says nothing of it."""
+    view = reading.view
+    cell = view.cell((row, column)).plain
+    conditions = [condition for condition in reading.conditions if condition.column == column]
+    if conditions:
+        return any(row in condition.met(view) for condition in conditions)
+    if is_numeric(view, column):
+        numbers = [number for number in reading.numbers if reading.column_of(number) == column]
+        value = number_at(view, (row, column))
+        return None if not numbers or value is None else any(states(number, value) for number in numbers)
+    yes = {"yes": True, "true": True, "no": False, "false": False}.get(cell.lower())
+    if yes is not None:
+        lacking = denied_at(reading, mention) and not denied(reading)
+        return yes != lacking if mention.whole and not further_words(reading) else None
+    if excludes(frozenset(word.raw for word in reading.words), cell):
+        return False
+    return True if cell and word_set(cell) <= further_words(reading) else None
+
+
+def _together(reading: Reading) -> Asked | None:
+    """One row holds all the cells that the claim speaks of, none of which need name the row."""
+    columns = [column for column, _ in reading.said if column is not None]
+    if len(reading.said) < 2 or reading.presumes or reading.degrees or len(set(columns)) < len(columns):
+        return None
+    if not all(places for _, places in reading.said):
+        return None
+    return Asked(Together(reading.said), lambda outcome: outcome.number == 1.0)
+
+
+RULES: tuple[Callable[[Reading], Asked | None], ...] = (
+    _trend, _count, _pair, _aggregate, _extreme, _comparison, _bounded, _same, _says, _together,
+)  # fmt: skip
