@@ -49,8 +49,8 @@ _MOST_FURTHER_WORDS = 3
 _SAID = 0.8
 # Below this share of the claim's words among the names of rows and columns the table is about something else.
 _LEAST_COVERAGE = 0.15
-# Weighed balance of the findings that a verdict needs; "in all cases" is forgiven a tie.
-_DECIDES, _HOLDS_FOR_ALL = 0.1, 0.95
+# Weighed balance of the findings that a verdict needs.
+_DECIDES = 0.1
 # How many characters before a word a negation may stand and still deny it.
 _NEGATION_REACH = 45
 _CLAUSE_END = re.compile(r"[,;:.]\s|\b(?:while|but|whereas|which|and)\b", re.IGNORECASE)
@@ -148,7 +148,6 @@ def _weighed(reading: Reading) -> list[Finding]:
         finding = _comparison(reading, degree)
         if finding is None:
             continue
-        finding = _for_all(finding, reading)
         finding = finding.denied() if _negated(reading, degree.start) else finding
         if finding not in findings:
             findings.append(finding)
@@ -189,13 +188,6 @@ def _negated(reading: Reading, position: int) -> bool:
     )
 
 
-def _for_all(finding: Finding, reading: Reading) -> Finding:
-    """What is said of all cases is refuted by some of them."""
-    if finding.holds >= _HOLDS_FOR_ALL or not says("all", reading.text):
-        return finding
-    return replace(finding, holds=min(finding.holds, 0.25))
-
-
 def _filled(view: TableView, rows: Sequence[int], columns: Sequence[int]) -> list[Place]:
     return [(i, j) for i in rows for j in columns if view.cell((i, j)).number is not None]
 
@@ -211,12 +203,12 @@ def _numbers(reading: Reading) -> Iterator[Finding]:
         pools += [(_filled(view, rows, view.columns), 0.7), (_filled(view, view.body, columns), 0.7)]
         pools.append((_filled(view, view.body, view.columns), 0.4))
     for number in reading.numbers:
-        if not _is_value(reading, number) or not re.search(r"\d", reading.text[number.start : number.end]):
+        if number.kind == "date" or not re.search(r"\d", reading.text[number.start : number.end]):
             continue
         finding = None
         if bounds(number) and near:
             outcome = Within(tuple((i, Condition(j, number=number)) for i, j in near)).evaluate(view)
-            finding = outcome and _for_all(Finding(outcome, outcome.number or 0.0, 0.8), reading)
+            finding = outcome and Finding(outcome, outcome.number or 0.0, 0.8)
         for k, (pool, scale) in enumerate(pools):
             finding = finding or _found(view, number, pool, scale, pairs=k < 3)
         if finding is None and rows and columns and 0 < len(near) <= 3:
@@ -225,15 +217,6 @@ def _numbers(reading: Reading) -> Iterator[Finding]:
             finding = Finding(Outcome("look_up", text, tuple(near)), 0.0, 0.6)
         if finding is not None:
             yield finding.denied() if _negated(reading, number.start) else finding
-
-
-def _is_value(reading: Reading, number: CellValue) -> bool:
-    """Whether a number is a value and no year, nor the number of a table or part of a name."""
-    led = reading.text[: number.start].rstrip(" .(#").lower()
-    if number.kind == "date" or led.endswith(("table", "tables", "section", "figure", "fig")):
-        return False
-    whole = number.value == int(number.value)
-    return not whole or not (1900 <= number.value <= 2100 or re.match(r"\s*-", reading.text[number.end :]))
 
 
 def _found(view: TableView, number: CellValue, pool: Sequence[Place], scale: float, *, pairs: bool) -> Finding | None:

@@ -247,18 +247,6 @@ def squeezed(signs: list[int]) -> tuple[int, ...]:
     return tuple(sign for k, sign in enumerate(signs) if k == 0 or sign != signs[k - 1])
 
 
-def excludes(said: frozenset[str], text: str) -> bool:
-    """Whether words name another month, weekday, quarter or season than a text that is one.
-
-    Examples
-    --------
-    >>> excludes(frozenset({"april"}), "March"), excludes(frozenset({"april"}), "Sunday")
-    (True, False)
-    """
-    one = text.strip().lower()
-    return any(one in kind.split() and one not in said and said & set(kind.split()) for kind in _lexicon()["classes"])
-
-
 def less_is_better(*names: str) -> bool:
     """Whether the names of a cell say that it holds an error, a cost or a time."""
     return any("↓" in name or says("less_is_better", name) for name in names)

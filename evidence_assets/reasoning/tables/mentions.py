@@ -16,7 +16,7 @@ from typing import Any
 
 from evidence_assets.reasoning.tables.algebra import Condition
 from evidence_assets.reasoning.tables.cells import CellValue, as_under
-from evidence_assets.reasoning.tables.lexicon import Degree, degrees, mapping, words
+from evidence_assets.reasoning.tables.lexicon import Degree, degrees, mapping
 from evidence_assets.reasoning.tables.quantities import is_numeric, numbers_in, only
 from evidence_assets.reasoning.tables.text import STOP_WORDS, plain_text, stem, tokens, unit_in, without_unit
 from evidence_assets.reasoning.tables.view import Place, TableView
@@ -215,8 +215,8 @@ def _positioned(plain: str) -> Iterator[Word]:
 
 
 def _root(token: str) -> str:
-    """Stem of the stem, so that "breeds" meets "breed", of which more is cut; "built" meets "building"."""
-    return "our" if token in words("own") else stem(stem(mapping("past").get(token, token)))
+    """Stem of the stem, so that "breeds" meets "breed", of which more is cut."""
+    return stem(stem(token))
 
 
 def _roots(name: str) -> tuple[str, ...]:
@@ -338,7 +338,7 @@ def _said_of(
     weight = {word: math.log(1 + len(names) / count) for word, count in frequency.items()}
     shares: list[tuple[float, set[Any], list[str]]] = []
     for name, bearers in names.items():
-        told = [word for word in sorted(name) if word not in STOP_WORDS or len(word) == 1 or word == "our"]
+        told = [word for word in sorted(name) if word not in STOP_WORDS or len(word) == 1]
         held = [word for word in told if word in at]
         if not any((len(word) > 1 and not word.isdigit()) or len(at[word][0].raw) > len(word) for word in held):
             continue

@@ -29,7 +29,7 @@ from evidence_assets.reasoning.tables.algebra import (  # fmt: skip
     Within,
 )
 from evidence_assets.reasoning.tables.cells import CellValue
-from evidence_assets.reasoning.tables.lexicon import Degree, excludes, moves, pattern, says, squeezed
+from evidence_assets.reasoning.tables.lexicon import Degree, moves, pattern, says, squeezed
 from evidence_assets.reasoning.tables.mentions import Mention, Reading
 from evidence_assets.reasoning.tables.parts import (  # fmt: skip
     compared_order,
@@ -104,7 +104,7 @@ def _trend(reading: Reading) -> Asked | None:
         return None
     if not said:
         return Asked(trend) if says("trend", text) or moves(text) else None
-    if len(said) > 1 or said[0] not in (1, -1) or says("every_step", text):
+    if len(said) > 1 or said[0] not in (1, -1) or says("all", text):
         return Asked(trend, lambda outcome: outcome.pattern == said)
     return Asked(trend, lambda outcome: said[0] * (_number(outcome) - 0.5) > 0)
 
@@ -125,7 +125,7 @@ def _count(reading: Reading) -> Asked | None:
     if reading.rows and not alone:
         return None
     nouns = [m.start for m in reading.items] + [m.start() for m in pattern("rows").finditer(text)]
-    share = next((m for name in ("most", "few_of", "half_of") if (m := pattern(name).search(text))), None)
+    share = pattern("most").search(text)
     number = None if share or alone else _counting_number(reading, nouns)
     conditions = [c for c in conditions_of(reading, number) if not share or not share.start() <= c.at < share.end()]
     conditions += [] if number is not None else yes_conditions(reading)
@@ -135,8 +135,7 @@ def _count(reading: Reading) -> Asked | None:
     if alone:
         return Asked(expression, lambda outcome: [i for i, _ in outcome.rows] == [reading.rows[0][0]])
     if share is not None:
-        sign = 1 if share.re is pattern("most") else -1 if share.re is pattern("few_of") else 0
-        return Asked(expression, lambda outcome: sign == (_number(outcome) > rows / 2) - (_number(outcome) < rows / 2))
+        return Asked(expression, lambda outcome: _number(outcome) > rows / 2)
     if number is not None and number.value == int(number.value):
         return Asked(expression, lambda outcome: _counts(number, _number(outcome)))
     every = says("all", text)
@@ -357,8 +356,6 @@ def _stated(reading: Reading, row: int, column: int, mention: Mention) -> bool |
     if yes is not None:
         lacking = denied_at(reading, mention) and not denied(reading)
         return yes != lacking if mention.whole and not further_words(reading) else None
-    if excludes(frozenset(word.raw for word in reading.words), cell):
-        return False
     return True if cell and word_set(cell) <= further_words(reading) else None
 
 
@@ -368,6 +365,8 @@ def _together(reading: Reading) -> Asked | None:
     if len(reading.said) < 2 or reading.presumes or reading.degrees or len(set(columns)) < len(columns):
         return None
     if not all(places for _, places in reading.said):
+        return None
+    if not reading.columns and len(further_words(reading)) > _FURTHER_WORDS:
         return None
     return Asked(Together(reading.said), lambda outcome: outcome.number == 1.0)
 

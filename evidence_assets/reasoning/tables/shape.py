@@ -226,7 +226,7 @@ def _is_glossary(
 def _reads_sideways(
     grid: tuple[tuple[Cell, ...], ...], body: tuple[int, ...], row_headers: tuple[int, ...], width: int
 ) -> bool:
-    """Whether cells of a row are more alike in kind and size than cells of a column."""
+    """Whether cells of a row are more alike in kind than cells of a column."""
     columns = [j for j in range(width) if j not in row_headers]
     if len(columns) < 2 or len(body) < 2:
         return False
@@ -241,9 +241,7 @@ def _kind(cell: Cell) -> str:
         return ""
     if not cell.values:
         return "text"
-    value = cell.values[0]
-    size = len(str(int(abs(value.value)))) if value.kind != "date" else 0
-    return f"{value.kind}:{'.' in value.text}:{size}"
+    return f"{cell.values[0].kind}:{'.' in cell.values[0].text}"
 
 
 def _agreement(groups: list[list[str]]) -> float:
