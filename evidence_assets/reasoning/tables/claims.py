@@ -9,7 +9,7 @@ claim hardly names anything of the table, the table does not decide.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from evidence_assets.reasoning.tables.algebra import (  # fmt: skip
@@ -28,7 +28,6 @@ from evidence_assets.reasoning.tables.lexicon import (  # fmt: skip
     Degree,
     less_is_better,
     pattern,
-    says,
 )
 from evidence_assets.reasoning.tables.mentions import Reading, read_text
 from evidence_assets.reasoning.tables.quantities import bounds, is_dated, states
@@ -44,7 +43,7 @@ SUPPORTS, REFUTES, NOT_ENOUGH = "SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION"
 # So many further words may a claim hold whose column is only hinted at; with more it speaks of something else.
 _FURTHER_WORDS = 1
 # And with more than these it says more than any one expression.
-_MOST_FURTHER_WORDS = 3
+_MOST_FURTHER_WORDS = 4
 # The share of what a claim says of a term that its meaning must hold.
 _SAID = 0.8
 # Below this share of the claim's words among the names of rows and columns the table is about something else.
@@ -265,42 +264,42 @@ def _comparison(reading: Reading, degree: Degree) -> Finding | None:
     view, shape = reading.view, reading.view.shape
     named = {"row": _lines(reading, "row"), "column": _lines(reading, "column")}
     every = {"row": list(view.body), "column": list(shape.value_columns)}
-    if not named["column"] and not _commensurable(view):
+    alike = _commensurable(view)
+    if not named["column"] and not alike:
         return None
-    trend = degree.kind == "comparative" and degree.weight < 1 and says("grows", reading.text)
-    for axis, subjects, rivals in _sides(reading, degree, named, trend=trend):
-        others = [line for line in every[axis] if line not in subjects]
-        if (axis == "column" and not rivals and not trend and not _commensurable(view)) or not (
-            rivals or others or trend
-        ):
+    extreme = degree.kind == "superlative"
+    for axis, subjects, rivals in _sides(reading, degree, named):
+        if axis == "column" and not rivals and not alike:
             continue  # an accuracy is not set against the year beside it
+        against = rivals if rivals and not extreme else [line for line in every[axis] if line not in subjects]
         across = "column" if axis == "row" else "row"
         pairs: list[tuple[Place, Place, int]] = []
         for cross in _attributes(reading, degree, named[across]) or every[across]:
-            place: Callable[[int], Place] = (
-                (lambda i, j=cross: (i, j)) if axis == "row" else (lambda j, i=cross: (i, j))
-            )
-            held = [line for line in subjects if view.cell(place(line)).number is not None]
-            against = others if degree.kind == "superlative" else rivals or others
-            against = [line for line in against if view.cell(place(line)).number is not None]
-            at = place(subjects[0])
-            turned = degree.judging and less_is_better(shape.labels[at[1]], *shape.row_labels[at[0]])
+            firsts = _places(view, axis, subjects, cross)
+            seconds = _places(view, axis, against, cross)
+            if not firsts or not seconds:
+                continue
+            row, column = firsts[0]
+            turned = degree.judging and less_is_better(shape.labels[column], *shape.row_labels[row])
             direction = -degree.direction if turned else degree.direction
-            if trend:
-                pairs += [(place(b), place(a), degree.direction) for a, b in zip(held, held[1:], strict=False)]
-            elif held and against and degree.kind == "superlative":
-                value = lambda line: direction * (view.cell(place(line)).number or 0.0)  # noqa: B023, E731
-                pairs.append((place(max(held, key=value)), place(max(against, key=value)), direction))
-            else:
-                pairs += [(place(a), place(b), direction) for a in held for b in _counterparts(view, axis, a, against)]
-        if not pairs:
-            continue
-        operation = "trend" if trend else degree.kind.replace("comparative", "comparison")
-        outcome = Order(tuple(pairs), 1.0 if degree.kind == "superlative" else 0.5, operation).evaluate(view)
+            if extreme:
+                order = [
+                    sorted(side, key=lambda p: -direction * (view.cell(p).number or 0)) for side in (firsts, seconds)
+                ]
+                firsts, seconds = order[0][:1], order[1][:1]
+            pairs += [(a, b, direction) for a in firsts for b in seconds]
+        order_of = Order(tuple(pairs), 1.0 if extreme else 0.5, "superlative" if extreme else "comparison")
+        outcome = order_of.evaluate(view) if pairs else None
         if outcome is not None and outcome.number is not None:
-            weight = 0.7 if degree.kind == "superlative" else 0.5 + 0.1 * (degree.weight == 1)
-            return Finding(outcome, outcome.number, weight * (1.0 if rivals or degree.kind == "superlative" else 0.7))
+            weight = 0.7 if extreme else 0.6 if degree.weight == 1 else 0.5
+            return Finding(outcome, outcome.number, weight if rivals or extreme else 0.7 * weight)
     return None
+
+
+def _places(view: TableView, axis: str, lines: Sequence[int], cross: int) -> list[Place]:
+    """The cells with numbers in which some lines of an axis cross one of the other."""
+    places = [(line, cross) if axis == "row" else (cross, line) for line in lines]
+    return [place for place in places if view.cell(place).number is not None]
 
 
 def _attributes(reading: Reading, degree: Degree, lines: dict[int, list[int]]) -> list[int]:
@@ -311,7 +310,7 @@ def _attributes(reading: Reading, degree: Degree, lines: dict[int, list[int]]) -
 
 
 def _sides(
-    reading: Reading, degree: Degree, named: dict[str, dict[int, list[int]]], *, trend: bool
+    reading: Reading, degree: Degree, named: dict[str, dict[int, list[int]]]
 ) -> list[tuple[str, list[int], list[int]]]:
     """Subjects and rivals of a comparison on either axis: the rivals follow "than" and its like.
 
@@ -323,31 +322,18 @@ def _sides(
     clause = reading.text.rfind(",", 0, degree.start) + 1
     found = []
     for axis, lines in named.items():
-        before = [line for line, at in lines.items() if at[0] <= than]
-        after = [line for line in lines if line not in before]
-        within = [line for line in before if any(clause <= start < degree.start for start in lines[line])]
-        if not before:
-            before, after = after, []
-        elif not after and 0 < len(within) < len(before):
+        subjects = [line for line, at in lines.items() if at[0] <= than]
+        rivals = [line for line in lines if line not in subjects]
+        within = [line for line in subjects if any(clause <= start < degree.start for start in lines[line])]
+        if not subjects:
+            subjects, rivals = rivals, []
+        elif not rivals and 0 < len(within) < len(subjects):
             # "Comparing A with B, A does better" is about A.
-            before, after = within, [line for line in before if line not in within]
-        if before:
-            late = not any(lines[line][0] < degree.start for line in before)
-            found.append(((not after, late, -max(lines[line][0] for line in lines)), (axis, before, after)))
-    if trend and not any(len(subjects) > 1 for _, (_, subjects, _) in found) and reading.items:
-        # "As the size grows": no row is named, but what the rows are rows of.
-        found.append(((True, False, 0), ("row", list(reading.view.body), [])))
+            subjects, rivals = within, [line for line in subjects if line not in within]
+        if subjects:
+            late = not any(lines[line][0] < degree.start for line in subjects)
+            found.append(((not rivals, late, -max(lines[line][0] for line in lines)), (axis, subjects, rivals)))
     return [sides for _, sides in sorted(found, key=lambda item: item[0])]
-
-
-def _counterparts(view: TableView, axis: str, subject: int, rivals: Sequence[int]) -> list[int]:
-    """Rivals that share most of the subject's other names, as (late, text) is set against (early, text)."""
-    if axis != "row":
-        return list(rivals)
-    names = set(view.shape.row_labels[subject])
-    alike = {rival: len(names & set(view.shape.row_labels[rival])) for rival in rivals if rival != subject}
-    most = max(alike.values(), default=0)
-    return [rival for rival, count in alike.items() if count == most]
 
 
 def _chain(reading: Reading, label: str, findings: Sequence[Finding], support: float) -> TableChain:

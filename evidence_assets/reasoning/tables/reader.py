@@ -52,7 +52,7 @@ from evidence_assets.reasoning.tables.text import unit_in, word_set
 from evidence_assets.reasoning.tables.view import Place
 
 # So many further words may a claim hold whose column is only hinted at; with more it speaks of something else.
-_FURTHER_WORDS = 1
+_FURTHER_WORDS = 2
 
 
 @dataclass(frozen=True)
