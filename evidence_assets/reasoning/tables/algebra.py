@@ -314,28 +314,6 @@ class Same:
 
 
 @dataclass(frozen=True)
-class Says:
-    """The share of some statements, each of one cell, that the cells bear out; and where else it stands what is said."""
-
-    statements: tuple[tuple[Place, bool], ...]
-    elsewhere: tuple[Place, ...] = ()
-
-    def evaluate(self, view: TableView) -> Outcome | None:
-        told = [
-            f"in the row of {row_name(view, i)} “{label_of(view, j)}” {'says' if held else 'says otherwise:'} "
-            f"“{view.cell((i, j)).plain}”"
-            for (i, j), held in self.statements
-        ]
-        told += [
-            f"“{view.cell(place).plain}” stands in the row of {row_name(view, place[0])}" for place in self.elsewhere
-        ]
-        text = ", ".join(told)
-        share = sum(held for _, held in self.statements) / max(1, len(self.statements))
-        cells = tuple(dict.fromkeys((*(place for place, _ in self.statements), *self.elsewhere)))
-        return Outcome("look_up", f"{text[:1].upper()}{text[1:]}.", cells, share) if told else None
-
-
-@dataclass(frozen=True)
 class Together:
     """Whether one row holds all that is said: for each thing its column, if it has one, and the cells that say it."""
 

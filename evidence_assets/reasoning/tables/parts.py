@@ -107,7 +107,9 @@ def yes_conditions(reading: Reading) -> list[Condition]:
         texts = {reading.view.cell((i, column)).plain for i in reading.view.body}
         yes = {text for text in texts if text.lower() in _YES}
         if column not in stated and yes and len(texts - {""}) <= 2:
-            wanted = texts - yes if denied_at(reading, mention) else yes
+            # What denies a whole claim is turned round where its verdict is.
+            lacking = denied_at(reading, mention) and (reading.presumes or not denied(reading))
+            wanted = texts - yes if lacking else yes
             found.append(Condition(column, frozenset(wanted), at=mention.start))
     return found
 

@@ -23,10 +23,8 @@ from evidence_assets.reasoning.tables.algebra import (  # fmt: skip
     Outcome,
     Ratio,
     Same,
-    Says,
     Together,
     Trend,
-    Within,
 )
 from evidence_assets.reasoning.tables.cells import CellValue
 from evidence_assets.reasoning.tables.lexicon import Degree, moves, pattern, says, squeezed
@@ -35,21 +33,18 @@ from evidence_assets.reasoning.tables.parts import (  # fmt: skip
     compared_order,
     conditions_of,
     denied,
-    denied_at,
     direction_in,
     further_words,
     left_out,
     measured_column,
     names_something_else,
-    numeric_condition,
     ratio_stated,
     rows_meant,
     trend_of,
     yes_conditions,
 )
-from evidence_assets.reasoning.tables.quantities import is_numeric, number_at, states
-from evidence_assets.reasoning.tables.text import unit_in, word_set
-from evidence_assets.reasoning.tables.view import Place
+from evidence_assets.reasoning.tables.quantities import number_at, states
+from evidence_assets.reasoning.tables.text import unit_in
 
 # So many further words may a claim hold whose column is only hinted at; with more it speaks of something else.
 _FURTHER_WORDS = 2
@@ -291,23 +286,6 @@ def _compared_rows(reading: Reading, degree: Degree, than: re.Match[str] | None)
     return [(i, j) for i in left for j in right]
 
 
-def _bounded(reading: Reading) -> Asked | None:
-    """A row's number lies above or below a stated one, in one column or several."""
-    conditions = [numeric_condition(reading, number) for number in reading.numbers]
-    limits = [c for c in conditions if c is not None and c.number is not None and c.number.comparator not in {"", "≈"}]
-    if reading.presumes or not reading.rows or not limits or len(limits) < len(conditions):
-        return None
-    named = {column for column, mention in reading.columns if mention.whole}
-    if not {c.column for c in limits} <= named and len(further_words(reading)) > _FURTHER_WORDS:
-        return None
-    if len(limits) == 1 and len(reading.numeric_columns) > 1:
-        # "The precision and the recall are above 60."
-        limits = [replace(limits[0], column=column) for column, _ in reading.numeric_columns]
-    wanted = 0.0 if says("neither", reading.text) else 1.0
-    cells = tuple((row, limit) for row, _ in reading.rows for limit in limits)
-    return Asked(Within(cells), lambda outcome: outcome.number == wanted)
-
-
 def _same(reading: Reading) -> Asked | None:
     """Rows have the same cell in a named column."""
     rows = tuple(row for row, _ in reading.rows)
@@ -316,61 +294,20 @@ def _same(reading: Reading) -> Asked | None:
     return Asked(Same(tuple((row, reading.columns[0][0]) for row in rows)), lambda outcome: outcome.number == 1.0)
 
 
-def _says(reading: Reading) -> Asked | None:
-    """The cells of a row, or of several rows alike, say what the claim says of the columns it names."""
-    rows = [row for row, _ in reading.rows]
-    if not rows or reading.presumes or reading.degrees or (len(rows) > 1 and (reading.numbers or reading.columns)):
-        return None
-    found: list[tuple[Place, bool]] = []
-    if not reading.columns and len(further_words(reading)) <= _FURTHER_WORDS:
-        # "Turin is in Italy": the column is the one that holds the value.
-        for condition in reading.conditions:
-            met = condition.met(reading.view)
-            found += [((row, condition.column), row in met) for row in rows]
-    for column, mention in reading.columns:
-        stated = _stated(reading, rows[0], column, mention)
-        if stated is not None:
-            found.append(((rows[0], column), stated))
-    columns = {column for (_, column), _ in found}
-    if not found or not {reading.column_of(number) for number in reading.numbers} <= columns:
-        return None
-    # Where else the table says what it does not say here shows that it is the same kind of thing.
-    missed = [(c, c.met(reading.view)) for c in reading.conditions if c.column in columns]
-    elsewhere = tuple((min(met), c.column) for c, met in missed if met and not met & set(rows))
-    wanted = 0.0 if says("neither", reading.text) else 1.0
-    return Asked(Says(tuple(found), elsewhere), lambda outcome: outcome.number == wanted)
-
-
-def _stated(reading: Reading, row: int, column: int, mention: Mention) -> bool | None:
-    """Whether the claim says of a column what the row's cell says; None where it says nothing of it."""
-    view = reading.view
-    cell = view.cell((row, column)).plain
-    conditions = [condition for condition in reading.conditions if condition.column == column]
-    if conditions:
-        return any(row in condition.met(view) for condition in conditions)
-    if is_numeric(view, column):
-        numbers = [number for number in reading.numbers if reading.column_of(number) == column]
-        value = number_at(view, (row, column))
-        return None if not numbers or value is None else any(states(number, value) for number in numbers)
-    yes = {"yes": True, "true": True, "no": False, "false": False}.get(cell.lower())
-    if yes is not None:
-        lacking = denied_at(reading, mention) and not denied(reading)
-        return yes != lacking if mention.whole and not further_words(reading) else None
-    return True if cell and word_set(cell) <= further_words(reading) else None
-
-
 def _together(reading: Reading) -> Asked | None:
-    """One row holds all the cells that the claim speaks of, none of which need name the row."""
-    columns = [column for column, _ in reading.said if column is not None]
-    if len(reading.said) < 2 or reading.presumes or reading.degrees or len(set(columns)) < len(columns):
+    """One row holds all that the claim says, whether or not it names the row."""
+    said = [*reading.said]
+    for condition in yes_conditions(reading):
+        said.append((condition.column, frozenset((i, condition.column) for i in condition.met(reading.view))))
+    columns = [column for column, _ in said if column is not None]
+    if len(said) < 2 or reading.presumes or reading.degrees or len(set(columns)) < len(columns):
         return None
-    if not all(places for _, places in reading.said):
+    if not all(places for _, places in said) or (not reading.columns and len(further_words(reading)) > _FURTHER_WORDS):
         return None
-    if not reading.columns and len(further_words(reading)) > _FURTHER_WORDS:
-        return None
-    return Asked(Together(reading.said), lambda outcome: outcome.number == 1.0)
+    wanted = 0.0 if says("neither", reading.text) else 1.0
+    return Asked(Together(tuple(said)), lambda outcome: outcome.number == wanted)
 
 
 RULES: tuple[Callable[[Reading], Asked | None], ...] = (
-    _trend, _count, _pair, _aggregate, _extreme, _comparison, _bounded, _same, _says, _together,
+    _trend, _count, _pair, _aggregate, _extreme, _comparison, _same, _together,
 )  # fmt: skip
