@@ -26,9 +26,10 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from bench.minilm import MiniLm
+from bench.table_finder import TableFinder
 from evidence_assets.benchmarks import own, scitab, tabmcq
 from evidence_assets.benchmarks.records import CLAIM_LABELS, Question, Table
-from evidence_assets.reasoning.tables import TableAnswer, TableChain, TableFinder, TableStep, TableView
+from evidence_assets.reasoning.tables import TableAnswer, TableChain, TableStep, TableView
 from evidence_assets.reasoning.tables.solver import place_of
 from evidence_assets.reasoning.tables.text import STOP_WORDS, token_set, word_set
 from evidence_assets.sample.render import render

@@ -13,7 +13,7 @@ from evidence_assets.assets.table_asset import Step
 from evidence_assets.experiment.selection import Selector
 from evidence_assets.systems.baselines.system import Bm25Chunks
 from evidence_assets.systems.ucret import system as ucret
-from evidence_assets.systems.ucret.selector import BRIDGE_VERSION, BridgedTable, CollapsedTable
+from evidence_assets.systems.ucret.selector import BridgedTable, CollapsedTable
 
 PASSAGES = 3
 
@@ -38,6 +38,6 @@ _PARAMETERS = ("variant", *ucret.GRID_PARAMETERS)
 METHODS: dict[str, Method] = {
     "ucret": Method(_ucret, ("tables",), _PARAMETERS, ucret.VERSION),
     "ucret_bridge": Method(
-        _bridged, ("tables", "corpus"), (*_PARAMETERS, "passages"), f"{ucret.VERSION}-{BRIDGE_VERSION}"
+        _bridged, ("tables", "corpus"), (*_PARAMETERS, "passages"), ucret.VERSION
     ),
 }

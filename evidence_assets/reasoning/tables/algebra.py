@@ -314,6 +314,18 @@ class Same:
 
 
 @dataclass(frozen=True)
+class Look:
+    """What one cell says."""
+
+    place: Place
+
+    def evaluate(self, view: TableView) -> Outcome | None:
+        cell = view.cell(self.place).plain
+        text = f"The row of {row_name(view, self.place[0])} says “{cell}” there."
+        return Outcome("look_up", text, (self.place,)) if cell else None
+
+
+@dataclass(frozen=True)
 class Together:
     """Whether one row holds all that is said: for each thing its column, if it has one, and the cells that say it."""
 
@@ -326,6 +338,9 @@ class Together:
         if not most:
             return None
         best = [i for i in view.body if held[i] == most]
+        known = [column for column, _ in self.said if column is not None]
+        if most < len(self.said) and not all(view.cell((i, column)).plain for i in best for column in known):
+            return None  # an empty cell gainsays nothing
         cells = dict.fromkeys(
             place
             for i in best

@@ -19,6 +19,7 @@ from evidence_assets.reasoning.tables.algebra import (  # fmt: skip
     Expression,
     Extreme,
     Filter,
+    Look,
     Order,
     Outcome,
     Ratio,
@@ -304,10 +305,20 @@ def _together(reading: Reading) -> Asked | None:
         return None
     if not all(places for _, places in said) or (not reading.columns and len(further_words(reading)) > _FURTHER_WORDS):
         return None
+    if reading.numbers and not {column for column, _ in reading.numeric_columns} <= set(columns):
+        return None  # "the precision and the recall are above 60" says so of both
     wanted = 0.0 if says("neither", reading.text) else 1.0
     return Asked(Together(tuple(said)), lambda outcome: outcome.number == wanted)
 
 
+def _look_up(reading: Reading) -> Asked | None:
+    """The cell of the one row and the one column that a question names."""
+    rows, columns = reading.rows, reading.columns
+    if len(rows) != 1 or len(columns) != 1 or not (rows[0][1].whole and columns[0][1].whole) or reading.conditions:
+        return None
+    return Asked(Look((rows[0][0], columns[0][0])))
+
+
 RULES: tuple[Callable[[Reading], Asked | None], ...] = (
-    _trend, _count, _pair, _aggregate, _extreme, _comparison, _same, _together,
+    _trend, _count, _pair, _aggregate, _extreme, _comparison, _same, _together, _look_up,
 )  # fmt: skip
