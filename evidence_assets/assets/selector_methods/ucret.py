@@ -37,7 +37,5 @@ def _bridged(name: str, step: Step, parameters: dict[str, Any]) -> Selector:
 _PARAMETERS = ("variant", *ucret.GRID_PARAMETERS)
 METHODS: dict[str, Method] = {
     "ucret": Method(_ucret, ("tables",), _PARAMETERS, ucret.VERSION),
-    "ucret_bridge": Method(
-        _bridged, ("tables", "corpus"), (*_PARAMETERS, "passages"), ucret.VERSION
-    ),
+    "ucret_bridge": Method(_bridged, ("tables", "corpus"), (*_PARAMETERS, "passages"), ucret.VERSION),
 }

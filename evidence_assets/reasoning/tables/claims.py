@@ -28,6 +28,7 @@ from evidence_assets.reasoning.tables.lexicon import (  # fmt: skip
     Degree,
     less_is_better,
     pattern,
+    says,
 )
 from evidence_assets.reasoning.tables.mentions import Reading, read_text
 from evidence_assets.reasoning.tables.quantities import bounds, is_dated, states
@@ -207,7 +208,10 @@ def _numbers(reading: Reading) -> Iterator[Finding]:
         finding = None
         if bounds(number) and near:
             outcome = Within(tuple((i, Condition(j, number=number)) for i, j in near)).evaluate(view)
-            finding = outcome and Finding(outcome, outcome.number or 0.0, 0.8)
+            share = (outcome and outcome.number) or 0.0
+            # What is said of all cells is refuted by some of them.
+            share = min(share, 0.25) if share < 1.0 and says("all", reading.text) else share
+            finding = outcome and Finding(outcome, share, 0.8)
         for k, (pool, scale) in enumerate(pools):
             finding = finding or _found(view, number, pool, scale, pairs=k < 3)
         if finding is None and rows and columns and 0 < len(near) <= 3:

@@ -63,13 +63,6 @@ def test_a_table_without_a_header_row() -> None:
     assert verify_claim(CUES, "The number of true cues is 2674.").answer == "SUPPORTS"
 
 
-def test_a_trend_over_ordered_rows() -> None:
-    rising = TableView.of("t", "", ["Blocks", "BLEU"], [["Size 1", "20.1"], ["Size 2", "21.4"], ["Size 3", "22.0"]])
-    answer = verify_claim(rising, "As the size grows, BLEU keeps increasing with size.")
-    assert answer.answer == "SUPPORTS"
-    assert "trend" in {step.operation for step in answer.chain("SUPPORTS").steps}
-
-
 def test_a_ratio() -> None:
     assert verify_claim(SCORES, "The error rate of Gamma is 71.4% higher than that of Beta.").answer == "SUPPORTS"
 
