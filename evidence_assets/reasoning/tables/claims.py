@@ -31,12 +31,9 @@ from evidence_assets.reasoning.tables.lexicon import (  # fmt: skip
     says,
 )
 from evidence_assets.reasoning.tables.mentions import Reading, read_text
+from evidence_assets.reasoning.tables.parts import denied, further_words
 from evidence_assets.reasoning.tables.quantities import bounds, is_dated, states
-from evidence_assets.reasoning.tables.reader import (  # fmt: skip
-    denied,
-    further_words,
-    readings_of,
-)
+from evidence_assets.reasoning.tables.reader import readings_of
 from evidence_assets.reasoning.tables.text import unit_in, word_set
 from evidence_assets.reasoning.tables.view import Place, Status, TableAnswer, TableChain, TableStep, TableView
 
@@ -113,18 +110,19 @@ def _clauses(reading: Reading) -> list[str]:
     text = reading.text
     cuts = [
         match
-        for match in re.finditer(rf"(?:,\s*|\s+){pattern('joint').pattern[2:-2]}|;\s+", text, re.IGNORECASE)
-        if not re.search(r"\bbetween\s+\S+$", text[: match.start()], re.I) and not reading.masked(match.end() - 1)
+        for match in re.finditer(rf";|{pattern('joint').pattern}", text, re.IGNORECASE)
+        if not re.search(r"\bbetween\s+\S+\s*$", text[: match.start()], re.I) and not reading.masked(match.start())
     ]
     first = min((mention for _, mention in reading.rows), key=lambda m: m.start, default=None)
     if not cuts or first is None or first.end > cuts[0].start():
         return [text]
-    parts = [text[: cuts[0].start()]]
+    parts = [text[: cuts[0].start()].rstrip(" ,")]
     for cut, following in zip(cuts, [*cuts[1:], None], strict=True):
         start, end = cut.end(), following.start() if following else len(text)
         degree = min((word.start for word in reading.degrees if start <= word.start < end), default=end)
         named = any(start <= mention.start < degree for _, mention in reading.rows)
-        parts.append(text[start:end] if named else f"{text[first.start : first.end]} is {text[start:end]}")
+        part = re.sub(r"^(?:also|it|they|is|are|was|were)\s+", "", text[start:end].strip(" ,"), flags=re.IGNORECASE)
+        parts.append(part if named else f"{text[first.start : first.end]} is {part}")
     return parts
 
 
@@ -205,13 +203,12 @@ def _numbers(reading: Reading) -> Iterator[Finding]:
     for number in reading.numbers:
         if number.kind == "date" or not re.search(r"\d", reading.text[number.start : number.end]):
             continue
-        finding = None
-        if bounds(number) and near:
-            outcome = Within(tuple((i, Condition(j, number=number)) for i, j in near)).evaluate(view)
-            share = (outcome and outcome.number) or 0.0
+        finding: Finding | None = None
+        outcome = Within(tuple((i, Condition(j, number=number)) for i, j in near)).evaluate(view)
+        if bounds(number) and outcome is not None and outcome.number is not None:
             # What is said of all cells is refuted by some of them.
-            share = min(share, 0.25) if share < 1.0 and says("all", reading.text) else share
-            finding = outcome and Finding(outcome, share, 0.8)
+            refuted = outcome.number < 1.0 and says("all", reading.text)
+            finding = Finding(outcome, min(outcome.number, 0.25) if refuted else outcome.number, 0.8)
         for k, (pool, scale) in enumerate(pools):
             finding = finding or _found(view, number, pool, scale, pairs=k < 3)
         if finding is None and rows and columns and 0 < len(near) <= 3:

@@ -308,18 +308,20 @@ def _partial_mentions(view: TableView, spoken: Sequence[Word], taken: Sequence[t
     """Lines of whose names the text says a word that no other line's name holds, or most of what tells it from others."""
     known = _names(view)
     at: dict[str, list[Word]] = defaultdict(list)
+    numbered: set[str] = set()
     for k, word in enumerate(spoken):
-        beside = any(0 <= n < len(spoken) and spoken[n].raw[0].isdigit() for n in (k - 1, k + 1))
         if not any(start < word.end and word.start < end for start, end in taken):
+            at[word.root].append(word)
             # Beside a number, as in "Apollo 13", the number tells rows apart.
-            at[word.root].append(word if not beside else Word("", word.root, "", word.start, word.end))
+            if any(0 <= n < len(spoken) and spoken[n].raw[0].isdigit() for n in (k - 1, k + 1)):
+                numbered.add(word.root)
             for short in mapping("short_forms").get(word.raw, "").split():
                 at[short].append(word)
     found: dict[tuple[int, int], Mention] = {}
     for axis, names in (("names", known.rows), ("columns", known.columns)):
         for lines, held, alone in _said_of(names, at, known.columns if axis == "names" else known.rows):
             first = min((spot for word in held for spot in at[word]), key=lambda spot: spot.start)
-            if not alone or axis == "columns" or all(at[word][0].raw for word in held):
+            if not alone or axis == "columns" or not numbered & set(held):
                 mention = Mention(first.start, first.end, **{axis: tuple(sorted(lines))}, whole=False)
                 found.setdefault((first.start, axis == "names"), mention)
     return list(found.values())

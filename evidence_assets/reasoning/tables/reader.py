@@ -7,6 +7,7 @@ of the value what must hold. Whether it does, and which option it is, is seen in
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -79,6 +80,11 @@ def _number(outcome: Outcome) -> float:
     return outcome.number or 0.0
 
 
+def _stated(number: CellValue | None, value: Callable[[Outcome], float] = _number) -> Callable[[Outcome], bool] | None:
+    """Whether a number that a claim states is the value of its expression; None where it states none."""
+    return None if number is None else lambda outcome: states(number, value(outcome))
+
+
 def _first(reading: Reading, kind: Literal["comparative", "superlative"]) -> Degree | None:
     return next((degree for degree in reading.degrees if degree.kind == kind), None)
 
@@ -90,12 +96,12 @@ def _trend(reading: Reading) -> Asked | None:
     if reading.rows:
         return None
     if len(led) == len(columns) == 2:
-        trend, said = Trend(columns[1][0], columns[0][0], led[0].direction), (led[1].direction,)
+        trend, said = Trend(columns[1][0], columns[0][0], led[0].direction), squeezed([led[1].direction])
     elif clause := trend_of(reading):
         trend, start, end = clause
         said = squeezed([sign for at, sign in moves(text) if not start <= at < end and not reading.masked(at)])
     elif len(columns) == 1 and says("trend", text):
-        trend, said = Trend(columns[0][0]), ()
+        trend, said = Trend(columns[0][0]), squeezed([])
     else:
         return None
     if not said:
@@ -185,15 +191,16 @@ def _pair(reading: Reading) -> Asked | None:
     percent = number is not None and number.kind == "percentage"
     if says("ratio", text) or (percent and comparative is None):
         scale = 100 if percent else 1
-        return Asked(Ratio(first, second), number and (lambda outcome: states(number, scale * _number(outcome))))
+        return Asked(Ratio(first, second), _stated(number, lambda outcome: scale * _number(outcome)))
     more = comparative is not None and number is not None
     if not (more or says("difference", text) or (says("how_much_more", text) and reading.degrees)):
         return None
     a, b = number_at(view, first) or 0.0, number_at(view, second) or 0.0
     right = comparative is None or direction_in(view, comparative, column) * (a - b) > 0
     base = abs(b) / 100 if percent and b and unit_in(view.shape.labels[column]) != "%" else 1.0
+    # A difference the wrong way round is none that any number states.
     return Asked(
-        Difference(first, second), number and (lambda outcome: right and states(number, _number(outcome) / base))
+        Difference(first, second), _stated(number, lambda outcome: _number(outcome) / base if right else math.inf)
     )
 
 
@@ -219,7 +226,7 @@ def _aggregate(reading: Reading) -> Asked | None:
     if wanted and led and not wanted.comparator:
         # "The average exceeds 200."
         wanted = replace(wanted, comparator=">" if direction_in(reading.view, led[-1], column) > 0 else "<")
-    return Asked(Aggregate(kind, column, rows), wanted and (lambda outcome: states(wanted, _number(outcome))))
+    return Asked(Aggregate(kind, column, rows), _stated(wanted))
 
 
 def _extreme(reading: Reading) -> Asked | None:
