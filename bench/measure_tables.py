@@ -1,6 +1,6 @@
 """Results on real tables: what selection keeps, what the extractive reasoner answers, and what it cites.
 
-    EVIDENCE_DEV_DATA=<folder> python -m bench.measure_tables [tabmcq scitab sample temperature errors decisions]
+    EVIDENCE_DEV_DATA=<folder> python -m bench.measure_tables [tabmcq scitab tabfact sample temperature errors decisions]
     EVIDENCE_DEV_DATA=<folder> python -m bench.measure_tables others <MCQs.tsv>
 
 Without a word all parts are printed; each can be had alone. ``others`` reads another file of questions on the same
@@ -26,9 +26,10 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from bench.minilm import MiniLm
-from evidence_assets.benchmarks import own, scitab, tabmcq
+from bench.table_finder import TableFinder
+from evidence_assets.benchmarks import own, scitab, tabfact, tabmcq
 from evidence_assets.benchmarks.records import CLAIM_LABELS, Question, Table
-from evidence_assets.reasoning.tables import TableAnswer, TableChain, TableFinder, TableStep, TableView
+from evidence_assets.reasoning.tables import TableAnswer, TableChain, TableStep, TableView, verify_claim
 from evidence_assets.reasoning.tables.solver import place_of
 from evidence_assets.reasoning.tables.text import STOP_WORDS, token_set, word_set
 from evidence_assets.systems.ucret.columns import column_pieces
@@ -300,6 +301,20 @@ def print_scitab(results: dict[str, list[Answered]]) -> None:
             print(claim_line(name, rows[part]))
 
 
+def print_tabfact(folder: Path) -> None:
+    """Statements with the whole table: how many are decided, and how many of those and of all are right."""
+    pairs = list(tabfact.read(folder / "tokenized_data" / "test_examples.json", tabfact.tables_in(folder), "test"))
+    views = {t.table_id: TableView.of(t.table_id, t.caption, t.header, t.rows) for _, t in pairs}
+    answers = [(q.gold, verify_claim(views[t.table_id], q.text)) for q, t in pairs]
+    right = sum(answer.answer in gold for gold, answer in answers)
+    decided = sum(answer.status == "answered" for _, answer in answers)
+    low, high = wilson(right, decided)
+    print(
+        f"\nTabFact, {len(pairs)} statements: {percent(decided, len(pairs))} % decided, of these {percent(right, decided)} "
+        f"[{100 * low:.1f}, {100 * high:.1f}] % right, {percent(right, len(pairs))} % of all"
+    )
+
+
 def measure_sample(encoder: MiniLm) -> None:
     """The sample's own questions and claims: ``dev`` is what was tuned on, ``test`` holds the same turns of phrase."""
     with TemporaryDirectory() as name:
@@ -401,7 +416,7 @@ def explain(item: Answered) -> None:
         print(f"    {step.operation}: {step.text} [{places}]")
 
 
-PARTS = ("tabmcq", "scitab", "sample", "temperature", "errors", "decisions")
+PARTS = ("tabmcq", "scitab", "tabfact", "sample", "temperature", "errors", "decisions")
 
 
 def print_temperatures(folder: Path, encoder: MiniLm) -> None:
@@ -448,6 +463,8 @@ def main() -> None:
         print_tabmcq(questions)
     if "scitab" in wanted:
         print_scitab(claims)
+    if "tabfact" in wanted:
+        print_tabfact(folder / "tabfact")
     if "sample" in wanted:
         measure_sample(encoder)
     if "temperature" in wanted:

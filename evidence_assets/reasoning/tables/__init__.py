@@ -2,14 +2,12 @@
 
 from evidence_assets.reasoning.tables.choices import answer_choice
 from evidence_assets.reasoning.tables.claims import verify_claim
-from evidence_assets.reasoning.tables.finder import TableFinder
 from evidence_assets.reasoning.tables.view import Place, TableAnswer, TableChain, TableStep, TableView
 
 __all__ = [
     "Place",
     "TableAnswer",
     "TableChain",
-    "TableFinder",
     "TableStep",
     "TableView",
     "answer_choice",

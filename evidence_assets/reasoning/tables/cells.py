@@ -17,8 +17,6 @@ from typing import Literal
 
 from evidence_assets.reasoning.tables.text import latin_digits, plain_text, unit_in
 
-VERSION = "2"
-
 Kind = Literal["number", "percentage", "count", "range", "deviation", "p_value", "date"]
 
 
@@ -79,6 +77,13 @@ class Cell:
     def number(self) -> float | None:
         """The quantity's number, or None."""
         return None if self.quantity is None else self.quantity.value
+
+    @property
+    def mostly_value(self) -> bool:
+        """Whether it is mostly its values: "64 (53.3%)" is, "Phase 3 trial in Finland" is not."""
+        letters = sum(character.isalpha() for character in self.plain)
+        of_values = sum(character.isalpha() for value in self.values for character in value.text)
+        return bool(self.values) and letters - of_values <= 3
 
 
 _SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"

@@ -29,6 +29,7 @@ from functools import lru_cache
 from itertools import pairwise
 from math import fsum  # whose result no order of the summands changes, so that sets can be summed
 
+from evidence_assets.reasoning.tables.algebra import Outcome, whose_cells
 from evidence_assets.reasoning.tables.cells import parse_values
 from evidence_assets.reasoning.tables.likeness import (
     amount_in,
@@ -42,11 +43,7 @@ from evidence_assets.reasoning.tables.likeness import (
 )
 from evidence_assets.reasoning.tables.questions import could_be, option_share, shown_for, work_out
 from evidence_assets.reasoning.tables.text import letter_runs, stem, tokens, word_set
-from evidence_assets.reasoning.tables.turning import as_given
 from evidence_assets.reasoning.tables.view import Place, Status, TableAnswer, TableChain, TableStep, TableView
-from evidence_assets.reasoning.tables.workings import Outcome, whose_cells
-
-VERSION = "6"
 
 MATCH, COVER, ROW, KEY, HEADER, GAP, VERBATIM = 1.0, 0.3, 1.0, 0.3, 0.25, 0.4, 0.05
 SPELLING, OPTION_SPELLING, SAID = 0.3, 0.1, 0.1
@@ -230,7 +227,7 @@ def answer_choice(
     """
     upright = view.upright
     asked = upright.in_own_words(question)
-    return as_given(_answered(upright, asked, labels, [*map(upright.in_own_words, options)], negated), upright)
+    return upright.as_given(_answered(upright, asked, labels, [*map(upright.in_own_words, options)], negated))
 
 
 def _answered(

@@ -1,177 +1,246 @@
-"""Claims checked against one table: what is compared with what, and whether the cells bear it out.
+"""Claims checked against one table: read into expressions, evaluated, and judged by what the cells say.
 
-What belongs here: from the words of a claim to operations on cells, and from their findings to a label. A claim is read
-in this order: which rows and columns it names, which numbers it states, which comparison it makes, whether it is
-negated. Where no operation can be found, or the claim hardly names anything of the table, the table does not decide.
+What belongs here: from a claim to what it says of the value of an expression, and from values to a label. A claim that
+names its rows, columns and numbers is read into one expression, which settles it. Of a claim that leaves some of that
+open, each number and each comparison is read into one, and their findings are weighed. Where none can be read, or the
+claim hardly names anything of the table, the table does not decide.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from evidence_assets.reasoning.tables.cells import CellValue
-from evidence_assets.reasoning.tables.checks import check
-from evidence_assets.reasoning.tables.claim_words import Claim, Cue, lower_is_better, read_claim
-from evidence_assets.reasoning.tables.operations import (
-    Entry,
-    Finding,
-    bounds,
-    comparison,
-    difference,
-    entries,
-    look_up,
-    superlative,
-    times,
-    trend,
+from evidence_assets.reasoning.tables.algebra import (  # fmt: skip
+    Condition,
+    Difference,
+    Expression,
+    Order,
+    Outcome,
+    Ratio,
+    Within,
+    all_hold,
+    whose_cells,
 )
-from evidence_assets.reasoning.tables.quantities import is_dated
-from evidence_assets.reasoning.tables.text import unit_in
-from evidence_assets.reasoning.tables.turning import as_given
-from evidence_assets.reasoning.tables.view import Status, TableAnswer, TableChain, TableStep, TableView
-from evidence_assets.reasoning.tables.workings import Outcome, whose_cells
-
-VERSION = "4"
+from evidence_assets.reasoning.tables.cells import CellValue
+from evidence_assets.reasoning.tables.lexicon import (  # fmt: skip
+    Degree,
+    less_is_better,
+    pattern,
+    says,
+)
+from evidence_assets.reasoning.tables.mentions import Reading, read_text
+from evidence_assets.reasoning.tables.parts import denied, further_words
+from evidence_assets.reasoning.tables.quantities import bounds, is_dated, states
+from evidence_assets.reasoning.tables.reader import readings_of
+from evidence_assets.reasoning.tables.text import unit_in, word_set
+from evidence_assets.reasoning.tables.view import Place, Status, TableAnswer, TableChain, TableStep, TableView
 
 SUPPORTS, REFUTES, NOT_ENOUGH = "SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION"
+# So many further words may a claim hold whose column is only hinted at; with more it speaks of something else.
+_FURTHER_WORDS = 1
+# And with more than these it says more than any one expression.
+_MOST_FURTHER_WORDS = 4
+# The share of what a claim says of a term that its meaning must hold.
+_SAID = 0.8
 # Below this share of the claim's words among the names of rows and columns the table is about something else.
 _LEAST_COVERAGE = 0.15
 # Weighed balance of the findings that a verdict needs.
 _DECIDES = 0.1
-# "In all cases" is forgiven a tie.
-_HOLDS_FOR_ALL = 0.95
+# How many characters before a word a negation may stand and still deny it.
+_NEGATION_REACH = 45
+_CLAUSE_END = re.compile(r"[,;:.]\s|\b(?:while|but|whereas|which|and)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What an expression says of a claim: the share of cases in which the claim holds, and how much that weighs."""
+
+    outcome: Outcome
+    holds: float
+    weight: float = 1.0
+
+    def denied(self) -> Finding:
+        text = f"{self.outcome.text} The claim denies this."
+        return replace(self, outcome=replace(self.outcome, text=text), holds=1.0 - self.holds)
 
 
 def verify_claim(view: TableView, text: str) -> TableAnswer:
     """Label a claim by what the table's cells say, with a chain of cited steps for each label."""
     upright = view.upright
-    return as_given(_verified(upright, upright.in_own_words(text)), upright)
+    return upright.as_given(_verified(upright, upright.in_own_words(text)))
 
 
 def _verified(view: TableView, text: str) -> TableAnswer:
-    claim = read_claim(view, text)
-    outcome = check(view, text)
-    if outcome is not None and outcome.holds is not None:
-        return _checked(view, claim, outcome)
-    # Among facts of several kinds a number says nothing unless the thing that has it is named.
-    findings = _number_findings(view, claim) if claim.rows or _commensurable(view) else []
-    for cue in claim.cues:
-        finding = _cue_finding(view, claim, cue)
-        if finding is not None and (judged := _judged(finding, claim, cue)) not in findings:
-            findings.append(judged)
+    reading = read_text(view, text)
+    settled = check(reading)
+    findings = [settled] if settled is not None else _weighed(reading)
+    coverage = 1.0 if settled is not None else _coverage(reading)
     balance = sum(finding.weight * (2 * finding.holds - 1) for finding in findings)
-    total = sum(finding.weight for finding in findings)
-    about = claim.coverage >= _LEAST_COVERAGE or len(claim.rows) > 1 or len(claim.columns) > 1
-    decided = abs(balance) > _DECIDES and (about or bool(claim.rows and claim.columns))
-    label = NOT_ENOUGH if not decided else SUPPORTS if balance > 0 else REFUTES
-    share = abs(balance) / total if total else 0.0
+    rows, columns = _lines(reading, "row"), _lines(reading, "column")
+    about = coverage >= _LEAST_COVERAGE or max(len(rows), len(columns)) > 1 or bool(rows and columns)
+    decided = abs(balance) > _DECIDES and about
+    share = abs(balance) / sum(finding.weight for finding in findings) if findings else 0.0
     # What was found in cells that do not settle the claim stays below what speaks for the open verdict.
     shown = share if decided else 0.4 * share
     chains = (
-        _chain(view, SUPPORTS, claim, [f for f in findings if f.holds > 0.5], shown if balance > 0 else 0.0),
-        _chain(view, REFUTES, claim, [f for f in findings if f.holds < 0.5], shown if balance < 0 else 0.0),
-        _not_enough_chain(view, claim, findings, 0.0 if decided else 1.0 - 0.5 * share),
+        _chain(reading, SUPPORTS, [f for f in findings if f.holds > 0.5], shown if balance > 0 else 0.0),
+        _chain(reading, REFUTES, [f for f in findings if f.holds < 0.5], shown if balance < 0 else 0.0),
+        _open_chain(reading, coverage, findings, 0.0 if decided else 1.0 - 0.5 * share),
     )
+    label = NOT_ENOUGH if not decided else SUPPORTS if balance > 0 else REFUTES
     status: Status = "answered" if decided else "insufficient"
-    confidence = share if decided else 1.0 - share
-    return TableAnswer(label, (label,), status, confidence, chains, view.table_id)
+    return TableAnswer(label, (label,), status, share if decided else 1.0 - share, chains, view.table_id)
 
 
-def _checked(view: TableView, claim: Claim, outcome: Outcome) -> TableAnswer:
-    """The answer that one executed operation gives: it bears the claim out, or it does not."""
-    label, other = (SUPPORTS, REFUTES) if outcome.holds else (REFUTES, SUPPORTS)
-    named = _named_step(view, claim)
-    quoted = tuple(view.cell(place).plain for place in outcome.cells)
-    worked = TableStep(outcome.operation, outcome.text, outcome.cells, quoted)
-    absent = TableStep("absent", "No cell speaks for this label.", ())
-    settled = TableStep("settled", "The cells named settle the claim.", ())
-    chains = {
-        label: TableChain(label, (*named, *whose_cells(view, outcome.cells), worked), 1.0),
-        other: TableChain(other, (*named, absent), 0.0),
-        NOT_ENOUGH: TableChain(NOT_ENOUGH, (*named, settled), 0.0),
-    }
-    ordered = (chains[SUPPORTS], chains[REFUTES], chains[NOT_ENOUGH])
-    return TableAnswer(label, (label,), "answered", 1.0, ordered, view.table_id)
+def check(reading: Reading) -> Finding | None:
+    """What settles a claim: the one expression that it, or each of its clauses, is read into."""
+    parts = _clauses(reading)
+    if len(parts) > 1:
+        findings = [_settled(read_text(reading.view, part)) for part in parts]
+        held = [finding for finding in findings if finding is not None]
+        if len(held) == len(parts):
+            return Finding(all_hold([f.outcome for f in held]), float(all(f.holds for f in held)))
+    return _settled(reading)
 
 
-def _number_findings(view: TableView, claim: Claim) -> list[Finding]:
-    """Findings for the numbers that the claim states: found as they are, as a bound, or as a difference or ratio."""
-    near = entries(
-        view,
-        [line.index for line in claim.rows] or view.body,
-        [line.index for line in claim.columns] or view.columns,
-    )
-    rows = entries(view, [line.index for line in claim.rows], view.columns) if claim.rows else []
-    columns = entries(view, view.body, [line.index for line in claim.columns]) if claim.columns else []
-    everything = entries(view, view.body, view.columns)
-    # Where a row and a column are named no other cell can say what stands where they cross.
-    pools = (near,) if claim.rows and claim.columns else (near, rows, columns, everything)
-    findings = []
-    for value in claim.numbers:
-        finding = bounds(view, value, near)
-        if finding is not None:
-            finding = _for_all(finding, claim)
-        for pool in pools:
-            if finding is None and pool:
-                scale = 1.0 if pool is near else 0.7 if pool is not everything else 0.4
-                finding = look_up(view, value, pool)
-                if finding is None and pool is not everything:
-                    finding = (
-                        times(view, value, pool, pool) if value.unit == "x" else difference(view, value, pool, pool)
-                    )
-                if finding is not None:
-                    finding = _scaled(finding, scale)
+def _clauses(reading: Reading) -> list[str]:
+    """The clauses of a claim in order, each with a subject; one that cannot be cut is its only clause."""
+    text = reading.text
+    cuts = [
+        match
+        for match in re.finditer(rf";|{pattern('joint').pattern}", text, re.IGNORECASE)
+        if not re.search(r"\bbetween\s+\S+\s*$", text[: match.start()], re.I) and not reading.masked(match.start())
+    ]
+    first = min((mention for _, mention in reading.rows), key=lambda m: m.start, default=None)
+    if not cuts or first is None or first.end > cuts[0].start():
+        return [text]
+    parts = [text[: cuts[0].start()].rstrip(" ,")]
+    for cut, following in zip(cuts, [*cuts[1:], None], strict=True):
+        start, end = cut.end(), following.start() if following else len(text)
+        degree = min((word.start for word in reading.degrees if start <= word.start < end), default=end)
+        named = any(start <= mention.start < degree for _, mention in reading.rows)
+        part = re.sub(r"^(?:also|it|they|is|are|was|were)\s+", "", text[start:end].strip(" ,"), flags=re.IGNORECASE)
+        parts.append(part if named else f"{text[first.start : first.end]} is {part}")
+    return parts
+
+
+def _settled(reading: Reading) -> Finding | None:
+    if len(further_words(reading)) > _MOST_FURTHER_WORDS:
+        return None
+    for asked in readings_of(reading):
+        outcome = asked.expression.evaluate(reading.view)
+        if outcome is not None and asked.holds is not None:
+            finding = Finding(outcome, float(asked.holds(outcome)))
+            return finding.denied() if denied(reading) else finding
+    return None
+
+
+def _weighed(reading: Reading) -> list[Finding]:
+    """Findings for each number and each comparison of a claim that no single expression settles."""
+    rows = _lines(reading, "row")
+    # Among facts of several kinds a number says nothing unless the thing that has it is named.
+    findings = list(_numbers(reading)) if rows or _commensurable(reading.view) else []
+    for degree in reading.cues:
+        finding = _comparison(reading, degree)
         if finding is None:
-            finding = _contradiction(view, claim, value, near)
-        if finding is not None:
-            denied = claim.negates(value.start)
-            findings.append(_flipped(finding) if denied else finding)
+            continue
+        finding = finding.denied() if _negated(reading, degree.start) else finding
+        if finding not in findings:
+            findings.append(finding)
     return findings
 
 
-def _contradiction(view: TableView, claim: Claim, value: CellValue, near: Sequence[Entry]) -> Finding | None:
-    """A number that stands nowhere, though the claim names the very row and column."""
-    if not (claim.rows and claim.columns and near) or len(near) > 3:
-        return None
-    shown = ", ".join(f"“{view.cell(entry.place).plain}”" for entry in near)
-    said = f"The claim says {value.text}, the cells named say {shown}."
-    return Finding("look_up", said, 0.0, 0.6, tuple(entry.place for entry in near))
+def _lines(reading: Reading, axis: str) -> dict[int, list[int]]:
+    """Rows or columns that a claim names, each with where it does, in the order in which it names them."""
+    heads = reading.view.shape.row_header_columns
+    found: dict[int, list[int]] = {}
+    for mention in reading.mentions:
+        for line in mention.rows if axis == "row" else mention.columns:
+            if axis == "row" or line not in heads:
+                found.setdefault(line, []).append(mention.start)
+    return found
 
 
-def _cue_finding(view: TableView, claim: Claim, cue: Cue) -> Finding | None:
-    """Carry out the comparison that a word of the claim calls for.
+def _coverage(reading: Reading) -> float:
+    """How far a claim is about the table: the share of words that are its names, in the clause that has most of them.
 
-    Where the claim names no attribute, all columns are compared, if they can be put side by side.
+    What a long claim says besides (why something is so, who found it before) does not make its core about less.
     """
-    if not claim.columns and not _commensurable(view):
-        return None
-    for axis, subjects, rivals, others in _sides(view, claim, cue):
-        if axis == "column" and not rivals and cue.kind != "trend" and not _commensurable(view):
-            continue  # an accuracy is not set against the year beside it
-        attributes = claim.columns if axis == "row" else claim.rows
-        every = list(view.shape.value_columns if axis == "row" else view.body)
-        crossing = claim.attributes(attributes, cue) or every
-        if cue.kind == "trend":
-            finding = _trend(view, axis, subjects, crossing, cue)
-        elif cue.kind == "superlative":
-            groups = []
-            for cross in crossing:
-                subject_entries = _entries(view, axis, subjects, cross)
-                other_entries = _entries(view, axis, others, cross)
-                if subject_entries and other_entries:
-                    direction = _direction(view, axis, cross, subjects[0], cue)
-                    groups.append((_extreme(subject_entries, direction), other_entries, direction))
-            finding = superlative(groups)
-        else:
-            pairs = []
-            for subject in subjects:
-                for rival in _counterparts(view, axis, subject, rivals or others):
-                    for cross in crossing:
-                        own, other = _entry(view, axis, subject, cross), _entry(view, axis, rival, cross)
-                        if own is not None and other is not None:
-                            pairs.append((own, other, _direction(view, axis, cross, subject, cue)))
-            finding = comparison(pairs, cue.weight if rivals else 0.7 * cue.weight)
+    shape = reading.view.shape
+    names = frozenset().union(
+        *map(word_set, shape.labels), *(word_set(n) for i in shape.body for n in shape.row_labels[i])
+    )
+    parts = [reading.text, *(part for part in _CLAUSE_END.split(reading.text) if len(word_set(part)) >= 3)]
+    return max((len(said & names) / len(said) for said in map(word_set, parts) if said), default=0.0)
+
+
+def _negated(reading: Reading, position: int) -> bool:
+    """Whether a negation stands shortly before a position, in the same clause."""
+    starts = [match.start() for match in pattern("denies").finditer(reading.text)]
+    return any(
+        0 <= position - start <= _NEGATION_REACH
+        and not re.search(r"[.;:]\s|, (?:but|while|and)\b", reading.text[start:position])
+        for start in starts
+    )
+
+
+def _filled(view: TableView, rows: Sequence[int], columns: Sequence[int]) -> list[Place]:
+    return [(i, j) for i in rows for j in columns if view.cell((i, j)).number is not None]
+
+
+def _numbers(reading: Reading) -> Iterator[Finding]:
+    """For each number: it stands in a cell as stated, within its bound, or as a difference or a multiple of two."""
+    view = reading.view
+    rows, columns = list(_lines(reading, "row")), list(_lines(reading, "column"))
+    near = _filled(view, rows or view.body, columns or view.columns)
+    pools = [(near, 1.0)]
+    if not (rows and columns):
+        # Where a row and a column are named no other cell can say what stands where they cross.
+        pools += [(_filled(view, rows, view.columns), 0.7), (_filled(view, view.body, columns), 0.7)]
+        pools.append((_filled(view, view.body, view.columns), 0.4))
+    for number in reading.numbers:
+        if number.kind == "date" or not re.search(r"\d", reading.text[number.start : number.end]):
+            continue
+        finding: Finding | None = None
+        outcome = Within(tuple((i, Condition(j, number=number)) for i, j in near)).evaluate(view)
+        if bounds(number) and outcome is not None and outcome.number is not None:
+            # What is said of all cells is refuted by some of them.
+            refuted = outcome.number < 1.0 and says("all", reading.text)
+            finding = Finding(outcome, min(outcome.number, 0.25) if refuted else outcome.number, 0.8)
+        for k, (pool, scale) in enumerate(pools):
+            finding = finding or _found(view, number, pool, scale, pairs=k < 3)
+        if finding is None and rows and columns and 0 < len(near) <= 3:
+            shown = ", ".join(f"“{view.cell(place).plain}”" for place in near)
+            text = f"The claim says {number.text}, the cells named say {shown}."
+            finding = Finding(Outcome("look_up", text, tuple(near)), 0.0, 0.6)
         if finding is not None:
-            return finding
+            yield finding.denied() if _negated(reading, number.start) else finding
+
+
+def _found(view: TableView, number: CellValue, pool: Sequence[Place], scale: float, *, pairs: bool) -> Finding | None:
+    """The cell that states a number, or the two, along a row or a column, that differ by it or of which it is the ratio."""
+    for factor in (1.0, 100.0, 0.01) if number.kind == "percentage" or number.value <= 1 else (1.0,):
+        for place in pool:
+            if not bounds(number) and states(number, factor * (view.cell(place).number or 0.0)):
+                text = f"The cell says “{view.cell(place).plain}”, as the claim does ({number.text})."
+                return Finding(Outcome("look_up", text, (place,)), 1.0, scale)
+    if not pairs:
+        return None
+    for a in pool:
+        for b in pool:
+            if a == b or (a[0] != b[0] and a[1] != b[1]):
+                continue
+            first, second = view.cell(a).number or 0.0, view.cell(b).number or 0.0
+            expression: Expression = Difference(a, b)
+            value = abs(first - second)
+            if number.unit == "x":
+                expression, value = Ratio(a, b), first / second if second else 0.0
+            elif number.kind == "percentage" and second and not states(number, value):
+                value = 100 * value / abs(second)
+            if states(number, value) and (outcome := expression.evaluate(view)):
+                return Finding(outcome, 1.0, 0.9 * scale)
     return None
 
 
@@ -188,114 +257,114 @@ def _holds_text(view: TableView, column: int) -> bool:
     return sum(bool(cell.values) for cell in filled) < 0.5 * len(filled)
 
 
-def _sides(view: TableView, claim: Claim, cue: Cue) -> list[tuple[str, list[int], list[int], list[int]]]:
-    """Subjects and rivals of a comparison on either axis: what is named before and after its word."""
-    found = []
-    for axis, lines, every in (("row", claim.rows, view.body), ("column", claim.columns, view.shape.value_columns)):
-        if not lines:
-            continue
-        subjects, rivals = claim.sides(lines, cue)
-        indices = [line.index for line in subjects]
-        others = [index for index in every if index not in indices]
-        after = not any(line.start < cue.start for line in subjects)
-        last = -max(line.start for line in (*subjects, *rivals))
-        found.append((axis, indices, [line.index for line in rivals], others, (after, last)))
-    # The axis on which two sides are named is the one compared; else the one named before the word, as in "A has the
-    # best precision", where precision is what is compared.
-    if cue.kind == "trend" and not any(len(side[1]) > 1 for side in found) and claim.names_rows(view):
-        # "As the size grows": no row is named, but what the rows are rows of.
-        found.append(("row", list(view.body), [], [], (False, 0)))
-    found.sort(key=lambda side: (not side[2], side[4]))
-    return [side[:4] for side in found if side[1] and (side[2] or side[3] or cue.kind == "trend")]
+def _comparison(reading: Reading, degree: Degree) -> Finding | None:
+    """What a word of degree says of rows, or of columns: more than named rivals or all others in whatever is named.
 
-
-def _counterparts(view: TableView, axis: str, subject: int, rivals: Sequence[int]) -> list[int]:
-    """Rivals that share most of the subject's other names, as (late, text) is set against (early, text)."""
-    if axis != "row":
-        return list(rivals)
-    names = set(view.shape.row_labels[subject])
-    alike = {rival: len(names & set(view.shape.row_labels[rival])) for rival in rivals if rival != subject}
-    most = max(alike.values(), default=0)
-    return [rival for rival, count in alike.items() if count == most]
-
-
-def _entry(view: TableView, axis: str, line: int, cross: int) -> Entry | None:
-    place = (line, cross) if axis == "row" else (cross, line)
-    number = view.cell(place).number
-    return None if number is None else Entry(place, number)
-
-
-def _entries(view: TableView, axis: str, lines: Sequence[int], cross: int) -> list[Entry]:
-    return [entry for line in lines if (entry := _entry(view, axis, line, cross)) is not None]
-
-
-def _extreme(found: Sequence[Entry], direction: int) -> Entry:
-    return max(found, key=lambda entry: direction * entry.value)
-
-
-def _direction(view: TableView, axis: str, cross: int, line: int, cue: Cue) -> int:
-    """Direction in numbers: "better" turns round for errors and times, "higher" never does."""
-    row, column = (line, cross) if axis == "row" else (cross, line)
-    names = (view.shape.labels[column], *view.shape.row_labels[row])
-    return -cue.direction if cue.judging and lower_is_better(names) else cue.direction
-
-
-def _trend(view: TableView, axis: str, subjects: Sequence[int], crossing: Sequence[int], cue: Cue) -> Finding | None:
-    if len(subjects) < 2:
+    Where the claim names no attribute, all columns are compared, if they can be put side by side.
+    """
+    view, shape = reading.view, reading.view.shape
+    named = {"row": _lines(reading, "row"), "column": _lines(reading, "column")}
+    every = {"row": list(view.body), "column": list(shape.value_columns)}
+    alike = _commensurable(view)
+    if not named["column"] and not alike:
         return None
-    ordered = sorted(subjects)
-    return trend([_entries(view, axis, ordered, cross) for cross in crossing], cue.direction)
+    extreme = degree.kind == "superlative"
+    for axis, subjects, rivals in _sides(reading, degree, named):
+        if axis == "column" and not rivals and not alike:
+            continue  # an accuracy is not set against the year beside it
+        against = rivals if rivals and not extreme else [line for line in every[axis] if line not in subjects]
+        across = "column" if axis == "row" else "row"
+        pairs: list[tuple[Place, Place, int]] = []
+        for cross in _attributes(reading, degree, named[across]) or every[across]:
+            firsts = _places(view, axis, subjects, cross)
+            seconds = _places(view, axis, against, cross)
+            if not firsts or not seconds:
+                continue
+            row, column = firsts[0]
+            turned = degree.judging and less_is_better(shape.labels[column], *shape.row_labels[row])
+            direction = -degree.direction if turned else degree.direction
+            if extreme:
+                order = [
+                    sorted(side, key=lambda p: -direction * (view.cell(p).number or 0)) for side in (firsts, seconds)
+                ]
+                firsts, seconds = order[0][:1], order[1][:1]
+            pairs += [(a, b, direction) for a in firsts for b in seconds]
+        order_of = Order(tuple(pairs), 1.0 if extreme else 0.5, "superlative" if extreme else "comparison")
+        outcome = order_of.evaluate(view) if pairs else None
+        if outcome is not None and outcome.number is not None:
+            weight = 0.7 if extreme else 0.6 if degree.weight == 1 else 0.5
+            return Finding(outcome, outcome.number, weight if rivals or extreme else 0.7 * weight)
+    return None
 
 
-def _judged(finding: Finding, claim: Claim, cue: Cue) -> Finding:
-    """Apply the claim's quantifier and its negation to a finding."""
-    finding = _for_all(finding, claim)
-    return _flipped(finding) if claim.negates(cue.start) else finding
+def _places(view: TableView, axis: str, lines: Sequence[int], cross: int) -> list[Place]:
+    """The cells with numbers in which some lines of an axis cross one of the other."""
+    places = [(line, cross) if axis == "row" else (cross, line) for line in lines]
+    return [place for place in places if view.cell(place).number is not None]
 
 
-def _for_all(finding: Finding, claim: Claim) -> Finding:
-    """What is said of all cases is refuted by some of them."""
-    if not claim.universal or finding.holds >= _HOLDS_FOR_ALL:
-        return finding
-    return Finding(finding.operation, finding.text, min(finding.holds, 0.25), finding.weight, finding.cells)
+def _attributes(reading: Reading, degree: Degree, lines: dict[int, list[int]]) -> list[int]:
+    """Lines named between this comparison and the next, as in "better precision but lower recall"; else all."""
+    following = min((d.start for d in reading.cues if d.start > degree.start), default=len(reading.text))
+    close = [line for line, at in lines.items() if any(degree.start <= start < following for start in at)]
+    return close or list(lines)
 
 
-def _flipped(finding: Finding) -> Finding:
-    said = f"{finding.text} The claim denies this."
-    return Finding(finding.operation, said, 1.0 - finding.holds, finding.weight, finding.cells)
+def _sides(
+    reading: Reading, degree: Degree, named: dict[str, dict[int, list[int]]]
+) -> list[tuple[str, list[int], list[int]]]:
+    """Subjects and rivals of a comparison on either axis: the rivals follow "than" and its like.
+
+    The axis on which two sides are named is the one compared; else the one named before the word, as in "A has the best
+    precision", where precision is what is compared.
+    """
+    rival = pattern("rival").search(reading.text, degree.start)
+    than = rival.start() if rival else len(reading.text)
+    clause = reading.text.rfind(",", 0, degree.start) + 1
+    found = []
+    for axis, lines in named.items():
+        subjects = [line for line, at in lines.items() if at[0] <= than]
+        rivals = [line for line in lines if line not in subjects]
+        within = [line for line in subjects if any(clause <= start < degree.start for start in lines[line])]
+        if not subjects:
+            subjects, rivals = rivals, []
+        elif not rivals and 0 < len(within) < len(subjects):
+            # "Comparing A with B, A does better" is about A.
+            subjects, rivals = within, [line for line in subjects if line not in within]
+        if subjects:
+            late = not any(lines[line][0] < degree.start for line in subjects)
+            found.append(((not rivals, late, -max(lines[line][0] for line in lines)), (axis, subjects, rivals)))
+    return [sides for _, sides in sorted(found, key=lambda item: item[0])]
 
 
-def _scaled(finding: Finding, scale: float) -> Finding:
-    return Finding(finding.operation, finding.text, finding.holds, finding.weight * scale, finding.cells)
-
-
-def _chain(view: TableView, label: str, claim: Claim, findings: Sequence[Finding], support: float) -> TableChain:
-    steps = [*_named_step(view, claim), *whose_cells(view, [place for f in findings for place in f.cells])]
-    steps += [
-        TableStep(f.operation, f.text, f.cells, tuple(view.cell(place).plain for place in f.cells)) for f in findings
-    ]
+def _chain(reading: Reading, label: str, findings: Sequence[Finding], support: float) -> TableChain:
+    view = reading.view
+    steps = [*_named_step(reading), *whose_cells(view, [place for f in findings for place in f.outcome.cells])]
+    steps += [view.step(f.outcome.operation, f.outcome.text, f.outcome.cells) for f in findings]
     if not findings:
         steps.append(TableStep("absent", "No cell speaks for this label.", ()))
     return TableChain(label, tuple(steps), support)
 
 
-def _named_step(view: TableView, claim: Claim) -> list[TableStep]:
+def _named_step(reading: Reading) -> list[TableStep]:
     """The step that says which rows and columns the claim names, citing their names."""
-    cells = tuple(dict.fromkeys(line.place for line in (*claim.rows, *claim.columns)))
-    if not cells:
-        return []
-    names = tuple(view.cell(place).plain for place in cells)
-    said = "The claim names " + ", ".join(f"“{name}”" for name in dict.fromkeys(names)) + "."
-    return [TableStep("find", said, cells, names)]
+    view = reading.view
+    top = max(view.shape.header_rows, default=0)
+    heads = view.shape.row_header_columns
+    names = [(i, j) for i in _lines(reading, "row") for j in heads if view.cell((i, j)).plain]
+    cells = (*names, *((top, j) for j in _lines(reading, "column")))
+    told = dict.fromkeys(f"“{view.cell(place).plain}”" for place in cells)
+    return [view.step("find", f"The claim names {', '.join(told)}.", cells)] if cells else []
 
 
-def _not_enough_chain(view: TableView, claim: Claim, findings: Sequence[Finding], support: float) -> TableChain:
-    steps = list(_named_step(view, claim))
-    if claim.coverage < _LEAST_COVERAGE:
-        said = f"In no clause of the claim are more than {claim.coverage:.0%} of the words names of rows or columns."
-        steps.append(TableStep("coverage", said, ()))
+def _open_chain(reading: Reading, coverage: float, findings: Sequence[Finding], support: float) -> TableChain:
+    if not support:
+        operation, text = "settled", "The cells named settle the claim."
+    elif coverage < _LEAST_COVERAGE:
+        operation = "coverage"
+        text = f"In no clause of the claim are more than {coverage:.0%} of the words names of rows or columns."
     elif not findings:
-        steps.append(TableStep("absent", "The claim states no number and no comparison that the cells can show.", ()))
+        operation, text = "absent", "The claim states no number and no comparison that the cells can show."
     else:
-        steps.append(TableStep("balance", "What the cells show speaks for and against the claim alike.", ()))
-    return TableChain(NOT_ENOUGH, tuple(steps), support)
+        operation, text = "balance", "What the cells show speaks for and against the claim alike."
+    return TableChain(NOT_ENOUGH, (*_named_step(reading), TableStep(operation, text, ())), support)

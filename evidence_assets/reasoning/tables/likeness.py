@@ -14,8 +14,6 @@ from rapidfuzz import fuzz
 from evidence_assets.reasoning.tables.cells import CellValue, parse_values
 from evidence_assets.reasoning.tables.text import alternatives, letter_runs, plain_text, stem, tokens, word_set
 
-VERSION = "1"
-
 _SIMILAR_SPELLING = 80.0
 # An option that is the cell's number but for "less than" or "over".
 _OTHERWISE_BOUNDED = 0.5

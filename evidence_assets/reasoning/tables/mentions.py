@@ -6,55 +6,46 @@ as part of the longest name that it can belong to. Positions are offsets in the 
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
-from evidence_assets.reasoning.tables.cells import CellValue, as_under, parse_values
-from evidence_assets.reasoning.tables.english import irregular_base
-from evidence_assets.reasoning.tables.quantities import is_numeric, only
+from evidence_assets.reasoning.tables.algebra import Condition
+from evidence_assets.reasoning.tables.cells import CellValue, as_under
+from evidence_assets.reasoning.tables.lexicon import Degree, degrees, mapping
+from evidence_assets.reasoning.tables.quantities import is_numeric, numbers_in, only
 from evidence_assets.reasoning.tables.text import STOP_WORDS, plain_text, stem, tokens, unit_in, without_unit
 from evidence_assets.reasoning.tables.view import Place, TableView
 
-VERSION = "4"
-
-_NUMBER_WORDS = {
-    word: value
-    for value, word in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())  # noqa: SIM905
-}
 _SHORTEST_ALIAS = 4
-# The names of so many views are kept: the questions of a table mostly come together.
-_VIEWS_KEPT = 16
+# The share of a name, its words weighed by how well they tell names apart, that must be said for it to be meant.
+_NAMED = 0.6
+_SMALL = frozenset({"a", "no", "not", "yes", "it", "on", "in", "as", "at", "i'm"})
 _QUOTES = "'‘’\"“”"
 
 
 @dataclass(frozen=True)
 class Mention:
-    """A stretch of text that is a name in the table: of rows, of columns, and of cells beside the row names.
+    """A stretch of text that is a name in the table: in cells that name rows, of columns, in the other cells.
 
-    ``whole`` is false where only a telling word of the name is said ("depth" for "Greatest depth").
+    ``whole`` is false where only telling words of the name are said ("depth" for "Greatest depth").
     """
 
     start: int
     end: int
-    rows: tuple[int, ...] = ()
+    names: tuple[Place, ...] = ()
     columns: tuple[int, ...] = ()
     cells: tuple[Place, ...] = ()
     whole: bool = True
 
-
-@dataclass(frozen=True)
-class Condition:
-    """What a row must satisfy: its cell in ``column`` is one of ``texts``, or compares with ``number`` as stated."""
-
-    column: int
-    texts: frozenset[str] = frozenset()
-    number: CellValue | None = None
-    named: bool = True
-    """Whether the text names the column too."""
-    at: int = 0
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """The rows that it names."""
+        return tuple(dict.fromkeys(i for i, _ in self.names))
 
 
 @dataclass(frozen=True)
@@ -70,31 +61,40 @@ class Word:
 
 @dataclass(frozen=True)
 class Reading:
-    """A text read against a table."""
+    """A text read against a table; a question ``presumes`` that the table can answer it."""
 
     view: TableView
     text: str
     mentions: tuple[Mention, ...]
     numbers: tuple[CellValue, ...]
     words: tuple[Word, ...]
+    presumes: bool = False
+
+    @cached_property
+    def cues(self) -> tuple[Degree, ...]:
+        """Words of degree of the sentence itself, not of the names and numbers in it."""
+        return degrees(self.text, self.masked)
+
+    @property
+    def degrees(self) -> tuple[Degree, ...]:
+        """Those of them that surely compare."""
+        return tuple(degree for degree in self.cues if degree.weight == 1)
 
     @cached_property
     def rows(self) -> tuple[tuple[int, Mention], ...]:
         """Rows named, each once, in order; a name of several rows names none of them."""
         found: dict[int, Mention] = {}
-        values = {id(mention) for mention, _ in self._values}
         for mention in self.mentions:
-            if len(mention.rows) == 1 and id(mention) not in values:
+            if len(mention.rows) == 1 and mention not in self._values:
                 found.setdefault(mention.rows[0], mention)
         return tuple(found.items())
 
     @cached_property
     def columns(self) -> tuple[tuple[int, Mention], ...]:
         """Columns named, each once, in order; those that name the rows are not among them."""
-        values = {id(mention) for mention, _ in self._values}
         found: dict[int, Mention] = {}
         for column, mention in self._column_names:
-            if id(mention) not in values:
+            if mention not in self._values:
                 found.setdefault(column, mention)
         return tuple(found.items())
 
@@ -113,9 +113,9 @@ class Reading:
         return tuple((column, mention) for column, mention in self.columns if is_numeric(self.view, column))
 
     @cached_property
-    def _values(self) -> tuple[tuple[Mention, int | None], ...]:
+    def _values(self) -> dict[Mention, int | None]:
         """Mentions read as values, with the named column that they belong to, if one is named."""
-        found: list[tuple[Mention, int | None]] = []
+        found: dict[Mention, int | None] = {}
         for mention in self.mentions:
             if not mention.cells:
                 continue
@@ -124,20 +124,18 @@ class Reading:
             column = min(named, key=lambda item: _gap(item[1], mention.start, mention.end))[0] if named else None
             # A name that is a row's too is a value where its column's name leads to it, or where the row is said.
             said = any(m.start < mention.start and set(m.rows) & set(mention.rows) for m in self.mentions)
-            if mention.rows and not (column is not None and (said or self._led_by(mention, column))):
+            led = any(c == column and 0 <= mention.start - m.end <= 2 for c, m in self._column_names)
+            if mention.rows and not (column is not None and (said or led)):
                 continue
             if column is not None or not mention.columns:
-                found.append((mention, column))
-        return tuple(found)
-
-    def _led_by(self, mention: Mention, column: int) -> bool:
-        return any(c == column and 0 <= mention.start - m.end <= 2 for c, m in self._column_names)
+                found[mention] = column
+        return found
 
     @cached_property
     def conditions(self) -> tuple[Condition, ...]:
         """Cells that the text says rows to have."""
         found = []
-        for mention, column in self._values:
+        for mention, column in self._values.items():
             named = column is not None
             if column is None:
                 column = Counter(j for _, j in mention.cells).most_common(1)[0][0]
@@ -145,16 +143,42 @@ class Reading:
             found.append(Condition(column, texts, None, named, mention.start))
         return tuple(found)
 
+    @cached_property
+    def said(self) -> tuple[tuple[int | None, frozenset[Place]], ...]:
+        """For each thing that the text says: its column, if one is named or can be told, and the cells that say it."""
+        found: list[tuple[int | None, frozenset[Place]]] = []
+        for mention in self.mentions:
+            if not mention.whole or not (mention.names or mention.cells):
+                continue
+            column = self._values.get(mention)
+            places = [place for place in (*mention.names, *mention.cells) if column in (None, place[1])]
+            held = {j for _, j in places}
+            if places and not (mention.columns and column is None):
+                found.append((column if column is not None else only(held), frozenset(places)))
+        for number in self.numbers:
+            column = self.column_of(number)
+            where = Condition(column, number=number).met(self.view) if column is not None else ()
+            anywhere = ((i, j) for i in self.view.body for j in self.view.columns)
+            places = [
+                p
+                for p in anywhere
+                if (
+                    p[0] in where and p[1] == column
+                    if column is not None
+                    else self.view.cell(p).number == number.value and not number.comparator
+                )
+            ]
+            found.append((column, frozenset(places)))
+        return tuple(found)
+
     def column_of(self, number: CellValue) -> int | None:
         """The named numeric column nearest to a number, or the only one whose header has the number's unit."""
         near = min(self.numeric_columns, key=lambda item: _gap(item[1], number.start, number.end), default=None)
         if near is not None:
             return near[0]
-        return only(
-            j
-            for j in self.view.columns
-            if number.unit and unit_in(self.view.shape.labels[j]) == number.unit and is_numeric(self.view, j)
-        )
+        labels = self.view.shape.labels
+        fitting = (j for j in self.view.columns if number.unit and unit_in(labels[j]) == number.unit)
+        return only(j for j in fitting if is_numeric(self.view, j))
 
     def masked(self, position: int) -> bool:
         """Whether a position lies within a whole name or a number, whose words are no words of the sentence."""
@@ -168,18 +192,17 @@ def _gap(mention: Mention, start: int, end: int) -> tuple[int, bool]:
     return (start - mention.end, False) if mention.start <= start else (mention.start - end, True)
 
 
-def read_text(view: TableView, text: str) -> Reading:
+def read_text(view: TableView, text: str, *, presumes: bool = False) -> Reading:
     """Read a text against the names of a table."""
     plain = plain_text(text)
-    words = tuple(_positioned(plain))
-    mentions = _whole_mentions(view, plain, words)
-    taken = [(m.start, m.end) for m in mentions]
-    mentions += _partial_mentions(view, words, taken)
+    spoken = tuple(_positioned(plain))
+    mentions = _whole_mentions(view, plain, spoken)
+    mentions += _partial_mentions(view, spoken, [(m.start, m.end) for m in mentions])
     # "23 million" is written as 23 under "Cost (million)"; a text often means a column without naming it.
     heads = " ".join(view.shape.labels)
-    stated = _numbers(plain, words, [(m.start, m.end) for m in mentions if m.rows or m.columns or m.cells])
+    stated = numbers_in(plain, [(m.start, m.end) for m in mentions])
     numbers = tuple(as_under(number, heads) for number in stated)
-    return Reading(view, plain, tuple(sorted(mentions, key=lambda m: m.start)), numbers, words)
+    return Reading(view, plain, tuple(sorted(mentions, key=lambda m: m.start)), numbers, spoken, presumes)
 
 
 def _positioned(plain: str) -> Iterator[Word]:
@@ -192,186 +215,148 @@ def _positioned(plain: str) -> Iterator[Word]:
 
 
 def _root(token: str) -> str:
-    """Stem of the stem, so that "breeds" meets "breed", of which more is cut; "built" meets "building"."""
-    return stem(stem(irregular_base(token)))
+    """Stem of the stem, so that "breeds" meets "breed", of which more is cut."""
+    return stem(stem(token))
 
 
-def _stems(name: str) -> tuple[str, ...]:
+def _roots(name: str) -> tuple[str, ...]:
     found = [_root(token) for token in tokens(name)]
     return tuple(found[1:] if len(found) > 1 and found[0] == "the" else found)
 
 
+def _forms(name: str) -> dict[str, None]:
+    """A name, and the shorter ones that it goes by: what stands before its brackets or its colon."""
+    short = re.sub(r"\s*\([^()]*\)", "", name).strip()
+    return dict.fromkeys(form for form in (name, without_unit(name), short, name.split(":")[0].strip()) if form)
+
+
 @dataclass(frozen=True)
 class _Names:
-    """Every name of a table, in stems, with the rows, columns and cells that bear it; and every word of a row's or
-    column's name with the rows and columns whose name holds it."""
+    """Every name of a table, in roots, with the rows, columns and cells that bear it; and the names of lines by axis."""
 
-    whole: dict[tuple[str, ...], tuple[set[int], set[int], set[Place]]]
-    words: dict[str, tuple[set[int], set[int]]]
+    whole: dict[tuple[str, ...], tuple[set[Place], set[int], set[Place]]]
+    rows: dict[frozenset[str], set[Place]]
+    columns: dict[frozenset[str], set[int]]
     longest: int
 
 
-@lru_cache(maxsize=_VIEWS_KEPT)
+@lru_cache(maxsize=16)  # the questions of a table mostly come together
 def _names(view: TableView) -> _Names:
-    whole: dict[tuple[str, ...], tuple[set[int], set[int], set[Place]]] = defaultdict(lambda: (set(), set(), set()))
-    words: dict[str, tuple[set[int], set[int]]] = defaultdict(lambda: (set(), set()))
-    for j in view.columns:
-        label = view.shape.labels[j]
-        for name in {label, without_unit(label)}:
-            whole[_stems(name)][1].add(j)
-        for root in _stems(without_unit(label)):
-            words[root][1].add(j)
-    for i in view.body:
-        for j in view.columns:
-            text = view.cell((i, j)).plain
-            if not text:
-                continue
-            if j in view.name_columns:
-                for name in {text, without_unit(text)}:
-                    whole[_stems(name)][0].add(i)
-                for root in _stems(text):
-                    words[root][0].add(i)
-            elif not re.fullmatch(r"[\d.,\s%+<>≤≥≈~-]+", text):
-                for name in {text, without_unit(text)}:
-                    whole[_stems(name)][2].add((i, j))
+    whole: dict[tuple[str, ...], tuple[set[Place], set[int], set[Place]]] = defaultdict(lambda: (set(), set(), set()))
+    rows: dict[frozenset[str], set[Place]] = defaultdict(set)
+    columns: dict[frozenset[str], set[int]] = defaultdict(set)
+    borne: list[tuple[int, str, Any]] = [(1, view.shape.labels[j], j) for j in view.columns]
+    for place in ((i, j) for i in view.body for j in view.columns):
+        if place[1] in view.name_columns:
+            borne.append((0, view.name_at(place), place))
+        elif not re.fullmatch(r"[\d.,\s%+<>≤≥≈~-]*", view.cell(place).plain):
+            borne.append((2, view.cell(place).plain, place))
+    full = {(kind, _roots(name)) for kind, name, _ in borne}
+    for kind, name, bearer in borne:
+        for form in _forms(name):
+            roots = _roots(form)
+            # What one thing is called in full is no short name of another.
+            if form == name or (kind, roots) not in full:
+                whole[roots][kind].add(bearer)
+                if kind < 2:
+                    (rows, columns)[kind][frozenset(roots)].add(bearer)
     whole.pop((), None)
-    return _Names(dict(whole), dict(words), max(map(len, whole), default=0))
+    return _Names(dict(whole), dict(rows), dict(columns), max(map(len, whole), default=0))
 
 
-def _whole_mentions(view: TableView, plain: str, words: Sequence[Word]) -> list[Mention]:
+def _whole_mentions(view: TableView, plain: str, spoken: Sequence[Word]) -> list[Mention]:
     known = _names(view)
-    names, longest = known.whole, known.longest
-    stems = [word.root for word in words]
-    matches = []
-    for start in range(len(words)):
-        for length in range(1, min(longest, len(words) - start) + 1):
-            name = tuple(stems[start : start + length])
-            if name in names:
-                matches.append((start, length, name))
-    matches.sort(key=lambda match: (-match[1], match[0]))
+    matches = [
+        (length, start)
+        for start in range(len(spoken))
+        for length in range(1, min(known.longest, len(spoken) - start) + 1)
+        if tuple(word.root for word in spoken[start : start + length]) in known.whole
+    ]
     taken: set[int] = set()
     found: list[Mention] = []
-    for start, length, name in matches:
-        span = range(start, start + length)
-        if taken & set(span):
+    for length, start in sorted(matches, key=lambda match: (-match[0], match[1])):
+        span = spoken[start : start + length]
+        if taken & set(range(start, start + length)):
             continue
-        first, last = words[start], words[start + length - 1]
-        rows, columns, cells = names[name]
-        if _is_small(words[start : start + length]) and not _meant(view, plain, first, last, rows, cells, found):
+        borne = known.whole[tuple(word.root for word in span)]
+        mention = Mention(span[0].start, span[-1].end, *(tuple(sorted(bearers)) for bearers in borne))  # type: ignore[arg-type]
+        if _is_small(span) and not _meant(view, plain, mention, found):
             continue
-        taken |= set(span)
-        found.append(Mention(first.start, last.end, tuple(sorted(rows)), tuple(sorted(columns)), tuple(sorted(cells))))
+        taken |= set(range(start, start + length))
+        found.append(mention)
     return found
 
 
-def _is_small(words: Sequence[Word]) -> bool:
+def _is_small(span: Sequence[Word]) -> bool:
     """Whether a name could as well be a small word of the sentence: "no", "I", "C"."""
-    return all(word.raw in STOP_WORDS or word.raw in {"no", "not", "yes"} or len(word.raw) == 1 for word in words)
+    return all(word.raw in STOP_WORDS or word.raw in {"no", "not", "yes"} or len(word.raw) == 1 for word in span)
 
 
-def _meant(
-    view: TableView, plain: str, first: Word, last: Word, rows: set[int], cells: set[Place], found: Sequence[Mention]
-) -> bool:
+def _meant(view: TableView, plain: str, small: Mention, found: Sequence[Mention]) -> bool:
     """Whether a small word is a name here: in quotes, behind its column's name, or written just as in the table."""
-    quoted = plain[max(0, first.start - 1) : first.start] in _QUOTES and plain[last.end : last.end + 1] in _QUOTES
-    if quoted and first.start > 0 and last.end < len(plain):
+    written = plain[small.start : small.end]
+    around = plain[small.start - 1 : small.start] if small.start else "", plain[small.end : small.end + 1]
+    if all(sign and sign in _QUOTES for sign in around):
         return True
-    for mention in found:
-        if set(mention.columns) & {j for _, j in cells} and 0 < first.start - mention.end <= 4:
-            return True
-    written = plain[first.start : last.end]
-    if written.lower() in {"a", "no", "not", "yes", "it", "on", "in", "as", "at", "i'm"}:
-        return False
-    places = [*((i, j) for i in rows for j in view.name_columns), *cells]
-    return written.isupper() and any(view.cell(place).plain == written for place in places)
+    if any({j for _, j in small.cells} & set(m.columns) and 0 < small.start - m.end <= 4 for m in found):
+        return True
+    plain_here = any(view.cell(place).plain == written for place in (*small.names, *small.cells))
+    return written.isupper() and written.lower() not in _SMALL and plain_here
 
 
-def _partial_mentions(view: TableView, words: Sequence[Word], taken: Sequence[tuple[int, int]]) -> list[Mention]:
-    """Words that stand in the name of one row only, or of one column only, where the whole name is not said."""
-    holders = _names(view).words
-    found: list[Mention] = []
-    free = [word for word in words if not any(start < word.end and word.start < end for start, end in taken)]
-    for word in free:
-        if (
-            len(word.raw) < _SHORTEST_ALIAS
-            or word.raw in STOP_WORDS
-            or word.raw[0].isdigit()
-            or word.root not in holders
-        ):
+def _partial_mentions(view: TableView, spoken: Sequence[Word], taken: Sequence[tuple[int, int]]) -> list[Mention]:
+    """Lines of whose names the text says a word that no other line's name holds, or most of what tells it from others."""
+    known = _names(view)
+    at: dict[str, list[Word]] = defaultdict(list)
+    numbered: set[str] = set()
+    for k, word in enumerate(spoken):
+        if not any(start < word.end and word.start < end for start, end in taken):
+            at[word.root].append(word)
+            # Beside a number, as in "Apollo 13", the number tells rows apart.
+            if any(0 <= n < len(spoken) and spoken[n].raw[0].isdigit() for n in (k - 1, k + 1)):
+                numbered.add(word.root)
+            for short in mapping("short_forms").get(word.raw, "").split():
+                at[short].append(word)
+    found: dict[tuple[int, int], Mention] = {}
+    for axis, names in (("names", known.rows), ("columns", known.columns)):
+        for lines, held, alone in _said_of(names, at, known.columns if axis == "names" else known.rows):
+            first = min((spot for word in held for spot in at[word]), key=lambda spot: spot.start)
+            if not alone or axis == "columns" or not numbered & set(held):
+                mention = Mention(first.start, first.end, **{axis: tuple(sorted(lines))}, whole=False)
+                found.setdefault((first.start, axis == "names"), mention)
+    return list(found.values())
+
+
+def _said_of(
+    names: Mapping[frozenset[str], set[Any]], at: Mapping[str, list[Word]], others: Iterable[frozenset[str]]
+) -> Iterator[tuple[set[Any], list[str], bool]]:
+    """Lines whose names are said in part, the words said, and whether a single telling word is all that is said."""
+    frequency = Counter(word for name in names for word in name)
+    lines: dict[str, set[Any]] = defaultdict(set)
+    for name, bearers in names.items():
+        for word in name:
+            lines[word] |= bearers
+    elsewhere = {word for name in others for word in name}
+    weight = {word: math.log(1 + len(names) / count) for word, count in frequency.items()}
+    shares: list[tuple[float, set[Any], list[str]]] = []
+    for name, bearers in names.items():
+        told = [word for word in sorted(name) if word not in STOP_WORDS or len(word) == 1]
+        held = [word for word in told if word in at]
+        if not any((len(word) > 1 and not word.isdigit()) or len(at[word][0].raw) > len(word) for word in held):
             continue
-        rows, columns = holders[word.root]
-        if len(columns) == 1 and not rows:
-            found.append(Mention(word.start, word.end, columns=tuple(columns), whole=False))
-        elif len(rows) == 1 and not columns and not _within_other_name(word, words):
-            found.append(Mention(word.start, word.end, rows=tuple(rows), whole=False))
-    return found
+        share = math.fsum(weight[word] for word in held) / math.fsum(weight[word] for word in told)
+        if share >= _NAMED:
+            shares.append((share, bearers, held))
+        else:
+            telling = [w for w in held if len(lines[w]) == 1 and w not in elsewhere and not w[0].isdigit()]
+            telling = [w for w in telling if len(at[w][0].raw) >= _SHORTEST_ALIAS and at[w][0].raw not in STOP_WORDS]
+            if telling:
+                yield bearers, telling[:1], True
+    for share, bearers, held in shares:
+        if not any(set(held) < set(more) and other >= share - 1e-9 for other, _, more in shares):
+            yield bearers, held, False
 
 
 def rows_named_with(view: TableView, word: Word) -> frozenset[int]:
     """The rows in whose names a word stands."""
-    return frozenset(_names(view).words.get(word.root, ((), ()))[0])
-
-
-def _within_other_name(word: Word, words: Sequence[Word]) -> bool:
-    """Whether a number stands beside the word, as in "Apollo 13", which another row's number tells apart."""
-    at = words.index(word)
-    return any(words[k].raw[0].isdigit() for k in (at - 1, at + 1) if 0 <= k < len(words))
-
-
-def _numbers(plain: str, words: Sequence[Word], taken: Sequence[tuple[int, int]]) -> Iterator[CellValue]:
-    """Numbers in figures or words that belong to no name."""
-    found = [
-        _denied_bound(value, plain)
-        for value in parse_values(plain)
-        if value.kind != "p_value" and not any(start <= _figures(value) < end for start, end in taken)
-    ]
-    for k, word in enumerate(words):
-        value = _NUMBER_WORDS.get(word.raw)
-        if value is None or any(start <= word.start < end for start, end in taken):
-            continue
-        before = words[k - 1].raw if k else ""
-        if word.raw == "one" and before in {"which", "this", "that", "no", "any", "the", "other", "another", "each"}:
-            continue
-        start, comparator = _led(plain, word.start)
-        found.append(CellValue("number", float(value), word.raw, start, word.end, comparator=comparator))
-    yield from _bounded(sorted(found, key=lambda value: value.start), plain)
-
-
-def _bounded(values: Sequence[CellValue], plain: str) -> list[CellValue]:
-    """Numbers of which "between 10 and 20" makes the bounds of one range."""
-    found = list(values)
-    for k in range(len(found) - 1):
-        low, high = found[k], found[k + 1]
-        between = re.search(r"\bbetween\s+$", plain[: low.start], re.IGNORECASE)
-        if between and re.fullmatch(r"\s*\S{0,12}?\s*and\s*", plain[low.end : high.start]) and low.value < high.value:
-            found[k : k + 2] = [replace(low, comparator="≥"), replace(high, comparator="≤")]
-    return found
-
-
-def _figures(value: CellValue) -> int:
-    """Where the figures of a number begin, behind the words that bound it."""
-    first = re.search(r"\d", value.text)
-    return value.start + (first.start() if first else 0)
-
-
-def _denied_bound(value: CellValue, plain: str) -> CellValue:
-    """Read "no more than 5" as at most 5."""
-    if value.comparator not in {">", "<"} or not re.search(r"\bno\s*$", plain[: value.start], re.IGNORECASE):
-        return value
-    return replace(value, comparator="≤" if value.comparator == ">" else "≥")
-
-
-_LEAD = re.compile(
-    r"\b(?:(?P<ge>at least|no fewer than|no less than)|(?P<le>at most|no more than|up to)|(?P<gt>more than|over)"
-    r"|(?P<lt>fewer than|less than)|(?P<eq>about|around|roughly|approximately|nearly))\s+$",
-    re.IGNORECASE,
-)
-_SIGNS = {"ge": "≥", "le": "≤", "gt": ">", "lt": "<", "eq": "≈"}
-
-
-def _led(plain: str, start: int) -> tuple[int, str]:
-    """Where a number begins with the words that bound it, and the sign of the bound."""
-    match = _LEAD.search(plain[:start])
-    if match is None or match.lastgroup is None:
-        return start, ""
-    return match.start(), _SIGNS[match.lastgroup]
+    return frozenset(i for name, places in _names(view).rows.items() if word.root in name for i, _ in places)

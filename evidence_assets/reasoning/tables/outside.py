@@ -13,11 +13,9 @@ from dataclasses import dataclass
 
 from evidence_assets.reasoning.tables.cells import parse_values
 from evidence_assets.reasoning.tables.claims import REFUTES, SUPPORTS
-from evidence_assets.reasoning.tables.degrees import NONE, NOT
+from evidence_assets.reasoning.tables.lexicon import says
 from evidence_assets.reasoning.tables.text import plain_text, word_set
 from evidence_assets.reasoning.tasks import EvidenceItem, Step
-
-VERSION = "1"
 
 MARK = "Outside the table"
 # The most support that outside evidence gives an option: less than any cell that is tied to the question.
@@ -87,4 +85,4 @@ def says_claim(claim: str, items: Sequence[EvidenceItem]) -> Outside | None:
 
 
 def _denies(text: str) -> bool:
-    return bool(NOT.search(text) or NONE.search(text))
+    return says("not", text) or says("none", text)

@@ -14,8 +14,6 @@ from itertools import pairwise
 from evidence_assets.reasoning.tables.cells import Cell, parse_cell
 from evidence_assets.text.abbreviations import is_short_form, stands_for
 
-VERSION = "3"
-
 # A column or row counts as numeric when this share of its cells that are not empty holds a number.
 _NUMERIC_SHARE = 0.6
 _MOST_HEADER_ROWS = 4
@@ -79,7 +77,7 @@ def detect_shape(header: Sequence[str], rows: Sequence[Sequence[str]]) -> TableS
     """
     width = max([len(header), *(len(row) for row in rows)], default=0)
     grid = tuple(tuple(parse_cell(text) for text in (*row, *[""] * (width - len(row)))) for row in [header, *rows])
-    numeric = tuple(tuple(_is_numeric(cell) for cell in row) for row in grid)
+    numeric = tuple(tuple(cell.mostly_value for cell in row) for row in grid)
     if width == 0:
         return TableShape(grid, (0,), (), (), (), (), tuple(() for _ in grid), False, False)
     header_rows = () if _defines(grid[0]) else _header_rows(grid, numeric)
@@ -97,15 +95,6 @@ def detect_shape(header: Sequence[str], rows: Sequence[Sequence[str]]) -> TableS
 def _defines(row: tuple[Cell, ...]) -> bool:
     """Whether a first row is no header but the first entry of a glossary: an abbreviation and what it stands for."""
     return len(row) == 2 and is_short_form(row[0].plain) and stands_for(row[0].plain, row[1].plain)
-
-
-def _is_numeric(cell: Cell) -> bool:
-    """Whether a cell is mostly its values: "64 (53.3%)" is, "Phase 3 trial in Finland" is not."""
-    if not cell.values:
-        return False
-    letters = sum(character.isalpha() for character in cell.plain)
-    of_values = sum(sum(character.isalpha() for character in value.text) for value in cell.values)
-    return letters - of_values <= 3
 
 
 def _joined(parts: Iterable[str]) -> str:
@@ -237,7 +226,7 @@ def _is_glossary(
 def _reads_sideways(
     grid: tuple[tuple[Cell, ...], ...], body: tuple[int, ...], row_headers: tuple[int, ...], width: int
 ) -> bool:
-    """Whether cells of a row are more alike in kind and size than cells of a column."""
+    """Whether cells of a row are more alike in kind than cells of a column."""
     columns = [j for j in range(width) if j not in row_headers]
     if len(columns) < 2 or len(body) < 2:
         return False
@@ -252,9 +241,7 @@ def _kind(cell: Cell) -> str:
         return ""
     if not cell.values:
         return "text"
-    value = cell.values[0]
-    size = len(str(int(abs(value.value)))) if value.kind != "date" else 0
-    return f"{value.kind}:{'.' in value.text}:{size}"
+    return f"{cell.values[0].kind}:{'.' in cell.values[0].text}"
 
 
 def _agreement(groups: list[list[str]]) -> float:

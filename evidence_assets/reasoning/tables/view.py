@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -17,8 +17,6 @@ from evidence_assets.reasoning.tables.cells import Cell
 from evidence_assets.reasoning.tables.shape import TableShape, detect_shape
 from evidence_assets.reasoning.tables.text import letter_runs, word_set
 from evidence_assets.text.abbreviations import definitions, definitions_in, in_words_of, is_short_form
-
-VERSION = "4"
 
 Place = tuple[int, int]
 Status = Literal["answered", "ambiguous", "insufficient"]
@@ -106,6 +104,22 @@ class TableView:
             return self
         return TableView(self.table_id, self.caption, turned, turned=True)
 
+    def step(self, operation: str, text: str, cells: Sequence[Place]) -> TableStep:
+        """A step that quotes the cells that it cites."""
+        return TableStep(operation, text, tuple(cells), tuple(self.cell(place).plain for place in cells))
+
+    def as_given(self, answer: TableAnswer) -> TableAnswer:
+        """An answer read from this view, its cells at their places in the table as given."""
+        if not self.turned:
+            return answer
+        chains = (
+            replace(
+                chain, steps=tuple(replace(step, cells=tuple((j, i) for i, j in step.cells)) for step in chain.steps)
+            )
+            for chain in answer.chains
+        )
+        return replace(answer, chains=tuple(chains))
+
     def line(self, row: int) -> str:
         """What a row is called in the table as given."""
         return f"{'Column' if self.turned else 'Row'} {row}"
@@ -157,6 +171,12 @@ class TableView:
     def telling_columns(self) -> tuple[int, ...]:
         """Of the columns that name the rows those that tell rows apart: not "weighs, on average," in each of them."""
         return tuple(j for j in self.name_columns if not self.says_one_thing(j))
+
+    def name_at(self, place: Place) -> str:
+        """The name that a cell gives its row; an empty one that of the cell above, where that is meant."""
+        above = (self.cell((i, place[1])).plain for i in range(place[0], 0, -1))
+        name = next((text for text in above if text), "")
+        return name if name in self.shape.row_labels[place[0]] else self.cell(place).plain
 
     def says_one_thing(self, column: int) -> bool:
         """Whether all rows of the body, of two or more, hold the same text in a column."""

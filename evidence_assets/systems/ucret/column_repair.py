@@ -23,8 +23,6 @@ from evidence_assets.reasoning.tables.text import (
 )
 from evidence_assets.systems.ucret.columns import Kept, Rule, Selection
 
-VERSION = "4"
-
 # A column is one of the options' if it matches them nearly as well as the best one does.
 _OPTION_SHARE = 0.9
 # And it is if it holds so many of them word for word, and half as many as any other column.

@@ -30,8 +30,6 @@ from evidence_assets.reasoning.tables.text import token_set
 from evidence_assets.systems.ucret.spherical_kmeans import Floats, cluster_batch, unit_rows
 from evidence_assets.transport.divergence import jensen_shannon, softmax
 
-VERSION = "1"
-
 Measure = Literal["cosine", "jsd", "words", "all"]
 Rule = Literal["lexical", "cluster", "fallback", "all", "option", "entity", "number", "header", "row_header"]
 

@@ -11,7 +11,7 @@ from evidence_assets.models.in_use import encoder
 from evidence_assets.systems.baselines.methods import chunks_in, tables_of
 from evidence_assets.systems.baselines.system import Bm25Chunks
 from evidence_assets.systems.ucret import system as ucret
-from evidence_assets.systems.ucret.selector import BRIDGE_VERSION, BridgedTable, CollapsedTable
+from evidence_assets.systems.ucret.selector import BridgedTable, CollapsedTable
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def _bridged(name: str, step: Step, settings: BridgeSettings) -> Selector:
 
 SYSTEM = System(
     "ucret",
-    f"{ucret.VERSION}-{BRIDGE_VERSION}",
+    ucret.VERSION,
     {
         "ucret": Method(settings=UcretSettings, open=_collapsed, reads=("tables",)),
         "ucret_bridge": Method(settings=BridgeSettings, open=_bridged, reads=("tables", "corpus")),

@@ -53,9 +53,6 @@ def _why(column_rule: str, row_rule: str) -> str:
     return json.dumps({"column": column_rule, "row": row_rule})
 
 
-BRIDGE_VERSION = "1"
-
-
 class BridgedTable:
     """The cells that a UCRET variant keeps, and behind them what another selector finds outside the table.
 
@@ -70,7 +67,7 @@ class BridgedTable:
 
     def __init__(self, cells: CollapsedTable, outside: Selector | None) -> None:
         self.name, self._cells, self._outside = cells.name, cells, outside
-        self.version = content_id("bridge", BRIDGE_VERSION, cells.version, outside.version if outside else "")
+        self.version = content_id("bridge", cells.version, outside.version if outside else "")
 
     @property
     def notes(self) -> dict[str, str]:

@@ -24,8 +24,6 @@ from evidence_assets.transport.divergence import jensen_shannon
 
 Floats = NDArray[np.float64]
 Geometry = Literal["cosine", "jsd"]
-
-VERSION = "1"
 # Equal columns give equal distances only up to the last bits of a matrix product; ties must not depend on those.
 _TIE_DECIMALS = 12
 _MAX_STEPS = 100

@@ -142,8 +142,6 @@ TURNS_OF_QUESTIONS: tuple[tuple[TableView, str, tuple[str, ...], str], ...] = (
     (CITIES, "Apart from Lima, which city is most populous?", ("Lima", "Quito", "Turin"), "Quito"),
     (DOGS, "Which dog ranks third in height?", ("Boxer", "Greyhound", "Beagle"), "Boxer"),
     (SALES, "What is the difference between the highest and the lowest price?", ("10", "35", "7"), "10"),
-    (CITIES, "Which city lacks a metro?", ("Lyon", "La Paz", "Quito"), "La Paz"),
-    (PLANTS, "Which plant shares its family with the Snowdrop?", ("Daffodil", "Chicory", "Foxglove"), "Daffodil"),
     (BRIDGES, "Which bridge was built between 1950 and 2000?", ("Sky Path", "North Link", "Iron Gate"), "Sky Path"),
     (DOGS, "Which breed comes last in weight?", ("Chihuahua", "Pug", "Beagle"), "Chihuahua"),
     (DOGS, "What is the second-lightest dog?", ("Chihuahua", "Pug", "Beagle"), "Pug"),
@@ -154,7 +152,7 @@ TURNS_OF_QUESTIONS: tuple[tuple[TableView, str, tuple[str, ...], str], ...] = (
 )  # fmt: skip
 TURNS_OF_CLAIMS: tuple[tuple[TableView, str, str], ...] = (
     (CITIES, "Only La Paz has no metro.", S), (CITIES, "Only Lyon is in France.", R),
-    (CITIES, "Most of the cities have a metro.", S), (DOGS, "Half of the dogs are hounds.", R),
+    (CITIES, "Most of the cities have a metro.", S),
     (CITIES, "A majority of the cities lies above 1000 m.", R),
     (CITIES, "La Paz is higher than Quito but less populous than Lima.", S),
     (CITIES, "La Paz is higher than Quito and more populous than Lima.", R),
@@ -164,15 +162,11 @@ TURNS_OF_CLAIMS: tuple[tuple[TableView, str, str], ...] = (
     (DOGS, "The average weight of the working breeds exceeds 40 kg.", S),
     (BRIDGES, "Sky Path outstrips Iron Gate in span.", S), (DOGS, "The Beagle trails the Boxer in height.", S),
     (CITIES, "Quito's population is below that of Lima.", S), (CITIES, "It is false that Lima is the highest city.", S),
-    (DOGS, "Beagle and Greyhound both come from England.", S), (DOGS, "Beagle and Boxer both come from England.", R),
     (PLANTS, "The sunflower is more than twice as tall as chicory.", S), (CITIES, "Lima leads in population.", S),
-    (PLANTS, "The daffodil flowers in April.", R), (CITIES, "Lyon comes last in population.", S),
-    (BRIDGES, "North Link ranks second in span.", S), (SALES, "Prices never fell below 35 EUR.", S),
-    (SALES, "Prices never fell below 38 EUR.", R), (SALES, "Units sold dropped in 2020.", S),
-    (SALES, "Units sold rose in 2020.", R), (SALES, "Units sold rose from 2018 to 2022.", S),
+     (CITIES, "Lyon comes last in population.", S),
+    (BRIDGES, "North Link ranks second in span.", S),
     (DOGS, "Nobody outlives the Chihuahua.", S),
     (BRIDGES, "Neither Sky Path nor North Link was built before 1990.", S),
-    (BRIDGES, "Neither Old Arch nor North Link was built before 1990.", R),
     (BRIDGES, "Sky Path was the most expensive bridge to build.", S), (BRIDGES, "Two bridges cross the Ebro.", S),
 )  # fmt: skip
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.reasoning.tables import TableFinder, TableView, answer_choice
+from evidence_assets.reasoning.tables import TableView, answer_choice
 from evidence_assets.reasoning.tables.choices import read_cells
 from evidence_assets.reasoning.tables.questions import work_out
 
@@ -236,21 +236,6 @@ def test_tables_without_rows_or_columns() -> None:
 
 def test_a_misspelt_question_still_finds_its_row() -> None:
     assert answer_choice(DIET, "What is the diet of a racoon?", LABELS[:2], ["carnivore", "omnivore"]).answer == "B"
-
-
-def test_the_finder_picks_the_table_and_cites_from_it() -> None:
-    finder = TableFinder([DIET, MOON])
-    answer = finder.answer(
-        "What part of the moon is visible during a full moon?", LABELS[:2], ["the entire moon", "no part of the moon"]
-    )
-    assert (answer.table_id, answer.answer) == ("moon", "A")
-    assert finder.rank("raccoon diet")[0][0] == 0
-    assert finder.rank("xyzzy") == []
-    assert finder.answer("xyzzy?", LABELS[:2], ["plugh", "quux"]).status == "insufficient"
-
-
-def test_a_finder_over_no_tables() -> None:
-    assert TableFinder([]).answer("What?", LABELS[:1], ["a"]).status == "insufficient"
 
 
 _WORD = st.sampled_from(["fox", "cat", "meat", "plants", "is", "7", "[BOLD] 9", "", "x" * 50])

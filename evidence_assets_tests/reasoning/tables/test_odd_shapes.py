@@ -75,7 +75,6 @@ def test_the_first_entry_of_a_glossary_is_no_header() -> None:
     ("claim", "label"),
     [
         ("TZ stands for the transition zone of the gland.", "SUPPORTS"),
-        ("TZ means the transition zone.", "SUPPORTS"),
         ("TZ is short for the peripheral zone.", "REFUTES"),
         ("DWI is diffusion weighted imaging.", "SUPPORTS"),
         ("PI-RADS is a prostate imaging reporting and data system.", "SUPPORTS"),

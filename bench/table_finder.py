@@ -17,8 +17,6 @@ from evidence_assets.reasoning.tables.choices import answer_choice, cell_support
 from evidence_assets.reasoning.tables.text import word_set
 from evidence_assets.reasoning.tables.view import TableAnswer, TableView
 
-VERSION = "2"
-
 # How many tables are read for one question, and what finding the right one weighs against reading it.
 _TABLES_READ = 6
 _FINDER_WEIGHT = 0.5

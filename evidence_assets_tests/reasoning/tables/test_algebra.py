@@ -1,0 +1,119 @@
+"""The algebra: each expression against the same worked out by hand, and a proof that is enough by itself."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evidence_assets.reasoning.tables.algebra import (
+    Aggregate,
+    Beyond,
+    Condition,
+    Difference,
+    Expression,
+    Extreme,
+    Filter,
+    Look,
+    Order,
+    Ratio,
+    Same,
+    Together,
+    Trend,
+)
+from evidence_assets.reasoning.tables.lexicon import _lexicon, degrees, pattern
+from evidence_assets.reasoning.tables.view import Place, TableView
+
+TENTHS = st.integers(-999, 999).map(lambda n: f"{n / 10:.1f}")
+ROWS = st.lists(st.tuples(TENTHS, st.sampled_from(["red", "blue"])), min_size=2, max_size=8)
+
+
+def _view(rows: list[tuple[str, str]]) -> TableView:
+    return TableView.of("t", "", ["Name", "Size", "Colour"], [[f"n{k}", *row] for k, row in enumerate(rows)])
+
+
+def _exact(rows: list[tuple[str, str]]) -> list[Fraction]:
+    return [Fraction(size) for size, _ in rows]
+
+
+@given(ROWS)
+def test_aggregates_are_exact_and_know_no_order(rows: list[tuple[str, str]]) -> None:
+    sizes = _exact(rows)
+    for kind, value in (("sum", sum(sizes)), ("mean", sum(sizes) / len(sizes)), ("span", max(sizes) - min(sizes))):
+        body = range(1, len(rows) + 1)
+        outcomes = [Aggregate(kind, 1, tuple(order)).evaluate(_view(rows)) for order in (body, reversed(body))]  # type: ignore[arg-type]
+        assert outcomes[0] is not None and outcomes[1] is not None
+        assert outcomes[0].number == outcomes[1].number == pytest.approx(float(value), abs=1e-9)
+
+
+@given(ROWS, st.sampled_from([1, -1]), st.integers(1, 3))
+def test_the_extreme_of_a_rank(rows: list[tuple[str, str]], direction: int, rank: int) -> None:
+    sizes = _exact(rows)
+    ranked = sorted(set(sizes), reverse=direction > 0)
+    outcome = Extreme(1, tuple(range(1, len(rows) + 1)), direction, rank).evaluate(_view(rows))
+    assert (outcome is None) == (rank > len(ranked))
+    if outcome is not None:
+        best = {i for i, share in outcome.rows if share == 1.0}
+        assert best == {k for k, size in enumerate(sizes, 1) if size == ranked[rank - 1]}
+        assert set(outcome.cells) == {(k, 1) for k in range(1, len(rows) + 1)}, "it is so beside all others"
+
+
+@given(ROWS, st.sampled_from([1, -1]))
+def test_what_lies_beyond_a_row_and_what_a_filter_keeps(rows: list[tuple[str, str]], direction: int) -> None:
+    sizes, view = _exact(rows), _view(rows)
+    beyond = Beyond(1, 1, direction).evaluate(view)
+    assert beyond is not None
+    assert {i for i, _ in beyond.rows} == {k for k, s in enumerate(sizes, 1) if direction * (s - sizes[0]) > 0}
+    reds = Filter((Condition(2, frozenset({"red"})),)).evaluate(view)
+    assert reds.number == sum(colour == "red" for _, colour in rows) == len(reds.rows)
+
+
+@given(ROWS)
+def test_a_trend_is_its_steps(rows: list[tuple[str, str]]) -> None:
+    steps = [b > a for a, b in pairwise(_exact(rows))]
+    outcome = Trend(1).evaluate(_view(rows))
+    assert outcome is not None and outcome.number == sum(steps) / len(steps)
+    assert (outcome.pattern == (1,)) == all(b >= a for a, b in pairwise(_exact(rows))) or outcome.pattern == (0,)
+
+
+LAKES = [["Como", "425", "Italy"], ["Garda", "346", "Italy"], ["Thun", "217", "Switzerland"], ["Iseo", "", "Italy"]]
+VIEW = TableView.of("l", "", ["Lake", "Depth (m)", "Country"], LAKES)
+NAME, DEEP = frozenset({(1, 0)}), frozenset({(1, 1)})
+
+
+@pytest.mark.parametrize(
+    ("expression", "number", "cells"),
+    [
+        (Difference((1, 1), (2, 1)), 79.0, {(1, 1), (2, 1)}),
+        (Difference((1, 1), (4, 1)), None, set()),
+        (Ratio((1, 1), (3, 1)), 425 / 217, {(1, 1), (3, 1)}),
+        (Order((((1, 1), (2, 1), 1), ((2, 1), (3, 1), -1))), 0.5, {(1, 1), (2, 1), (3, 1)}),
+        (Order((((1, 1), (4, 1), 1),)), None, set()),
+        (Same(((1, 2), (2, 2))), 1.0, {(1, 2), (2, 2)}),
+        (Same(((1, 2), (3, 2))), 0.0, {(1, 2), (3, 2)}),
+        (Look((4, 1)), None, set()),
+        (Together(((0, NAME), (1, DEEP))), 1.0, {(1, 0), (1, 1)}),
+        (Together(((0, NAME), (2, frozenset({(3, 2)})))), 0.0, {(1, 0), (1, 2), (3, 0), (3, 2)}),
+        (Together(((0, frozenset({(4, 0)})), (1, DEEP))), None, set()),
+    ],
+)
+def test_values_and_their_proof(expression: Expression, number: float | None, cells: set[Place]) -> None:
+    outcome = expression.evaluate(VIEW)
+    assert (outcome and outcome.number) == number
+    assert set(outcome.cells if outcome else ()) == cells
+
+
+def test_every_pattern_of_the_lexicon_is_one_and_every_adjective_has_its_degrees() -> None:
+    lexicon = _lexicon()
+    patterns = [name for name, entry in lexicon.items() if isinstance(entry, list) and isinstance(entry[0], str)]
+    assert len(patterns) > 20
+    for name in patterns:
+        assert isinstance(pattern(name), re.Pattern)
+        assert not pattern(name).fullmatch("")
+    for adjective, (direction, _) in lexicon["adjectives"].items():
+        assert direction in (1, -1)
+        assert [d.direction for d in degrees(f"It is the most {adjective} one.")][:1] == [direction]
