@@ -28,6 +28,7 @@ import numpy as np
 from bench.minilm import MiniLm
 from evidence_assets.benchmarks import own, scitab, tabmcq
 from evidence_assets.benchmarks.records import CLAIM_LABELS, Question, Table
+from evidence_assets.models.vectors import softmax
 from evidence_assets.reasoning.tables import TableAnswer, TableChain, TableFinder, TableStep, TableView
 from evidence_assets.reasoning.tables.solver import place_of
 from evidence_assets.reasoning.tables.text import STOP_WORDS, token_set, word_set
@@ -43,7 +44,7 @@ from evidence_assets.systems.ucret.system import (
     encode_unique,
     select_evidence,
 )
-from evidence_assets.transport.divergence import jensen_shannon, softmax
+from evidence_assets.transport.divergence import jensen_shannon
 
 FOUND = "table found among all"
 TABMCQ_FLOOR = "on all 9,092 questions plain word overlap reaches 91.3 % (gold table) and 90.6 % (among all)"

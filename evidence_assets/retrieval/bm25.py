@@ -6,18 +6,37 @@ What belongs here: lexical weights and lexical ranking, on token lists. How a te
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["K1", "B", "BM25Index", "CorpusStatistics", "Idf"]
+__all__ = ["K1", "B", "BM25Index", "CorpusStatistics", "Idf", "term_weight", "text_weights"]
 
 Array = NDArray[np.float64]
 Idf = Literal["printed", "plus_one"]
 K1, B = 1.2, 0.75
+
+
+@overload
+def term_weight(idf: float, frequency: float, length: float, average: float) -> float: ...
+@overload
+def term_weight(idf: float | Array, frequency: Array, length: float | NDArray[Any], average: float) -> Array: ...
+def term_weight(idf: Any, frequency: Any, length: Any, average: float) -> Any:
+    r"""Weight of a term that a text of ``length`` tokens holds ``frequency`` times (thesis, equation 7.9, inner part).
+
+    .. math:: \mathrm{idf}\,\frac{f (k_1 + 1)}{f + k_1 (1 - b + b\,|S| / \mathrm{avgdl})}
+    """
+    norm = K1 * (1 - B + B * length / average) if average > 0 else K1
+    return idf * frequency * (K1 + 1) / (frequency + norm)
+
+
+def text_weights(text: Sequence[str], idf: Callable[[str], float], average: float) -> Array:
+    """Weight of each token within its own text, given the rarity of tokens and the average length of texts."""
+    weights = {token: term_weight(idf(token), float(f), len(text), average) for token, f in Counter(text).items()}
+    return np.array([weights[token] for token in text], dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -61,18 +80,13 @@ class CorpusStatistics:
             return max(0.0, float(np.log(odds)))
         raise ValueError(f"idf {form!r} is unknown: give 'printed' or 'plus_one'")
 
-    def token_weights(self, text: Sequence[str], form: Idf = "printed", k1: float = K1, b: float = B) -> Array:
-        r"""Weight of each token within its own text (thesis, equation 7.9 without the outer sum).
-
-        .. math:: \mathrm{idf}(i)\,\frac{f_i (k_1 + 1)}{f_i + k_1 (1 - b + b\,|S| / \mathrm{avgdl})}
+    def token_weights(self, text: Sequence[str], form: Idf = "printed") -> Array:
+        """Weight of each token within its own text (thesis, equation 7.9 without the outer sum).
 
         The equation as printed sums over all texts of the corpus although its inner part is that of the token's own
         text; :meth:`summed_weights` is that other reading.
         """
-        counts = Counter(text)
-        norm = k1 * (1 - b + b * len(text) / self.average_length) if self.average_length else k1
-        made = {token: self.idf(token, form) * f * (k1 + 1) / (f + norm) for token, f in counts.items()}
-        return np.array([made[token] for token in text], dtype=np.float64)
+        return text_weights(text, lambda token: self.idf(token, form), self.average_length)
 
     def summed_weights(self, text: Sequence[str], totals: dict[str, float], form: Idf = "printed") -> Array:
         """Weight of each token under the other reading of equation 7.9: the sum over all texts of the corpus.
@@ -81,13 +95,12 @@ class CorpusStatistics:
         """
         return np.array([self.idf(t, form) * totals.get(t, 0.0) for t in text], dtype=np.float64)
 
-    def frequency_totals(self, texts: Iterable[Sequence[str]], k1: float = K1, b: float = B) -> dict[str, float]:
+    def frequency_totals(self, texts: Iterable[Sequence[str]]) -> dict[str, float]:
         """Sum over texts of f (k1 + 1) / (f + k1 (1 − b + b |S| / avgdl)) for each token."""
         totals: dict[str, float] = {}
         for text in texts:
-            norm = k1 * (1 - b + b * len(text) / self.average_length) if self.average_length else k1
             for token, f in Counter(text).items():
-                totals[token] = totals.get(token, 0.0) + f * (k1 + 1) / (f + norm)
+                totals[token] = totals.get(token, 0.0) + term_weight(1.0, f, len(text), self.average_length)
         return totals
 
 

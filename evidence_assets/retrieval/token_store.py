@@ -23,6 +23,7 @@ what it was built from and is refused when the corpus or the encoder has changed
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, replace
@@ -40,12 +41,12 @@ from evidence_assets.lake.store import replacing_folder
 from evidence_assets.models.protocols import Encoder, Tokenizer, TokenVectors
 from evidence_assets.retrieval.bm25 import CorpusStatistics
 from evidence_assets.transport import TokenPool
-from evidence_assets.transport.measures import word_forms
 
 VERSION = "2"
 TEXTS_AT_ONCE = 512
 """Texts whose vectors are held in memory together while a store is written."""
 
+_FORM = re.compile(r"\w+|[^\w\s]")
 Ints = npt.NDArray[np.integer[Any]]
 Array = npt.NDArray[np.float64]
 
@@ -96,6 +97,17 @@ class Counts:
         if reading == "idf":
             return self.statistics.idf(name, "plus_one")
         return self.statistics.idf(name, "printed") * self.totals.get(name, 0.0)
+
+
+def word_forms(text: str) -> list[str]:
+    """The words and marks of a text, case folded: what document frequencies of words are counted over.
+
+    Examples
+    --------
+    >>> word_forms("It's sweet.")
+    ['it', "'", 's', 'sweet', '.']
+    """
+    return _FORM.findall(text.casefold())
 
 
 def source_version(chunk_ids: Sequence[str], model_id: str) -> str:
