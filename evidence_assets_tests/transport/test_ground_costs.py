@@ -55,6 +55,7 @@ DEFINITIONS: dict[str, Callable[[Array, Array], float]] = {
     "cosine": naive_cosine,
     "euclidean": naive_euclidean,
     "moverscore": naive_euclidean,
+    "squared_euclidean": lambda x, y: naive_euclidean(x, y) ** 2,
 }
 
 
