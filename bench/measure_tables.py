@@ -28,13 +28,12 @@ import numpy as np
 from bench.minilm import MiniLm
 from evidence_assets.benchmarks import own, scitab, tabmcq
 from evidence_assets.benchmarks.records import CLAIM_LABELS, Question, Table
-from evidence_assets.models.vectors import softmax
+from evidence_assets.models.vectors import softmax, unit_rows
 from evidence_assets.reasoning.tables import TableAnswer, TableChain, TableFinder, TableStep, TableView
 from evidence_assets.reasoning.tables.solver import place_of
 from evidence_assets.reasoning.tables.text import STOP_WORDS, token_set, word_set
 from evidence_assets.sample.render import render
 from evidence_assets.systems.ucret.columns import column_pieces
-from evidence_assets.systems.ucret.spherical_kmeans import unit_rows
 from evidence_assets.systems.ucret.system import (
     VARIANTS,
     TableEvidence,

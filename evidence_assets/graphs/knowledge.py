@@ -26,6 +26,7 @@ from evidence_assets.lake.lineage import DERIVED
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import replacing_folder
 from evidence_assets.models.protocols import Encoder
+from evidence_assets.models.vectors import unit_rows
 from evidence_assets.text.chunking import chunks
 
 VERSION = "1"
@@ -248,5 +249,4 @@ def encoded(encoder: Encoder, texts: Sequence[str]) -> FloatArray:
         return np.zeros((len(whole), encoder.dimensions), np.float32)
     vector = dict(zip(pieces, encoder.sentences(pieces), strict=True))
     made = np.stack([np.mean([vector[piece] for piece in parts[text]], axis=0) for text in whole])
-    norms = np.linalg.norm(made, axis=1, keepdims=True)
-    return (made / np.where(norms == 0, 1, norms)).astype(np.float32)
+    return unit_rows(made)

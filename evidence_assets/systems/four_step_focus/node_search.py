@@ -18,6 +18,7 @@ from evidence_assets.graphs.facts import Verbalise, plain_sentence
 from evidence_assets.graphs.knowledge_base import KnowledgeBase
 from evidence_assets.graphs.passages import Passage
 from evidence_assets.models.protocols import Encoder, FloatArray
+from evidence_assets.models.vectors import unit_rows
 from evidence_assets.retrieval.corpus import matrix
 from evidence_assets.text.chunking import chunks
 
@@ -111,8 +112,7 @@ class NodeSearch:
         self._first = np.flatnonzero(np.append(True, owners[1:] != owners[:-1])) if len(owners) else owners
         if method == "vector" and len(owners):
             sums = np.add.reduceat(passages.vectors, self._first, axis=0)
-            norms = np.linalg.norm(sums, axis=1, keepdims=True)
-            self._vectors = sums / np.where(norms == 0, 1, norms)
+            self._vectors = unit_rows(sums)
 
     def similarities(self, query: FloatArray) -> NDArray[np.float64]:
         """Similarity of one question to every node."""

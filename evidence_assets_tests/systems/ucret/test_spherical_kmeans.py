@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
 
-from evidence_assets.models.vectors import softmax
-from evidence_assets.systems.ucret.spherical_kmeans import _draw, cluster_batch, jsd_kmeans, spherical_kmeans, unit_rows
+from evidence_assets.models.vectors import softmax, unit_rows
+from evidence_assets.systems.ucret.spherical_kmeans import _draw, cluster_batch, jsd_kmeans, spherical_kmeans
 from evidence_assets.transport.divergence import jensen_shannon
 
 
