@@ -289,7 +289,7 @@ def aligned_words(
     """
     rows = store.rows_of(chunk)
     spans, words = np.asarray(store.spans[rows]), np.asarray(store.words[rows])
-    pool = TokenPool(np.asarray(store.vectors[rows]), [0, rows.stop - rows.start], np.asarray(store.weights[rows]))
+    pool, _ = store.gather([chunk])
     found: list[tuple[int, int, float | None, float]]
     if cost == "maxsim":
         similar = unit_rows(query.tokens.vectors.astype(np.float64)) @ unit_rows(pool.vectors.astype(np.float64)).T

@@ -21,7 +21,7 @@ from evidence_assets.graphs.knowledge import NameVectors, OpenGraph
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.retrieval import token_store, vector_index
-from evidence_assets.retrieval.bm25 import BM25Index, CorpusStatistics
+from evidence_assets.retrieval.bm25 import BM25Index, CorpusStatistics, Counts
 from evidence_assets.retrieval.token_store import TokenStore, build, build_statistics, source_version
 from evidence_assets.systems.uscrake import chunk_ranking as ranking
 from evidence_assets.systems.uscrake import concept_triples
@@ -159,15 +159,13 @@ def test_words_and_the_other_reading_of_weights_are_ranked_as_their_definition_s
     words = tokens == "words"
     cut = {name: naive_tokens(text, words) for name, text in PAGES.items()}
     statistics = CorpusStatistics.from_texts([names for names, _ in cut.values()])
-    totals = statistics.frequency_totals([names for names, _ in cut.values()])
+    counts = Counts.of(lambda: [names for names, _ in cut.values()])
 
     def measure(names: list[str], vectors: npt.NDArray[np.floating[Any]]) -> TokenMeasure:
         if weights == "text":
             masses = statistics.token_weights(names)
-        elif weights == "corpus":
-            masses = statistics.summed_weights(names, totals)
         else:
-            masses = np.array([statistics.idf(name, "plus_one") for name in names])
+            masses = np.array([counts.value(name, weights) for name in names])
         return ground_cost(cost).measure(vectors, masses)
 
     found = selector(corpus, cost=cost, tokens=tokens, weights=weights, grain="chunk", pool=6, chunks=3).select(
