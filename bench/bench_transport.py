@@ -143,7 +143,7 @@ def report(
     others: list[TokenMeasure],
     device: str = "cpu",
 ) -> None:
-    top_k(query, pool, K, cost)  # page the store in and start the threads: both sides run warm
+    top_k([query], pool, K, cost)  # page the store in and start the threads: both sides run warm
     picked = np.unique(np.linspace(0, len(pool) - 1, sample).astype(int))
     turns = np.array_split(picked, 3)
     baseline = Baseline(query)
@@ -161,7 +161,7 @@ def report(
             base_wall += time.perf_counter() - start
             base_cpu += time.process_time() - cpu
         start, cpu = time.perf_counter(), time.process_time()
-        found = top_k(query, pool, K, cost)
+        (found,) = top_k([query], pool, K, cost)
         walls.append(time.perf_counter() - start)
         cpus.append(time.process_time() - cpu)
     scale = len(pool) / len(picked)
@@ -198,11 +198,11 @@ def on_device(query: TokenMeasure, pool: TokenPool, cost: str, expected: TopK, b
     for place in ("read from the store", "kept on the device"):
         if place == "kept on the device":
             pool.keep_on(device)
-        top_k(query, pool, K, cost, device=device)
+        top_k([query], pool, K, cost, device=device)
         walls = []
         for _ in range(3):
             start = time.perf_counter()
-            found = top_k(query, pool, K, cost, device=device)
+            (found,) = top_k([query], pool, K, cost, device=device)
             walls.append(time.perf_counter() - start)
         assert found.indices.tolist() == expected.indices.tolist(), "the device gives another order"
         assert np.abs(found.distances - expected.distances).max() < 1e-6

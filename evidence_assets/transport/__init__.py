@@ -7,7 +7,7 @@ What belongs here: measures, pools, ground costs, exact solving and pruned searc
 from __future__ import annotations
 
 from . import costs as costs
-from .exact import Pair, distance, plan, strongest_pairs
+from .exact import Pair, distance, strongest_pairs
 from .ground_cost import Cost, GroundCost, ground_cost, ground_costs
 from .measure import TokenMeasure
 from .pool import TokenPool
@@ -23,7 +23,6 @@ __all__ = [
     "distance",
     "ground_cost",
     "ground_costs",
-    "plan",
     "strongest_pairs",
     "top_k",
 ]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .ground_cost import Cost, ground_cost
 from .measure import TokenMeasure
 
-__all__ = ["Pair", "Solution", "distance", "plan", "solve", "strongest_pairs"]
+__all__ = ["Pair", "Solution", "distance", "solve", "strongest_pairs"]
 
 Array = NDArray[np.float64]
 # POT stops early past this many pivots and only warns; problems here need a few thousand.
@@ -74,11 +74,6 @@ def distance(x: TokenMeasure, y: TokenMeasure, cost: Cost = "jsd") -> float:
     0.5
     """
     return solve(x.masses, y.masses, _costs(x, y, cost)).value
-
-
-def plan(x: TokenMeasure, y: TokenMeasure, cost: Cost = "jsd") -> Array:
-    """The optimal plan, n × m: rows sum to the masses of ``x``, columns to those of ``y``."""
-    return solve(x.masses, y.masses, _costs(x, y, cost)).plan
 
 
 def strongest_pairs(x: TokenMeasure, y: TokenMeasure, cost: Cost = "jsd", limit: int = 10) -> list[Pair]:

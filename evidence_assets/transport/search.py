@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,43 +87,21 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
-@overload
 def top_k(
-    query: TokenMeasure,
-    pool: TokenPool | Sequence[TokenMeasure],
-    k: int,
-    cost: Cost = ...,
-    temperature: float = ...,
-    threads: int | None = ...,
-    device: str = ...,
-) -> TopK: ...
-@overload
-def top_k(
-    query: Sequence[TokenMeasure],
-    pool: TokenPool | Sequence[TokenMeasure],
-    k: int,
-    cost: Cost = ...,
-    temperature: float = ...,
-    threads: int | None = ...,
-    device: str = ...,
-) -> list[TopK]: ...
-
-
-def top_k(
-    query: TokenMeasure | Sequence[TokenMeasure],
+    asked: Sequence[TokenMeasure],
     pool: TokenPool | Sequence[TokenMeasure],
     k: int,
     cost: Cost = "jsd",
     temperature: float = 1.0,
     threads: int | None = None,
     device: str = "cpu",
-) -> TopK | list[TopK]:
-    """Exact k nearest texts of a pool under the optimal transport cost.
+) -> list[TopK]:
+    """Exact k nearest texts of a pool for each query, under the optimal transport cost.
 
     Parameters
     ----------
-    query
-        One measure under the cost, or several that share the work on the pool (the options of a question).
+    asked
+        Queries as measures under the cost, which share the work on the pool (the options of a question).
     pool
         A :class:`~.pool.TokenPool`, which may be memory-mapped, or measures under the cost.
     k
@@ -141,7 +118,7 @@ def top_k(
     Examples
     --------
     >>> near, far = TokenMeasure([[0.0]], [1]), TokenMeasure([[5.0]], [1])
-    >>> found = top_k(TokenMeasure([[1.0]], [1]), [far, near], 1, cost="euclidean")
+    >>> (found,) = top_k([TokenMeasure([[1.0]], [1])], [far, near], 1, cost="euclidean")
     >>> found.indices.tolist(), found.distances.tolist()
     ([1], [1.0])
     """
@@ -149,12 +126,11 @@ def top_k(
         raise ValueError(f"k is {k}: ask for at least one text")
     ground = ground_cost(cost)
     store = pool if isinstance(pool, TokenPool) else TokenPool.from_measures(pool)
-    queries = [_Query(m, k, ground) for m in ([query] if isinstance(query, TokenMeasure) else query)]
+    queries = [_Query(m, k, ground) for m in asked]
     if not queries:
         return []
     if not len(store):
-        nothing = [TopK(np.empty(0, dtype=np.int64), np.empty(0), 0) for _ in queries]
-        return nothing[0] if isinstance(query, TokenMeasure) else nothing
+        return [TopK(np.empty(0, dtype=np.int64), np.empty(0), 0) for _ in queries]
     for q in queries:
         if q.points.shape[1] != store.vectors.shape[1]:
             raise ValueError(
@@ -171,5 +147,4 @@ def top_k(
         potentials = [np.mean(q.potentials, axis=0) for q in queries]
         reading = Pass(ground, [q.points for q in queries], [q.masses for q in queries], potentials, device)
         bounds = reading.run(store, temperature, threads or processors())
-    results = [q.finish(b, store, temperature) for q, b in zip(queries, bounds, strict=True)]
-    return results[0] if isinstance(query, TokenMeasure) else results
+    return [q.finish(b, store, temperature) for q, b in zip(queries, bounds, strict=True)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evidence_assets.retrieval.maxsim import maxsim, maxsim_texts
+from evidence_assets.retrieval.maxsim import maxsim_texts
 from evidence_assets.transport import TokenMeasure, TokenPool
 
 RNG = np.random.default_rng(0)
@@ -24,8 +24,6 @@ def test_maxsim_equals_a_plain_loop() -> None:
             best.append(max((text @ q) / np.where(norms > 0, norms, 1)))
         expected.append(np.dot(weights, best) / weights.sum())
     assert maxsim_texts(query, pool, weights) == pytest.approx(expected, abs=1e-6)
-    assert maxsim_texts(query, pool, weights, texts=[3, 0]) == pytest.approx([expected[3], expected[0]], abs=1e-6)
-    assert maxsim(query, texts[2], weights) == pytest.approx(expected[2], abs=1e-6)
     assert maxsim_texts(query, pool, np.zeros(4)) == pytest.approx(maxsim_texts(query, pool), abs=1e-12)
     assert len(maxsim_texts(query, TokenPool(np.empty((0, 8)), [0], []))) == 0
     with pytest.raises(ValueError, match="cannot be compared"):

@@ -25,7 +25,6 @@ from evidence_assets.transport import (
 )
 from evidence_assets.transport.bounds import Pass, dual_bound
 from evidence_assets.transport.costs.jsd import COEFFICIENTS
-from evidence_assets.transport.costs.moverscore import power_means
 from evidence_assets.transport.ground_cost import Workspace
 from evidence_assets_tests.transport.random_texts import half_store, random_measures
 
@@ -163,7 +162,7 @@ class GroundCostContract:
         pool = random_measures(rng, 40, 1024, 60, kind)
         (query,) = random_measures(rng, 1, 1024, 60, kind)
         reference = np.array([distance(query, y, cost) for y in pool])
-        found = top_k(query, pool, 5, cost)
+        found = top_k([query], pool, 5, cost)[0]
         assert found.indices.tolist() == np.argsort(reference, kind="stable")[:5].tolist()
         assert found.distances.tolist() == reference[found.indices].tolist()
 
@@ -183,7 +182,7 @@ class GroundCostContract:
             truth = np.array([distance(query, text, cost) for text in texts])
             assert_nearest(found, truth, 7)
             assert found.solved < 200, "the bounds should spare most of the 300 texts"
-            alone = top_k(query, pool, 7, cost, 0.7, threads=1)
+            alone = top_k([query], pool, 7, cost, 0.7, threads=1)[0]
             assert alone.indices.tolist() == found.indices.tolist()
             assert alone.distances.tolist() == found.distances.tolist()
 
@@ -205,7 +204,7 @@ class GroundCostContract:
             true = np.array([distance(query, text, cost) for text in texts])
             assert (lower <= true + 1e-12).all()
             assert np.median(lower[true > 0] / true[true > 0]) > 0.2, "a bound that says nothing prunes nothing"
-            found = top_k(query, pool, 5, cost, device=device)
+            found = top_k([query], pool, 5, cost, device=device)[0]
             assert found.indices.tolist() == np.argsort(true, kind="stable")[:5].tolist()
 
 
@@ -233,7 +232,7 @@ def test_a_cost_of_ones_own_without_a_bound_is_searched_exactly() -> None:
     rng = np.random.default_rng(1)
     pool = [TokenMeasure(rng.normal(size=(4, 3)), rng.random(4)) for _ in range(60)]
     query = TokenMeasure(rng.normal(size=(3, 3)), rng.random(3))
-    found = top_k(query, pool, 4, Inner())
+    found = top_k([query], pool, 4, Inner())[0]
     assert_nearest(found, naive_distances(Inner(), query, pool), 4)
     assert "inner" not in ground_costs()
 
@@ -255,14 +254,8 @@ def test_the_points_are_those_of_the_published_formulas() -> None:
     joined = np.concatenate([layers.mean(1), layers.max(1), layers.min(1)], axis=1)
     made = ground_cost("moverscore").vectors(layers)
     assert made == pytest.approx(joined / np.linalg.norm(joined, axis=1, keepdims=True))
-
-
-def test_power_means_keep_the_sign() -> None:
-    assert power_means([[[-1.0], [-2.0]]], powers=[3.0])[0, 0] == pytest.approx(-(4.5 ** (1 / 3)))
-    with pytest.raises(ValueError, match="loses the sign"):
-        power_means(np.ones((3, 5, 4)), powers=[2.0])
     with pytest.raises(ValueError, match="tokens × layers"):
-        power_means(np.ones((5, 4)))
+        ground_cost("moverscore").vectors(layers[0])
 
 
 def test_coefficients_stay_below_the_generator_on_the_grid_of_the_proof() -> None:

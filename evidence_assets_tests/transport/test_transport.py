@@ -14,10 +14,10 @@ from evidence_assets.transport import (
     distance,
     ground_cost,
     ground_costs,
-    plan,
     strongest_pairs,
     top_k,
 )
+from evidence_assets.transport.exact import solve
 from evidence_assets_tests.transport.random_texts import random_measures
 
 
@@ -30,7 +30,7 @@ def test_distance_equals_a_linear_program(seed: int, cost: str) -> None:
     equal = np.concatenate([np.kron(np.eye(n), np.ones(m)), np.kron(np.ones(n), np.eye(m))])
     best = linprog(costs.ravel(), A_eq=equal, b_eq=np.concatenate([x.masses, y.masses]), method="highs")
     assert distance(x, y, cost) == pytest.approx(best.fun, abs=1e-8)
-    moved = plan(x, y, cost)
+    moved = solve(x.masses, y.masses, costs).plan
     assert moved.sum(axis=1) == pytest.approx(x.masses, abs=1e-9)
     assert moved.sum(axis=0) == pytest.approx(y.masses, abs=1e-9)
     assert (moved * costs).sum() == pytest.approx(best.fun, abs=1e-8)
@@ -49,8 +49,8 @@ def test_bad_and_extreme_input_has_a_defined_result() -> None:
     assert one.masses.tolist() == [1.0]
     uniform, zero = TokenMeasure([[1.0, 0], [0, 1]], [1, 1]), TokenMeasure([[1.0, 0], [0, 1]], [0, 0])
     assert distance(zero, one) == distance(uniform, one)
-    assert top_k(zero, [one], 3).distances.tolist() == [distance(uniform, one)]  # pool smaller than k
-    empty = top_k(one, [], 3)
+    assert top_k([zero], [one], 3)[0].distances.tolist() == [distance(uniform, one)]  # pool smaller than k
+    empty = top_k([one], [], 3)[0]
     assert (len(empty.indices), len(empty.distances), empty.solved) == (0, 0, 0)
     assert [r.solved for r in top_k([one, zero], [], 3)] == [0, 0]
     assert top_k([], [one], 3) == []
@@ -59,7 +59,7 @@ def test_bad_and_extreme_input_has_a_defined_result() -> None:
     assert TokenPool([[1.0], [2.0]], [0, 2], [1e308, 1e308]).masses().tolist() == [0.5, 0.5]
     assert distance(TokenMeasure([[0.0, 0.0]], [1]), one, "cosine") == 1.0
     far = [TokenMeasure([[1e30 * i, 1e300]], [1]) for i in range(30)]  # beyond float32: no bound, still exact
-    assert top_k(far[7], far, 2, "euclidean").indices.tolist()[0] == 7
+    assert top_k([far[7]], far, 2, "euclidean")[0].indices.tolist()[0] == 7
 
 
 @pytest.mark.parametrize(
@@ -79,9 +79,9 @@ def test_bad_and_extreme_input_has_a_defined_result() -> None:
         (lambda: TokenPool([1.0], [0, 1], [1]), "one row a token"),
         (lambda: TokenPool([[1.0]], [0, 1], [1]).measure(0, "jsd", 0.0), "temperature is 0"),
         (lambda: TokenPool.from_measures([TokenMeasure([[1.0]], [1]), TokenMeasure([[1.0, 2]], [1])]), "share a pool"),
-        (lambda: top_k(TokenMeasure([[1.0]], [1]), [], 0), "at least one text"),
-        (lambda: top_k(TokenMeasure([[1.0]], [1]), [TokenMeasure([[1.0, 2]], [1])], 1), "1 dimensions, the pool's 2"),
-        (lambda: top_k(TokenMeasure([[1.0]], [1]), [], 1, "l1"), "no cost 'l1'"),
+        (lambda: top_k([TokenMeasure([[1.0]], [1])], [], 0), "at least one text"),
+        (lambda: top_k([TokenMeasure([[1.0]], [1])], [TokenMeasure([[1.0, 2]], [1])], 1), "1 dimensions, the pool's 2"),
+        (lambda: top_k([TokenMeasure([[1.0]], [1])], [], 1, "l1"), "no cost 'l1'"),
         (lambda: distance(TokenMeasure([[-1.0, 2]], [1]), TokenMeasure([[1.0, 2]], [1])), "compares distributions"),
         (lambda: distance(TokenMeasure([[0.0, 0]], [1]), TokenMeasure([[1.0, 2]], [1])), r"points\[0\] sums to 0"),
     ],
@@ -95,4 +95,4 @@ def test_a_negative_distribution_in_a_pool_is_named_and_not_lost() -> None:
     pool = [TokenMeasure([[0.5, 0.5]], [1]) for _ in range(40)]
     pool[33] = TokenMeasure([[-0.5, 1.5]], [1])
     with pytest.raises(ValueError, match="compares distributions"):
-        top_k(TokenMeasure([[0.5, 0.5]], [1]), pool, 1)
+        top_k([TokenMeasure([[0.5, 0.5]], [1])], pool, 1)

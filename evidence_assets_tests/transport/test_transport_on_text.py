@@ -92,9 +92,9 @@ def test_the_nearest_are_those_of_the_naive_loop(
 def test_bounds_spare_texts_and_the_kept_copy_gives_the_same(store: Store) -> None:
     text = store.queries[5]
     query = ground_cost("jsd").measure(text.vectors, text.weights)
-    found = top_k(query, store.pool, 3)
+    found = top_k([query], store.pool, 3)[0]
     assert found.solved < len(store.pool), "bounds that say nothing prune nothing"
     store.pool.keep_on("cpu")
-    again = top_k(query, store.pool, 3)
+    again = top_k([query], store.pool, 3)[0]
     store.pool.release()
     assert again.indices.tolist() == found.indices.tolist() and again.distances.tolist() == found.distances.tolist()
