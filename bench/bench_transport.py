@@ -31,10 +31,12 @@ import torch
 from numpy.typing import NDArray
 from token_encoding import Encoded, encode
 
-from evidence_assets.transport import TokenMeasure, TokenPool, TopK, top_k
-from evidence_assets.transport.bounds import BlockBounds, query_features
-from evidence_assets.transport.divergence import entropy, softmax
-from evidence_assets.transport.search import BLOCK_TOKENS, processors
+from evidence_assets.models.vectors import softmax
+from evidence_assets.transport import TokenMeasure, TokenPool, TopK, ground_cost, top_k
+from evidence_assets.transport.bounds import BLOCK_TOKENS
+from evidence_assets.transport.divergence import entropy
+from evidence_assets.transport.ground_cost import Workspace
+from evidence_assets.transport.search import processors
 
 K, D, CHUNK = 15, 384, 130
 Array = NDArray[np.float64]
@@ -129,14 +131,19 @@ def isotropic_pool(texts: int, folder: Path) -> TokenPool:
         part[:] = rng.standard_normal(part.shape, dtype=np.float32)
     store.flush()
     del store
-    pool = TokenPool(np.load(folder / "random.npy", mmap_mode="r"), offsets, rng.random(texts * CHUNK), check=False)
-    return pool.with_softmax(scaled=False)
+    return TokenPool(np.load(folder / "random.npy", mmap_mode="r"), offsets, rng.random(texts * CHUNK), check=False)
 
 
 def report(
-    name: str, query: TokenMeasure, pool: TokenPool, sample: int, others: list[TokenMeasure], device: str = "cpu"
+    name: str,
+    query: TokenMeasure,
+    pool: TokenPool,
+    cost: str,
+    sample: int,
+    others: list[TokenMeasure],
+    device: str = "cpu",
 ) -> None:
-    top_k(query, pool, K)  # page the store in and start the threads: both sides run warm
+    top_k([query], pool, K, cost)  # page the store in and start the threads: both sides run warm
     picked = np.unique(np.linspace(0, len(pool) - 1, sample).astype(int))
     turns = np.array_split(picked, 3)
     baseline = Baseline(query)
@@ -146,7 +153,7 @@ def report(
     for turn in turns:
         for text in turn:
             start = time.perf_counter()
-            measure = pool.measure(int(text))
+            measure = pool.measure(int(text), cost)
             q, b = measure.points, measure.masses
             built += time.perf_counter() - start
             start, cpu = time.perf_counter(), time.process_time()
@@ -154,7 +161,7 @@ def report(
             base_wall += time.perf_counter() - start
             base_cpu += time.process_time() - cpu
         start, cpu = time.perf_counter(), time.process_time()
-        found = top_k(query, pool, K)
+        (found,) = top_k([query], pool, K, cost)
         walls.append(time.perf_counter() - start)
         cpus.append(time.process_time() - cpu)
     scale = len(pool) / len(picked)
@@ -169,7 +176,7 @@ def report(
         order = sorted(solved, key=lambda t: (solved[t], t))[:K]
         assert order == found.indices.tolist(), "the order differs from the naive loop"
     start = time.perf_counter()
-    top_k([query, *others], pool, K)
+    top_k([query, *others], pool, K, cost)
     four = time.perf_counter() - start
     wall, cpu = min(walls), min(cpus)
     print(f"\n{name}: {len(pool)} texts, {len(pool.vectors)} tokens, query of {len(query)} tokens, k = {K}")
@@ -182,20 +189,20 @@ def report(
     print(f"  ratio      {base_wall * scale / wall:8.1f} wall {base_cpu * scale / cpu:8.1f} processor")
     print(f"  four queries at once {four:.2f} s wall: {4 * base_wall * scale / four:.1f} times")
     if device != "cpu":
-        on_device(query, pool, found, base_wall * scale, device)
-    where(query, pool, wall)
+        on_device(query, pool, cost, found, base_wall * scale, device)
+    where(query, pool, cost, wall)
 
 
-def on_device(query: TokenMeasure, pool: TokenPool, expected: TopK, baseline: float, device: str) -> None:
+def on_device(query: TokenMeasure, pool: TokenPool, cost: str, expected: TopK, baseline: float, device: str) -> None:
     """The same search with its pass over the pool on a device, streamed and resident."""
     for place in ("read from the store", "kept on the device"):
         if place == "kept on the device":
             pool.keep_on(device)
-        top_k(query, pool, K, device=device)
+        top_k([query], pool, K, cost, device=device)
         walls = []
         for _ in range(3):
             start = time.perf_counter()
-            found = top_k(query, pool, K, device=device)
+            (found,) = top_k([query], pool, K, cost, device=device)
             walls.append(time.perf_counter() - start)
         assert found.indices.tolist() == expected.indices.tolist(), "the device gives another order"
         assert np.abs(found.distances - expected.distances).max() < 1e-6
@@ -206,22 +213,29 @@ def on_device(query: TokenMeasure, pool: TokenPool, expected: TopK, baseline: fl
     pool.release()
 
 
-def where(query: TokenMeasure, pool: TokenPool, wall: float) -> None:
+def where(query: TokenMeasure, pool: TokenPool, cost: str, wall: float) -> None:
     """Where the time goes, on one thread, over blocks of the pool, and the floors of bytes and operations."""
     low, high = next(iter(pool.blocks(BLOCK_TOKENS)))
     rows = slice(int(pool.offsets[low]), int(pool.offsets[high]))
     size = rows.stop - rows.start
     kept = query.points[query.masses > 0]
-    kernel = BlockBounds(query_features(kept, "jsd"), size, D)
+    padded = np.concatenate([kept, kept[: -len(kept) % 8]])
+    ground = ground_cost(cost)
+    features = tuple(torch.from_numpy(f) for f in ground.features(padded))
+    room = Workspace(len(padded), size, D, torch.device("cpu"))
+    scale = ground.factors(pool.weights[rows], 1.0)
+    factors = None if scale is None else torch.from_numpy(scale)
     x = np.random.default_rng(0).random((size, D), dtype=np.float32)
+
+    def bound() -> None:
+        block = room.rows(size)[0].copy_(torch.from_numpy(np.array(pool.vectors[rows])))
+        ground.lower(features, block, factors, room)
+
     many = [
-        (
-            "whole bound",
-            lambda: kernel.costs(np.array(pool.vectors[rows]), None if pool.factors is None else pool.factors[rows]),
-        ),
+        ("whole bound", bound),
         ("float16 to float32", lambda: torch.from_numpy(x).copy_(torch.from_numpy(np.array(pool.vectors[rows])))),
         ("exp, cos, sin", lambda: (np.exp(x), np.cos(x), np.sin(x))),
-        ("matrix products", lambda: [kernel.main @ x.T for _ in range(3)]),
+        ("matrix products", lambda: [features[0].numpy() @ x.T for _ in range(3)]),
     ]
     torch.set_num_threads(1)
     total = len(pool.vectors) / size
@@ -270,13 +284,13 @@ def main() -> None:
         pool, counts, _average = real_pool(sentences, options.texts, folder)
         print(f"building the real pool: {time.perf_counter() - start:.1f} s, {processors()} processors")
         watch = AnonymousPeak()
-        for scaled, label in ((True, "published jsd"), (False, "jsd, weight left out of the softmax")):
+        for cost, label in (("jsd", "published jsd"), ("jsd_unscaled", "jsd, weight left out of the softmax")):
             measures = []
             for text in chosen:
                 w = bm25(questions.pieces_of(text), counts, options.texts, 25.0)
                 z = questions.vectors[questions.rows(text)].astype(np.float64)
-                measures.append(TokenMeasure(softmax(z * w[:, None] if scaled else z), w))
-            report(label, measures[0], pool.with_softmax(scaled=scaled), sample, measures[1:], options.device)
+                measures.append(ground_cost(cost).measure(z, w))
+            report(label, measures[0], pool, cost, sample, measures[1:], options.device)
         del pool
         (folder / "vectors.npy").unlink()
         rng = np.random.default_rng(1)
@@ -285,6 +299,7 @@ def main() -> None:
             "isotropic random",
             random[0],
             isotropic_pool(min(options.texts, 4000), folder),
+            "jsd_unscaled",
             min(sample, 4000),
             random[1:],
             options.device,

@@ -29,11 +29,12 @@ from bench.minilm import MiniLm
 from bench.table_finder import TableFinder
 from evidence_assets.benchmarks import own, scitab, tabfact, tabmcq
 from evidence_assets.benchmarks.records import CLAIM_LABELS, Question, Table
-from evidence_assets.reasoning.tables import TableAnswer, TableChain, TableStep, TableView, verify_claim
+from evidence_assets.reasoning.tables import verify_claim
+from evidence_assets.models.vectors import softmax, unit_rows
+from evidence_assets.reasoning.tables import TableAnswer, TableChain, TableStep, TableView
 from evidence_assets.reasoning.tables.solver import place_of
 from evidence_assets.reasoning.tables.text import STOP_WORDS, token_set, word_set
 from evidence_assets.systems.ucret.columns import column_pieces
-from evidence_assets.systems.ucret.spherical_kmeans import unit_rows
 from evidence_assets.systems.ucret.system import (
     VARIANTS,
     TableEvidence,
@@ -43,8 +44,8 @@ from evidence_assets.systems.ucret.system import (
     encode_unique,
     select_evidence,
 )
-from evidence_assets.transport.divergence import jensen_shannon, softmax
 from tools.sample_world.render import render
+from evidence_assets.transport.divergence import jensen_shannon
 
 FOUND = "table found among all"
 TABMCQ_FLOOR = "on all 9,092 questions plain word overlap reaches 91.3 % (gold table) and 90.6 % (among all)"

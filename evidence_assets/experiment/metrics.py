@@ -22,6 +22,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evidence_assets.models.vectors import unit_rows
+
 FloatArray = NDArray[np.float64]
 
 
@@ -191,8 +193,7 @@ def _unit_rows(vectors: ArrayLike) -> FloatArray:
         return np.zeros((0, 0))
     if array.ndim != 2:
         raise ValueError("token vectors must be a matrix with one row a token")
-    norms = np.linalg.norm(array, axis=1, keepdims=True)
-    return np.asarray(array / np.where(norms == 0, 1.0, norms), dtype=np.float64)
+    return unit_rows(array)
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rapidfuzz import fuzz, process
 
+from evidence_assets.models.vectors import unit_rows
 from evidence_assets.text.surface_forms import is_filler, name_key, variant_keys, word_key, words_with_offsets
 
 VERSION = "1"
@@ -74,7 +75,7 @@ class NameVectors:
     """
 
     def __init__(self, vectors: NDArray[Any], encode: Encode, threshold: float = 0.75) -> None:
-        unit = _unit(vectors)
+        unit = unit_rows(np.ascontiguousarray(vectors, dtype=np.float32))
         self.threshold = threshold
         self._index = faiss.IndexFlatIP(unit.shape[1])
         self._index.add(unit)
@@ -85,17 +86,12 @@ class NameVectors:
         """For each concept the best cosine and the surface rows that reach it."""
         if not concepts or not self.n:
             return [(0.0, np.zeros(0, np.int64))] * len(concepts)
-        scores, rows = self._index.search(_unit(self._encode(concepts)), min(k, self.n))
+        queries = unit_rows(np.ascontiguousarray(self._encode(concepts), dtype=np.float32))
+        scores, rows = self._index.search(queries, min(k, self.n))
         return [
             (float(score[0]), row[score >= score[0] - 1e-6].astype(np.int64))
             for score, row in zip(scores, rows, strict=True)
         ]
-
-
-def _unit(vectors: NDArray[Any]) -> NDArray[np.float32]:
-    array = np.ascontiguousarray(vectors, dtype=np.float32)
-    norms = np.linalg.norm(array, axis=1, keepdims=True)
-    return np.ascontiguousarray(array / np.where(norms == 0, 1, norms), dtype=np.float32)
 
 
 class EntityLinker:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evidence_assets.graphs.arrays import GraphArrays
+from evidence_assets.models.vectors import unit_rows
 
 VERSION = "1"
 IntArray = NDArray[np.integer[Any]]
@@ -24,15 +25,9 @@ FloatArray = NDArray[np.floating[Any]]
 Score = Literal["softmax", "cosine"]
 
 
-def _unit(vectors: FloatArray) -> NDArray[np.float64]:
-    array = np.asarray(vectors, dtype=np.float64)
-    norms = np.linalg.norm(array, axis=-1, keepdims=True)
-    return np.asarray(array / np.where(norms == 0, 1, norms), dtype=np.float64)
-
-
 def _split(vectors: FloatArray, heads: int) -> NDArray[np.float64]:
     """Unit vectors cut into ``heads`` slices: heads × n × d/heads."""
-    unit = _unit(vectors)
+    unit = unit_rows(np.asarray(vectors, dtype=np.float64))
     if heads < 1 or unit.shape[-1] % heads:
         raise ValueError(f"{heads} heads do not divide vectors of {unit.shape[-1]} dimensions")
     return unit.reshape(len(unit), heads, -1).transpose(1, 0, 2)
@@ -60,7 +55,7 @@ def self_attention(vectors: FloatArray, heads: int = 4) -> NDArray[np.float64]:
 
 def head_cosine(query: FloatArray, keys: FloatArray, heads: int = 4) -> NDArray[np.float64]:
     """Mean over heads of the cosine between the slices: attention before the softmax, on a scale from −1 to 1."""
-    q, k = _unit(_split(query[None, :], heads)), _unit(_split(keys, heads))
+    q, k = unit_rows(_split(query[None, :], heads)), unit_rows(_split(keys, heads))
     return np.asarray((k @ q.transpose(0, 2, 1))[:, :, 0].mean(axis=0), dtype=np.float64)
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evidence_assets.models.vectors import unit_rows
 from evidence_assets.text.surface_forms import STOP_WORDS, is_filler, name_key, words_with_offsets
 
 VERSION = "1"
@@ -94,8 +95,7 @@ def extract_concepts(
     vectors = np.asarray(encode(list(strings)), dtype=np.float64)
     if vectors.ndim != 2 or len(vectors) != len(strings):
         raise ValueError(f"the encoder gave an array of shape {vectors.shape} for {len(strings)} texts")
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    vectors = vectors / np.where(norms == 0, 1, norms)
+    vectors = unit_rows(vectors)
     chosen: list[list[Concept]] = []
     for text, phrases in zip(texts, candidates, strict=True):
         if not phrases:

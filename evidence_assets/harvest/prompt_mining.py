@@ -24,6 +24,7 @@ from evidence_assets.harvest.prompt_scoring import (
     mean_probability,
 )
 from evidence_assets.harvest.prompt_writing import Pair, SlotLogProbs
+from evidence_assets.models.vectors import unit_rows
 from evidence_assets.text.prompt_text import (
     HEAD,
     SLOT,
@@ -166,7 +167,7 @@ def extract_keywords(prompt: str, pairs: Sequence[Pair], sentence_vectors: Sente
     if not words:
         return []
     sentences = [as_sentence(fill(prompt, *pair)) for pair in pairs]
-    vectors = _unit(sentence_vectors([*words, *sentences]))
+    vectors = unit_rows(np.asarray(sentence_vectors([*words, *sentences]), dtype=np.float64))
     closeness = (vectors[: len(words)] @ vectors[len(words) :].T).mean(axis=1)
     best = sorted(range(len(words)), key=lambda index: (-closeness[index], index))[:count]
     return [words[index] for index in sorted(best)]
@@ -211,7 +212,8 @@ def substitutes(
         for pair in pairs
         for text in (prompt, *(_replace_word(prompt, keyword, word) for word in proposed))
     ]
-    vectors = _unit(models.sentence_vectors(texts)).reshape(len(pairs), 1 + len(proposed), -1)
+    vectors = unit_rows(np.asarray(models.sentence_vectors(texts), dtype=np.float64))
+    vectors = vectors.reshape(len(pairs), 1 + len(proposed), -1)
     cosine = np.einsum("pd,pwd->pw", vectors[:, 0], vectors[:, 1:]).mean(axis=0)
     return [word for word, close in zip(proposed, cosine, strict=True) if close >= similarity][:count]
 
@@ -248,9 +250,3 @@ def score_prompts(
 
 def _replace_word(prompt: str, word: str, other: str) -> str:
     return re.sub(rf"(?<![\w<]){re.escape(word)}(?![\w>])", lambda _: other, prompt, count=1)
-
-
-def _unit(vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
-    rows = np.asarray(vectors, dtype=np.float64)
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(lengths > 0, lengths, 1.0)

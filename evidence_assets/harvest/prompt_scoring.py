@@ -11,6 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from evidence_assets.models.vectors import unit_rows
+
 _SMOOTHING = 0.01
 _LOWEST_ENTROPY = 1e-6
 
@@ -25,7 +27,8 @@ def bert_score(reference: npt.NDArray[np.floating], candidate: npt.NDArray[np.fl
     """
     if not len(reference) or not len(candidate):
         return 0.0
-    cosine = _unit(reference) @ _unit(candidate).T
+    left, right = (unit_rows(np.asarray(vectors, dtype=np.float64)) for vectors in (reference, candidate))
+    cosine = left @ right.T
     recall, precision = float(cosine.max(axis=1).mean()), float(cosine.max(axis=0).mean())
     return 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0
 
@@ -85,9 +88,3 @@ def _ngrams(words: Sequence[str], size: int) -> Counter[tuple[str, ...]]:
 
 def _sigmoid(value: float) -> float:
     return float(1 / (1 + np.exp(-value)))
-
-
-def _unit(vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
-    rows = np.asarray(vectors, dtype=np.float64)
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(lengths > 0, lengths, 1.0)

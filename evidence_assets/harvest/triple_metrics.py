@@ -13,6 +13,8 @@ from typing import Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from evidence_assets.models.vectors import unit_rows
+
 Pair = tuple[str, str]
 Rule = Literal["share", "maximum"]
 Item = TypeVar("Item", bound=Hashable)
@@ -85,7 +87,8 @@ def reference_accuracy(
         raise ValueError("the reference holds no tuple of this relation")
     if not len(generated):
         return Spread(float("nan"), float("nan"), rounds)
-    alike = _unit(generated) @ _unit(reference).T > threshold
+    ours, theirs = (unit_rows(np.asarray(vectors, dtype=np.float64)) for vectors in (generated, reference))
+    alike = ours @ theirs.T > threshold
     random = np.random.default_rng(seed)
     drawn = min(sample, alike.shape[1])
     values = np.empty(rounds)
@@ -249,9 +252,3 @@ def bootstrap(
     drawn = [statistic(data[random.integers(len(data), size=len(data))]) for _ in range(rounds)]
     low, high = np.percentile(drawn, [2.5, 97.5])
     return Estimate(statistic(data), float(low), float(high), len(data))
-
-
-def _unit(vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
-    rows = np.asarray(vectors, dtype=np.float64)
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(lengths > 0, lengths, 1.0)

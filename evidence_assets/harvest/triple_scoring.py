@@ -21,6 +21,9 @@ import numpy as np
 import numpy.typing as npt
 import ot
 
+from evidence_assets.models.vectors import unit_rows
+from evidence_assets.retrieval.bm25 import text_weights
+
 Array = npt.NDArray[np.float64]
 Ground = Literal["cosine", "euclidean"]
 FluencyForm = Literal["printed", "corrected", "probability"]
@@ -28,8 +31,6 @@ FinalForm = Literal["printed", "rank_normalised", "fluency"]
 Idf = Callable[[str], float]
 VERSION = "1"
 """Raised whenever equal input would give other scores."""
-
-K1, B = 1.2, 0.75
 
 
 @dataclass(frozen=True)
@@ -63,17 +64,12 @@ def clipped_idf(idf: Idf | Mapping[str, float]) -> Idf:
     return lambda word: max(0.0, function(word.casefold()))
 
 
-def bm25_weights(words: Sequence[str], idf: Idf, average_length: float, *, k1: float = K1, b: float = B) -> Array:
-    """idf(w) · f(w, S)(k1 + 1) / (f(w, S) + k1(1 − b + b·|S| / avgdl)) for each word of the sentence S.
+def bm25_weights(words: Sequence[str], idf: Idf, average_length: float) -> Array:
+    """BM25 weight of each word of a sentence within it, case ignored.
 
     The printed sum runs over the corpus; the weight of a word in a sentence is that sentence's own term.
     """
-    counts = Counter(word.casefold() for word in words)
-    norm = k1 * (1 - b + b * len(words) / average_length) if average_length > 0 else k1
-    frequency = np.asarray([counts[word.casefold()] for word in words], dtype=np.float64)
-    values = np.asarray([idf(word) for word in words], dtype=np.float64)
-    result: Array = values * frequency * (k1 + 1) / (frequency + norm)
-    return result
+    return text_weights([word.casefold() for word in words], idf, average_length)
 
 
 def semantic_distances(
@@ -175,8 +171,7 @@ def _support(sentence: ScoredSentence, ground: Ground) -> tuple[Array, Array]:
     weights, vectors = weights[carried], vectors[carried]
     if ground == "euclidean":
         return weights / weights.sum(), vectors * weights[:, None]
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return weights / weights.sum(), vectors / np.where(lengths > 0, lengths, 1.0)
+    return weights / weights.sum(), unit_rows(vectors)
 
 
 def _ground_costs(vectors: Array, other: Array, ground: Ground) -> Array:

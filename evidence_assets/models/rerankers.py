@@ -13,6 +13,7 @@ import numpy as np
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.models.protocols import Encoder, FloatArray, Reranker
+from evidence_assets.models.vectors import unit_rows
 from evidence_assets.models.weights import check_model_folder, folder_revision, loading
 
 MAXSIM = "maxsim"
@@ -65,7 +66,7 @@ class MaxSimReranker:
         queries = dict.fromkeys(query for query, _ in pairs)
         texts = list(dict.fromkeys([*queries, *(text for _, text in pairs)]))
         found = dict(zip(texts, self._encoder.tokens(texts), strict=True))
-        unit = {text: _unit(tokens.vectors) for text, tokens in found.items()}
+        unit = {text: unit_rows(tokens.vectors) for text, tokens in found.items()}
         scores = np.empty(len(pairs), dtype=np.float32)
         for query in queries:
             telling = [any(char.isalnum() for char in query[a:b]) for a, b in found[query].offsets]
@@ -78,12 +79,6 @@ class MaxSimReranker:
                     else:
                         scores[row] = (mine @ theirs.T).max(axis=1).mean() if len(mine) else 0.0
         return scores
-
-
-def _unit(vectors: FloatArray) -> FloatArray:
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit: FloatArray = (vectors / np.where(lengths == 0, 1, lengths)).astype(np.float32)
-    return unit
 
 
 class CrossEncoderReranker:

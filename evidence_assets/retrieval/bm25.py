@@ -6,18 +6,37 @@ What belongs here: lexical weights and lexical ranking, on token lists. How a te
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["K1", "B", "BM25Index", "CorpusStatistics", "Idf"]
+__all__ = ["K1", "B", "BM25Index", "CorpusStatistics", "Counts", "Idf", "term_weight", "text_weights"]
 
 Array = NDArray[np.float64]
 Idf = Literal["printed", "plus_one"]
 K1, B = 1.2, 0.75
+
+
+@overload
+def term_weight(idf: float, frequency: float, length: float, average: float) -> float: ...
+@overload
+def term_weight(idf: float | Array, frequency: Array, length: float | NDArray[Any], average: float) -> Array: ...
+def term_weight(idf: Any, frequency: Any, length: Any, average: float) -> Any:
+    r"""Weight of a term that a text of ``length`` tokens holds ``frequency`` times (thesis, equation 7.9, inner part).
+
+    .. math:: \mathrm{idf}\,\frac{f (k_1 + 1)}{f + k_1 (1 - b + b\,|S| / \mathrm{avgdl})}
+    """
+    norm = K1 * (1 - B + B * length / average) if average > 0 else K1
+    return idf * frequency * (K1 + 1) / (frequency + norm)
+
+
+def text_weights(text: Sequence[str], idf: Callable[[str], float], average: float) -> Array:
+    """Weight of each token within its own text, given the rarity of tokens and the average length of texts."""
+    weights = {token: term_weight(idf(token), float(f), len(text), average) for token, f in Counter(text).items()}
+    return np.array([weights[token] for token in text], dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -61,34 +80,51 @@ class CorpusStatistics:
             return max(0.0, float(np.log(odds)))
         raise ValueError(f"idf {form!r} is unknown: give 'printed' or 'plus_one'")
 
-    def token_weights(self, text: Sequence[str], form: Idf = "printed", k1: float = K1, b: float = B) -> Array:
-        r"""Weight of each token within its own text (thesis, equation 7.9 without the outer sum).
-
-        .. math:: \mathrm{idf}(i)\,\frac{f_i (k_1 + 1)}{f_i + k_1 (1 - b + b\,|S| / \mathrm{avgdl})}
+    def token_weights(self, text: Sequence[str], form: Idf = "printed") -> Array:
+        """Weight of each token within its own text (thesis, equation 7.9 without the outer sum).
 
         The equation as printed sums over all texts of the corpus although its inner part is that of the token's own
-        text; :meth:`summed_weights` is that other reading.
+        text; :meth:`Counts.value` has that other reading.
         """
-        counts = Counter(text)
-        norm = k1 * (1 - b + b * len(text) / self.average_length) if self.average_length else k1
-        made = {token: self.idf(token, form) * f * (k1 + 1) / (f + norm) for token, f in counts.items()}
-        return np.array([made[token] for token in text], dtype=np.float64)
+        return text_weights(text, lambda token: self.idf(token, form), self.average_length)
 
-    def summed_weights(self, text: Sequence[str], totals: dict[str, float], form: Idf = "printed") -> Array:
-        """Weight of each token under the other reading of equation 7.9: the sum over all texts of the corpus.
 
-        ``totals`` are the saturated frequencies summed over the corpus, made once by :meth:`frequency_totals`.
-        """
-        return np.array([self.idf(t, form) * totals.get(t, 0.0) for t in text], dtype=np.float64)
+@dataclass(frozen=True)
+class Counts:
+    """What a corpus says of its tokens: BM25 statistics, and the frequencies that equation 7.9 as printed sums."""
 
-    def frequency_totals(self, texts: Iterable[Sequence[str]], k1: float = K1, b: float = B) -> dict[str, float]:
-        """Sum over texts of f (k1 + 1) / (f + k1 (1 − b + b |S| / avgdl)) for each token."""
+    statistics: CorpusStatistics
+    totals: dict[str, float]
+    """Σ over texts of f (k1 + 1) / (f + k1 (1 − b + b |S| / avgdl)) for each token."""
+
+    @classmethod
+    def of(cls, texts: Callable[[], Iterable[Sequence[str]]]) -> Counts:
+        """Count over token lists, which are gone through twice."""
+        statistics = CorpusStatistics.from_texts(texts())
         totals: dict[str, float] = {}
-        for text in texts:
-            norm = k1 * (1 - b + b * len(text) / self.average_length) if self.average_length else k1
+        for text in texts():
             for token, f in Counter(text).items():
-                totals[token] = totals.get(token, 0.0) + f * (k1 + 1) / (f + norm)
-        return totals
+                totals[token] = totals.get(token, 0.0) + term_weight(1.0, f, len(text), statistics.average_length)
+        return cls(statistics, totals)
+
+    def table(self) -> tuple[list[str], Array]:
+        """Names in order, and for each the texts that hold it and its total."""
+        names = sorted(self.totals)
+        found = self.statistics.document_frequencies
+        return names, np.array([[found[n], self.totals[n]] for n in names], dtype=np.float64).reshape(-1, 2)
+
+    @classmethod
+    def from_table(cls, names: Sequence[str], table: Array, texts: int, tokens: int) -> Counts:
+        """The inverse of :meth:`table`."""
+        frequencies = dict(zip(names, table[:, 0].astype(np.int64).tolist(), strict=True))
+        average = tokens / texts if texts else 0.0
+        return cls(CorpusStatistics(texts, average, frequencies), dict(zip(names, table[:, 1].tolist(), strict=True)))
+
+    def value(self, name: str, reading: Literal["corpus", "idf"]) -> float:
+        """Weight of a token that does not depend on its own text: summed over the corpus, or its rarity alone."""
+        if reading == "idf":
+            return self.statistics.idf(name, "plus_one")
+        return self.statistics.idf(name, "printed") * self.totals.get(name, 0.0)
 
 
 class BM25Index:
@@ -108,33 +144,32 @@ class BM25Index:
     [0, 2]
     """
 
-    def __init__(self, texts: Sequence[Sequence[str]], form: Idf = "printed", k1: float = K1, b: float = B) -> None:
-        self.statistics = CorpusStatistics.from_texts(texts)
-        self.form: Idf = form
+    def __init__(self, texts: Sequence[Sequence[str]], form: Idf = "printed") -> None:
         self.size = len(texts)
-        average = self.statistics.average_length
-        rows: dict[str, list[int]] = {}
-        values: dict[str, list[float]] = {}
-        for row, text in enumerate(texts):
-            norm = k1 * (1 - b + b * len(text) / average) if average else k1
-            for token, f in Counter(text).items():
-                rows.setdefault(token, []).append(row)
-                values.setdefault(token, []).append(f * (k1 + 1) / (f + norm))
-        self._postings: dict[str, tuple[NDArray[np.int64], Array]] = {
-            token: (
-                np.array(found, dtype=np.int64),
-                np.array(values[token]) * self.statistics.idf(token, form),
-            )
-            for token, found in rows.items()
-        }
+        self._number: dict[str, int] = {}
+        number, lengths = self._number, np.fromiter(map(len, texts), np.int64, self.size)
+        terms = (number.setdefault(token, len(number)) for text in texts for token in text)
+        places = np.fromiter(terms, np.int64, int(lengths.sum())) * max(1, self.size)
+        places += np.repeat(np.arange(self.size), lengths)
+        # One array a column of the matrix of terms and texts: no Python object a posting.
+        places, counts = np.unique(places, return_counts=True)
+        of_term, self._rows = np.divmod(places, max(1, self.size))
+        holding = np.bincount(of_term, minlength=len(number))
+        self._starts = np.concatenate([[0], np.cumsum(holding)])
+        average = float(lengths.sum() / self.size) if self.size else 0.0
+        frequencies = dict(zip(number, holding.tolist(), strict=True))
+        self.statistics = CorpusStatistics(self.size, average, frequencies)
+        idf = np.array([self.statistics.idf(token, form) for token in number], dtype=np.float64)
+        self._values = term_weight(1.0, counts.astype(np.float64), lengths[self._rows], average) * idf[of_term]
 
     def scores(self, query: Sequence[str]) -> Array:
         """Score of every text: the sum over the query's tokens, a repeated one counted each time."""
         result = np.zeros(self.size)
         for token, times in Counter(query).items():
-            posting = self._postings.get(token)
-            if posting is not None:
-                result[posting[0]] += times * posting[1]
+            term = self._number.get(token)
+            if term is not None:
+                postings = slice(self._starts[term], self._starts[term + 1])
+                result[self._rows[postings]] += times * self._values[postings]
         return result
 
     def top_k(self, query: Sequence[str], k: int) -> tuple[NDArray[np.int64], Array]:

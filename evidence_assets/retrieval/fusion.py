@@ -19,7 +19,6 @@ __all__ = [
     "SENTENCE_WEIGHTS",
     "fuse",
     "lift",
-    "reciprocal_ranks",
     "spread",
     "standardised",
 ]
@@ -59,22 +58,6 @@ def standardised(scores: ArrayLike) -> Array:
     if spread <= 1e-12 * max(1.0, float(np.abs(seen).max())):
         return np.zeros(len(s))
     return np.asarray((np.where(np.isfinite(s), s, seen.min()) - seen.mean()) / spread)
-
-
-def reciprocal_ranks(scores: ArrayLike, smoothing: float = 60.0) -> Array:
-    """1 / (smoothing + rank) of each candidate, ranks from 1, ties by position; 0 for an unseen one.
-
-    Examples
-    --------
-    >>> reciprocal_ranks([0.1, 0.9], smoothing=0.0).tolist()
-    [0.5, 1.0]
-    """
-    s = np.asarray(scores, dtype=np.float64)
-    if np.isnan(s).any():
-        raise ValueError(f"scores[{int(np.argmax(np.isnan(s)))}] is nan: give a number")
-    ranks = np.empty(len(s))
-    ranks[np.argsort(-s, kind="stable")] = np.arange(1, len(s) + 1)
-    return np.where(np.isneginf(s), 0.0, 1.0 / (smoothing + ranks))
 
 
 def fuse(scores: Mapping[str, ArrayLike], weights: Mapping[str, float]) -> Array:

@@ -8,20 +8,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from evidence_assets.transport import TokenPool
 
-__all__ = ["maxsim", "maxsim_texts"]
+__all__ = ["maxsim_texts"]
 
 Array = NDArray[np.float64]
 BLOCK_TOKENS = 4096
 
 
+# In torch, as the vectors are read: the norms of ``models.vectors`` differ from these in the last bits.
 def _unit(rows: torch.Tensor) -> torch.Tensor:
     norms = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
     return rows / torch.where(norms > 0, norms, torch.ones_like(norms))
 
 
-def maxsim_texts(
-    query: ArrayLike, pool: TokenPool, weights: ArrayLike | None = None, texts: ArrayLike | None = None
-) -> Array:
+def maxsim_texts(query: ArrayLike, pool: TokenPool, weights: ArrayLike | None = None) -> Array:
     r"""Weighted mean over query tokens of the best cosine with a token of the text.
 
     .. math:: S(q, y) = \frac{\sum_i w_i \max_j \cos(q_i, y_j)}{\sum_i w_i}
@@ -34,12 +33,15 @@ def maxsim_texts(
         Vectors end to end; may be memory-mapped, is read block by block and only once.
     weights
         Per query token, not negative; equal if not given or all zero.
-    texts
-        Positions of the texts to score; all if not given.
 
     Returns
     -------
     One score a text, between −1 and 1, higher is nearer.
+
+    Examples
+    --------
+    >>> maxsim_texts([[1.0, 0.0], [0.0, 1.0]], TokenPool([[2.0, 0.0]], [0, 1], [1.0])).tolist()
+    [0.5]
     """
     q = torch.from_numpy(np.array(query, dtype=np.float32))
     if q.ndim != 2 or not len(q) or q.shape[1] != pool.vectors.shape[1]:
@@ -51,9 +53,6 @@ def maxsim_texts(
         raise ValueError(f"weights must be {len(q)} numbers that are not negative")
     w = w / w.sum() if w.sum() > 0 else np.full(len(q), 1 / len(q))
     q = _unit(q)
-    if texts is not None:
-        chosen = np.asarray(texts, dtype=np.int64)
-        return np.array([_block(q, w, pool, int(t), int(t) + 1)[0] for t in chosen], dtype=np.float64)
     parts = [_block(q, w, pool, first, last) for first, last in pool.blocks(BLOCK_TOKENS)]
     return np.concatenate(parts) if parts else np.empty(0)
 
@@ -64,15 +63,3 @@ def _block(q: torch.Tensor, w: Array, pool: TokenPool, first: int, last: int) ->
     similarity = (q @ y.T).numpy()
     best = np.maximum.reduceat(similarity, pool.offsets[first:last] - low, axis=1)
     return np.asarray(w @ best.astype(np.float64))
-
-
-def maxsim(query: ArrayLike, text: ArrayLike, weights: ArrayLike | None = None) -> float:
-    """Score one text.
-
-    Examples
-    --------
-    >>> maxsim([[1.0, 0.0], [0.0, 1.0]], [[2.0, 0.0]])
-    0.5
-    """
-    rows = np.asarray(text)
-    return float(maxsim_texts(query, TokenPool(rows, [0, len(rows)], np.ones(len(rows))), weights)[0])

@@ -23,6 +23,7 @@ what it was built from and is refused when the corpus or the encoder has changed
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, replace
@@ -38,14 +39,14 @@ from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, Tokenizer, TokenVectors
-from evidence_assets.retrieval.bm25 import CorpusStatistics
+from evidence_assets.retrieval.bm25 import CorpusStatistics, Counts
 from evidence_assets.transport import TokenPool
-from evidence_assets.transport.measures import word_forms
 
 VERSION = "2"
 TEXTS_AT_ONCE = 512
 """Texts whose vectors are held in memory together while a store is written."""
 
+_FORM = re.compile(r"\w+|[^\w\s]")
 Ints = npt.NDArray[np.integer[Any]]
 Array = npt.NDArray[np.float64]
 
@@ -65,37 +66,15 @@ class StoreMeta:
     """Whole words and marks of all chunks."""
 
 
-@dataclass(frozen=True)
-class Counts:
-    """What a corpus says of its tokens: BM25 statistics, and the frequencies that equation 7.9 as printed sums."""
+def word_forms(text: str) -> list[str]:
+    """The words and marks of a text, case folded: what document frequencies of words are counted over.
 
-    statistics: CorpusStatistics
-    totals: dict[str, float]
-
-    @classmethod
-    def of(cls, texts: Callable[[], Iterable[Sequence[str]]]) -> Counts:
-        """Count over token lists, which are gone through twice."""
-        statistics = CorpusStatistics.from_texts(texts())
-        return cls(statistics, statistics.frequency_totals(texts()))
-
-    def table(self) -> tuple[list[str], Array]:
-        """Names in order, and for each the texts that hold it and its total."""
-        names = sorted(self.totals)
-        found = self.statistics.document_frequencies
-        return names, np.array([[found[n], self.totals[n]] for n in names], dtype=np.float64).reshape(-1, 2)
-
-    @classmethod
-    def from_table(cls, names: Sequence[str], table: Array, texts: int, tokens: int) -> Counts:
-        """The inverse of :meth:`table`."""
-        frequencies = dict(zip(names, table[:, 0].astype(np.int64).tolist(), strict=True))
-        average = tokens / texts if texts else 0.0
-        return cls(CorpusStatistics(texts, average, frequencies), dict(zip(names, table[:, 1].tolist(), strict=True)))
-
-    def value(self, name: str, reading: Literal["corpus", "idf"]) -> float:
-        """Weight of a token that does not depend on its own text: summed over the corpus, or its rarity alone."""
-        if reading == "idf":
-            return self.statistics.idf(name, "plus_one")
-        return self.statistics.idf(name, "printed") * self.totals.get(name, 0.0)
+    Examples
+    --------
+    >>> word_forms("It's sweet.")
+    ['it', "'", 's', 'sweet', '.']
+    """
+    return _FORM.findall(text.casefold())
 
 
 def source_version(chunk_ids: Sequence[str], model_id: str) -> str:
@@ -103,44 +82,16 @@ def source_version(chunk_ids: Sequence[str], model_id: str) -> str:
     return content_id("token_store", VERSION, list(chunk_ids), model_id)
 
 
-@dataclass(frozen=True)
-class _Before:
-    """The rows of an older store that may be taken over, by the hash of their text."""
-
-    row_of: dict[str, int]
-    offsets: Ints
-    vectors: npt.NDArray[np.float16]
-    spans: npt.NDArray[np.int32]
-    words: npt.NDArray[np.int32]
-    pieces: list[str]
-    piece_ids: Ints
-
-    def tokens(self, text_hash: str) -> TokenVectors | None:
-        place = self.row_of.get(text_hash)
-        if place is None:
-            return None
-        rows = slice(int(self.offsets[place]), int(self.offsets[place + 1]))
-        names = tuple(self.pieces[i] for i in self.piece_ids[rows].tolist())
-        # float16 to float32 and back gives the same float16.
-        return TokenVectors(self.vectors[rows].astype(np.float32), self.spans[rows], self.words[rows], names)
-
-
-def _before(folder: Path, model_id: str) -> _Before | None:
+def _before(folder: Path, model_id: str) -> tuple[TokenStore | None, dict[str, int]]:
+    """An older store whose vectors may be taken over, and its chunks by the hash of their text."""
     path = folder / "meta.json"
     if not path.exists():
-        return None
+        return None, {}
     stated = json.loads(path.read_text())
-    if stated.get("version") != VERSION or stated["model_id"] != model_id or not stated["vectors"]:
-        return None
-    texts = json.loads((folder / "texts.json").read_text())
-    return _Before(
-        {h: i for i, h in enumerate(texts["hashes"])}, _load(folder, "offsets"), _load(folder, "vectors"),
-        _load(folder, "spans"), _load(folder, "words"), texts["pieces"], _load(folder, "pieces"),
-    )  # fmt: skip
-
-
-def _load(folder: Path, name: str) -> npt.NDArray[Any]:
-    return np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r"))
+    if stated["version"] != VERSION or stated["model_id"] != model_id or not stated["vectors"]:
+        return None, {}
+    store = TokenStore(folder, expected=stated["built_from"])
+    return store, {h: i for i, h in enumerate(json.loads((folder / "texts.json").read_text())["hashes"])}
 
 
 def _at_least_one(tokens: TokenVectors, dimensions: int) -> TokenVectors:
@@ -170,13 +121,12 @@ def build(
         Where a vector does not fit into float16, or the encoder counts other tokens than it gives.
     """
     hashes = [content_id("tokens", text, model_id) for text in texts]
-    before = _before(folder, model_id)
-    known = before.row_of if before else {}
+    before, place = _before(folder, model_id)
+    kept = {i: place[h] for i, h in enumerate(hashes) if h in place}
+    todo = [i for i in range(len(texts)) if i not in kept]
     lengths = np.zeros(len(texts), np.int64)
-    todo = [i for i, h in enumerate(hashes) if h not in known]
-    for i, h in enumerate(hashes):
-        if before is not None and h in known:
-            lengths[i] = int(before.offsets[known[h] + 1] - before.offsets[known[h]])
+    if before is not None and kept:
+        lengths[list(kept)] = np.diff(before.offsets)[list(kept.values())]
     lengths[todo] = np.maximum(1, encoder.count_tokens([texts[i] for i in todo])) if todo else 0
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     total = int(offsets[-1])
@@ -188,13 +138,11 @@ def build(
         )
         for start in range(0, len(texts), TEXTS_AT_ONCE):
             block = range(start, min(start + TEXTS_AT_ONCE, len(texts)))
-            found = {i: before.tokens(hashes[i]) if before else None for i in block}
-            new = [i for i, tokens in found.items() if tokens is None]
-            found.update(zip(new, encoder.tokens([texts[i] for i in new]) if new else [], strict=True))
+            new = [i for i in block if i not in kept]
+            encoded = dict(zip(new, encoder.tokens([texts[i] for i in new]) if new else [], strict=True))
             for i in block:
-                tokens = found[i]
-                assert tokens is not None
-                tokens = _at_least_one(tokens, encoder.dimensions)
+                known = before.tokens_of(kept[i]) if before is not None and i in kept else encoded[i]
+                tokens = _at_least_one(known, encoder.dimensions)
                 if len(tokens.tokens) != lengths[i]:
                     raise BadInput(
                         f"{model_id} counts {lengths[i]} tokens in chunk {chunk_ids[i]} but gives {len(tokens.tokens)}"
@@ -353,6 +301,14 @@ class TokenStore:
     def rows_of(self, chunk: int) -> slice:
         """The token rows of one chunk."""
         return slice(int(self.offsets[chunk]), int(self.offsets[chunk + 1]))
+
+    def tokens_of(self, chunk: int) -> TokenVectors:
+        """The tokens of one chunk, as an encoder gives them but for the rounding to float16."""
+        rows = self.rows_of(chunk)
+        names = tuple(self.pieces_of(chunk))
+        return TokenVectors(
+            self.vectors[rows].astype(np.float32), np.asarray(self.spans[rows]), np.asarray(self.words[rows]), names
+        )
 
     def pieces_of(self, chunk: int) -> list[str]:
         """Surface forms of one chunk's tokens."""

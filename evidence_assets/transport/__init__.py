@@ -1,28 +1,28 @@
 """Optimal transport between texts as measures over their tokens: exact distances, plans and the exact k nearest.
 
 What belongs here: measures, pools, ground costs, exact solving and pruned search. How tokens get their weights is in
-:mod:`evidence_assets.retrieval.bm25`, how a measure is built from contextual vectors in
-:mod:`evidence_assets.transport.measures`.
+:mod:`evidence_assets.retrieval.bm25`. A ground cost is one file of :mod:`.costs` and nothing else.
 """
 
 from __future__ import annotations
 
-from .costs import Cost, CostName, cost_matrix
-from .exact import Pair, distance, plan, strongest_pairs
+from . import costs as costs
+from .exact import Pair, distance, strongest_pairs
+from .ground_cost import Cost, GroundCost, ground_cost, ground_costs
 from .measure import TokenMeasure
 from .pool import TokenPool
 from .search import TopK, top_k
 
 __all__ = [
     "Cost",
-    "CostName",
+    "GroundCost",
     "Pair",
     "TokenMeasure",
     "TokenPool",
     "TopK",
-    "cost_matrix",
     "distance",
-    "plan",
+    "ground_cost",
+    "ground_costs",
     "strongest_pairs",
     "top_k",
 ]

@@ -1,6 +1,6 @@
-"""Softmax distributions and the Jensen–Shannon divergence between them, in nats and in float64.
+"""The Jensen–Shannon divergence between distributions, in nats and in float64.
 
-What belongs here: the divergence alone, on rows of arrays. Transport over it lives in :mod:`.transport`.
+What belongs here: the divergence alone, on rows of arrays. Transport over it is :mod:`.costs.jsd`.
 """
 
 from __future__ import annotations
@@ -8,35 +8,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["entropy", "jensen_shannon", "jensen_shannon_matrix", "softmax"]
+__all__ = ["entropy", "jensen_shannon", "jensen_shannon_matrix"]
 
 Array = NDArray[np.float64]
-
-
-def softmax(vectors: ArrayLike, temperature: float = 1.0) -> Array:
-    r"""Turn each row into a distribution over its dimensions.
-
-    .. math:: P_l = \exp(z_l / T) / \sum_m \exp(z_m / T)
-
-    Parameters
-    ----------
-    vectors
-        One vector, or rows of vectors.
-    temperature
-        :math:`T > 0`. Published as 1; a smaller one makes the distributions peakier.
-
-    Examples
-    --------
-    >>> softmax([0.0, 0.0]).tolist()
-    [0.5, 0.5]
-    """
-    if not temperature > 0:
-        raise ValueError(f"temperature is {temperature}: give a number above 0")
-    z = np.asarray(vectors, dtype=np.float64) / temperature
-    z = z - z.max(axis=-1, keepdims=True)
-    np.exp(z, out=z)
-    result: Array = z / z.sum(axis=-1, keepdims=True)
-    return result
 
 
 def _negative_entropy(p: Array) -> Array:

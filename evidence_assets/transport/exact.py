@@ -9,10 +9,10 @@ import numpy as np
 import ot
 from numpy.typing import NDArray
 
-from .costs import Cost, cost_matrix
+from .ground_cost import Cost, ground_cost
 from .measure import TokenMeasure
 
-__all__ = ["Pair", "Solution", "distance", "plan", "solve", "strongest_pairs"]
+__all__ = ["Pair", "Solution", "distance", "solve", "strongest_pairs"]
 
 Array = NDArray[np.float64]
 # POT stops early past this many pivots and only warns; problems here need a few thousand.
@@ -56,6 +56,12 @@ def solve(a: Array, b: Array, costs: Array) -> Solution:
     return Solution(float(log["cost"]), transport, potential)
 
 
+def _costs(x: TokenMeasure, y: TokenMeasure, cost: Cost) -> Array:
+    if x.points.shape[1] != y.points.shape[1]:
+        raise ValueError(f"points of {x.points.shape[1]} and of {y.points.shape[1]} dimensions cannot be compared")
+    return ground_cost(cost).matrix(x.points, y.points)
+
+
 def distance(x: TokenMeasure, y: TokenMeasure, cost: Cost = "jsd") -> float:
     r"""Exact transport cost between two measures, the reference for everything else here.
 
@@ -67,12 +73,7 @@ def distance(x: TokenMeasure, y: TokenMeasure, cost: Cost = "jsd") -> float:
     >>> distance(x, TokenMeasure([[0.5]], [3]), cost="euclidean")
     0.5
     """
-    return solve(x.masses, y.masses, cost_matrix(x.points, y.points, cost)).value
-
-
-def plan(x: TokenMeasure, y: TokenMeasure, cost: Cost = "jsd") -> Array:
-    """The optimal plan, n × m: rows sum to the masses of ``x``, columns to those of ``y``."""
-    return solve(x.masses, y.masses, cost_matrix(x.points, y.points, cost)).plan
+    return solve(x.masses, y.masses, _costs(x, y, cost)).value
 
 
 def strongest_pairs(x: TokenMeasure, y: TokenMeasure, cost: Cost = "jsd", limit: int = 10) -> list[Pair]:
@@ -81,7 +82,7 @@ def strongest_pairs(x: TokenMeasure, y: TokenMeasure, cost: Cost = "jsd", limit:
     Ordered by the mass they move (descending), then by cost (ascending), then by position, so that the same input
     gives the same list; cells that move nothing are left out.
     """
-    costs = cost_matrix(x.points, y.points, cost)
+    costs = _costs(x, y, cost)
     moved = solve(x.masses, y.masses, costs).plan
     sources, targets = np.nonzero(moved > 0)
     mass, price = moved[sources, targets], costs[sources, targets]

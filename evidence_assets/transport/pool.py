@@ -12,8 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from evidence_assets.transport.divergence import softmax
-
+from .ground_cost import Cost, GroundCost, ground_cost
 from .measure import TokenMeasure, check_numbers
 
 __all__ = ["TokenPool"]
@@ -26,21 +25,21 @@ COPIED_ROWS = 1 << 18
 class TokenPool:
     r"""Texts as token measures, stored end to end.
 
-    A store is four plain arrays, each of which ``np.save`` writes and ``np.load(..., mmap_mode="r")`` opens:
+    A store is three plain arrays, each of which ``np.save`` writes and ``np.load(..., mmap_mode="r")`` opens:
 
     ========== ============ ===================================================================================
     ``vectors``  N × d        token vectors of all texts, one after another; float16 is enough for contextual ones
     ``offsets``  n + 1        int64; text ``t`` has the rows ``offsets[t]`` to ``offsets[t + 1] - 1``; no text is empty
     ``weights``  N            masses before normalisation (BM25, idf …), not negative; all zero in a text: uniform
-    ``factors``  N or absent  if given, the point of row ``r`` is softmax(factors[r] · vectors[r])
     ========== ============ ===================================================================================
 
-    With factors the distributions of the ``jsd`` cost are made from the vectors block by block where they are needed,
-    so that one store of vectors serves every cost: BM25 / T is the published scaling, 1 / T leaves the weight out of
-    the softmax (see :meth:`with_softmax`), and without factors the vectors are the points.
+    One store of vectors serves every cost: what the points of a cost are is made of vectors and weights block by block,
+    where it is needed.
 
     Parameters
     ----------
+    finished
+        Whether the vectors are the points already, whatever the cost.
     check
         Read everything once and refuse numbers that are not finite, naming their position. Turn it off for a store
         that was checked when it was written.
@@ -48,7 +47,7 @@ class TokenPool:
     Examples
     --------
     >>> pool = TokenPool([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [0, 2, 3], [1, 3, 2])
-    >>> len(pool), pool.measure(0).masses.tolist()
+    >>> len(pool), pool.measure(0, "cosine").masses.tolist()
     (2, [0.25, 0.75])
     """
 
@@ -57,7 +56,8 @@ class TokenPool:
         vectors: ArrayLike,
         offsets: ArrayLike,
         weights: ArrayLike,
-        factors: ArrayLike | None = None,
+        *,
+        finished: bool = False,
         check: bool = True,
     ) -> None:
         v: NDArray[Any] = vectors if isinstance(vectors, np.ndarray) else np.asarray(vectors, dtype=np.float64)
@@ -67,7 +67,7 @@ class TokenPool:
         self.vectors = v
         self.offsets: NDArray[np.int64] = np.asarray(offsets, dtype=np.int64)
         self.weights: Array = np.asarray(weights, dtype=np.float64)
-        self.factors: Array | None = None if factors is None else np.asarray(factors, dtype=np.float64)
+        self.finished = finished
         if v.ndim != 2 or (len(v) and not v.shape[1]):
             raise ValueError(f"vectors have shape {v.shape}: give one row a token")
         if self.offsets.ndim != 1 or not len(self.offsets) or self.offsets[0] != 0 or self.offsets[-1] != len(v):
@@ -75,13 +75,10 @@ class TokenPool:
         lengths = np.diff(self.offsets)
         if (lengths < 1).any():
             raise ValueError(f"text {int(np.argmin(lengths))} has no token: leave empty texts out of the pool")
-        for name, values in (("weights", self.weights), ("factors", self.factors)):
-            if values is not None and values.shape != (len(v),):
-                raise ValueError(f"{name} have shape {values.shape}: give one number for each of the {len(v)} rows")
+        if self.weights.shape != (len(v),):
+            raise ValueError(f"weights have shape {self.weights.shape}: give one number for each of the {len(v)} rows")
         if check:
             check_numbers(self.weights, "weights", non_negative=True)
-            if self.factors is not None:
-                check_numbers(self.factors, "factors")
             for low in range(0, len(v), CHECKED_ROWS):
                 part = v[low : low + CHECKED_ROWS]
                 if not np.isfinite(part).all():
@@ -101,19 +98,7 @@ class TokenPool:
             return cls(np.empty((0, 1)), [0], np.empty(0))
         offsets = np.concatenate([[0], np.cumsum([len(m) for m in measures])])
         points = np.concatenate([m.points for m in measures])
-        return cls(points, offsets, np.concatenate([m.weights for m in measures]), check=False)
-
-    def with_softmax(self, temperature: float = 1.0, scaled: bool = True) -> TokenPool:
-        """Return a pool on the same arrays whose points are softmax(weight · vector / T), or of the vector alone.
-
-        ``scaled`` is the published reading of equations 7.6 and 7.7; without it the weight stays out of the softmax.
-        """
-        if not temperature > 0:
-            raise ValueError(f"temperature is {temperature}: give a number above 0")
-        factors = self.weights / temperature if scaled else np.full(len(self.vectors), 1.0 / temperature)
-        view = TokenPool(self.vectors, self.offsets, self.weights, factors, check=False)
-        view._resident = self._resident
-        return view
+        return cls(points, offsets, np.concatenate([m.weights for m in measures]), finished=True, check=False)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -139,13 +124,16 @@ class TokenPool:
         """Position of the text that a row belongs to."""
         return int(np.searchsorted(self.offsets, row, side="right")) - 1
 
-    def measure(self, text: int) -> TokenMeasure:
-        """One text as a measure in float64: what every exact distance is computed from."""
+    def measure(self, text: int, cost: Cost, temperature: float = 1.0) -> TokenMeasure:
+        """One text as a measure under a cost, in float64: what every exact distance is computed from."""
         rows = slice(int(self.offsets[text]), int(self.offsets[text + 1]))
-        points = self.vectors[rows].astype(np.float64)
-        if self.factors is not None:
-            points = softmax(points * self.factors[rows, None])
-        return TokenMeasure(points, self.weights[rows])
+        if self.finished:
+            return TokenMeasure(self.vectors[rows], self.weights[rows])
+        return ground_cost(cost).measure(self.vectors[rows], self.weights[rows], temperature)
+
+    def factors(self, cost: GroundCost, temperature: float) -> Array | None:
+        """What the vectors are scaled by before their softmax under a cost; None where they are the points."""
+        return None if self.finished else cost.factors(self.weights, temperature)
 
     def masses(self) -> Array:
         """Weights normalised to 1 within each text; uniform where all of a text are zero."""

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.retrieval.fusion import fuse, lift, reciprocal_ranks, spread, standardised
+from evidence_assets.retrieval.fusion import fuse, lift, spread, standardised
 
 SCORES = st.lists(st.integers(-50, 50).map(float), min_size=2, max_size=20)
 
@@ -27,7 +27,6 @@ def test_fusion_ignores_scale_and_offset_of_each_score(scores: list[float], scal
 def test_unseen_candidates_take_the_lowest_score() -> None:
     assert standardised([-np.inf, 4.0, 2.0]).tolist() == [-1.0, 1.0, -1.0]
     assert standardised([-np.inf, -np.inf]).tolist() == [0.0, 0.0]
-    assert reciprocal_ranks([-np.inf, 1.0, 1.0], 1.0).tolist() == [0.0, 0.5, 1 / 3]
 
 
 def test_sentences_are_lifted_by_their_passage() -> None:
@@ -55,8 +54,6 @@ def test_bad_scores_are_named() -> None:
         standardised([0.0, np.nan])
     with pytest.raises(ValueError, match=r"scores\[0\] is inf"):
         standardised([np.inf, 0.0])
-    with pytest.raises(ValueError, match=r"scores\[0\] is nan"):
-        reciprocal_ranks([np.nan])
     with pytest.raises(ValueError, match="no scores named b; there are a"):
         fuse({"a": [1.0]}, {"b": 1.0})
     with pytest.raises(ValueError, match="different numbers"):

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ import pytest
 
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.models.protocols import TokenVectors
-from evidence_assets.retrieval.bm25 import CorpusStatistics
+from evidence_assets.retrieval.bm25 import CorpusStatistics, Counts
 from evidence_assets.retrieval.token_store import TokenStore, build, build_statistics, source_version
 from evidence_assets_tests.systems.uscrake.token_models import PieceEncoder
 
@@ -62,17 +63,15 @@ def test_statistics_and_weights_are_those_of_bm25_over_the_pieces(tmp_path: Path
 def test_words_and_sums_over_the_corpus_are_counted_too(tmp_path: Path) -> None:
     store = made(tmp_path / "store", PieceEncoder())
     pieces = [store.pieces_of(i) for i in range(len(store))]
-    assert store.counts.totals == pytest.approx(store.statistics.frequency_totals(pieces))
+    assert store.counts.totals == pytest.approx(Counts.of(lambda: pieces).totals)
     words = [re.findall(r"\w+|[^\w\s]", text.lower()) for text in TEXTS]
     assert store.word_counts.statistics == CorpusStatistics.from_texts(words)
-    assert store.word_counts.totals == pytest.approx(store.word_counts.statistics.frequency_totals(words))
-    for reading in ("corpus", "idf"):
+    assert store.word_counts.totals == pytest.approx(Counts.of(lambda: words).totals)
+    readings: tuple[Literal["corpus", "idf"], ...] = ("corpus", "idf")
+    for reading in readings:
         other = store.weighted(reading)
         for i, text in enumerate(pieces):
-            if reading == "corpus":
-                expected = store.statistics.summed_weights(text, store.counts.totals)
-            else:
-                expected = np.array([store.statistics.idf(piece, "plus_one") for piece in text])
+            expected = np.array([store.counts.value(piece, reading) for piece in text])
             np.testing.assert_allclose(other.weights[other.rows_of(i)], expected)
             np.testing.assert_allclose(other.token_weights(text), expected)
     np.testing.assert_array_equal(store.token_weights(pieces[0]), store.weights[store.rows_of(0)])

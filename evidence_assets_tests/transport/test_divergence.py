@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
 
-from evidence_assets.transport.divergence import entropy, jensen_shannon, jensen_shannon_matrix, softmax
+from evidence_assets.models.vectors import softmax
+from evidence_assets.transport.divergence import entropy, jensen_shannon, jensen_shannon_matrix
 
 
 def _by_definition(p: np.ndarray, q: np.ndarray) -> float:

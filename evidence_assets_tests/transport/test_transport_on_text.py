@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 import evidence_assets.graphs
 from evidence_assets.models.encoders import EMBEDDED, load_encoder
 from evidence_assets.retrieval.bm25 import CorpusStatistics
-from evidence_assets.transport import TokenMeasure, TokenPool, top_k
-from evidence_assets.transport.costs import CostName
+from evidence_assets.transport import TokenPool, ground_cost, ground_costs, top_k
+from evidence_assets_tests.transport.test_ground_costs import assert_nearest
 
 DESCRIBED = Path(evidence_assets.graphs.__file__).parent
 SENTENCES, CHUNKS = 90, 48
@@ -69,84 +69,32 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return Store(pool, queries)
 
 
-def softmax(z: Array) -> Array:
-    e = np.exp(z - z.max(axis=1, keepdims=True))
-    return np.asarray(e / e.sum(axis=1, keepdims=True))
-
-
-def naive_costs(x: Array, y: Array, cost: CostName) -> Array:
-    """The definition of each cost, a query token at a time, in float64."""
-    if cost == "cosine":
-        return np.asarray(1 - x @ y.T / (np.linalg.norm(x, axis=1)[:, None] * np.linalg.norm(y, axis=1)))
-    if cost == "euclidean":
-        return np.stack([np.sqrt(((y - row) ** 2).sum(axis=1)) for row in x])
-    rows = []
-    for p in x:
-        m = (p + y) / 2
-        rows.append(((p * np.log(p / m)).sum(axis=1) + (y * np.log(y / m)).sum(axis=1)) / 2)
-    return np.stack(rows)
-
-
-def naive(query: Text, pool: TokenPool, form: str, cost: CostName, temperature: float) -> Array:
-    """Distance to every text, one exact problem after another."""
-
-    def points(vectors: Array, weights: Array) -> Array:
-        if cost != "jsd":
-            return vectors
-        return softmax(vectors * (weights[:, None] if form == "scaled" else 1.0) / temperature)
-
-    def masses(weights: Array) -> Array:
-        return weights / weights.sum() if weights.sum() else np.full(len(weights), 1 / len(weights))
-
-    x, a = points(query.vectors, query.weights), masses(query.weights)
-    found = []
-    for low, high in zip(pool.offsets[:-1], pool.offsets[1:], strict=True):
-        weights = np.asarray(pool.weights[low:high])
-        y = points(pool.vectors[low:high].astype(float), weights)
-        found.append(ot.emd2(a, masses(weights), naive_costs(x, y, cost), numItermax=1_000_000))
-    return np.array(found)
-
-
-FORMS: list[tuple[CostName, str]] = [("jsd", "scaled"), ("jsd", "unscaled"), ("cosine", ""), ("euclidean", "")]
-
-
 @settings(max_examples=10, deadline=None)
 @given(
-    form=st.sampled_from(FORMS),
+    name=st.sampled_from(sorted(ground_costs())),
     temperature=st.sampled_from([0.25, 1.0, 4.0]),
     chosen=st.lists(st.integers(0, 999), min_size=1, max_size=3),
     k=st.integers(1, 12),
-    threads=st.integers(1, 2),
-    device=st.sampled_from(["cpu", "cpu:0"]),  # the second is the pass in torch that runs on CUDA devices
 )
 def test_the_nearest_are_those_of_the_naive_loop(
-    store: Store, form: tuple[CostName, str], temperature: float, chosen: list[int], k: int, threads: int, device: str
+    store: Store, name: str, temperature: float, chosen: list[int], k: int
 ) -> None:
-    cost, kind = form
-    pool = store.pool if cost != "jsd" else store.pool.with_softmax(temperature, scaled=kind == "scaled")
+    cost = ground_cost(name)
     texts = [store.queries[i % len(store.queries)] for i in chosen]
-    measures = []
-    for text in texts:
-        scale = text.weights[:, None] if kind == "scaled" else 1.0
-        points = softmax(text.vectors * scale / temperature) if cost == "jsd" else text.vectors
-        measures.append(TokenMeasure(points, text.weights))
-    for text, found in zip(texts, top_k(measures, pool, k, cost, threads=threads, device=device), strict=True):
-        true = naive(text, store.pool, kind, cost, temperature)
-        order = np.argsort(true, kind="stable")[:k]
-        np.testing.assert_allclose(found.distances, true[order], atol=1e-6)
-        assert len(set(found.indices.tolist())) == k
-        for at, expected in zip(found.indices, order, strict=True):  # another one only where both are equally far
-            assert at == expected or abs(true[at] - true[expected]) < 1e-9
-        assert found.solved <= len(pool)
+    queries = [cost.measure(text.vectors, text.weights, temperature) for text in texts]
+    pool = [store.pool.measure(i, cost, temperature) for i in range(len(store.pool))]
+    for query, found in zip(queries, top_k(queries, store.pool, k, cost, temperature), strict=True):
+        costs = [cost.matrix(query.points, text.points) for text in pool]
+        true = [ot.emd2(query.masses, text.masses, c) for text, c in zip(pool, costs, strict=True)]
+        assert_nearest(found, np.array(true), k)
 
 
-@pytest.mark.parametrize("device", ["cpu", "cpu:0"])
-def test_bounds_spare_most_texts_and_the_kept_copy_gives_the_same(store: Store, device: str) -> None:
-    pool = store.pool.with_softmax()
+def test_bounds_spare_texts_and_the_kept_copy_gives_the_same(store: Store) -> None:
     text = store.queries[5]
-    query = TokenMeasure(softmax(text.vectors * text.weights[:, None]), text.weights)
-    found = top_k(query, pool, 3, device=device)
-    assert found.solved < len(pool), "bounds that say nothing prune nothing"
-    pool.keep_on(device)
-    again = top_k(query, pool, 3, device=device)
+    query = ground_cost("jsd").measure(text.vectors, text.weights)
+    found = top_k([query], store.pool, 3)[0]
+    assert found.solved < len(store.pool), "bounds that say nothing prune nothing"
+    store.pool.keep_on("cpu")
+    again = top_k([query], store.pool, 3)[0]
+    store.pool.release()
     assert again.indices.tolist() == found.indices.tolist() and again.distances.tolist() == found.distances.tolist()

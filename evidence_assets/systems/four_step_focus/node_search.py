@@ -16,6 +16,7 @@ from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.passages import Passage
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.models.protocols import Encoder, FloatArray
+from evidence_assets.models.vectors import unit_rows
 from evidence_assets.retrieval.corpus import matrix
 from evidence_assets.text.chunking import chunks
 
@@ -63,9 +64,7 @@ class NodeSearch:
         if len(self._first) != len(graph):
             raise StaleInput(f"some node of {graph.name} has no passage: materialize its passages again")
         if method == "vector" and len(self._owners):
-            sums = np.add.reduceat(self._vectors, self._first, axis=0)
-            norms = np.linalg.norm(sums, axis=1, keepdims=True)
-            self._means = sums / np.where(norms == 0, 1, norms)
+            self._means = unit_rows(np.add.reduceat(self._vectors, self._first, axis=0))
 
     def similarities(self, query: FloatArray) -> NDArray[np.float64]:
         """Similarity of one question to every node."""

@@ -26,9 +26,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evidence_assets.models.vectors import softmax, unit_rows
 from evidence_assets.reasoning.tables.text import token_set
-from evidence_assets.systems.ucret.spherical_kmeans import Floats, cluster_batch, unit_rows
-from evidence_assets.transport.divergence import jensen_shannon, softmax
+from evidence_assets.systems.ucret.spherical_kmeans import Floats, cluster_batch
+from evidence_assets.transport.divergence import jensen_shannon
 
 Measure = Literal["cosine", "jsd", "words", "all"]
 Rule = Literal["lexical", "cluster", "fallback", "all", "option", "entity", "number", "header", "row_header"]

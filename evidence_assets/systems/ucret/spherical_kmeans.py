@@ -20,6 +20,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from evidence_assets.models.vectors import unit_rows
 from evidence_assets.transport.divergence import jensen_shannon
 
 Floats = NDArray[np.float64]
@@ -49,13 +50,6 @@ class Clusters:
     centroids: Floats
     objective: Floats
     converged: NDArray[np.bool_]
-
-
-def unit_rows(vectors: Floats) -> Floats:
-    """L2-normalise along the last axis; a zero vector stays zero."""
-    norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    result: Floats = np.divide(vectors, norms, out=np.zeros_like(vectors, dtype=np.float64), where=norms > 0)
-    return result
 
 
 def _distances(points: Floats, centroids: Floats, geometry: Geometry) -> Floats:

@@ -20,6 +20,7 @@ from evidence_assets.benchmarks.records import Table
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
+from evidence_assets.models.vectors import unit_rows
 from evidence_assets.reasoning.tables.choices import answer_choice
 from evidence_assets.reasoning.tables.claims import verify_claim
 from evidence_assets.reasoning.tables.shape import TableShape, detect_shape
@@ -39,7 +40,7 @@ from evidence_assets.systems.ucret.columns import (
     column_tokens,
     select_lines,
 )
-from evidence_assets.systems.ucret.spherical_kmeans import Floats, unit_rows
+from evidence_assets.systems.ucret.spherical_kmeans import Floats
 
 VERSION = "2"
 

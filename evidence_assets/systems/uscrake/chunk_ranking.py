@@ -8,28 +8,29 @@ Scores are larger for what is nearer; a transport cost counts negatively.
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from evidence_assets.models.protocols import TokenVectors
-from evidence_assets.retrieval.bm25 import K1, B
+from evidence_assets.models.vectors import unit_rows
+from evidence_assets.retrieval.bm25 import term_weight
 from evidence_assets.retrieval.fusion import CHUNK_WEIGHTS, SENTENCE_WEIGHTS, fuse, lift, spread
 from evidence_assets.retrieval.maxsim import maxsim_texts
 from evidence_assets.retrieval.token_store import TokenStore
-from evidence_assets.transport import TokenMeasure, TokenPool, strongest_pairs, top_k
+from evidence_assets.transport import TokenMeasure, TokenPool, ground_cost, ground_costs, strongest_pairs, top_k
 from evidence_assets.transport.exact import solve
-from evidence_assets.transport.measures import Variant, build_measure, cost_of
 
 VERSION = "2"
-FineCost = Literal["jsd", "jsd_unscaled", "cosine", "euclidean", "moverscore", "maxsim", "fusion"]
-COSTS: tuple[FineCost, ...] = get_args(FineCost)
+RANKINGS = ("fusion", "maxsim")
+"""Ways to rank texts that are no ground cost: ``fusion`` joins several scores, ``maxsim`` is late interaction."""
 DEEP = 100
 """Candidates of one query that the fusion transports exactly; the cosine of mean vectors leads the way."""
 PAIRS_SHOWN = 5
@@ -54,7 +55,7 @@ class Query:
     @property
     def mean(self) -> Array:
         """Unit mean of its token vectors."""
-        mean: Array = _unit(self.tokens.vectors.astype(np.float64).mean(axis=0)[None])[0]
+        mean: Array = unit_rows(self.tokens.vectors.astype(np.float64).mean(axis=0)[None])[0]
         return mean
 
 
@@ -73,12 +74,12 @@ class Texts:
     def means(self) -> Array:
         """Unit mean of each text's token vectors."""
         sums = np.add.reduceat(self.pool.vectors.astype(np.float64), self.pool.offsets[:-1], axis=0)
-        return _unit(sums / self.lengths[:, None])
+        return unit_rows(sums / self.lengths[:, None])
 
     @cached_property
     def unit(self) -> Array:
         """Token vectors of length one, in float64."""
-        return _unit(self.pool.vectors.astype(np.float64))
+        return unit_rows(self.pool.vectors.astype(np.float64))
 
     @cached_property
     def masses(self) -> Array:
@@ -86,50 +87,36 @@ class Texts:
         return self.pool.masses()
 
 
-def _unit(rows: Array) -> Array:
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.asarray(rows / np.where(norms > 0, norms, 1.0))
-
-
-def check_cost(cost: str) -> FineCost:
-    """The cost of that name.
+def check_cost(name: str) -> None:
+    """Refuse a name that is neither a ranking nor a registered ground cost.
 
     Raises
     ------
     ValueError
-        Where there is none.
+        It names the one whose name is most like it.
     """
-    if cost not in COSTS:
-        raise ValueError(f"there is no cost {cost!r}; known: {', '.join(COSTS)}")
-    return cost
+    known = (*RANKINGS, *ground_costs())
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)[0]
+        raise ValueError(f"there is no cost {name!r}; known: {', '.join(sorted(known))}; did you mean {near!r}?")
 
 
-def query_measure(query: Query, cost: Variant, store: TokenStore, temperature: float) -> TokenMeasure:
-    """The query as a measure under a transport cost; it is weighted as the store's texts are.
-
-    For ``moverscore`` the tokens' vectors are its points already (``token_views.PowerMeans``).
-    """
-    points: Variant = "euclidean" if cost == "moverscore" else cost
-    return build_measure(query.tokens.vectors, store.token_weights(query.tokens.tokens), points, temperature)
-
-
-def _transported(pool: TokenPool, cost: Variant, temperature: float) -> TokenPool:
-    """The pool with the points that the cost compares."""
-    if cost_of(cost) != "jsd":
-        return pool
-    return pool.with_softmax(temperature, scaled=cost == "jsd")
+def query_measure(query: Query, cost: str, store: TokenStore, temperature: float) -> TokenMeasure:
+    """The query as a measure under a ground cost; it is weighted as the store's texts are."""
+    weights = store.token_weights(query.tokens.tokens)
+    return ground_cost(cost).measure(query.tokens.vectors, weights, temperature)
 
 
 def lexical(query: Query, texts: Texts, store: TokenStore) -> Array:
     """BM25 (plus-one idf) of each text, by the corpus's statistics; equals ``BM25Index`` over the whole corpus."""
     scores = np.zeros(len(texts.pool))
-    average = store.statistics.average_length
-    norms = K1 * (1 - B + B * texts.lengths / average) if average else np.full(len(texts.pool), K1)
+    statistics = store.statistics
     for piece, times in Counter(query.tokens.tokens).items():
         number = store.piece_number.get(piece)
         if number is not None:
             counts = np.add.reduceat((texts.pieces == number).astype(np.float64), texts.pool.offsets[:-1])
-            scores += times * store.statistics.idf(piece, "plus_one") * counts * (K1 + 1) / (counts + norms)
+            idf = times * statistics.idf(piece, "plus_one")
+            scores += term_weight(idf, counts, texts.lengths, statistics.average_length)
     return scores
 
 
@@ -140,7 +127,7 @@ def transported(query: Query, texts: Texts, store: TokenStore, chosen: Sequence[
     """
     found = np.full(len(texts.pool), -np.inf)
     own = query_measure(query, "cosine", store, 1.0)
-    costs = np.clip(1.0 - _unit(own.points) @ texts.unit.T, 0.0, 2.0)
+    costs = np.clip(1.0 - unit_rows(own.points) @ texts.unit.T, 0.0, 2.0)
     for text in chosen:
         rows = slice(int(texts.pool.offsets[text]), int(texts.pool.offsets[text + 1]))
         found[text] = -solve(own.masses, texts.masses[rows], costs[:, rows]).value
@@ -163,7 +150,7 @@ def scores_of(
     queries: Sequence[Query],
     texts: Texts,
     store: TokenStore,
-    cost: FineCost,
+    cost: str,
     k: int,
     temperature: float = 1.0,
     weights: Mapping[str, float] = CHUNK_WEIGHTS,
@@ -180,7 +167,7 @@ def scores_of(
         return [fused(q, texts, store, weights) for q in queries]
     measures = [query_measure(q, cost, store, temperature) for q in queries]
     made = []
-    for found in top_k(measures, _transported(texts.pool, cost, temperature), k, cost_of(cost)):
+    for found in top_k(measures, texts.pool, k, cost, temperature):
         scores = np.full(len(texts.pool), -np.inf)
         scores[found.indices] = -found.distances
         made.append(scores)
@@ -267,7 +254,7 @@ def sentence_scores(
     sentences: Sequence[Sentence],
     chunk_scores: Array,
     store: TokenStore,
-    cost: FineCost,
+    cost: str,
     temperature: float,
 ) -> Array:
     """A sentence's own score under the cost, lifted by that of its chunk; the best of each chunk come first."""
@@ -293,7 +280,7 @@ def _telling(word: str) -> bool:
 
 
 def aligned_words(
-    query: Query, chunk: int, text: str, store: TokenStore, cost: FineCost, temperature: float
+    query: Query, chunk: int, text: str, store: TokenStore, cost: str, temperature: float
 ) -> list[dict[str, Any]]:
     """The words that make a chunk near: the heaviest cells of the transport plan.
 
@@ -302,18 +289,17 @@ def aligned_words(
     """
     rows = store.rows_of(chunk)
     spans, words = np.asarray(store.spans[rows]), np.asarray(store.words[rows])
-    pool = TokenPool(np.asarray(store.vectors[rows]), [0, rows.stop - rows.start], np.asarray(store.weights[rows]))
+    pool, _ = store.gather([chunk])
     found: list[tuple[int, int, float | None, float]]
     if cost == "maxsim":
-        similar = _unit(query.tokens.vectors.astype(np.float64)) @ _unit(pool.vectors.astype(np.float64)).T
+        similar = unit_rows(query.tokens.vectors.astype(np.float64)) @ unit_rows(pool.vectors.astype(np.float64)).T
         nearest = similar.argmax(axis=1)
         order = np.lexsort((np.arange(len(nearest)), -similar.max(axis=1).round(9)))
         found = [(int(i), int(nearest[i]), None, 1 - float(similar[i, nearest[i]])) for i in order]
     else:
-        variant: Variant = "cosine" if cost == "fusion" else cost
-        measure = query_measure(query, variant, store, temperature)
-        other = _transported(pool, variant, temperature).measure(0)
-        pairs = strongest_pairs(measure, other, cost_of(variant), limit=4 * PAIRS_SHOWN)
+        ground = "cosine" if cost == "fusion" else cost
+        measure = query_measure(query, ground, store, temperature)
+        pairs = strongest_pairs(measure, pool.measure(0, ground, temperature), ground, limit=4 * PAIRS_SHOWN)
         found = [(p.source, p.target, p.mass, p.cost) for p in pairs]
     shown: dict[tuple[str, int], dict[str, Any]] = {}
     for source, target, mass, price in found:

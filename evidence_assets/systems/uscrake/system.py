@@ -40,7 +40,8 @@ from evidence_assets.systems.uscrake.concept_triples import Candidates, ConceptT
 from evidence_assets.systems.uscrake.evidence_judges import Item, Judge
 from evidence_assets.systems.uscrake.stance import VERSION as STANCE
 from evidence_assets.systems.uscrake.stance import stance
-from evidence_assets.systems.uscrake.token_views import PowerMeans, WordMeans
+from evidence_assets.systems.uscrake.token_views import OfLayers, WordMeans
+from evidence_assets.transport import GroundCost, ground_cost
 
 VERSION = "2"
 BLOCK = 256
@@ -66,7 +67,8 @@ class Settings:
     Attributes
     ----------
     cost
-        Ground cost or ranking of chunks and sentences; ``jsd`` is the published one.
+        A registered ground cost (``transport.costs``), of which ``jsd`` is the published one, or a ranking
+        (``chunk_ranking.RANKINGS``).
     R, k, s
         Chunks of the coarse pool, chunks kept, triples kept, each for a question and option.
     coarse
@@ -76,17 +78,17 @@ class Settings:
     grain, sentences
         Whether sentences or whole chunks are evidence, and how many sentences an option gets at most; twice k where 0 is stated.
     temperature
-        T of the softmax under ``jsd`` and ``jsd_unscaled``.
+        T of the softmax, under costs that take one.
     links
         Whether ``fusion`` raises chunks whose title another good one mentions.
     tokens
         Whether a word that the encoder cuts into ``pieces`` counts as these, or ``words`` as the means of theirs.
     weights
         Masses of tokens: BM25 within the own ``text``; summed over the ``corpus``, the other reading of equation 7.9;
-        or ``idf`` alone, which ``moverscore`` has.
+        or ``idf`` alone, as some costs need.
     """
 
-    cost: ranking.FineCost = "fusion"
+    cost: str = "fusion"
     R: int = 40
     k: int = 5
     s: int = 5
@@ -109,13 +111,21 @@ class Settings:
                 raise ValueError(f"{name} is {getattr(self, name)}: keep at least one")
         if self.s < 0 or self.sentences < 0 or not self.temperature > 0:
             raise ValueError("s and sentences must not be negative, and the temperature must be above 0")
-        if self.cost == "moverscore" and (self.tokens, self.weights) != ("pieces", "idf"):
-            raise ValueError("moverscore is made of pieces weighted by idf: say tokens: pieces and weights: idf")
+        ground = self.ground
+        if ground and ground.layers and self.tokens != "pieces":
+            raise ValueError(f"{self.cost} is made of the layers of pieces: say tokens: pieces")
+        if ground and ground.weighting and self.weights != ground.weighting:
+            raise ValueError(f"{self.cost} weights its tokens in one way alone: say weights: {ground.weighting}")
+
+    @property
+    def ground(self) -> GroundCost | None:
+        """The ground cost, unless texts are ranked in another way."""
+        return None if self.cost in ranking.RANKINGS else ground_cost(self.cost)
 
     def view(self, encoder: Encoder) -> Encoder:
         """The encoder of the tokens that are ranked: itself, unless they are not those that a token store keeps."""
-        if self.cost == "moverscore":
-            return PowerMeans(encoder)
+        if self.ground and self.ground.layers:
+            return OfLayers(encoder, self.ground)
         return WordMeans(encoder) if self.tokens == "words" else encoder
 
 

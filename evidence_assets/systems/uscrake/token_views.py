@@ -7,17 +7,14 @@ last layer, so texts seen in another way are encoded when they are ranked.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.protocols import Encoder, FloatArray, LayeredEncoder, TokenVectors
-from evidence_assets.transport.measures import power_means, word_form, word_means, word_spans
-
-LAYERS = 5
-"""Hidden layers that MoverScore takes the power means of."""
-POWER_MEANS = 3
-"""Mean, greatest and least of them, side by side."""
+from evidence_assets.retrieval.token_store import word_forms
+from evidence_assets.transport import GroundCost
 
 
 class _View:
@@ -27,7 +24,7 @@ class _View:
         if not isinstance(encoder, LayeredEncoder):
             raise BadInput(
                 f"{encoder.model_id} gives neither its words nor more than its last layer: "
-                "choose another token_encoder, or leave tokens: words and cost: moverscore out"
+                "choose another token_encoder, or leave out tokens: words and costs that are made of layers"
             )
         self._encoder, self._layered = encoder, encoder
         self.model_id, self.revision = f"{encoder.model_id}+{name}", encoder.revision
@@ -54,35 +51,49 @@ class WordMeans(_View):
 
 
 def _words(text: str, tokens: TokenVectors) -> TokenVectors:
-    edges = word_spans(np.diff(tokens.words, prepend=-1) != 0)
-    starts, ends = tokens.offsets[edges[:-1], 0], tokens.offsets[edges[1:] - 1, 1]
-    forms = tuple(word_form(text[a:b]) for a, b in zip(starts.tolist(), ends.tolist(), strict=True))
-    return TokenVectors(
-        word_means(tokens.vectors, edges).astype(np.float32),
-        np.stack([starts, ends], axis=1),
-        np.arange(len(forms), dtype=np.int32),
-        forms,
-    )
+    starts = np.flatnonzero(np.diff(tokens.words, prepend=-1))
+    ends = np.append(starts[1:], len(tokens.words))[: len(starts)]
+    spans = np.stack([tokens.offsets[starts, 0], tokens.offsets[ends - 1, 1]], axis=1)
+    vectors = tokens.vectors.astype(np.float64)
+    means = np.add.reduceat(vectors, starts, axis=0) / (ends - starts)[:, None] if len(starts) else vectors
+    forms = tuple(word_form(text[a:b]) for a, b in spans.tolist())
+    return TokenVectors(means.astype(np.float32), spans, np.arange(len(forms), dtype=np.int32), forms)
 
 
-class PowerMeans(_View):
-    """The points of MoverScore: for each piece the power means of the last five layers, of length one."""
+def word_form(word: str) -> str:
+    """The form under which a word of an encoder is counted: its longest run of letters and digits, else its first mark.
 
-    def __init__(self, encoder: Encoder) -> None:
-        super().__init__(encoder, "power-means")
-        self.dimensions = POWER_MEANS * encoder.dimensions
+    Encoders that cut at spaces alone leave punctuation at a word.
+
+    Examples
+    --------
+    >>> word_form("Sweet."), word_form("...")
+    ('sweet', '.')
+    """
+    return max(word_forms(word), key=len, default="")
+
+
+class OfLayers(_View):
+    """Vectors that a ground cost makes of several layers of each piece."""
+
+    def __init__(self, encoder: Encoder, cost: GroundCost) -> None:
+        super().__init__(encoder, cost.name)
+        self._cost = cost
+        self.dimensions = cost.vectors(np.zeros((1, cost.layers, encoder.dimensions))).shape[1]
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Pieces of each text."""
         return self._encoder.count_tokens(texts)
 
     def tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
-        """Pieces with 3d numbers each."""
-        made = []
-        for tokens in self._layered.token_layers(texts, LAYERS):
-            n = len(tokens.tokens)
-            points = power_means(tokens.vectors.reshape(n, LAYERS, -1)) if n else np.zeros((0, self.dimensions))
-            norms = np.linalg.norm(points, axis=1, keepdims=True)
-            unit = (points / np.where(norms > 0, norms, 1.0)).astype(np.float32)
-            made.append(TokenVectors(unit, tokens.offsets, tokens.words, tokens.tokens))
-        return made
+        """Pieces with the numbers that the cost compares."""
+        return [
+            replace(tokens, vectors=self._vectors(tokens))
+            for tokens in self._layered.token_layers(texts, self._cost.layers)
+        ]
+
+    def _vectors(self, tokens: TokenVectors) -> FloatArray:
+        if not len(tokens.tokens):
+            return np.zeros((0, self.dimensions), np.float32)
+        layers = tokens.vectors.astype(np.float64).reshape(len(tokens.tokens), self._cost.layers, -1)
+        return self._cost.vectors(layers).astype(np.float32)

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
 
-from evidence_assets.systems.ucret.spherical_kmeans import Clusters, _draw, cluster_batch, unit_rows
-from evidence_assets.transport.divergence import jensen_shannon, softmax
+from evidence_assets.models.vectors import softmax, unit_rows
+from evidence_assets.systems.ucret.spherical_kmeans import Clusters, _draw, cluster_batch
+from evidence_assets.transport.divergence import jensen_shannon
 
 
 def spherical_kmeans(vectors: np.ndarray, k: int, *, seed: int = 0) -> Clusters:

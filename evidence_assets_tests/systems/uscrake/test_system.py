@@ -19,7 +19,7 @@ from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.retrieval import token_store, vector_index
-from evidence_assets.retrieval.bm25 import BM25Index, CorpusStatistics
+from evidence_assets.retrieval.bm25 import BM25Index, CorpusStatistics, Counts
 from evidence_assets.retrieval.token_store import TokenStore, build, build_statistics, source_version
 from evidence_assets.systems.uscrake import chunk_ranking as ranking
 from evidence_assets.systems.uscrake import concept_triples
@@ -29,13 +29,13 @@ from evidence_assets.systems.uscrake.concept_triples import ConceptTriples
 from evidence_assets.systems.uscrake.evidence_judges import Item, LateInteraction, PairJudge
 from evidence_assets.systems.uscrake.system import Passages, Settings, Uscrake
 from evidence_assets.text.chunking import sentence_spans
-from evidence_assets.transport import TokenMeasure, distance
+from evidence_assets.transport import TokenMeasure, distance, ground_cost, ground_costs
 from evidence_assets.transport.divergence import jensen_shannon
-from evidence_assets.transport.measures import build_measure, cost_of
 from evidence_assets_tests.systems.small_models import SharedWords, WordEncoder
 from evidence_assets_tests.systems.uscrake.token_models import PieceEncoder
 
 ENCODER = PieceEncoder()
+COSTS = (*ranking.RANKINGS, *ground_costs())
 PAGES = {
     "Honey": "Honey is sweet. Bees make honey from nectar. It keeps for years.",
     "Bee": "A bee flies from flower to flower. Bees live in hives.",
@@ -112,13 +112,14 @@ def test_the_kept_chunks_are_those_of_a_naive_loop_over_the_pool(corpus: Passage
         vectors = ENCODER.sentences([q.text for q in queries.values()])
         pool = np.unique(corpus.index.search(vectors, 5)[1])
         for label, asked in queries.items():
-            x = build_measure(asked.tokens.vectors, statistics.token_weights(asked.tokens.tokens), cost, temperature)
+            ground = ground_cost(cost)
+            x = ground.measure(asked.tokens.vectors, statistics.token_weights(asked.tokens.tokens), temperature)
             distances = {}
             for chunk in pool.tolist():
                 rows = corpus.store.rows_of(chunk)
                 weights = statistics.token_weights(corpus.store.pieces_of(chunk))
-                y = build_measure(corpus.store.vectors[rows], weights, cost, temperature)
-                distances[corpus.ids[chunk]] = distance(x, y, cost_of(cost))
+                y = ground.measure(corpus.store.vectors[rows], weights, temperature)
+                distances[corpus.ids[chunk]] = distance(x, y, cost)
             expected = sorted(distances, key=lambda name: (distances[name], name))[:k]
             own = sorted((p for p in picks if p.option == label), key=lambda p: why(p)["chunk_rank"])
             assert [p.parents[0].id for p in own] == expected
@@ -145,16 +146,14 @@ def test_words_and_the_other_reading_of_weights_are_ranked_as_their_definition_s
     words = tokens == "words"
     cut = {name: naive_tokens(text, words) for name, text in PAGES.items()}
     statistics = CorpusStatistics.from_texts([names for names, _ in cut.values()])
-    totals = statistics.frequency_totals([names for names, _ in cut.values()])
+    counts = Counts.of(lambda: [names for names, _ in cut.values()])
 
     def measure(names: list[str], vectors: npt.NDArray[np.floating[Any]]) -> TokenMeasure:
         if weights == "text":
             masses = statistics.token_weights(names)
-        elif weights == "corpus":
-            masses = statistics.summed_weights(names, totals)
         else:
-            masses = np.array([statistics.idf(name, "plus_one") for name in names])
-        return build_measure(vectors, masses, cost)
+            masses = np.array([counts.value(name, weights) for name in names])
+        return ground_cost(cost).measure(vectors, masses)
 
     found = selector(corpus, cost=cost, tokens=tokens, weights=weights, grain="chunk", pool=6, chunks=3).select(
         QUESTIONS
@@ -163,7 +162,7 @@ def test_words_and_the_other_reading_of_weights_are_ranked_as_their_definition_s
         for label, option in question.hypotheses:
             x = measure(*naive_tokens(f"{question.text} {option}", words))
             stored = {name: (names, vectors.astype(np.float16)) for name, (names, vectors) in cut.items()}
-            distances = {name: distance(x, measure(*each), cost_of(cost)) for name, each in stored.items()}
+            distances = {name: distance(x, measure(*each), cost) for name, each in stored.items()}
             own = sorted((p for p in picks if p.option == label), key=lambda p: why(p)["chunk_rank"])
             assert [p.parents[0].id for p in own] == sorted(distances, key=lambda n: (distances[n], n))[:3]
             scores = [-distances[p.parents[0].id] for p in own]
@@ -176,7 +175,8 @@ def test_moverscore_is_made_of_power_means_of_five_layers_weighted_by_rarity(cor
     def measure(text: str) -> TokenMeasure:
         (tokens,) = ENCODER.token_layers([text], 5)
         layers = tokens.vectors.reshape(len(tokens.tokens), 5, ENCODER.dimensions)
-        return build_measure(layers, [statistics.idf(t, "plus_one") for t in tokens.tokens], "moverscore")
+        moverscore = ground_cost("moverscore")
+        return moverscore.measure(moverscore.vectors(layers), [statistics.idf(t, "plus_one") for t in tokens.tokens])
 
     pages = {name: measure(text) for name, text in PAGES.items()}
     found = selector(corpus, cost="moverscore", grain="chunk", pool=6, chunks=6).select(QUESTIONS)
@@ -221,7 +221,7 @@ def test_the_transport_part_of_the_fusion_is_the_exact_distance(corpus: Passages
     asked, texts = query("salty fish live in the sea"), whole(corpus)
     own = ranking.query_measure(asked, "cosine", corpus.store, 1.0)
     found = ranking.transported(asked, texts, corpus.store, range(len(texts.pool)))
-    expected = [-distance(own, texts.pool.measure(i), "cosine") for i in range(len(texts.pool))]
+    expected = [-distance(own, texts.pool.measure(i, "cosine"), "cosine") for i in range(len(texts.pool))]
     np.testing.assert_allclose(found, expected, atol=1e-12)
     some = ranking.transported(asked, texts, corpus.store, [1])
     assert np.isneginf(np.delete(some, 1)).all() and some[1] == found[1]
@@ -234,7 +234,7 @@ def test_bm25_of_a_pool_is_that_of_an_index_over_the_whole_corpus(corpus: Passag
     np.testing.assert_allclose(found, expected.scores(asked.tokens.tokens), rtol=1e-12)
 
 
-@pytest.mark.parametrize("cost", ranking.COSTS)
+@pytest.mark.parametrize("cost", COSTS)
 @pytest.mark.parametrize("grain", ["sentence", "chunk"])
 def test_every_citation_stands_where_it_says(corpus: Passages, cost: Any, grain: Any) -> None:
     made = selector(corpus, cost=cost, grain=grain, sentences=3).select(QUESTIONS)
@@ -257,7 +257,7 @@ def test_every_citation_stands_where_it_says(corpus: Passages, cost: Any, grain:
             assert scores == sorted(scores, reverse=True)
 
 
-@pytest.mark.parametrize("cost", ranking.COSTS)
+@pytest.mark.parametrize("cost", COSTS)
 def test_a_query_that_is_the_chunk_aligns_word_by_word_at_no_cost(corpus: Passages, cost: Any) -> None:
     asked = Asked("q", "b", "mcqa", "Rain falls on the", ("plain.",))
     picks = selector(corpus, cost=cost, grain="chunk").select([asked])[0]
@@ -314,7 +314,7 @@ def test_a_hybrid_pool_holds_what_the_index_missed(corpus: Passages) -> None:
         corpus.index._index.add(ENCODER.sentences(list(corpus.texts)))
 
 
-@pytest.mark.parametrize("cost", ranking.COSTS)
+@pytest.mark.parametrize("cost", COSTS)
 def test_edge_cases_are_defined(corpus: Passages, tmp_path: Path, cost: Any) -> None:
     stop_words = Asked("q", "b", "mcqa", "is it in the", ("or", ""))
     picks = selector(corpus, cost=cost, pool=2, chunks=9).select([stop_words])[0]
@@ -331,7 +331,7 @@ def test_edge_cases_are_defined(corpus: Passages, tmp_path: Path, cost: Any) -> 
 
 def test_equal_chunks_are_ordered_by_their_ids(tmp_path: Path) -> None:
     corpus = passages(tmp_path, dict.fromkeys(("d", "b", "a", "c"), "Bees make honey."))
-    for cost in ranking.COSTS:
+    for cost in COSTS:
         picks = selector(corpus, cost=cost, grain="chunk", chunks=3).select(QUESTIONS[:1])[0]
         assert [p.parents[0].id for p in picks if p.option == "A"] == ["a", "b", "c"]
 
@@ -449,7 +449,7 @@ def test_rows_name_chunks_and_edges_as_parents_and_are_taken_over(corpus: Passag
         ({"cost": "moverscore", "weights": "idf", "tokens": "words"}, "tokens: pieces"),
         ({"tokens": "letters"}, "tokens is 'letters'"),
         ({"weights": "printed"}, "weights is 'printed'"),
-        ({"cost": "jds"}, "no cost 'jds'"),
+        ({"cost": "jds"}, "did you mean 'jsd'"),
         ({"coarse": "sparse"}, "coarse is 'sparse'"),
         ({"chunks": 0}, "keep at least one"),
         ({"temperature": 0.0}, "temperature"),

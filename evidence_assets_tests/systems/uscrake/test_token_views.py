@@ -11,8 +11,8 @@ import torch
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.encoders import EMBEDDED, load_encoder
 from evidence_assets.models.protocols import Encoder, LayeredEncoder
-from evidence_assets.systems.uscrake.token_views import PowerMeans, WordMeans
-from evidence_assets.transport.measures import build_measure
+from evidence_assets.systems.uscrake.token_views import OfLayers, WordMeans
+from evidence_assets.transport import ground_cost
 
 TEXTS = ["Hyponatraemia is treated with tolvaptan.", "", "Bees make honey!", "naïve café-owners, e.g. ours"]
 
@@ -53,13 +53,13 @@ def test_words_are_means_of_their_pieces(encoder: Any) -> None:
 
 
 def test_power_means_are_the_points_of_moverscore(encoder: Any) -> None:
-    view = PowerMeans(encoder)
+    moverscore = ground_cost("moverscore")
+    view = OfLayers(encoder, moverscore)
     assert view.count_tokens(TEXTS) == encoder.count_tokens(TEXTS) and view.dimensions == 1152
     for made, layers in zip(view.tokens(TEXTS), encoder.token_layers(TEXTS, 5), strict=True):
         if len(made.tokens):
             stacked = layers.vectors.reshape(len(layers.tokens), 5, 384)
-            expected = build_measure(stacked, np.ones(len(layers.tokens)), "moverscore")
-            np.testing.assert_allclose(made.vectors, expected.points, atol=1e-6)
+            np.testing.assert_allclose(made.vectors, moverscore.vectors(stacked), atol=1e-6)
         assert made.vectors.shape == (len(made.tokens), 1152)
     assert view.model_id != encoder.model_id
     assert np.array_equal(view.sentences(TEXTS), encoder.sentences(TEXTS))

@@ -1,0 +1,53 @@
+"""Numerics of vectors that every room shares: unit rows and softmax, on numpy arrays.
+
+Belongs here: what several subjects need and none owns. Where vectors come from and what they mean is not known here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["softmax", "unit_rows"]
+
+Array = npt.NDArray[np.float64]
+Float = TypeVar("Float", bound=np.floating[Any])
+
+
+def unit_rows(vectors: npt.NDArray[Float]) -> npt.NDArray[Float]:
+    """Vectors divided by their lengths along the last axis, in their own precision; a zero vector stays zero.
+
+    Examples
+    --------
+    >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
+    [[0.6, 0.8], [0.0, 0.0]]
+    """
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return np.asarray(vectors / np.where(lengths > 0, lengths, 1), dtype=vectors.dtype)
+
+
+def softmax(logits: npt.ArrayLike, temperature: float = 1.0) -> Array:
+    r"""Turn each row into a distribution over its dimensions.
+
+    .. math:: P_l = \exp(z_l / T) / \sum_m \exp(z_m / T)
+
+    Parameters
+    ----------
+    logits
+        One vector, or rows of vectors.
+    temperature
+        :math:`T > 0`. Published as 1; a smaller one makes the distributions peakier.
+
+    Examples
+    --------
+    >>> softmax([0.0, 0.0]).tolist()
+    [0.5, 0.5]
+    """
+    if not temperature > 0:
+        raise ValueError(f"temperature is {temperature}: give a number above 0")
+    z = np.asarray(logits, dtype=np.float64) / temperature
+    z = z - z.max(axis=-1, keepdims=True)
+    np.exp(z, out=z)
+    return np.asarray(z / z.sum(axis=-1, keepdims=True))

@@ -1,0 +1,32 @@
+"""Late interaction against a plain loop."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from evidence_assets.retrieval.maxsim import maxsim_texts
+from evidence_assets.transport import TokenMeasure, TokenPool
+
+RNG = np.random.default_rng(0)
+
+
+def test_maxsim_equals_a_plain_loop() -> None:
+    texts = [RNG.normal(size=(n, 8)) for n in (1, 5, 3, 30)]
+    query, weights = RNG.normal(size=(4, 8)), np.array([1.0, 0.0, 2.0, 1.0])
+    texts[1][2] = 0.0
+    pool = TokenPool.from_measures([TokenMeasure(t, np.ones(len(t))) for t in texts])
+    expected = []
+    for text in texts:
+        best = []
+        for q in query:
+            norms = np.linalg.norm(text, axis=1) * np.linalg.norm(q)
+            best.append(max((text @ q) / np.where(norms > 0, norms, 1)))
+        expected.append(np.dot(weights, best) / weights.sum())
+    assert maxsim_texts(query, pool, weights) == pytest.approx(expected, abs=1e-6)
+    assert maxsim_texts(query, pool, np.zeros(4)) == pytest.approx(maxsim_texts(query, pool), abs=1e-12)
+    assert len(maxsim_texts(query, TokenPool(np.empty((0, 8)), [0], []))) == 0
+    with pytest.raises(ValueError, match="cannot be compared"):
+        maxsim_texts(query[:, :3], pool)
+    with pytest.raises(ValueError, match="not negative"):
+        maxsim_texts(query, pool, [-1, 1, 1, 1])

@@ -1,0 +1,280 @@
+"""What every ground cost must hold, run over all that are registered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import ot
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from evidence_assets.transport import (
+    GroundCost,
+    TokenMeasure,
+    TokenPool,
+    TopK,
+    distance,
+    ground_cost,
+    ground_costs,
+    top_k,
+)
+from evidence_assets.transport.bounds import Pass, dual_bound
+from evidence_assets.transport.costs.jsd import COEFFICIENTS
+from evidence_assets.transport.ground_cost import Workspace
+from evidence_assets_tests.transport.random_texts import half_store, random_measures
+
+Array = NDArray[np.float64]
+CPU = torch.device("cpu")
+
+
+def naive_jsd(p: Array, q: Array) -> float:
+    p, q = p / p.sum(), q / q.sum()
+    pairs = [(x, y) for a, b in ((p, q), (q, p)) for x, y in zip(a, b, strict=True) if x > 0]
+    return float(sum(x * np.log(2 * x / (x + y)) / 2 for x, y in pairs))
+
+
+def naive_cosine(x: Array, y: Array) -> float:
+    norms = np.sqrt((x * x).sum() * (y * y).sum())
+    return float(1 - (x * y).sum() / norms) if norms else 1.0
+
+
+def naive_euclidean(x: Array, y: Array) -> float:
+    return float(np.sqrt(((x - y) ** 2).sum()))
+
+
+# A cost that is not named here is compared with itself, one pair of points after another.
+DEFINITIONS: dict[str, Callable[[Array, Array], float]] = {
+    "jsd": naive_jsd,
+    "jsd_unscaled": naive_jsd,
+    "cosine": naive_cosine,
+    "euclidean": naive_euclidean,
+    "moverscore": naive_euclidean,
+    "squared_euclidean": lambda x, y: naive_euclidean(x, y) ** 2,
+}
+
+
+def naive_matrix(cost: GroundCost, x: Array, y: Array) -> Array:
+    of_pair = DEFINITIONS.get(cost.name, lambda p, q: float(cost.matrix(p[None], q[None])[0, 0]))
+    return np.array([[of_pair(p, q) for q in y] for p in x])
+
+
+def naive_distances(cost: GroundCost, query: TokenMeasure, pool: list[TokenMeasure]) -> Array:
+    """One exact problem of POT after another."""
+
+    def masses(measure: TokenMeasure) -> Array:
+        weights = measure.weights
+        return np.asarray(weights / weights.sum() if weights.sum() else np.full(len(weights), 1 / len(weights)))
+
+    costs = [naive_matrix(cost, query.points, y.points) for y in pool]
+    return np.array([ot.emd2(masses(query), masses(y), c, numItermax=10**6) for y, c in zip(pool, costs, strict=True)])
+
+
+def assert_nearest(found: TopK, truth: Array, k: int) -> None:
+    order = np.argsort(truth, kind="stable")[:k]
+    assert len(set(found.indices.tolist())) == len(found.indices) == min(k, len(truth))
+    assert found.distances == pytest.approx(truth[order], abs=1e-6, rel=1e-6)
+    assert truth[found.indices] == pytest.approx(found.distances, abs=1e-6, rel=1e-6)
+    for i, expected in zip(found.indices, order, strict=True):  # another text only where the two are equal
+        assert i == expected or truth[i] == pytest.approx(truth[expected], abs=1e-9)
+
+
+class GroundCostContract:
+    """Tests of one cost; a subclass is parametrized with ``cost``."""
+
+    @settings(max_examples=15, deadline=None)
+    @given(seed=st.integers(0, 10**6), d=st.sampled_from([2, 17, 64]), spread=st.sampled_from([1e-3, 1.0, 50.0]))
+    def test_the_matrix_is_that_of_each_pair(self, cost: GroundCost, seed: int, d: int, spread: float) -> None:
+        rng = np.random.default_rng(seed)
+        vectors, weights = rng.normal(size=(9, d)) * spread, rng.gamma(1.0, size=9)
+        points = cost.measure(vectors, weights, 0.5).points
+        x, y = points[:5], points[3:]
+        costs = cost.matrix(x, y)
+        assert np.isfinite(points).all() and np.isfinite(costs).all() and costs.shape == (5, 6)
+        scale = max(1.0, float(np.abs(costs).max()))
+        assert costs == pytest.approx(naive_matrix(cost, x, y), abs=1e-12 * scale)
+        if cost.symmetric:
+            assert pytest.approx(costs, abs=1e-12 * scale) == cost.matrix(y, x).T
+        if cost.zero_on_itself:
+            assert cost.matrix(x, x).diagonal() == pytest.approx(0, abs=1e-12 * scale)
+
+    @settings(max_examples=40, deadline=None)
+    @given(
+        seed=st.integers(0, 10**6),
+        d=st.sampled_from([2, 5, 64, 384]),
+        spread=st.sampled_from([1e-3, 0.1, 1.0, 8.0, 100.0, 5000.0]),
+        finished=st.booleans(),
+        by_numpy=st.booleans(),  # without it runs what a GPU runs
+    )
+    def test_the_bound_is_never_above_the_exact_distance(
+        self, cost: GroundCost, seed: int, d: int, spread: float, finished: bool, by_numpy: bool
+    ) -> None:
+        rng = np.random.default_rng(seed)
+        vectors = (rng.normal(size=(24, d)) * spread).astype(np.float16)
+        vectors[5] = vectors[4]
+        pool = TokenPool(vectors, [0, 1, 8, 24], rng.gamma(1.0, size=24) * 3)
+        texts = [pool.measure(i, cost) for i in range(3)]
+        if finished:
+            pool = TokenPool.from_measures(texts)
+        query = cost.measure(vectors[3:9].astype(float) * 1.01, rng.random(6) + 0.01)
+        exact = cost.matrix(query.points, np.concatenate([t.points for t in texts]))
+        room = Workspace(6, 24, d, CPU, by_numpy)
+        x = room.rows(24)[0].copy_(torch.from_numpy(pool.vectors))
+        factors = pool.factors(cost, 1.0)
+        features = tuple(torch.from_numpy(feature) for feature in cost.features(query.points))
+        lower = cost.lower(features, x, None if factors is None else torch.from_numpy(factors), room).numpy()
+        usable = ~np.isnan(lower)
+        assert (lower[usable] <= exact[usable]).all()
+        for potential in (rng.normal(size=6) * exact.std(), exact.min(axis=1)):
+            (bounds,) = Pass(cost, [query.points], [query.masses], [potential], by_numpy=by_numpy).run(pool, 1.0, 1)
+            for i, text in enumerate(texts):
+                true = distance(query, text, cost)
+                assert bounds[i] <= true + 1e-12
+                part = exact[:, pool.offsets[i] : pool.offsets[i + 1]]
+                sharper = dual_bound(query.masses, text.masses, part, potential[None])
+                assert sharper <= true + 1e-9 * (1 + exact.max())
+
+    @settings(max_examples=15, deadline=None)
+    @given(
+        seed=st.integers(0, 10**6),
+        d=st.sampled_from([2, 3, 17, 64]),
+        count=st.integers(1, 40),
+        k=st.integers(1, 8),
+        kind=st.sampled_from(["flat", "peaky", "mixed"]),
+    )
+    def test_the_nearest_are_those_of_a_naive_loop(
+        self, cost: GroundCost, seed: int, d: int, count: int, k: int, kind: str
+    ) -> None:
+        rng = np.random.default_rng(seed)
+        pool = random_measures(rng, count, d, 8, kind)
+        pool += pool[: count // 4]  # exact ties
+        queries = random_measures(rng, 2, d, 8, kind)
+        for query, found in zip(queries, top_k(queries, pool, k, cost, threads=2), strict=True):
+            assert_nearest(found, naive_distances(cost, query, pool), k)
+
+    @pytest.mark.parametrize("kind", ["flat", "peaky", "mixed"])
+    def test_wide_points_are_compared_exactly(self, cost: GroundCost, kind: str) -> None:
+        rng = np.random.default_rng(5)
+        pool = random_measures(rng, 40, 1024, 60, kind)
+        (query,) = random_measures(rng, 1, 1024, 60, kind)
+        reference = np.array([distance(query, y, cost) for y in pool])
+        found = top_k([query], pool, 5, cost)[0]
+        assert found.indices.tolist() == np.argsort(reference, kind="stable")[:5].tolist()
+        assert found.distances.tolist() == reference[found.indices].tolist()
+
+    def test_a_memory_mapped_half_precision_store_is_searched_with_few_texts_solved(
+        self, cost: GroundCost, tmp_path: Path
+    ) -> None:
+        store = half_store(np.random.default_rng(3), 300, 48)
+        for name in ("vectors", "offsets", "weights"):
+            np.save(tmp_path / f"{name}.npy", getattr(store, name))
+        pool = TokenPool(*(np.load(tmp_path / f"{n}.npy", mmap_mode="r") for n in ("vectors", "offsets", "weights")))
+        queries = []
+        for text in (4, 9):
+            rows = slice(store.offsets[text], store.offsets[text + 1])
+            queries.append(cost.measure(store.vectors[rows].astype(float) + 0.1, store.weights[rows] + 0.01, 0.7))
+        texts = [pool.measure(i, cost, 0.7) for i in range(len(pool))]
+        for query, found in zip(queries, top_k(queries, pool, 7, cost, 0.7), strict=True):
+            truth = np.array([distance(query, text, cost) for text in texts])
+            assert_nearest(found, truth, 7)
+            assert found.solved < 200, "the bounds should spare most of the 300 texts"
+            alone = top_k([query], pool, 7, cost, 0.7, threads=1)[0]
+            assert alone.indices.tolist() == found.indices.tolist()
+            assert alone.distances.tolist() == found.distances.tolist()
+
+    @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+    def test_what_a_device_runs_gives_the_bounds_of_the_processor(self, cost: GroundCost, device: str) -> None:
+        if device == "cuda" and not torch.cuda.is_available():
+            pytest.skip("no CUDA device")
+        pool = half_store(np.random.default_rng(8), 120, 48)
+        texts = [pool.measure(i, cost) for i in range(len(pool))]
+        queries = [TokenMeasure(t.points[t.masses > 0], t.weights[t.masses > 0]) for t in (texts[3], texts[50])]
+        asked = [q.points for q in queries], [q.masses for q in queries], [np.full(len(q), 0.1) for q in queries]
+        expected = Pass(cost, *asked).run(pool, 1.0, 1)
+        native = Pass(cost, *asked, device, by_numpy=False)
+        bounds = native.run(pool, 1.0, 1)
+        pool.keep_on(device)
+        assert np.allclose(native.run(pool, 1.0, 1), bounds, rtol=1e-5, atol=1e-5)
+        assert np.allclose(expected, bounds, rtol=1e-4, atol=1e-4)
+        for query, lower in zip(queries, bounds, strict=True):
+            true = np.array([distance(query, text, cost) for text in texts])
+            assert (lower <= true + 1e-12).all()
+            assert np.median(lower[true > 0] / true[true > 0]) > 0.2, "a bound that says nothing prunes nothing"
+            found = top_k([query], pool, 5, cost, device=device)[0]
+            assert found.indices.tolist() == np.argsort(true, kind="stable")[:5].tolist()
+
+
+@pytest.mark.parametrize("cost", ground_costs().values(), ids=ground_costs())
+class TestRegisteredCosts(GroundCostContract):
+    """The contract, kept by each of them."""
+
+
+def test_a_cost_that_is_not_registered_is_named_with_its_nearest_neighbour() -> None:
+    with pytest.raises(ValueError, match=r"no cost 'euclidian'.*did you mean 'euclidean'"):
+        ground_cost("euclidian")
+
+
+class Inner(GroundCost):
+    """A cost without a bound, negative and not zero on itself."""
+
+    name = "inner"
+    zero_on_itself = False
+
+    def matrix(self, x: Array, y: Array) -> Array:
+        return np.asarray(-(x @ y.T))
+
+
+def test_a_cost_of_ones_own_without_a_bound_is_searched_exactly() -> None:
+    rng = np.random.default_rng(1)
+    pool = [TokenMeasure(rng.normal(size=(4, 3)), rng.random(4)) for _ in range(60)]
+    query = TokenMeasure(rng.normal(size=(3, 3)), rng.random(3))
+    found = top_k([query], pool, 4, Inner())[0]
+    assert_nearest(found, naive_distances(Inner(), query, pool), 4)
+    assert "inner" not in ground_costs()
+
+
+def test_the_points_are_those_of_the_published_formulas() -> None:
+    rng = np.random.default_rng(0)
+    vectors, weights = rng.normal(size=(4, 6)), np.array([0.0, 1.0, 2.0, 5.0])
+    published = ground_cost("jsd").measure(vectors, weights, temperature=2.0)
+    z = np.exp(vectors * weights[:, None] / 2.0)
+    assert published.points == pytest.approx(z / z.sum(axis=1, keepdims=True))
+    assert published.masses == pytest.approx(weights / 8)
+    assert published.points[0] == pytest.approx(np.full(6, 1 / 6))  # a weight of 0 forgets the word
+    plain = np.exp(vectors / 2.0)
+    unscaled = ground_cost("jsd_unscaled").measure(vectors, weights, 2.0)
+    assert unscaled.points == pytest.approx(plain / plain.sum(axis=1, keepdims=True))
+    for name in ("cosine", "euclidean", "moverscore"):
+        assert ground_cost(name).measure(vectors, weights, 2.0).points.tolist() == vectors.tolist()
+    layers = rng.normal(size=(3, 5, 4))
+    joined = np.concatenate([layers.mean(1), layers.max(1), layers.min(1)], axis=1)
+    made = ground_cost("moverscore").vectors(layers)
+    assert made == pytest.approx(joined / np.linalg.norm(joined, axis=1, keepdims=True))
+    with pytest.raises(ValueError, match="tokens × layers"):
+        ground_cost("moverscore").vectors(layers[0])
+
+
+def test_coefficients_stay_below_the_generator_on_the_grid_of_the_proof() -> None:
+    s = np.arange(0, 40, 2e-5)
+    x = 1 / (1 + np.exp(-s))
+    h = np.log(2) + x * np.log(x) - (1 - x) * (s + np.log1p(np.exp(-s)))
+    for c0, c1, c2 in COEFFICIENTS:
+        g = c0 + (c1 + c2 * np.cos(s / 2)) / np.cosh(s / 2)
+        assert (h - g).min() >= 1e-5
+        assert abs(c1) / 4 + 3 * abs(c2) / 4 < 0.5 and abs(c1) + abs(c2) < 0.72 and c0 + 1e-5 <= np.log(2)
+
+
+def test_the_bound_of_the_divergence_is_tight_where_it_was_fitted() -> None:
+    rng, cost = np.random.default_rng(0), ground_cost("jsd_unscaled")
+    for spread, share in ((0.3, 0.99), (3.0, 0.97)):
+        z = rng.normal(size=(40, 384)) * spread
+        points = cost.measure(z, np.ones(40)).points
+        room = Workspace(10, 30, 384, CPU)
+        features = tuple(torch.from_numpy(feature) for feature in cost.features(points[:10]))
+        x = room.rows(30)[0].copy_(torch.from_numpy(z[10:]))
+        lower = cost.lower(features, x, torch.ones(30, dtype=torch.float64), room)
+        assert (lower.numpy() / cost.matrix(points[:10], points[10:])).mean() > share
