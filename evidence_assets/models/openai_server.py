@@ -79,7 +79,8 @@ class OpenAIGenerator:
         self._url = base_url.rstrip("/")
         self._key, self._key_env = os.environ.get(api_key_env, ""), api_key_env
         self._verified = False
-        self._failure: ModelUnavailable | None = None
+        self._gone = ""
+        """Why the server counts as unavailable, once a request has found it so."""
         self._client = openai.OpenAI(
             api_key=self._key or "none",  # the client insists on one; servers without keys ignore it
             base_url=self._url,
@@ -104,7 +105,7 @@ class OpenAIGenerator:
         """
         if not requests:
             return
-        self._failure = None
+        self._gone = ""
         self._verify()
         with ThreadPoolExecutor(max_workers=self._concurrency, thread_name_prefix="ask") as pool:
             futures: dict[Future[Completion], int] = {
@@ -112,18 +113,16 @@ class OpenAIGenerator:
             }
             try:
                 for future in as_completed(futures):
-                    if future.cancelled():
-                        continue
-                    error = future.exception()
-                    if isinstance(error, ModelUnavailable):
-                        self._failure = self._failure or error
-                        pool.shutdown(wait=False, cancel_futures=True)
+                    try:
+                        completion = future.result()
+                    except ModelUnavailable as error:
+                        self._gone = self._gone or str(error)
                     else:
-                        yield futures[future], future.result()
+                        yield futures[future], completion
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
-        if self._failure is not None:
-            raise self._failure
+        if self._gone:
+            raise ModelUnavailable(self._gone)
 
     def served(self) -> list[str]:
         """Names of the models that the server serves."""
@@ -181,7 +180,7 @@ class OpenAIGenerator:
         if response.is_client_error:
             reason = f"{REFUSED} by the server ({response.status_code}): {self._message(response)}"
             return Completion("", 0, 0, response.elapsed.total_seconds(), reason)
-        return completion_of(response)
+        return completion_of(response.text, response.elapsed.total_seconds())
 
     def _sent(self, send: Callable[[], httpx2.Response]) -> httpx2.Response:
         """The server's answer, which may be that it refuses the request; its own faults are told in a sentence."""
@@ -234,23 +233,23 @@ class OpenAIGenerator:
 
     def _refuse_if_gone(self, _: httpx2.Request) -> None:
         """Before each attempt: give up at once when another request has found the server gone."""
-        if self._failure is not None:
-            raise self._failure
+        if self._gone:
+            raise ModelUnavailable(self._gone)
 
 
 def _refuse_other_bodies(response: httpx2.Response) -> None:
     """After each attempt: what is no completion counts as a broken connection, which the client tries again."""
     if response.request.method == "POST" and response.is_success:
         response.read()
-        completion_of(response)
+        completion_of(response.text)
 
 
-def completion_of(response: httpx2.Response) -> Completion:
-    """The completion that a response of the protocol holds."""
+def completion_of(reply: str, seconds: float = 0.0) -> Completion:
+    """The completion that a reply of the protocol holds; ``seconds`` is what it took."""
     try:
-        body = response.json()
+        body = json.loads(reply)
     except (ValueError, RecursionError):
-        raise _NoCompletion(f"its reply is not JSON: {response.text[:60]!r}") from None
+        raise _NoCompletion(f"its reply is not JSON: {reply[:60]!r}") from None
     try:
         choice = body["choices"][0]
         text = choice["message"].get("content") or ""
@@ -263,7 +262,6 @@ def completion_of(response: httpx2.Response) -> Completion:
         _counted(usage.get(name) if isinstance(usage, dict) else None)
         for name in ("prompt_tokens", "completion_tokens")
     )
-    seconds = response.elapsed.total_seconds() if response.is_closed else 0.0
     return Completion(text, prompt_tokens, completion_tokens, seconds, str(choice.get("finish_reason") or "unknown"))
 
 

@@ -9,7 +9,6 @@ import json
 import logging
 from collections.abc import Iterator
 
-import httpx2
 import pytest
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
@@ -157,5 +156,5 @@ def test_nothing_asked_needs_no_server() -> None:
 @pytest.mark.parametrize("usage", [None, [1], "many", {"prompt_tokens": "x"}, {"prompt_tokens": float("inf")}])
 def test_usage_that_is_no_count_is_none(usage: object) -> None:
     body = {"choices": [{"message": {"content": "B"}, "finish_reason": "stop"}], "usage": usage}
-    completion = completion_of(httpx2.Response(200, content=json.dumps(body)))
+    completion = completion_of(json.dumps(body))
     assert (completion.text, completion.prompt_tokens, completion.completion_tokens) == ("B", 0, 0)
