@@ -30,6 +30,7 @@ from evidence_assets.benchmarks.graphs.rows import GraphSource
 from evidence_assets.benchmarks.rows import question_rows
 from evidence_assets.experiment.answering import chain_rows, prediction_rows
 from evidence_assets.experiment.gold_evidence import evidence_recall, gold_edges
+from evidence_assets.experiment.metrics import bootstrap
 from evidence_assets.experiment.question_concepts import concepts_of, numbers
 from evidence_assets.experiment.scoring import correct
 from evidence_assets.experiment.selection import asked, evidence_rows
@@ -73,10 +74,9 @@ def _files() -> list[GraphSource]:
     return [GraphSource("tab_separated", (f"graphs/{name}.tsv",), "own") for name in ("biomedical", "commonsense")]
 
 
-def interval(difference: np.ndarray, rng: np.random.Generator) -> str:
-    difference = difference[~np.isnan(difference)]
-    draws = difference[rng.integers(0, len(difference), (10_000, len(difference)))].mean(1)
-    return f"{difference.mean():+.3f} ({np.quantile(draws, 0.025):+.3f} to {np.quantile(draws, 0.975):+.3f})"
+def interval(difference: np.ndarray) -> str:
+    gain = bootstrap(difference[~np.isnan(difference)])
+    return f"{gain.value:+.3f} ({gain.low:+.3f} to {gain.high:+.3f})"
 
 
 def main() -> None:
@@ -123,7 +123,6 @@ def main() -> None:
         right = [correct(q, by_question[q["question_id"]]) for q in gold_rows]
         found[scorer] = np.column_stack([np.array(values), recall, right]).astype(float)
         print(f"  {scorer}: {seconds:.1f} CPU s, {table.height} paths", flush=True)
-    rng = np.random.default_rng(0)
     print(f"\n{split}: {len(questions)} questions, {graph.graph.n_nodes} nodes, {graph.graph.n_edges} edges")
     print(f"{'scorer':12} {'spread':>7} {'AUC':>6} {'paths':>6} {'right':>6}   AUC to gat; to cosine; right to gat")
     for scorer, each in found.items():
@@ -131,7 +130,7 @@ def main() -> None:
         told = []
         for baseline, column in (("gat", 1), ("cosine", 1), ("gat", 3)):
             same = scorer == baseline or np.isnan(each[:, column]).all()
-            told.append("–" if same else interval(each[:, column] - found[baseline][:, column], rng))
+            told.append("–" if same else interval(each[:, column] - found[baseline][:, column]))
         print(f"{scorer:12} {spread:7.3f} {above:6.3f} {recall:6.3f} {right:6.3f}   {'; '.join(told)}")
 
 

@@ -28,7 +28,7 @@ from typing import Any, get_args
 import numpy as np
 import polars as pl
 
-from evidence_assets.harvest.triple_metrics import bootstrap
+from evidence_assets.experiment.metrics import bootstrap
 
 PROFILE = """\
 extends: embedded
@@ -105,7 +105,7 @@ def compare(lake: Any, variants: list[str]) -> None:
         for selector in scores["selector"].unique().sort(descending=True):
             own = scores.filter(pl.col("selector") == selector)
             precision, recall = (own.filter(metric=metric)["value"].to_list() for metric in ("precision@50", "recall"))
-            mean = bootstrap(precision)
+            mean = bootstrap(precision, resamples=1000)
             beside = "" if selector == name else " beside it"
             print(
                 f"  {name if not beside else '':18} {selector if beside else '':8}{beside:10} {mean.value:.3f} "

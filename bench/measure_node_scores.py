@@ -50,6 +50,7 @@ from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.benchmarks.graphs.triples import frame
 from evidence_assets.benchmarks.rows import question_rows
 from evidence_assets.experiment.gold_evidence import gold_edges
+from evidence_assets.experiment.metrics import bootstrap
 from evidence_assets.experiment.question_concepts import concepts_of, numbers
 from evidence_assets.experiment.selection import asked
 from evidence_assets.graphs.attention.scorer import CONTRASTIVE, WALK, AttentionSettings, FeatureGraph, train_batch
@@ -208,11 +209,6 @@ def measure(prepared: Prepared, settings: AttentionSettings | None) -> np.ndarra
     return np.array(rows)
 
 
-def interval(difference: np.ndarray, rng: np.random.Generator) -> tuple[float, float]:
-    draws = difference[rng.integers(0, len(difference), (10_000, len(difference)))].mean(1)
-    return float(np.quantile(draws, 0.025)), float(np.quantile(draws, 0.975))
-
-
 def tuned(prepared: list[Prepared], start: AttentionSettings, grid: dict[str, tuple[float, ...]]) -> AttentionSettings:
     """The best of a small grid by the mean AUC over graphs, every setting printed; the first of equal ones."""
     best, chosen = -1.0, start
@@ -243,7 +239,6 @@ def report(name: str, prepared: Prepared, contrastive: AttentionSettings, walk: 
         start = time.perf_counter()
         found[variant] = measure(prepared, settings)
         print(f"  {variant}: {time.perf_counter() - start:.0f} s", flush=True)
-    rng = np.random.default_rng(0)
     nodes = np.median([len(graph.features) for graph in prepared.graphs])
     gold = np.mean([gold.sum() for gold in prepared.gold])
     print(f"\n{name}: {len(prepared.graphs)} questions, {nodes:.0f} nodes, {gold:.1f} of them gold")
@@ -254,8 +249,9 @@ def report(name: str, prepared: Prepared, contrastive: AttentionSettings, walk: 
         differences = []
         for baseline in ("gat", "cosine", "edges"):
             difference = rows[:, 1] - found[baseline][:, 1]
-            low, high = interval(difference, rng)
-            differences.append(f"{difference.mean():+.3f} ({low:+.3f} to {high:+.3f})" if variant != baseline else "–")
+            gain = bootstrap(difference)
+            told = f"{gain.value:+.3f} ({gain.low:+.3f} to {gain.high:+.3f})"
+            differences.append(told if variant != baseline else "–")
         spread, above, recall = rows.mean(0)
         collapsed = (rows[:, 0] < 0.05).mean()
         print(f"{variant:15} {spread:7.3f} {collapsed:7.0%} {above:6.3f} {recall:7.3f}   {', '.join(differences)}")

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from evidence_assets.experiment.metrics import accuracy
 from evidence_assets.sample.facts import load_world
 from evidence_assets.sample.render import render
 
@@ -81,16 +82,6 @@ SOLVED = 0.85
 """A benchmark on which a simple baseline is right more often than this is too easy."""
 ORACLE = "oracle (gold evidence)"
 SHARES: dict[str, dict[str, float]] = defaultdict(dict)
-
-
-def wilson(right: int, total: int, z: float = 1.96) -> tuple[float, float]:
-    """Return the 95 % Wilson interval of a share."""
-    if total == 0:
-        return 0.0, 1.0
-    share = right / total
-    middle = (share + z * z / (2 * total)) / (1 + z * z / total)
-    half = z * math.sqrt(share * (1 - share) / total + z * z / (4 * total * total)) / (1 + z * z / total)
-    return middle - half, middle + half
 
 
 def words(text: str) -> set[str]:
@@ -314,10 +305,9 @@ def oracle_table(question: Question) -> int | None:
 
 def line(benchmark: str, baseline: str, questions: list[Question], answers: list[Any]) -> None:
     """Print one result."""
-    right = sum(is_right(question, answer) for question, answer in zip(questions, answers, strict=True))
-    low, high = wilson(right, len(questions))
-    share = SHARES[benchmark][baseline] = right / len(questions)
-    print(f"{benchmark:14s} {baseline:22s} {share:6.1%}  [{low:5.1%}, {high:5.1%}]  n={len(questions)}")
+    share = accuracy([is_right(question, answer) for question, answer in zip(questions, answers, strict=True)])
+    SHARES[benchmark][baseline] = share.value
+    print(f"{benchmark:14s} {baseline:22s} {share.value:6.1%}  [{share.low:5.1%}, {share.high:5.1%}]  n={share.n}")
 
 
 def by_kind(questions: list[Question], answers: list[Any]) -> None:

@@ -15,7 +15,6 @@ outside the subset. Takes two to five minutes on two cores, ``others`` about a q
 from __future__ import annotations
 
 import argparse
-import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,6 +27,7 @@ import numpy as np
 from bench.minilm import MiniLm
 from evidence_assets.benchmarks import own, scitab, tabmcq
 from evidence_assets.benchmarks.records import CLAIM_LABELS, Question, Table
+from evidence_assets.experiment.metrics import accuracy
 from evidence_assets.reasoning.tables import TableAnswer, TableChain, TableFinder, TableStep, TableView
 from evidence_assets.reasoning.tables.solver import place_of
 from evidence_assets.reasoning.tables.text import STOP_WORDS, token_set, word_set
@@ -66,14 +66,6 @@ class Answered:
         """Cells cited on the way to the answer; the last one is the answer cell."""
         chain = self.answer.chain(self.answer.answer or "")
         return [place for step in chain.steps for place in step.cells] if chain else []
-
-
-def wilson(right: int, n: int) -> tuple[float, float]:
-    """95 % confidence interval of a share."""
-    z, share = 1.959964, right / n
-    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    return middle - half, middle + half
 
 
 def percent(part: float, whole: float) -> str:
@@ -165,7 +157,7 @@ def mcq_line(name: str, rows: Sequence[Answered]) -> str:
     given_sound = sum(said and bool(item.cited) for item, said in zip(rows, sound, strict=True))
     recalled = sum(gold_cell(item.question) in item.cited for item, own in zip(rows, home, strict=True) if own)
     right = sum(item.right for item in rows)
-    low, high = wilson(right, n)
+    share = accuracy([item.right for item in rows])
     among = sum(item.question.gold[0] in item.answer.supported for item in rows)
     shared = sum(item.question.gold[0] in item.answer.supported and 1 / len(item.answer.supported) for item in rows)
     status = Counter(item.answer.status for item in rows)
@@ -175,7 +167,7 @@ def mcq_line(name: str, rows: Sequence[Answered]) -> str:
         [
             f"  {name:22s}", percent(column, selected), percent(aligned_kept, aligned), percent(row, selected), "|",
             percent(kept, columns), percent(wide_kept, wide_columns), percent(rows_kept, rows_all), "|",
-            percent(right, n), f"[{100 * low:.1f}, {100 * high:.1f}]", percent(shared, n), percent(among, explained), "|",
+            percent(right, n), f"[{100 * share.low:.1f}, {100 * share.high:.1f}]", percent(shared, n), percent(among, explained), "|",
             percent(precise, len(given)), percent(precise_sound, given_sound), percent(recalled, explained), "|",
             f"{status['ambiguous']:3d} {status['insufficient']:3d}",
         ]
@@ -259,8 +251,7 @@ def print_tabmcq(results: dict[str, list[Answered]]) -> None:
 
 
 def claim_line(name: str, rows: Sequence[Answered]) -> str:
-    right = sum(item.right for item in rows)
-    low, high = wilson(right, len(rows))
+    right = accuracy([item.right for item in rows])
     scores = []
     for label in CLAIM_LABELS:
         both = sum(item.right and item.answer.answer == label for item in rows)
@@ -270,8 +261,8 @@ def claim_line(name: str, rows: Sequence[Answered]) -> str:
     kept = [item.evidence.columns for item in rows if item.evidence]
     share = percent(sum(len(c.kept) for c in kept), sum(c.width for c in kept))
     f1 = " ".join(f"{100 * score:5.1f}" for score in scores)
-    accuracy = f"{percent(right, len(rows))} [{100 * low:.1f}, {100 * high:.1f}]"
-    return f"  {name:22s} {share} | {accuracy} | {f1} | {100 * np.mean(scores):.1f}"
+    told = f"{100 * right.value:5.1f} [{100 * right.low:.1f}, {100 * right.high:.1f}]"
+    return f"  {name:22s} {share} | {told} | {f1} | {100 * np.mean(scores):.1f}"
 
 
 def scitab_results(path: Path, encoder: MiniLm, variants: Named) -> dict[str, list[Answered]]:
