@@ -3,7 +3,7 @@
     python bench/bench_readers.py [SCALE]
 
 Each reading runs in a process of its own, so that its peak resident memory is its own; beside it the plainest baseline
-reads the same file (``json.loads`` or ``str.split`` a line, no check of anything) and must count the same rows. To see
+reads the same file (``json.loads`` or ``str.split`` a line, ``json.load`` of an array; no check of anything) and must count the same rows. To see
 that memory does not grow with the file, each is also read at a tenth of its size. SCALE (default 1) shrinks all files.
 """
 
@@ -22,7 +22,7 @@ from evidence_assets.benchmarks.corpora import read_documents
 from evidence_assets.benchmarks.graphs import tab_separated
 from evidence_assets.benchmarks.registry import read_questions
 
-MEDMCQA_ROWS, DOCUMENTS, TSV_LINES = 193_155, 1_000_000, 10_000_000
+MEDMCQA_ROWS, HOTPOT_ROWS, DOCUMENTS, TSV_LINES = 193_155, 90_447, 1_000_000, 10_000_000
 CONSTANT = 64
 """Megabytes that ten times the rows may add: 8 bytes an id are kept, to notice doubles."""
 TEXT = "The left renal vein crosses in front of the aorta below the superior mesenteric artery. " * 5
@@ -36,6 +36,18 @@ def write_medmcqa(folder: Path, rows: int) -> None:
             stream.write(
                 json.dumps(row | {"subject_name": "Anatomy", "topic_name": None, "choice_type": "single"}) + "\n"
             )
+
+
+def write_hotpotqa(folder: Path, rows: int) -> None:
+    """One array, a question a line."""
+    context = [[f"Vein {number}", [TEXT] * 3] for number in range(5)]
+    row = {"question": TEXT, "answer": "Ann", "supporting_facts": [["Vein 1", 0]], "context": context}
+    with (folder / "hotpot_train_v1.1.json").open("w", encoding="utf-8") as stream:
+        stream.write("[\n")
+        stream.writelines(
+            json.dumps(row | {"_id": f"{i:08x}"}) + (",\n" if i + 1 < rows else "\n") for i in range(rows)
+        )
+        stream.write("]\n")
 
 
 def write_documents(folder: Path, rows: int) -> None:
@@ -53,6 +65,10 @@ def read_medmcqa(folder: Path) -> int:
     return sum(1 for _ in read_questions("medmcqa", folder, "train"))
 
 
+def read_hotpotqa(folder: Path) -> int:
+    return sum(1 for _ in read_questions("hotpotqa", folder, "train"))
+
+
 def read_chunks(folder: Path) -> int:
     return sum(1 for _ in read_documents(folder))
 
@@ -65,6 +81,12 @@ def plain_json(folder: Path) -> int:
     (path,) = folder.iterdir()
     with path.open(encoding="utf-8") as stream:
         return sum(1 for line in stream if json.loads(line))
+
+
+def plain_array(folder: Path) -> int:
+    (path,) = folder.iterdir()
+    with path.open(encoding="utf-8") as stream:
+        return len(json.load(stream))
 
 
 def plain_tsv(folder: Path) -> int:
@@ -95,6 +117,7 @@ def main(scale: float) -> None:
     print(f"{'file':<24} {'rows':>11} {'MB':>7} {'s':>7} {'rows/s':>9} {'x plain':>8} {'peak +MB':>9} {'at 1/10':>8}")
     for name, rows, write, read, plain in (
         ("MedMCQA train.json", MEDMCQA_ROWS, write_medmcqa, read_medmcqa, plain_json),
+        ("HotpotQA, one array", HOTPOT_ROWS, write_hotpotqa, read_hotpotqa, plain_array),
         ("documents JSON lines", DOCUMENTS, write_documents, read_chunks, plain_json),
         ("graph, TSV of triples", TSV_LINES, write_tsv, read_tsv, plain_tsv),
     ):

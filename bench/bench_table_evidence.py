@@ -19,6 +19,8 @@ import numpy as np
 import polars as pl
 
 from evidence_assets.benchmarks.records import Table
+from evidence_assets.experiment import rows as rows_of
+from evidence_assets.experiment.chains import chain_rows, citation_rows
 from evidence_assets.experiment.selection import Asked, evidence_rows
 from evidence_assets.lake.store import Rows, prepare, version_of
 from evidence_assets.reasoning.tables.solver import TableSolver
@@ -66,7 +68,7 @@ def made(questions: int, block: int, answer: multiprocessing.Queue[tuple[str, st
     """Make the evidence with blocks of so many rows; tell its hash, and by how much the process has grown."""
     tables, asked = world(questions)
     selector = CollapsedTable("keep_all", tables, VARIANTS["keep_all"], NoEncoder())  # type: ignore[arg-type]
-    Growing.BLOCK = block
+    rows_of.BLOCK = block
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     rows = evidence_rows(selector, asked, empty("evidence"), empty("lineage_edges"))
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
@@ -82,7 +84,7 @@ def main() -> None:
     questions = reader.parse_args().questions
     context = multiprocessing.get_context("spawn")
     found = {}
-    for name, block in (("all at once", 10**12), ("in blocks", Growing.BLOCK)):
+    for name, block in (("all at once", 10**12), ("in blocks", rows_of.BLOCK)):
         answer = context.Queue()
         child = context.Process(target=made, args=(questions, block, answer))
         child.start()

@@ -15,7 +15,6 @@ outside the subset. Takes two to five minutes on two cores, ``others`` about a q
 from __future__ import annotations
 
 import argparse
-import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,9 +28,9 @@ from bench.minilm import MiniLm
 from bench.table_finder import TableFinder
 from evidence_assets.benchmarks import own, scitab, tabfact, tabmcq
 from evidence_assets.benchmarks.records import CLAIM_LABELS, Question, Table
-from evidence_assets.reasoning.tables import verify_claim
+from evidence_assets.experiment.metrics import accuracy
 from evidence_assets.models.vectors import softmax, unit_rows
-from evidence_assets.reasoning.tables import TableAnswer, TableChain, TableStep, TableView
+from evidence_assets.reasoning.tables import TableAnswer, TableChain, TableStep, TableView, verify_claim
 from evidence_assets.reasoning.tables.solver import place_of
 from evidence_assets.reasoning.tables.text import STOP_WORDS, token_set, word_set
 from evidence_assets.systems.ucret.columns import column_pieces
@@ -44,8 +43,8 @@ from evidence_assets.systems.ucret.system import (
     encode_unique,
     select_evidence,
 )
-from tools.sample_world.render import render
 from evidence_assets.transport.divergence import jensen_shannon
+from tools.sample_world.render import render
 
 FOUND = "table found among all"
 TABMCQ_FLOOR = "on all 9,092 questions plain word overlap reaches 91.3 % (gold table) and 90.6 % (among all)"
@@ -68,14 +67,6 @@ class Answered:
         """Cells cited on the way to the answer; the last one is the answer cell."""
         chain = self.answer.chain(self.answer.answer or "")
         return [place for step in chain.steps for place in step.cells] if chain else []
-
-
-def wilson(right: int, n: int) -> tuple[float, float]:
-    """95 % confidence interval of a share."""
-    z, share = 1.959964, right / n
-    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    return middle - half, middle + half
 
 
 def percent(part: float, whole: float) -> str:
@@ -167,7 +158,7 @@ def mcq_line(name: str, rows: Sequence[Answered]) -> str:
     given_sound = sum(said and bool(item.cited) for item, said in zip(rows, sound, strict=True))
     recalled = sum(gold_cell(item.question) in item.cited for item, own in zip(rows, home, strict=True) if own)
     right = sum(item.right for item in rows)
-    low, high = wilson(right, n)
+    share = accuracy([item.right for item in rows])
     among = sum(item.question.gold[0] in item.answer.supported for item in rows)
     shared = sum(item.question.gold[0] in item.answer.supported and 1 / len(item.answer.supported) for item in rows)
     status = Counter(item.answer.status for item in rows)
@@ -177,7 +168,7 @@ def mcq_line(name: str, rows: Sequence[Answered]) -> str:
         [
             f"  {name:22s}", percent(column, selected), percent(aligned_kept, aligned), percent(row, selected), "|",
             percent(kept, columns), percent(wide_kept, wide_columns), percent(rows_kept, rows_all), "|",
-            percent(right, n), f"[{100 * low:.1f}, {100 * high:.1f}]", percent(shared, n), percent(among, explained), "|",
+            percent(right, n), f"[{100 * share.low:.1f}, {100 * share.high:.1f}]", percent(shared, n), percent(among, explained), "|",
             percent(precise, len(given)), percent(precise_sound, given_sound), percent(recalled, explained), "|",
             f"{status['ambiguous']:3d} {status['insufficient']:3d}",
         ]
@@ -261,8 +252,7 @@ def print_tabmcq(results: dict[str, list[Answered]]) -> None:
 
 
 def claim_line(name: str, rows: Sequence[Answered]) -> str:
-    right = sum(item.right for item in rows)
-    low, high = wilson(right, len(rows))
+    right = accuracy([item.right for item in rows])
     scores = []
     for label in CLAIM_LABELS:
         both = sum(item.right and item.answer.answer == label for item in rows)
@@ -272,8 +262,8 @@ def claim_line(name: str, rows: Sequence[Answered]) -> str:
     kept = [item.evidence.columns for item in rows if item.evidence]
     share = percent(sum(len(c.kept) for c in kept), sum(c.width for c in kept))
     f1 = " ".join(f"{100 * score:5.1f}" for score in scores)
-    accuracy = f"{percent(right, len(rows))} [{100 * low:.1f}, {100 * high:.1f}]"
-    return f"  {name:22s} {share} | {accuracy} | {f1} | {100 * np.mean(scores):.1f}"
+    told = f"{100 * right.value:5.1f} [{100 * right.low:.1f}, {100 * right.high:.1f}]"
+    return f"  {name:22s} {share} | {told} | {f1} | {100 * np.mean(scores):.1f}"
 
 
 def scitab_results(path: Path, encoder: MiniLm, variants: Named) -> dict[str, list[Answered]]:
@@ -307,12 +297,11 @@ def print_tabfact(folder: Path) -> None:
     pairs = list(tabfact.read(folder / "tokenized_data" / "test_examples.json", tabfact.tables_in(folder), "test"))
     views = {t.table_id: TableView.of(t.table_id, t.caption, t.header, t.rows) for _, t in pairs}
     answers = [(q.gold, verify_claim(views[t.table_id], q.text)) for q, t in pairs]
-    right = sum(answer.answer in gold for gold, answer in answers)
-    decided = sum(answer.status == "answered" for _, answer in answers)
-    low, high = wilson(right, decided)
+    hits = [answer.answer in gold for gold, answer in answers if answer.status == "answered"]
+    right, decided, share = sum(hits), len(hits), accuracy(hits)
     print(
         f"\nTabFact, {len(pairs)} statements: {percent(decided, len(pairs))} % decided, of these {percent(right, decided)} "
-        f"[{100 * low:.1f}, {100 * high:.1f}] % right, {percent(right, len(pairs))} % of all"
+        f"[{100 * share.low:.1f}, {100 * share.high:.1f}] % right, {percent(right, len(pairs))} % of all"
     )
 
 

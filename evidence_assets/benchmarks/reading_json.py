@@ -118,7 +118,7 @@ class _Cursor:
     def __init__(self, path: Path) -> None:
         self.path, self.line = path, 1
         self._lines = text_lines(path, "JSON")
-        self._buffer, self._at, self._ended, self._last = "", 0, False, 1
+        self._buffer, self._at, self._counted, self._ended, self._last = "", 0, 0, False, 1
 
     def _more(self) -> bool:
         """Append at least as much as is held already (so that a long value is not parsed often); False at the end."""
@@ -131,17 +131,20 @@ class _Cursor:
                 self._last = entry[0]
                 parts.append(entry[1] + "\n")
                 wanted -= len(parts[-1])
-        self._advance_lines()
-        self._buffer, self._at = self._buffer[self._at :] + "".join(parts), 0
+        self._line_at(self._at)
+        self._buffer, self._at, self._counted = self._buffer[self._at :] + "".join(parts), 0, 0
         return bool(parts)
 
-    def _advance_lines(self) -> None:
-        self.line += self._buffer.count("\n", 0, self._at)
+    def _line_at(self, place: int) -> int:
+        """Number of the line at a place of the buffer, counted on from the last place asked for."""
+        self.line += self._buffer.count("\n", self._counted, place)
+        self._counted = place
+        return min(self.line, self._last)
 
     def here(self) -> int:
         """Number of the line at the cursor."""
         self.peek()
-        return min(self.line + self._buffer.count("\n", 0, self._at), self._last)
+        return self._line_at(self._at)
 
     def peek(self) -> str:
         """The next character that is no space, or nothing at the end."""
@@ -166,8 +169,7 @@ class _Cursor:
                 # Only whole lines are held and no JSON token spans two, so more lines are all that can be missing.
                 if self._more():
                     continue
-                line = min(self.line + self._buffer.count("\n", 0, error.pos), self._last)
-                raise BadInput(f"not valid JSON: {error.msg}", file=self.path, line=line) from error
+                raise BadInput(f"not valid JSON: {error.msg}", file=self.path, line=self._line_at(error.pos)) from error
             except (ValueError, RecursionError) as error:
                 raise _json_fault(error, self.path, self.here()) from error
             self._at = end

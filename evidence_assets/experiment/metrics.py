@@ -1,11 +1,9 @@
-"""Scores of rankings, answers and paired comparisons.
+"""Scores of rankings and answers, their means with intervals, and paired comparisons.
 
-Belongs here: pure functions from gains, scores, labels or vectors to one number or one interval.
-Does not belong here: reading predictions, averaging over a benchmark, or published figures.
+Belongs here: pure functions from gains, replies, labels or vectors to one number or one interval; every interval that
+the lake shows is made here. Does not belong here: reading predictions, or published figures.
 
-A ranking is handed over as its *gains*: the relevance of each item in rank order (0 or 1, or graded).
-Where ``scores`` are given beside the gains, items of equal score are tied, and a metric is its expectation
-over all orders of the tied items, so that no metric depends on how ties happened to be broken.
+A ranking is handed over as its *gains*: 1 or 0 for each item in rank order, for relevant or not.
 """
 
 from __future__ import annotations
@@ -35,105 +33,34 @@ def gains_of(ranked: Sequence[Hashable], relevant: Collection[Hashable]) -> Floa
     return np.array([float(item in wanted) for item in ranked], dtype=np.float64)
 
 
-def _tie_groups(gains: FloatArray, scores: ArrayLike | None) -> list[FloatArray]:
-    """The gains cut into groups of equal score, best group first."""
-    if scores is None:
-        return [gains[i : i + 1] for i in range(len(gains))]
-    values = np.asarray(scores, dtype=np.float64)
-    if values.shape != gains.shape:
-        raise ValueError(f"{len(gains)} gains but {len(values)} scores: give one score an item")
-    if np.isnan(values).any():
-        raise ValueError("a score is not a number: a ranking needs comparable scores")
-    order = np.argsort(-values, kind="stable")
-    cuts = np.flatnonzero(np.diff(values[order])) + 1
-    return [group for group in np.split(gains[order], cuts) if len(group)]
+def hit_at_k(gains: FloatArray, k: int) -> bool:
+    """Whether a relevant item is among the first k."""
+    return bool(gains[:k].any())
 
 
-def _checked(gains: ArrayLike, k: int | None = None) -> FloatArray:
-    if k is not None and k < 1:
-        raise ValueError(f"k is {k}: it must be at least 1")
-    array = np.asarray(gains, dtype=np.float64)
-    if array.ndim != 1 or (array < 0).any():
-        raise ValueError("gains must be one list of numbers that are not negative")
-    return array
-
-
-def hit_at_k(gains: ArrayLike, k: int, scores: ArrayLike | None = None) -> float:
-    """1 if a relevant item is among the first k, else 0; with ties the probability of it.
-
-    In a group of n tied items, r of them relevant, of which m places lie above the cut, a hit has probability
-    ``1 − C(n−r, m) / C(n, m)``.
-
-    >>> hit_at_k([0, 1, 0], 2)
-    1.0
-    >>> hit_at_k([0, 1], 1, scores=[0.5, 0.5])
-    0.5
-    """
-    room = k
-    for group in _tie_groups(_checked(gains, k), scores):
-        n, r, m = len(group), int((group > 0).sum()), min(room, len(group))
-        if r:
-            return 1.0 - math.comb(n - r, m) / math.comb(n, m)
-        room -= m
-        if not room:
-            break
-    return 0.0
-
-
-def recall_at_k(
-    gains: ArrayLike, k: int, n_relevant: int, scores: ArrayLike | None = None, *, capped: bool = False
-) -> float:
-    """Share of the ``n_relevant`` relevant items that are among the first k; ``capped`` divides by min(k, n_relevant).
+def recall_at_k(gains: FloatArray, k: int, n_relevant: int) -> float:
+    """Share of the ``n_relevant`` relevant items that are among the first k.
 
     A question without relevant items has no recall: that is an error here and must be left out by the caller.
     """
-    array = _checked(gains, k)
-    if n_relevant < int((array > 0).sum()) or n_relevant < 1:
+    if n_relevant < max(1, int(gains.sum())):
         raise ValueError(f"n_relevant is {n_relevant}: it must be at least 1 and count every relevant ranked item")
-    found, room = 0.0, k
-    for group in _tie_groups(array, scores):
-        m = min(room, len(group))
-        found += float((group > 0).sum()) * m / len(group)
-        room -= m
-        if not room:
-            break
-    return found / (min(k, n_relevant) if capped else n_relevant)
+    return float(gains[:k].sum()) / n_relevant
 
 
-def reciprocal_rank(gains: ArrayLike, scores: ArrayLike | None = None) -> float:
-    """``1 / rank`` of the first relevant item, 0 if there is none; with ties the expectation.
+def reciprocal_rank(gains: FloatArray) -> float:
+    """``1 / rank`` of the first relevant item, 0 if there is none."""
+    return 1.0 / (int(gains.argmax()) + 1) if gains.any() else 0.0
 
-    In the first group that holds a relevant item (n items, r relevant, starting after rank s) the first relevant one
-    stands at place j with probability ``C(n−j, r−1) / C(n, r)``.
+
+def ndcg_at_k(gains: FloatArray, k: int, n_relevant: int) -> float:
+    """Normalised discounted cumulative gain: ``Σ_i g_i / log2(i+1)`` of the first k over its largest value.
+
+    ``n_relevant`` counts all relevant items, also those never ranked; without any the score is 0.
     """
-    before = 0
-    for group in _tie_groups(_checked(gains), scores):
-        n, r = len(group), int((group > 0).sum())
-        if r:
-            total = math.comb(n, r)
-            return sum(math.comb(n - j, r - 1) / total / (before + j) for j in range(1, n - r + 2))
-        before += n
-    return 0.0
-
-
-def ndcg_at_k(
-    gains: ArrayLike, k: int, scores: ArrayLike | None = None, *, ideal_gains: ArrayLike | None = None
-) -> float:
-    """Normalised discounted cumulative gain, ``Σ_i g_i / log2(i+1)`` of the first k over its largest value.
-
-    ``ideal_gains`` are the gains of all relevant items where some were never ranked; tied items share their mean gain.
-    A ranking without any gain scores 0.
-    """
-    array = _checked(gains, k)
-    discount = 1.0 / np.log2(np.arange(2, len(array) + 2))
-    discount[k:] = 0.0
-    value, place = 0.0, 0
-    for group in _tie_groups(array, scores):
-        value += float(group.mean() * discount[place : place + len(group)].sum())
-        place += len(group)
-    best = np.sort(_checked(array if ideal_gains is None else ideal_gains))[::-1][:k]
-    ideal = float((best / np.log2(np.arange(2, len(best) + 2))).sum())
-    return value / ideal if ideal else 0.0
+    value = sum(gains[:k] / np.log2(np.arange(2, len(gains[:k]) + 2)))
+    ideal = float((1.0 / np.log2(np.arange(2, min(k, n_relevant) + 2))).sum())
+    return float(value) / ideal if ideal else 0.0
 
 
 def normalise_answer(text: str) -> str:
@@ -149,17 +76,13 @@ def coverage(question_tokens: Collection[str], evidence_tokens: Collection[str])
     return len(question & set(evidence_tokens)) / len(question) if question else 0.0
 
 
-def exact_match(reply: str, aliases: Collection[str], *, whole_words: bool = True) -> bool:
-    """Whether the reply contains the answer or one of its aliases.
+def exact_match(reply: str, aliases: Collection[str]) -> bool:
+    """Whether the reply contains the answer or one of its aliases, as whole words.
 
-    ``whole_words=False`` is plain containment as in the published evaluation, where "Ur" is found in "Europe".
     An alias that is empty after normalisation matches nothing.
     """
-    said = normalise_answer(reply)
-    wanted = [w for w in (normalise_answer(alias) for alias in aliases) if w]
-    if whole_words:
-        return any(f" {w} " in f" {said} " for w in wanted)
-    return any(w in said for w in wanted)
+    said = f" {normalise_answer(reply)} "
+    return any(f" {words} " in said for words in map(normalise_answer, aliases) if words)
 
 
 def token_f1(reply: str, answers: Collection[str]) -> float:
@@ -206,8 +129,8 @@ class Estimate:
     n: int
 
 
-def accuracy(correct: Collection[bool] | NDArray[np.bool_], *, confidence: float = 0.95) -> Estimate:
-    """Share of correct answers with its Wilson score interval.
+def accuracy(correct: Collection[bool] | NDArray[np.bool_]) -> Estimate:
+    """Share of correct answers with its 95 % Wilson score interval.
 
     ``(p + z²/2n ± z·√(p(1−p)/n + z²/4n²)) / (1 + z²/n)``. No questions give (nan, 0, 1).
     """
@@ -215,11 +138,42 @@ def accuracy(correct: Collection[bool] | NDArray[np.bool_], *, confidence: float
     n = len(flags)
     if n == 0:
         return Estimate(math.nan, 0.0, 1.0, 0)
-    z = NormalDist().inv_cdf(0.5 + confidence / 2)
+    z = NormalDist().inv_cdf(0.975)
     p = float(flags.mean())
     centre, scale = p + z * z / (2 * n), 1 + z * z / n
     half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
     return Estimate(p, max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale), n)
+
+
+def mean(values: Sequence[float]) -> Estimate:
+    """Mean of values in [0, 1] with its normal 95 % interval, cut to that range."""
+    n = len(values)
+    if not n:
+        return Estimate(math.nan, math.nan, math.nan, 0)
+    average = sum(values) / n
+    spread = math.sqrt(sum((v - average) ** 2 for v in values) / (n - 1) / n) if n > 1 else 0.0
+    return Estimate(average, max(0.0, average - 1.96 * spread), min(1.0, average + 1.96 * spread), n)
+
+
+def bootstrap(values: ArrayLike, *, seed: int = 0, resamples: int = 10_000) -> Estimate:
+    """Mean of any values with its 95 % percentile bootstrap interval. No values give (nan, −∞, ∞)."""
+    data = np.asarray(values, dtype=np.float64)
+    n = len(data)
+    if n == 0:
+        return Estimate(math.nan, -math.inf, math.inf, 0)
+    generator = np.random.default_rng(seed)
+    means = np.empty(resamples)
+    step = max(1, 4_000_000 // n)
+    for start in range(0, resamples, step):
+        stop = min(start + step, resamples)
+        means[start:stop] = data[generator.integers(0, n, size=(stop - start, n))].mean(axis=1)
+    low, high = np.percentile(means, [2.5, 97.5])
+    return Estimate(float(data.mean()), float(low), float(high), n)
+
+
+def paired_bootstrap(first: ArrayLike, second: ArrayLike) -> Estimate:
+    """Mean of ``first − second`` over the same questions with its bootstrap interval."""
+    return bootstrap(np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64))
 
 
 @dataclass(frozen=True)
@@ -262,22 +216,3 @@ def mcnemar_exact(first_correct: Sequence[bool], second_correct: Sequence[bool])
     tail = sum(math.comb(b + c, i) for i in range(min(b, c) + 1))
     # Whole numbers to the end: 2^(b+c) leaves the range of floats at about a thousand discordant pairs.
     return 1.0 if 2 * tail >= 2 ** (b + c) else (2 * tail) / (2 ** (b + c))
-
-
-def paired_bootstrap(
-    first: ArrayLike, second: ArrayLike, *, seed: int = 0, resamples: int = 10_000, confidence: float = 0.95
-) -> Estimate:
-    """Mean of ``first − second`` over the same questions with its percentile bootstrap interval."""
-    difference = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
-    n = len(difference)
-    if n == 0:
-        return Estimate(math.nan, -math.inf, math.inf, 0)
-    generator = np.random.default_rng(seed)
-    means = np.empty(resamples)
-    step = max(1, 4_000_000 // n)
-    for start in range(0, resamples, step):
-        stop = min(start + step, resamples)
-        means[start:stop] = difference[generator.integers(0, n, size=(stop - start, n))].mean(axis=1)
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(means, [tail, 1 - tail])
-    return Estimate(float(difference.mean()), float(low), float(high), n)

@@ -12,11 +12,12 @@ from evidence_assets.experiment.metrics import (
     accuracy,
     gains_of,
     hit_at_k,
+    mean,
     ndcg_at_k,
     recall_at_k,
     reciprocal_rank,
 )
-from evidence_assets.experiment.scoring import evidence_metrics, mean
+from evidence_assets.experiment.scoring import evidence_metrics
 
 VERSION = "1"
 DEPTHS = (2, 5, 10, 100)
@@ -44,9 +45,9 @@ def passage_metrics(
     asked = [(q, {gold["source"] for gold in q["gold_evidence"]}) for q in questions if q["gold_evidence"]]
     gains = [(gains_of(ranked.get(q["question_id"], []), wanted), len(wanted)) for q, wanted in asked]
     metrics = {f"recall@{k}": mean([recall_at_k(g, k, n) for g, n in gains]) for k in DEPTHS}
-    metrics["ndcg@10"] = mean([ndcg_at_k(g, 10, ideal_gains=[1.0] * n) for g, n in gains])
+    metrics["ndcg@10"] = mean([ndcg_at_k(g, 10, n) for g, n in gains])
     metrics["mrr"] = mean([reciprocal_rank(g) for g, _ in gains])
-    metrics["hit@1"] = accuracy([hit_at_k(g, 1) > 0 for g, _ in gains])
+    metrics["hit@1"] = accuracy([hit_at_k(g, 1) for g, _ in gains])
     return metrics | evidence_metrics([q | {"gold_evidence": _sentences(q)} for q in map(dict, questions)], evidence)
 
 

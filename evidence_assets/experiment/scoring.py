@@ -16,8 +16,10 @@ from evidence_assets.experiment.metrics import (
     exact_match,
     gains_of,
     hit_at_k,
+    mean,
     ndcg_at_k,
     per_class_scores,
+    recall_at_k,
     reciprocal_rank,
     token_f1,
 )
@@ -46,16 +48,6 @@ def correct(question: dict[str, Any], prediction: dict[str, Any] | None) -> bool
 def accepted(question: Mapping[str, Any]) -> list[str]:
     """The gold answers with their other forms."""
     return [*question["gold"], *(alias for aliases in question["gold_aliases"] or [] for alias in aliases)]
-
-
-def mean(values: list[float]) -> Estimate:
-    """Mean of values in [0, 1] with its normal 95 % interval, cut to that range."""
-    n = len(values)
-    if not n:
-        return Estimate(math.nan, math.nan, math.nan, 0)
-    average = sum(values) / n
-    spread = math.sqrt(sum((v - average) ** 2 for v in values) / (n - 1) / n) if n > 1 else 0.0
-    return Estimate(average, max(0.0, average - 1.96 * spread), min(1.0, average + 1.96 * spread), n)
 
 
 def class_metrics(questions: list[dict[str, Any]], answered: dict[str, dict[str, Any]]) -> dict[str, Estimate]:
@@ -125,9 +117,9 @@ def score_rows(
     if ranking:
         gains = [(gains_of(list(p["ranked_answers"]) if p else [], set(q["gold"])), len(q["gold"])) for q, p in ranking]
         for k in (1, 5, 10):
-            metrics[f"hit@{k}"] = accuracy([hit_at_k(g, k) > 0 for g, _ in gains])
-        metrics["ndcg@10"] = mean([ndcg_at_k(g, 10, ideal_gains=[1.0] * n) if n else 0.0 for g, n in gains])
-        metrics["recall@20"] = mean([float(g[:20].sum()) / n if n else 0.0 for g, n in gains])
+            metrics[f"hit@{k}"] = accuracy([hit_at_k(g, k) for g, _ in gains])
+        metrics["ndcg@10"] = mean([ndcg_at_k(g, 10, n) for g, n in gains])
+        metrics["recall@20"] = mean([recall_at_k(g, 20, n) if n else 0.0 for g, n in gains])
         metrics["mrr"] = mean([reciprocal_rank(g) for g, _ in gains])
     short = [q for q in asked if q["task"] == "kgqa" and q["gold"]]
     if short:

@@ -6,7 +6,7 @@ Belongs here: numbers about sets and rankings of entity pairs. Nothing here sear
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
@@ -18,16 +18,6 @@ from evidence_assets.models.vectors import unit_rows
 Pair = tuple[str, str]
 Rule = Literal["share", "maximum"]
 Item = TypeVar("Item", bound=Hashable)
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A value with a 95 % bootstrap interval and the number of things that it was computed from."""
-
-    value: float
-    low: float
-    high: float
-    n: int
 
 
 @dataclass(frozen=True)
@@ -235,20 +225,3 @@ def relevance(
             seen.add(form)
             hits.append(form in true)
     return hits, len(true)
-
-
-def bootstrap(
-    values: Sequence[float],
-    statistic: Callable[[npt.NDArray[np.float64]], float] = lambda drawn: float(np.mean(drawn)),
-    *,
-    rounds: int = 1000,
-    seed: int = 0,
-) -> Estimate:
-    """A statistic of ``values`` with its 95 % percentile interval over resamples, for instance one value a relation."""
-    data = np.asarray(values, dtype=np.float64)
-    if not len(data):
-        return Estimate(float("nan"), float("nan"), float("nan"), 0)
-    random = np.random.default_rng(seed)
-    drawn = [statistic(data[random.integers(len(data), size=len(data))]) for _ in range(rounds)]
-    low, high = np.percentile(drawn, [2.5, 97.5])
-    return Estimate(statistic(data), float(low), float(high), len(data))

@@ -118,24 +118,29 @@ def _masked(settings: ModelSettings) -> Finding:
 
 
 def _server(profile: Profile) -> Finding:
-    import httpx
+    from evidence_assets.lake.errors import ModelUnavailable
+    from evidence_assets.models.openai_server import OpenAIGenerator
 
-    url = profile.generator.base_url.rstrip("/") + "/models"
+    what, generator = "language model server", profile.generator
+    url = generator.base_url.rstrip("/") + "/models"
     try:
-        reply = httpx.get(url, timeout=3)
-        reply.raise_for_status()
-        served = [str(model["id"]) for model in reply.json()["data"]]
-    except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
+        served = OpenAIGenerator(
+            generator.name,
+            base_url=generator.base_url,
+            api_key_env=generator.api_key_env,
+            timeout_seconds=3,
+            attempts=1,
+        ).served()
+    except ModelUnavailable as error:
+        return Finding(what, str(error), False, f"start one, such as: vllm serve {generator.name} --host 127.0.0.1")
+    if generator.name not in served:
         return Finding(
-            "language model server", f"{url}: {type(error).__name__}", False,
-            f"start one, such as: vllm serve {profile.generator.name} --host 127.0.0.1",
-        )  # fmt: skip
-    if profile.generator.name not in served:
-        return Finding(
-            "language model server", f"{url} serves {', '.join(served)}", False,
-            f"serve {profile.generator.name}, or name one of these in the profile",
-        )  # fmt: skip
-    return Finding("language model server", f"{url} serves {profile.generator.name}")
+            what,
+            f"{url} serves {', '.join(served)}",
+            False,
+            f"serve {generator.name}, or name one of these in the profile",
+        )
+    return Finding(what, f"{url} serves {generator.name}")
 
 
 def diagnose(profile: Profile) -> list[Finding]:

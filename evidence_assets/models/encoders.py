@@ -19,6 +19,7 @@ import numpy as np
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.models.protocols import Encoder, FloatArray, TokenVectors
+from evidence_assets.models.running import device_of, equal_length_batches
 from evidence_assets.models.weights import MINILM_SHA256, check_model_folder, folder_revision, loading, minilm_folder
 
 if TYPE_CHECKING:
@@ -74,8 +75,7 @@ def load_encoder(
 
     import torch
 
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = device_of(device)
     if dtype == "auto":
         dtype = "bfloat16" if name == EMBEDDED and device == "cpu" and _native_bfloat16() else "float32"
     model = _load_model(name, local, revision, device, getattr(torch, dtype))
@@ -271,31 +271,28 @@ class TransformerEncoder:
         import torch
 
         network = self._model[0].auto_model
-        buckets: dict[int, list[int]] = {}
-        for row, encoding in enumerate(encodings):
-            buckets.setdefault(len(encoding), []).append(row)
         kind = "cuda" if self._device.type == "cuda" else "cpu"
         done = 0
-        for length in sorted(buckets, reverse=True):
-            size = max(1, min(_ROWS_PER_BATCH[kind], _TOKENS_PER_BATCH[kind] // length))
-            for start in range(0, len(buckets[length]), size):
-                rows = buckets[length][start : start + size]
-                ids = torch.tensor([encodings[row].ids for row in rows], device=self._device)
-                least = -(-_LEAST_TOKENS_PER_THREAD * torch.get_num_threads() // length)
-                if len(rows) < least:
-                    ids = torch.cat([ids, ids[-1:].expand(least - len(rows), -1)])
-                with torch.inference_mode():
-                    # the network itself: its wrapper inspects the network's signature anew for every batch
-                    if layers == 1:
-                        hidden = network(input_ids=ids)[0]
-                    else:
-                        states = network(input_ids=ids, output_hidden_states=True).hidden_states
-                        hidden = torch.cat(states[-layers:], dim=-1)
-                    features = {"token_embeddings": hidden[: len(rows)].float()}
-                yield rows, features
-                done += len(rows)
-                if self.on_progress is not None:
-                    self.on_progress(done, len(texts))
+        for rows in equal_length_batches(
+            [len(encoding) for encoding in encodings],
+            lambda length: max(1, min(_ROWS_PER_BATCH[kind], _TOKENS_PER_BATCH[kind] // length)),
+        ):
+            ids = torch.tensor([encodings[row].ids for row in rows], device=self._device)
+            least = -(-_LEAST_TOKENS_PER_THREAD * torch.get_num_threads() // ids.shape[1])
+            if len(rows) < least:
+                ids = torch.cat([ids, ids[-1:].expand(least - len(rows), -1)])
+            with torch.inference_mode():
+                # the network itself: its wrapper inspects the network's signature anew for every batch
+                if layers == 1:
+                    hidden = network(input_ids=ids)[0]
+                else:
+                    states = network(input_ids=ids, output_hidden_states=True).hidden_states
+                    hidden = torch.cat(states[-layers:], dim=-1)
+                features = {"token_embeddings": hidden[: len(rows)].float()}
+            yield rows, features
+            done += len(rows)
+            if self.on_progress is not None:
+                self.on_progress(done, len(texts))
 
     def _refuse_nan(self, vectors: FloatArray, texts: list[str]) -> None:
         if np.isfinite(vectors).all():

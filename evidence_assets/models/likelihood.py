@@ -15,6 +15,7 @@ import torch
 
 from evidence_assets.models.masked import UnusableModel
 from evidence_assets.models.protocols import FloatArray
+from evidence_assets.models.running import device_of, equal_length_batches
 from evidence_assets.models.weights import check_model_folder, folder_revision, loading
 
 
@@ -70,22 +71,18 @@ class TextLikelihood:
         with loading(f"the language model {str(name)!r}"):
             tokenizer = AutoTokenizer.from_pretrained(str(name), **options)
             model = kind.from_pretrained(str(name), use_safetensors=True, **options)
-        if device == "auto":
-            device = "cuda" if torch.cuda.is_available() else "cpu"
         known = folder_revision(folder) if local else str(getattr(config, "_commit_hash", None) or revision or "")
-        return cls(model, tokenizer, model_id=folder.name if local else str(name), revision=known, device=device)
+        return cls(
+            model, tokenizer, model_id=folder.name if local else str(name), revision=known, device=device_of(device)
+        )
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
         """Mean log-probability of the tokens of each pair's second text, given its first; at most 0."""
         rows = [self._row(*pair) for pair in pairs]
-        groups: dict[tuple[int, int], list[int]] = {}
-        for number, (source, target) in enumerate(rows):
-            groups.setdefault((len(source), len(target)), []).append(number)
+        lengths = [(len(source), len(target)) for source, target in rows]
         scores = np.zeros(len(rows), dtype=np.float32)
-        for members in groups.values():
-            for start in range(0, len(members), self._batch_size):
-                batch = members[start : start + self._batch_size]
-                scores[batch] = self._means([rows[i][0] for i in batch], [rows[i][1] for i in batch])
+        for batch in equal_length_batches(lengths, lambda _: self._batch_size):
+            scores[batch] = self._means([rows[i][0] for i in batch], [rows[i][1] for i in batch])
         if np.isnan(scores).any():
             raise UnusableModel(f"{self.model_id} yields NaN; load it in float32 or check its weights")
         return scores

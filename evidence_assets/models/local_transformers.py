@@ -14,6 +14,7 @@ from typing import Any
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.models.protocols import REFUSED, Completion, Request
+from evidence_assets.models.running import device_of
 from evidence_assets.models.weights import check_model_folder, folder_revision, loading
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
@@ -55,7 +56,7 @@ class TransformersGenerator:
         import torch
         from transformers import AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig
 
-        self._device = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+        self._device = device_of(device)
         quantization = None
         if four_bit:
             if importlib.util.find_spec("bitsandbytes") is None or not self._device.startswith("cuda"):

@@ -1,13 +1,13 @@
 """Masked language models: what K-Bloom asks of one, and the Hugging Face backend that answers.
 
 Belongs here: words in, log-probabilities and word vectors out, whatever the tokenizer. How prompts are mined, tuples
-searched and triples scored with them is the business of ``methods`` and ``systems``.
+searched and triples scored with them is the business of ``harvest`` and ``systems``.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -17,6 +17,7 @@ import numpy.typing as npt
 import torch
 
 from evidence_assets.lake.ids import file_id
+from evidence_assets.models.running import device_of, equal_length_batches
 from evidence_assets.text.prompt_text import SLOT, is_word
 
 FloatArray = npt.NDArray[np.float32]
@@ -157,9 +158,9 @@ class HFMaskedLM:
         weights = folder / "model.safetensors"
         commit = getattr(model.config, "_commit_hash", None)
         version = file_id(weights) if weights.is_file() else str(commit or revision or "")
-        if device == "auto":
-            device = "cuda" if torch.cuda.is_available() else "cpu"
-        return cls(model, tokenizer, model_id=known_as, revision=version, device=device, batch_size=batch_size)
+        return cls(
+            model, tokenizer, model_id=known_as, revision=version, device=device_of(device), batch_size=batch_size
+        )
 
     @property
     def model_id(self) -> str:
@@ -194,7 +195,7 @@ class HFMaskedLM:
                 raise ValueError(f"slot {slot} asked of a text with {len(masked)} masked slots: {text!r}")
             rows.append(ids)
             positions.append(masked[slot])
-        for group in _equal_length(rows, self._batch_size):
+        for group in self._groups(rows):
             hidden = self._hidden([rows[i] for i in group])
             at = torch.as_tensor([positions[i] for i in group], device=self._device)
             log_probs = self._log_softmax(hidden[torch.arange(len(group), device=self._device), at])
@@ -204,7 +205,7 @@ class HFMaskedLM:
     def word_vectors(self, texts: Sequence[str]) -> list[WordVectors]:
         encoded = self._encode(texts)
         results: list[WordVectors | None] = [None] * len(texts)
-        for group in _equal_length([item.ids for item in encoded], self._batch_size):
+        for group in self._groups([item.ids for item in encoded]):
             hidden = self._hidden([encoded[i].ids for i in group]).float().cpu().numpy()
             for row, i in enumerate(group):
                 results[i] = _pool_words(encoded[i], hidden[row])
@@ -227,7 +228,7 @@ class HFMaskedLM:
                 rows.append(ids)
                 asked.append((position, index, word))
         scores = np.zeros(len(rows), dtype=np.float32)
-        for group in _equal_length(rows, self._batch_size):
+        for group in self._groups(rows):
             hidden = self._hidden([rows[i] for i in group])
             at = torch.as_tensor([asked[i][0] for i in group], device=self._device)
             log_probs = self._log_softmax(hidden[torch.arange(len(group), device=self._device), at])
@@ -272,6 +273,9 @@ class HFMaskedLM:
                 raise ValueError(f"the text already holds the model's mask token {mask!r}: {text!r}")
             result.append((shown, encoding))
         return result
+
+    def _groups(self, rows: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+        return equal_length_batches([len(row) for row in rows], lambda _: self._batch_size)
 
     def _hidden(self, rows: Sequence[Sequence[int]]) -> torch.Tensor:
         self._forward_calls += 1
@@ -359,15 +363,3 @@ def _pool_words(encoded: _Encoded, hidden: FloatArray) -> WordVectors:
         tuple(encoded.words[word] for word in members),
         np.stack(vectors).astype(np.float32) if vectors else np.zeros((0, hidden.shape[1]), dtype=np.float32),
     )
-
-
-def _equal_length(rows: Sequence[Sequence[int]], batch_size: int) -> list[list[int]]:
-    """Positions of ``rows`` in batches of equal length."""
-    by_length: dict[int, list[int]] = {}
-    for position, row in enumerate(rows):
-        by_length.setdefault(len(row), []).append(position)
-    return [
-        members[start : start + batch_size]
-        for _, members in sorted(by_length.items())
-        for start in range(0, len(members), batch_size)
-    ]

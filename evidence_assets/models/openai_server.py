@@ -1,6 +1,7 @@
 """A language model behind any server that speaks the OpenAI chat protocol (vLLM, Ollama, llama.cpp, a paid one).
 
-Belongs here: HTTP, concurrency, patience. What is asked and what a reply means belongs to ``reasoning``.
+Belongs here: which requests are under way, and what an error of the client means. Pauses, time-outs and connections
+are the ``openai`` client's; what is asked and what a reply means belongs to ``reasoning``.
 
 What goes wrong ends in one of two ways. The server's fault (not reached, cut off, 429, 5xx, not this protocol) is tried
 again with growing pauses and then raises :class:`ModelUnavailable`: the step fails, and a retry resumes from the cache.
@@ -10,35 +11,27 @@ begins with ``refused``: one failed row.
 
 from __future__ import annotations
 
-import email.utils
 import json
 import math
 import os
-import random
-import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, as_completed
-from typing import Any, TypeVar
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from typing import Any
+from urllib.parse import urlsplit
 
-import httpx
+import httpx2
+import openai
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.models.protocols import REFUSED, Completion, Request
 
-LARGEST_REPLY = 8 << 20
-"""Bytes of a response that are read; whatever sends more is no chat server."""
-T = TypeVar("T")
-_TRY_AGAIN = {408, 409, 425, 429, 500, 502, 503, 504, 507, 529}
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_NOT_THE_REQUEST = (401, 403, 408, 409, 429)
+"""Statuses below 500 that say nothing of the request itself."""
 
 
-class _TryAgain(Exception):
-    """Something that may pass; ``wait`` is how long the server asks to wait, if it does."""
-
-    def __init__(self, reason: str, wait: float | None = None) -> None:
-        super().__init__(reason)
-        self.wait = wait
+class _NoCompletion(httpx2.RemoteProtocolError):
+    """The server answers 200 with something that is no completion; the client tries again, as after a broken line."""
 
 
 class OpenAIGenerator:
@@ -57,11 +50,10 @@ class OpenAIGenerator:
     concurrency
         Requests under way at once.
     timeout_seconds
-        Longest wait for one reply.
+        Longest silence of the server while a reply is awaited.
     attempts
-        Times that a request is tried before the server counts as unavailable.
-    pause_seconds, longest_pause_seconds
-        First pause between attempts, doubled each time, and its limit; a longer ``Retry-After`` is not waited for.
+        Times that a request is tried before the server counts as unavailable. The client pauses between them for 0.5 s,
+        twice as long each time up to 8 s, or as long as ``Retry-After`` asks if that is at most two minutes.
     constrain
         ``json_schema`` sends choices and schemas as ``response_format``, which all common servers honour; ``none``
         sends none, for servers that refuse the field.
@@ -76,40 +68,35 @@ class OpenAIGenerator:
         api_key_env: str = "OPENAI_API_KEY",
         concurrency: int = 32,
         timeout_seconds: float = 300.0,
-        attempts: int = 7,
-        pause_seconds: float = 1.0,
-        longest_pause_seconds: float = 120.0,
+        attempts: int = 12,
         constrain: str = "json_schema",
     ) -> None:
         if constrain not in ("json_schema", "none"):
             raise BadInput(f"unknown constraint {constrain!r}; json_schema or none")
         self.model_id, self.revision = model_id, revision or "served"
         self.parameters: dict[str, object] = {"temperature": 0, "seed": 0, "constrain": constrain}
-        self._constrain = constrain
+        self._constrain, self._concurrency, self._timeout = constrain, concurrency, timeout_seconds
         self._url = base_url.rstrip("/")
-        self._key = os.environ.get(api_key_env, "")
-        self._key_env = api_key_env
-        self._timeout, self._attempts = timeout_seconds, attempts
-        self._pause, self._longest_pause = pause_seconds, longest_pause_seconds
-        self._concurrency = concurrency
+        self._key, self._key_env = os.environ.get(api_key_env, ""), api_key_env
         self._verified = False
-        self._lock = threading.Lock()
-        host = httpx.URL(self._url).host
-        self._client = httpx.Client(
-            headers={"Authorization": f"Bearer {self._key}"} if self._key else {},
-            timeout=httpx.Timeout(timeout_seconds, connect=min(10.0, timeout_seconds)),
-            limits=httpx.Limits(max_connections=concurrency),
-            trust_env=host not in _LOOPBACK,  # a proxy cannot reach this machine's own ports
+        self._gone = ""
+        """Why the server counts as unavailable, once a request has found it so."""
+        self._client = openai.OpenAI(
+            api_key=self._key or "none",  # the client insists on one; servers without keys ignore it
+            base_url=self._url,
+            max_retries=attempts - 1,
+            timeout=openai.Timeout(timeout_seconds, connect=min(10.0, timeout_seconds)),
+            http_client=openai.DefaultHttpxClient(
+                trust_env=urlsplit(self._url).hostname
+                not in _LOOPBACK,  # a proxy cannot reach this machine's own ports
+                event_hooks={"request": [self._refuse_if_gone], "response": [_refuse_other_bodies]},
+            ),
         )
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._client.close()
 
     def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """Completions in the order asked."""
-        found = dict(self.generate_each(requests))
-        return [found[number] for number in range(len(requests))]
+        completions = dict(self.generate_each(requests))
+        return [completions[number] for number in range(len(requests))]
 
     def generate_each(self, requests: Sequence[Request]) -> Iterator[tuple[int, Completion]]:
         """(number of the request, completion) as they arrive, so that what is paid for can be kept at once.
@@ -118,78 +105,36 @@ class OpenAIGenerator:
         """
         if not requests:
             return
+        self._gone = ""
         self._verify()
-        stop = threading.Event()
-        failure: ModelUnavailable | None = None
-        pool = ThreadPoolExecutor(max_workers=self._concurrency, thread_name_prefix="ask")
-        try:
+        with ThreadPoolExecutor(max_workers=self._concurrency, thread_name_prefix="ask") as pool:
             futures: dict[Future[Completion], int] = {
-                pool.submit(self._ask, request, stop): number for number, request in enumerate(requests)
+                pool.submit(self._ask, request): number for number, request in enumerate(requests)
             }
-            for future in as_completed(futures):
-                try:
-                    completion = future.result()
-                except CancelledError:
-                    continue
-                except ModelUnavailable as error:
-                    failure = failure or error
-                    stop.set()
-                    for waiting in futures:
-                        waiting.cancel()
-                    continue
-                yield futures[future], completion
-        finally:
-            stop.set()
-            pool.shutdown(wait=True, cancel_futures=True)
-        if failure is not None:
-            raise failure
+            try:
+                for future in as_completed(futures):
+                    try:
+                        completion = future.result()
+                    except ModelUnavailable as error:
+                        self._gone = self._gone or str(error)
+                    else:
+                        yield futures[future], completion
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+        if self._gone:
+            raise ModelUnavailable(self._gone)
 
-    def _verify(self) -> None:
-        """Make sure, once, that the server speaks this protocol and serves the model."""
-        with self._lock:
-            if self._verified:
-                return
-            status, body = self._patiently(lambda: self._exchange("GET", "/models", None), threading.Event())
-            if status in (401, 403):
-                raise ModelUnavailable(
-                    f"the server at {self._url} refuses the key ({status}); set the environment variable "
-                    f"{self._key_env} to a valid one"
-                )
-            rows = body.get("data") if isinstance(body, dict) else None
-            if status != 200 or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-                raise ModelUnavailable(
-                    f"the server at {self._url} is not an OpenAI-compatible one: GET {self._url}/models answers "
-                    f"{status} without a list of models; set base_url to the root of the protocol, which usually ends "
-                    f"in /v1"
-                )
-            served = [str(row.get("id")) for row in rows]
-            if self.model_id not in served:
-                some = ", ".join(served[:5]) or "none"
-                raise ModelUnavailable(
-                    f"the server at {self._url} does not serve {self.model_id!r} but {some}; name one of these, or "
-                    f"start the server with the model"
-                )
-            self._verified = True
-
-    def _ask(self, request: Request, stop: threading.Event) -> Completion:
-        payload = self.payload(request)
-
-        def attempt() -> Completion:
-            started = time.perf_counter()
-            status, body = self._exchange("POST", "/chat/completions", payload)
-            seconds = time.perf_counter() - started
-            if status in (401, 403):
-                raise ModelUnavailable(
-                    f"the server at {self._url} refuses the key ({status}); set the environment variable "
-                    f"{self._key_env} to a valid one"
-                )
-            if status == 404:
-                raise ModelUnavailable(f"the server at {self._url} has no chat completions for {self.model_id!r} (404)")
-            if 400 <= status < 500:
-                return Completion("", 0, 0, seconds, f"{REFUSED} by the server ({status}): {self._message(body)}")
-            return _completion(body, seconds)
-
-        return self._patiently(attempt, stop)
+    def served(self) -> list[str]:
+        """Names of the models that the server serves."""
+        response = self._sent(lambda: self._client.get("/models", cast_to=httpx2.Response))
+        try:
+            return [str(row["id"]) for row in response.json()["data"]]
+        except (ValueError, LookupError, TypeError):
+            raise ModelUnavailable(
+                f"the server at {self._url} is not an OpenAI-compatible one: GET {self._url}/models answers "
+                f"{response.status_code} without a list of models; set base_url to the root of the protocol, which "
+                f"usually ends in /v1"
+            ) from None
 
     def payload(self, request: Request) -> dict[str, Any]:
         """Body of a chat request."""
@@ -215,59 +160,70 @@ class OpenAIGenerator:
             }
         return body
 
-    def _exchange(self, method: str, path: str, payload: dict[str, Any] | None) -> tuple[int, Any]:
-        """One HTTP exchange: status and decoded body; what may pass raises :class:`_TryAgain`."""
-        deadline = time.monotonic() + self._timeout
-        received = bytearray()
-        try:
-            with self._client.stream(method, f"{self._url}{path}", json=payload) as response:
-                for block in response.iter_bytes():
-                    received += block
-                    if len(received) > LARGEST_REPLY:
-                        raise ModelUnavailable(
-                            f"the server at {self._url} sends more than {LARGEST_REPLY >> 20} MiB for one reply; it is "
-                            f"not a chat server, check base_url"
-                        )
-                    if time.monotonic() > deadline:
-                        raise _TryAgain(f"no complete reply within {self._timeout:g} s")
-                status, headers = response.status_code, response.headers
-        except httpx.TimeoutException:
-            raise _TryAgain(f"no reply within {self._timeout:g} s") from None
-        except httpx.TransportError as error:
-            raise _TryAgain(f"the connection failed ({type(error).__name__}: {self._hidden(str(error))})") from None
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise ModelUnavailable(f"the server at {self._url} cannot be asked: {self._hidden(str(error))}") from None
-        try:
-            body = json.loads(received)
-        except (ValueError, RecursionError):
-            body = None
-        if status in _TRY_AGAIN:
-            raise _TryAgain(f"it answers {status}: {self._message(body)}", _retry_after(headers))
-        if status == 200 and body is None and method == "POST":
-            raise _TryAgain(f"its reply is not JSON: {self._hidden(received[:60].decode(errors='replace'))!r}")
-        return status, body
+    def _verify(self) -> None:
+        """Make sure, once, that the server speaks this protocol and serves the model."""
+        if self._verified:
+            return
+        served = self.served()
+        if self.model_id not in served:
+            raise ModelUnavailable(
+                f"the server at {self._url} does not serve {self.model_id!r} but {', '.join(served[:5]) or 'none'}; "
+                f"name one of these, or start the server with the model"
+            )
+        self._verified = True
 
-    def _patiently(self, attempt: Callable[[], T], stop: threading.Event) -> T:
-        """Try until it works, the attempts are used up, or another request has found the server gone."""
-        for number in range(1, self._attempts + 1):
-            if stop.is_set():
-                raise CancelledError
-            try:
-                return attempt()
-            except _TryAgain as error:
-                pause = min(self._longest_pause, self._pause * 2 ** (number - 1)) * random.uniform(0.75, 1)
-                asked = error.wait or 0.0
-                if number == self._attempts or asked > self._longest_pause:
-                    patience = f" and asks to wait {asked:.0f} s" if asked > self._longest_pause else ""
-                    raise ModelUnavailable(
-                        f"the server at {self._url} gives no completion after {number} "
-                        f"{'attempt' if number == 1 else 'attempts'}: {error}{patience}; see that it runs, then retry: "
-                        f"finished requests are cached"
-                    ) from None
-                stop.wait(max(pause, asked))
-        raise AssertionError("unreachable")
+    def _ask(self, request: Request) -> Completion:
+        payload = self.payload(request)
+        response = self._sent(lambda: self._client.post("/chat/completions", cast_to=httpx2.Response, body=payload))
+        if response.status_code == 404:
+            raise ModelUnavailable(f"the server at {self._url} has no chat completions for {self.model_id!r} (404)")
+        if response.is_client_error:
+            reason = f"{REFUSED} by the server ({response.status_code}): {self._message(response)}"
+            return Completion("", 0, 0, response.elapsed.total_seconds(), reason)
+        return completion_of(response.text, response.elapsed.total_seconds())
 
-    def _message(self, body: Any) -> str:
+    def _sent(self, send: Callable[[], httpx2.Response]) -> httpx2.Response:
+        """The server's answer, which may be that it refuses the request; its own faults are told in a sentence."""
+        try:
+            return send()
+        except openai.APIError as error:
+            status = error.status_code if isinstance(error, openai.APIStatusError) else 0
+            if isinstance(error, openai.APIStatusError) and 400 <= status < 500 and status not in _NOT_THE_REQUEST:
+                return error.response
+            sentence = self._sentence(error, status)
+        raise ModelUnavailable(sentence)  # out here, because the client's error may show the key
+
+    def _sentence(self, error: openai.APIError, status: int) -> str:
+        """What a lasting fault of the server is, and what to do about it."""
+        if status in (401, 403):
+            return (
+                f"the server at {self._url} refuses the key ({status}); set the environment variable {self._key_env} "
+                f"to a valid one"
+            )
+        attempts = 1 + int(error.request.headers.get("x-stainless-retry-count", 0))
+        cause = error.__cause__
+        if isinstance(error, openai.APIStatusError):
+            reason = f"it answers {status}: {self._message(error.response)}"
+            if attempts <= self._client.max_retries:
+                reason += f" and asks to wait {error.response.headers.get('retry-after', 'longer')} s"
+        elif isinstance(error, openai.APITimeoutError):
+            reason = f"no reply within {self._timeout:g} s"
+        elif isinstance(cause, _NoCompletion):
+            reason = self._hidden(str(cause))
+        else:
+            reason = f"the connection failed ({type(cause).__name__}: {self._hidden(str(cause))})"
+        return (
+            f"the server at {self._url} gives no completion after {attempts} "
+            f"{'attempt' if attempts == 1 else 'attempts'}: {reason}; see that it runs, then retry: finished requests "
+            f"are cached"
+        )
+
+    def _message(self, response: httpx2.Response) -> str:
+        """What the server says of an error."""
+        try:
+            body = response.json()
+        except ValueError:
+            return ""
         error = body.get("error", body.get("message", "")) if isinstance(body, dict) else ""
         text = error.get("message") if isinstance(error, dict) else error
         return self._hidden(" ".join(str(text).split())[:300])
@@ -275,41 +231,40 @@ class OpenAIGenerator:
     def _hidden(self, text: str) -> str:
         return text.replace(self._key, "[key]") if self._key else text
 
+    def _refuse_if_gone(self, _: httpx2.Request) -> None:
+        """Before each attempt: give up at once when another request has found the server gone."""
+        if self._gone:
+            raise ModelUnavailable(self._gone)
 
-def _retry_after(headers: httpx.Headers) -> float | None:
-    """Seconds that a ``Retry-After`` header asks to wait: a number, or a date."""
-    value = headers.get("retry-after", "").strip()
+
+def _refuse_other_bodies(response: httpx2.Response) -> None:
+    """After each attempt: what is no completion counts as a broken connection, which the client tries again."""
+    if response.request.method == "POST" and response.is_success:
+        response.read()
+        completion_of(response.text)
+
+
+def completion_of(reply: str, seconds: float = 0.0) -> Completion:
+    """The completion that a reply of the protocol holds; ``seconds`` is what it took."""
     try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
-        except (ValueError, OverflowError):
-            return None
-    return seconds if 0 <= seconds < float("inf") else None
-
-
-def _completion(body: Any, seconds: float) -> Completion:
-    """The completion in a body of the protocol; any other body is the server's fault."""
+        body = json.loads(reply)
+    except (ValueError, RecursionError):
+        raise _NoCompletion(f"its reply is not JSON: {reply[:60]!r}") from None
     try:
         choice = body["choices"][0]
-        message = choice["message"]
-        text = message.get("content") or ""
+        text = choice["message"].get("content") or ""
         if not isinstance(text, str):
             raise TypeError
-    except (KeyError, IndexError, TypeError, AttributeError):
-        raise _TryAgain(f"its reply has no completion in it: {str(body)[:60]!r}") from None
-    return Completion(
-        text=text,
-        prompt_tokens=_counted(body, "prompt_tokens"),
-        completion_tokens=_counted(body, "completion_tokens"),
-        seconds=seconds,
-        finish_reason=str(choice.get("finish_reason") or "unknown"),
-    )
-
-
-def _counted(body: dict[str, Any], name: str) -> int:
-    """A number of tokens as the server counts them; 0 where it states none that is a number."""
+    except (LookupError, TypeError, AttributeError):
+        raise _NoCompletion(f"its reply has no completion in it: {str(body)[:60]!r}") from None
     usage = body.get("usage")
-    stated = usage.get(name) if isinstance(usage, dict) else None
+    prompt_tokens, completion_tokens = (
+        _counted(usage.get(name) if isinstance(usage, dict) else None)
+        for name in ("prompt_tokens", "completion_tokens")
+    )
+    return Completion(text, prompt_tokens, completion_tokens, seconds, str(choice.get("finish_reason") or "unknown"))
+
+
+def _counted(stated: object) -> int:
+    """A number of tokens as the server counts them; 0 where it states none that is a number."""
     return int(stated) if isinstance(stated, int | float) and math.isfinite(stated) else 0

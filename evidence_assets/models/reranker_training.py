@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evidence_assets.models.encoders import EMBEDDED
+from evidence_assets.models.running import device_of
 from evidence_assets.models.weights import loading, minilm_folder
 
 VERSION = "1"
@@ -63,7 +64,7 @@ def tune_reranker(
     with loading(f"the cross-encoder {base!r}"):
         tokenizer = AutoTokenizer.from_pretrained(place)
         model = AutoModelForSequenceClassification.from_pretrained(place, num_labels=1, ignore_mismatched_sizes=True)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = device_of("auto")
     model.to(device).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=settings.rate)
     weight = torch.tensor((len(pairs) - relevant) / relevant, device=device)

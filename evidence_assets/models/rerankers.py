@@ -13,6 +13,7 @@ import numpy as np
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.models.protocols import Encoder, FloatArray, Reranker
+from evidence_assets.models.running import device_of, equal_length_batches
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.models.weights import check_model_folder, folder_revision, loading
 
@@ -84,8 +85,8 @@ class MaxSimReranker:
 class CrossEncoderReranker:
     """A sequence classifier with one output, read on query and text together; the score is its raw output.
 
-    Pairs are run in batches of equal token count without padding, so that a score does not depend on its neighbours; a
-    pair longer than the model reads is refused.
+    Pairs are run in batches of equal token count without padding, so that a score depends on its neighbours by a last
+    digit of float32 at most; a pair longer than the model reads is refused.
     """
 
     def __init__(
@@ -96,7 +97,6 @@ class CrossEncoderReranker:
             check_model_folder(Path(name))
             revision = folder_revision(Path(name))
 
-        import torch
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
         options = {"revision": None if local else revision, "local_files_only": local}
@@ -109,7 +109,7 @@ class CrossEncoderReranker:
                 f"{name!r} is no reranker: it has {config.num_labels} outputs and a reranker has one; name a "
                 f"cross-encoder"
             )
-        self._device = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+        self._device = device_of(device)
         self._model.to(self._device).eval()
         self._longest = min(int(self._tokenizer.model_max_length), int(getattr(config, "max_position_embeddings", 512)))
         self.model_id, self.on_progress = name, on_progress
@@ -123,29 +123,25 @@ class CrossEncoderReranker:
             return np.empty(0, dtype=np.float32)
         queries, texts = [query for query, _ in pairs], [text for _, text in pairs]
         read = self._tokenizer(queries, texts, truncation=False, padding=False, verbose=False)
-        buckets: dict[int, list[int]] = {}
-        for row, ids in enumerate(read["input_ids"]):
-            if len(ids) > self._longest:
+        lengths = [len(ids) for ids in read["input_ids"]]
+        for row, length in enumerate(lengths):
+            if length > self._longest:
                 raise BadInput(
-                    f"a query and text of {len(ids)} tokens are longer than the {self._longest} that {self.model_id} "
+                    f"a query and text of {length} tokens are longer than the {self._longest} that {self.model_id} "
                     f"reads; cut the text into chunks first (it begins {pairs[row][1][:60]!r})"
                 )
-            buckets.setdefault(len(ids), []).append(row)
         scores = np.empty(len(pairs), dtype=np.float32)
+        tokens, most = (16384, len(pairs)) if self._device.startswith("cuda") else (2048, 32)
         done = 0
-        for length in sorted(buckets, reverse=True):
-            size = max(1, 16384 // length) if self._device.startswith("cuda") else max(1, min(32, 2048 // length))
-            for start in range(0, len(buckets[length]), size):
-                rows = buckets[length][start : start + size]
-                features: dict[str, Any] = {
-                    name: torch.tensor([values[row] for row in rows], device=self._device)
-                    for name, values in read.items()
-                }
-                with torch.inference_mode():
-                    scores[rows] = self._model(**features).logits[:, 0].float().cpu().numpy()
-                done += len(rows)
-                if self.on_progress is not None:
-                    self.on_progress(done, len(pairs))
+        for rows in equal_length_batches(lengths, lambda length: max(1, min(most, tokens // length))):
+            features: dict[str, Any] = {
+                name: torch.tensor([values[row] for row in rows], device=self._device) for name, values in read.items()
+            }
+            with torch.inference_mode():
+                scores[rows] = self._model(**features).logits[:, 0].float().cpu().numpy()
+            done += len(rows)
+            if self.on_progress is not None:
+                self.on_progress(done, len(pairs))
         if not np.isfinite(scores).all():
             raise ModelUnavailable(f"{self.model_id} gives scores that are not numbers; fetch its weights again")
         return scores

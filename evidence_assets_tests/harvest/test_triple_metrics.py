@@ -12,7 +12,6 @@ from sklearn.metrics import cohen_kappa_score
 
 from evidence_assets.harvest.triple_metrics import (
     Direction,
-    bootstrap,
     canonical_fact,
     capture_recapture,
     cohens_kappa,
@@ -125,13 +124,3 @@ def test_relevance_leaves_out_seeds_and_repeats() -> None:
 
 def test_novel_only() -> None:
     assert novel_only(PAIRS, [("egg", "hen"), ("x", "y")]) == [0, 2, 3]
-
-
-def test_bootstrap_interval_covers_the_mean() -> None:
-    random = np.random.default_rng(1)
-    covered = 0
-    for number in range(100):
-        estimate = bootstrap(random.normal(3, 1, size=40).tolist(), rounds=400, seed=number)
-        covered += estimate.low <= 3 <= estimate.high
-    assert 86 <= covered <= 100
-    assert bootstrap([1.0, 1.0]).low == 1 and bootstrap([]).n == 0

@@ -22,10 +22,18 @@ from evidence_assets.models import weights
 from evidence_assets.models.encoders import TransformerEncoder, load_encoder
 from evidence_assets.models.local_transformers import TransformersGenerator
 from evidence_assets.models.openai_server import OpenAIGenerator
-from evidence_assets.models.protocols import Completion, Request
+from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.prompted import PromptedSolver
 from evidence_assets.reasoning.tasks import ChooseAnswer, EvidenceItem, ExplainOption, Failure
-from evidence_assets_tests.models.servers import MODEL, FaultyServer, closed_port, other_api, running
+from evidence_assets_tests.models.servers import (
+    MODEL,
+    DictCache,
+    FaultyServer,
+    closed_port,
+    hurried,
+    other_api,
+    running,
+)
 from evidence_assets_tests.models.tiny import make_causal, make_encoder
 
 STEP = "the step fails"
@@ -35,13 +43,6 @@ EXPLAIN = ExplainOption(
     "What treats pain?", "A", "aspirin", (EvidenceItem("e1", "chunk", "d", "0:9", "Aspirin may treat pain."),)
 )
 RUSSIAN_STEP = '{"steps": [{"text": "Аспирин помогает от головной боли", "evidence": [1], "quotes": []}]}'
-
-
-class DictCache(dict[str, Completion]):
-    """A completion cache in memory."""
-
-    def put(self, key: str, completion: Completion) -> None:
-        self[key] = completion
 
 
 @dataclass(frozen=True)
@@ -55,11 +56,8 @@ class Scene:
     scratch: Path
 
     def generator(self, model: str = MODEL, url: str = "", timeout: float = 10.0) -> OpenAIGenerator:
-        """A client of little patience: three attempts and hardly a pause."""
-        return OpenAIGenerator(
-            model, base_url=url or self.url, attempts=3, pause_seconds=0.01, longest_pause_seconds=1.0,
-            timeout_seconds=timeout,
-        )  # fmt: skip
+        """A client of little patience: three attempts."""
+        return OpenAIGenerator(model, base_url=url or self.url, attempts=3, timeout_seconds=timeout)
 
     def without(self, name: str) -> Path:
         """A copy of the tiny encoder's folder that lacks a file."""
@@ -181,7 +179,7 @@ FAULTS = (
 def scene_in(folder: Path) -> Iterator[Scene]:
     """Set up the server and the tiny models in a folder."""
     server = FaultyServer()
-    with running(server.app) as url:
+    with hurried(), running(server.app) as url:
         encoder, causal = make_encoder(folder / "encoder"), make_causal(folder / "causal")
         scratch = folder / "scratch"
         scratch.mkdir()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request as HttpRequest
@@ -18,9 +19,16 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from evidence_assets.models.protocols import Generator, Request
+from evidence_assets.models.protocols import Completion, Generator, Request
 
 MODEL = "test-model"
+
+
+class DictCache(dict[str, Completion]):
+    """A completion cache in memory."""
+
+    def put(self, key: str, completion: Completion) -> None:
+        self[key] = completion
 
 
 @contextmanager
@@ -38,6 +46,15 @@ def running(app: Any) -> Iterator[str]:
         finally:
             server.should_exit = True
             thread.join(timeout=5)
+
+
+@contextmanager
+def hurried() -> Iterator[None]:
+    """Let everything that sleeps, as a client does between two attempts, sleep a fiftieth of the time."""
+    sleep = time.sleep
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(time, "sleep", lambda seconds: sleep(seconds / 50))
+        yield
 
 
 def closed_port() -> int:
@@ -115,7 +132,7 @@ class FaultyServer:
             case "429" | "500" | "503" | "400" | "401":
                 return JSONResponse(error, int(behaviour))
             case "429 wait":
-                return JSONResponse(error, 429, headers={"Retry-After": "0.3"})
+                return JSONResponse(error, 429, headers={"Retry-After": "20"})
             case "429 for an hour":
                 return JSONResponse(error, 429, headers={"Retry-After": "3600"})
             case "cut":

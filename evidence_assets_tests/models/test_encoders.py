@@ -174,25 +174,6 @@ def test_revision_of_a_folder_follows_its_content(tiny: Path, tmp_path: Path) ->
     assert load_encoder(str(other), device="cpu").revision != before
 
 
-def test_folder_without_tokenizer_weights_or_config(tiny: Path, tmp_path: Path) -> None:
-    for missing, sentence in (("tokenizer.json", "no tokenizer"), ("model.safetensors", "no weights"),
-                              ("config.json", "no config.json")):  # fmt: skip
-        folder = tmp_path / missing
-        shutil.copytree(tiny, folder)
-        (folder / missing).unlink()
-        with pytest.raises(ModelUnavailable, match=sentence):
-            load_encoder(str(folder))
-
-
-def test_damaged_weights_fail_their_checksum(tmp_path: Path) -> None:
-    path = tmp_path / "model.safetensors"
-    path.write_bytes(b"not the model")
-    with pytest.raises(ModelUnavailable, match=r"fail their checksum.*do this"):
-        weights.check_weights(path, weights.MINILM_SHA256, "do this")
-    with pytest.raises(ModelUnavailable, match="missing"):
-        weights.check_weights(tmp_path / "absent", weights.MINILM_SHA256, "do this")
-
-
 def test_embedded_weights_are_checked_on_load(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(weights, "MINILM_SHA256", "0" * 64)
     with pytest.raises(ModelUnavailable, match=r"fail their checksum.*pip install --force-reinstall"):

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evidence_assets.harvest.triple_metrics import bootstrap, cohens_kappa, judge_precision, novel_only
+from evidence_assets.experiment.metrics import bootstrap
+from evidence_assets.harvest.triple_metrics import cohens_kappa, judge_precision, novel_only
 from evidence_assets.systems.kbloom.scores import Number, rows_of
 from evidence_assets.systems.kbloom.seeds import Relation
 from evidence_assets.systems.kbloom.statement_judging import Judge
@@ -79,7 +80,7 @@ def judged_rows(
                 rows += rows_of("relation", relation.id, variant, model, {"judge_kappa": number}, judges[0].model_id)
             if likelihood is not None:
                 before = " ".join(statement(relation, *seed) for seed in relation.pairs)
-                rated = bootstrap(likelihood.score([(before, text) for text in texts]).tolist())
+                rated = bootstrap(likelihood.score([(before, text) for text in texts]), resamples=1000)
                 number = (rated.value, rated.low, rated.high, rated.n)
                 rows += rows_of("relation", relation.id, variant, model, {"likelihood": number}, likelihood.model_id)
     return rows

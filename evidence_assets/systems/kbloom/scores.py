@@ -16,11 +16,10 @@ import numpy as np
 import polars as pl
 from scipy.stats import binom
 
-from evidence_assets.experiment.metrics import accuracy, paired_bootstrap
+from evidence_assets.experiment.metrics import accuracy, bootstrap, paired_bootstrap
 from evidence_assets.harvest.triple_metrics import (
     Direction,
     Fact,
-    bootstrap,
     canonical_fact,
     diversity,
     extracted_facts,
@@ -159,7 +158,7 @@ def score_rows(
 def _means(of_relation: Mapping[str, tuple[dict[str, Number], Control]], members: Sequence[str]) -> dict[str, Number]:
     means: dict[str, Number] = {}
     for metric in of_relation[members[0]][0]:
-        estimate = bootstrap([of_relation[name][0][metric][0] or 0.0 for name in members])
+        estimate = bootstrap([of_relation[name][0][metric][0] or 0.0 for name in members], resamples=1000)
         means[metric] = (estimate.value, estimate.low, estimate.high, estimate.n)
     return means
 

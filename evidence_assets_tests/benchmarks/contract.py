@@ -1,0 +1,131 @@
+"""What every reader of a benchmark must pass, and ways to lay out and to spoil tiny files in its format."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from evidence_assets.benchmarks.registry import info, read_questions
+from evidence_assets.lake.errors import BadInput
+
+Files = dict[str, str]
+
+
+def lay(folder: Path, files: Files) -> Path:
+    """Write files below a folder."""
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+    return folder
+
+
+def lines(*records: Any) -> str:
+    """JSON lines."""
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+def bad(record: dict[str, Any], **changes: Any) -> str:
+    """A good row, then a faulty one on line 2; a field that is to be ``...`` is left out."""
+    faulty = {key: value for key, value in (record | changes).items() if value is not ...}
+    return lines(record | ({"id": "good"} if "id" in record else {}), faulty)
+
+
+def spoilt(text: str) -> Iterator[str]:
+    """The text of a file, each time with one value of it gone or of another kind."""
+    rows = text.splitlines()
+    if all(row.startswith(("{", "[")) for row in rows) and len(rows) > 1:
+        for place, row in enumerate(rows):
+            for other in spoilt(row):
+                yield "\n".join([*rows[:place], other, *rows[place + 1 :]]) + "\n"
+    elif text.startswith(("{", "[")):
+        yield from map(json.dumps, _spoilt_values(json.loads(text)))
+    else:
+        delimiter = "\t" if "\t" in text else ","
+        for place, row in enumerate(rows):
+            fields = row.split(delimiter)
+            for at in range(len(fields)):
+                for wrong in ([], [""], ["x"], ['"']):
+                    other = delimiter.join([*fields[:at], *wrong, *fields[at + 1 :]])
+                    yield "\n".join([*rows[:place], other, *rows[place + 1 :]]) + "\n"
+
+
+def _spoilt_values(value: Any) -> Iterator[Any]:
+    yield from (None, 3, "", "x", [], {}, True)
+    if isinstance(value, dict | list):
+        for key in list(value) if isinstance(value, dict) else range(len(value)):
+            without = copy.copy(value)
+            del without[key]
+            yield without
+            for other in _spoilt_values(value[key]):
+                changed = copy.copy(value)
+                changed[key] = other
+                yield changed
+
+
+class ReaderContract:
+    """A subclass gives the names of its datasets, tiny official files of the first of them, and faulty ones."""
+
+    NAMES: ClassVar[tuple[str, ...]]
+    WHOLE: ClassVar[tuple[tuple[str, Files, dict[str, Any]], ...]]
+    """Split, files that hold one question of it, and some of that question's fields."""
+    FAULTS: ClassVar[tuple[tuple[str, Files, str], ...]]
+    """Split, faulty files, and what is said of them."""
+    EMPTY: ClassVar[tuple[tuple[str, Files, str], ...]] = ()
+    """Split, files without a question of it, and which of them is named (DIR is the folder)."""
+
+    def test_declares_what_it_is_and_where_to_put_it(self, tmp_path: Path) -> None:
+        for name in self.NAMES:
+            declared = info(name)
+            assert declared.title and declared.licence and declared.source.startswith("http") and declared.files
+            assert set(declared.counts) <= set(declared.splits)
+            for split in declared.splits:
+                with pytest.raises(BadInput) as caught:
+                    read_questions(name, tmp_path, split)
+                first = declared.files[split][0].split("|")[0]
+                for part in (first, str(tmp_path), declared.source, declared.licence):
+                    assert part in str(caught.value)
+
+    def test_reads_its_official_files_however_they_are_packed(self, tmp_path: Path) -> None:
+        for number, (split, files, expected) in enumerate(self.WHOLE):
+            plain = lay(tmp_path / f"{number}", files)
+            (question,) = read_questions(self.NAMES[0], plain, split)
+            assert {field: getattr(question, field) for field in expected} == expected
+            assert (question.benchmark, question.split, question.task) == (
+                self.NAMES[0], split, info(self.NAMES[0]).task,
+            )  # fmt: skip
+            windows = {at: "\ufeff" + text.replace("\r\n", "\n").replace("\n", "\r\n") for at, text in files.items()}
+            assert list(read_questions(self.NAMES[0], lay(tmp_path / f"{number}w", windows), split)) == [question]
+            for path in [path for path in plain.rglob("*") if path in info(self.NAMES[0]).find(plain, split)]:
+                Path(f"{path}.gz").write_bytes(gzip.compress(path.read_bytes()))
+                path.unlink()
+            assert list(read_questions(self.NAMES[0], plain, split)) == [question]
+
+    def test_malformed_files_name_file_line_and_field(self, tmp_path: Path) -> None:
+        for number, (split, files, said) in enumerate(self.FAULTS):
+            with pytest.raises(BadInput, match=said):
+                list(read_questions(self.NAMES[0], lay(tmp_path / f"{number}", files), split))
+
+    def test_whatever_is_spoilt_is_read_or_named(self, tmp_path: Path) -> None:
+        split, files, _ = self.WHOLE[0]
+        for at, text in files.items():
+            for wrong in spoilt(text):
+                lay(tmp_path, files | {at: wrong})
+                try:
+                    list(read_questions(self.NAMES[0], tmp_path, split))
+                except BadInput as error:
+                    assert error.file is not None and error.message, wrong
+
+    def test_a_split_without_a_question_says_what_is_wanted(self, tmp_path: Path) -> None:
+        for number, (split, files, place) in enumerate(self.EMPTY):
+            folder = lay(tmp_path / f"{number}", files)
+            with pytest.raises(BadInput) as caught:
+                list(read_questions(self.NAMES[0], folder, split))
+            assert caught.value.file == (folder if place == "DIR" else folder / place)
+            assert caught.value.message == f"holds no question; wanted is {info(self.NAMES[0]).wanted(split)}"
