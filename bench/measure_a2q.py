@@ -40,7 +40,8 @@ from evidence_assets.models.reranker_training import Labelled, TuningSettings, t
 from evidence_assets.models.rerankers import load_reranker
 from evidence_assets.systems.a2q.linked_paths import LinkedPaths, PathSettings
 from evidence_assets.systems.a2q.system import A2Q, A2QSettings, LinkedTriples, NearestTriples
-from evidence_assets.text.surface_forms import is_filler, word_key, words_with_offsets
+from evidence_assets.text.stop_words import is_filler
+from evidence_assets.text.words import word_key, words_with_offsets
 
 
 class CachedEncoder:

@@ -57,7 +57,8 @@ from evidence_assets.graphs.graph import Graph
 from evidence_assets.graphs.merge import MergedGraph, merge
 from evidence_assets.graphs.paths import shortest_paths
 from evidence_assets.sample.render import render
-from evidence_assets.text.surface_forms import STOP_WORDS, name_key
+from evidence_assets.text.stop_words import CONCEPT_STOP_WORDS
+from evidence_assets.text.words import name_key
 
 HOPS, CAP, MAX_NODES = 3, 12, 150
 GRAPHS = ("Sample", "ConceptNet", "UMLS")
@@ -84,7 +85,7 @@ def phrases(text: str, longest: int = 4) -> Iterator[str]:
     words = re.findall(r"[\w'-]+", text.lower())
     for size in range(longest, 0, -1):
         for start in range(len(words) - size + 1):
-            if size > 1 or words[start] not in STOP_WORDS:
+            if size > 1 or words[start] not in CONCEPT_STOP_WORDS:
                 yield name_key(" ".join(words[start : start + size]))
 
 

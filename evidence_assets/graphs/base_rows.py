@@ -17,7 +17,7 @@ from evidence_assets.graphs.graph import Graph
 from evidence_assets.graphs.knowledge_base import KnowledgeBase
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.ids import content_id
-from evidence_assets.text.chunking import sentence_spans
+from evidence_assets.text.sentences import sentence_spans
 
 
 def node_id(base: str, source_id: str) -> str:

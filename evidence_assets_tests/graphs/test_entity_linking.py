@@ -14,7 +14,7 @@ from rapidfuzz import fuzz, process
 from evidence_assets.graphs import entity_linking
 from evidence_assets.graphs.entity_linking import EntityLinker, NameVectors, _signatures
 from evidence_assets.text import surface_forms
-from evidence_assets.text.surface_forms import name_key, variant_keys, words_with_offsets
+from evidence_assets.text.words import name_key, variant_keys, words_with_offsets
 
 SHORT_WORDS = st.text(alphabet="abcde sé文", min_size=1, max_size=9)
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence_assets.graphs.merge import contradictions, merge
-from evidence_assets.text.surface_forms import name_key
+from evidence_assets.text.words import name_key
 
 COLUMNS = ["head", "relation", "tail", "triple_id", "source", "licence", "head_type", "tail_type"]
 
