@@ -17,7 +17,8 @@ from evidence_assets.assets.solvers import generator
 from evidence_assets.assets.table_asset import Made, Step, dep, table_asset
 from evidence_assets.models.completion_cache import CompletionCache
 from evidence_assets.profiles import GeneratorSettings
-from evidence_assets.reasoning.prompted import Remembered
+from evidence_assets.reasoning.asking import Remembered
+from evidence_assets.systems.kbloom import VERSION
 from evidence_assets.systems.kbloom import coverage as harvest_coverage
 from evidence_assets.systems.kbloom import judging as harvest_judging
 from evidence_assets.systems.kbloom import rows as harvest_rows
@@ -55,7 +56,7 @@ def judged(base: str, group: str, variants: Mapping[str, str], tags: Mapping[str
     return [
         table_asset(
             f"scores/{base}_judged", "scores", make, group=group, tags=tags, pool="llm",
-            code_version=f"{harvest_judging.VERSION}:{names}",
+            code_version=f"{VERSION}:{names}",
             description="What language models say of the harvest: judged precision and noise, agreement of two judges, "
             "likelihood of the statements.",
             deps=[dep(f"{base}/harvest", EVERY), dep(SEEDS_NAME, EVERY)],
@@ -84,7 +85,7 @@ def coverage(
 
     return table_asset(
         f"scores/{base}_coverage", "scores", make, group=group, tags=tags, kinds=("parquet", "pytorch"), pool="gpu",
-        code_version=f"{harvest_coverage.VERSION}:{harvest_rows.VERSION}:{settings}",
+        code_version=f"{VERSION}:{settings}",
         description="How much of what the model could yield was found, by two catches with disjoint prompts.",
         deps=[dep(f"{base}/harvest", EVERY), dep(SEEDS_NAME, EVERY), MASKED_LM, *([kinds] if kinds else [])],
     )  # fmt: skip

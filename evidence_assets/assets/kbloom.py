@@ -15,6 +15,7 @@ from evidence_assets.assets.partitions import EVERY
 from evidence_assets.assets.relations import FOLDER, RELATIONS, SEEDS
 from evidence_assets.assets.table_asset import Made, Step, dep, sound_check, table_asset
 from evidence_assets.assets.variant import Variant
+from evidence_assets.systems.kbloom import VERSION
 from evidence_assets.systems.kbloom import rows as harvest_rows
 from evidence_assets.systems.kbloom import scores as harvest_scores
 from evidence_assets.systems.kbloom.plot import bars
@@ -96,7 +97,7 @@ class KBloom(dg.Component, Variant):
                 harvested, "triples", make_harvest, group=self.name, tags=self.tags, kinds=("parquet", "pytorch"), pool="gpu",
                 description="Triples of one relation, from its prompt and seed pairs, with the prompts and candidates "
                 "that led to them.",
-                code_version=f"{harvest_rows.VERSION}:{settings}",
+                code_version=f"{VERSION}:{settings}",
                 deps=[SEEDS_NAME, MASKED_LM, *([self.kinds] if self.kinds else [])], partitions=RELATIONS,
             )
         ]  # fmt: skip
@@ -118,7 +119,7 @@ class KBloom(dg.Component, Variant):
             return Made(rows, metadata={"relations": rows["relation_id"].n_unique()})
 
         return table_asset(
-            f"{base}/{collection}", "triples", make, group=self.name, tags=self.tags, code_version=harvest_rows.MERGE_VERSION,
+            f"{base}/{collection}", "triples", make, group=self.name, tags=self.tags, code_version=VERSION,
             description=f"Harvested triples of all relations of {collection}, best first in each, flagged by what their "
             "reverse says.",
             deps=[dep(f"{base}/harvest", EVERY), dep(SEEDS_NAME, EVERY), FOLDER_NAME],
@@ -150,7 +151,7 @@ class KBloom(dg.Component, Variant):
             return Made(scored, metadata={"plot": dg.MetadataValue.md(plot), **totals})
 
         return table_asset(
-            f"scores/{base}", "scores", make, group=self.name, tags=self.tags, code_version=harvest_scores.VERSION,
+            f"scores/{base}", "scores", make, group=self.name, tags=self.tags, code_version=VERSION,
             description="What the harvest reaches against the facts that the sample corpus states, seeds left out, and "
             "whether facts that it holds back are recovered above chance.",
             deps=[dep(f"{base}/harvest", EVERY), dep(SEEDS_NAME, EVERY), FOLDER_NAME, "raw/sample"],

@@ -8,7 +8,7 @@ from evidence_assets import profiles
 from evidence_assets.assets.models_in_use import MASKED_LM, masked_lm, model_key
 from evidence_assets.assets.partitions import EVERY
 from evidence_assets.assets.table_asset import Made, Step, dep, sound_check, table_asset
-from evidence_assets.models.sample_masked_lm import SAMPLE_MASKED_LM
+from evidence_assets.models.sample_masked_lm import SAMPLE_MASKED_LM, VERSION
 from evidence_assets.systems.kbloom import sample_model
 
 
@@ -49,7 +49,7 @@ class MaskedModel(dg.Component, dg.Model, dg.Resolvable):
             description="The masked language model in use: trained on the sample corpus, with its accuracy on masked words "
             "of sentences that it never saw, or a Hugging Face model by name.",
             group="models",
-            code_version=f"{sample_model.VERSION}:{harvesting.training_steps}" if trained else harvesting.model.name,
+            code_version=f"{VERSION}:{harvesting.training_steps}" if trained else harvesting.model.name,
             deps=[dep("corpus/sample/chunks", EVERY), "raw/sample"] if trained else [],
             kinds=("pytorch",),
             pool="gpu",

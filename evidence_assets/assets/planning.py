@@ -20,7 +20,7 @@ from evidence_assets.assets.planning_rates import FILE, Count, Estimate, charact
 from evidence_assets.assets.presets import Preset, known, presets
 from evidence_assets.assets.selector_methods import METHODS
 from evidence_assets.lake.store import Lake
-from evidence_assets.reasoning.prompts import CHOOSE_TOKENS, EXPLAIN_TOKENS, choose_request, explain_request
+from evidence_assets.reasoning.requests import CHOOSE_TOKENS, EXPLAIN_TOKENS, choose_request, explain_request
 from evidence_assets.reasoning.tasks import ChooseAnswer, EvidenceItem, ExplainOption
 
 

@@ -8,7 +8,8 @@ from evidence_assets.assets.declarations import Declaration
 from evidence_assets.assets.planning_rates import Count, Estimate, characters, rate, rates, seconds_per_call
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Request
-from evidence_assets.reasoning.background import answer_request, entities_request, relations_request, triples_request
+from evidence_assets.reasoning.short_answers import answer_request
+from evidence_assets.systems.background.recall import entities_request, relations_request, triples_request
 from evidence_assets.systems.four_step_focus.system import FocusSettings
 
 TRIPLETS, GRADE = 512, 8

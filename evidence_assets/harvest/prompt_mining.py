@@ -40,8 +40,6 @@ from evidence_assets.text.words import is_word, words_of
 Choice = Literal["printed", "probable"]
 Setting = Literal["initial", "top1", "multi"]
 _LEAST_PROBABLE = 0.5
-VERSION = "1"
-"""Raised whenever equal input would give other prompts or weights."""
 
 SentenceVectors = Callable[[Sequence[str]], npt.NDArray[np.floating]]
 WordVectors = Callable[[Sequence[str]], Sequence[npt.NDArray[np.floating]]]

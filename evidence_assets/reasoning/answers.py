@@ -23,7 +23,6 @@ from typing import Any, Literal
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.text.negation import excludes
 
-VERSION = "1"
 ANSWER_FIELDS = (
     "final_answer", "answer_choice", "answer", "correct_answer", "correct_option", "choice", "option", "label",
     "verdict", "prediction", "response",

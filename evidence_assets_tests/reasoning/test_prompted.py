@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.models.protocols import Completion, Request
+from evidence_assets.reasoning.asking import ask, completion_key
 from evidence_assets.reasoning.parsing import parse_steps
-from evidence_assets.reasoning.prompted import PromptedSolver, ask, completion_key
-from evidence_assets.reasoning.prompts import choose_request, explain_request, repair_request
+from evidence_assets.reasoning.prompted import PromptedSolver
+from evidence_assets.reasoning.requests import choose_request, explain_request, repair_request
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Step
 
 EVIDENCE = (

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from evidence_assets.reasoning.background import BackgroundTriple
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.reasoning import background
-from evidence_assets.reasoning.background import BackgroundTriple
 
 
 def test_lists() -> None:
