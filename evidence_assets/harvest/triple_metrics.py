@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 Pair = tuple[str, str]
-Rule = Literal["share", "maximum"]
 Item = TypeVar("Item", bound=Hashable)
 
 
@@ -26,15 +25,6 @@ class Estimate:
     low: float
     high: float
     n: int
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Mean and standard deviation over repeated rounds."""
-
-    mean: float
-    deviation: float
-    rounds: int
 
 
 def entities(pairs: Iterable[Pair]) -> set[str]:
@@ -57,42 +47,6 @@ def novelty(pairs: Iterable[Pair], reference: Collection[str]) -> float:
     found = entities(pairs)
     known = reference if isinstance(reference, set | frozenset | dict) else set(reference)
     return 100 * sum(entity not in known for entity in found) / len(found) if found else float("nan")
-
-
-def reference_accuracy(
-    generated: npt.NDArray[np.floating],
-    reference: npt.NDArray[np.floating],
-    *,
-    rule: Rule = "share",
-    threshold: float = 0.75,
-    required_share: float = 0.5,
-    rounds: int = 200,
-    sample: int = 100,
-    seed: int = 0,
-) -> Spread:
-    """Percentage of generated tuples that are like the reference's tuples of the relation.
-
-    Each round draws ``sample`` reference tuples without replacement (all where there are fewer). A tuple is right when
-    its cosine with at least ``required_share`` of them exceeds ``threshold`` (``share``), or with any (``maximum``, the
-    rule printed for tuples that the baseline did not find). Mean and standard deviation over the rounds.
-
-    Parameters
-    ----------
-    generated, reference
-        One vector a tuple, n × d; scaled to unit length here.
-    """
-    if not len(reference):
-        raise ValueError("the reference holds no tuple of this relation")
-    if not len(generated):
-        return Spread(float("nan"), float("nan"), rounds)
-    alike = _unit(generated) @ _unit(reference).T > threshold
-    random = np.random.default_rng(seed)
-    drawn = min(sample, alike.shape[1])
-    values = np.empty(rounds)
-    for number in range(rounds):
-        hits = alike[:, random.choice(alike.shape[1], size=drawn, replace=False)].mean(axis=1)
-        values[number] = 100 * np.mean(hits >= required_share if rule == "share" else hits > 0)
-    return Spread(float(values.mean()), float(values.std()), rounds)
 
 
 def novel_only(pairs: Sequence[Pair], baseline: Iterable[Pair]) -> list[int]:
@@ -128,11 +82,6 @@ def cohens_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float
         / len(first) ** 2
     )
     return (observed - expected) / (1 - expected) if expected < 1 else float("nan")
-
-
-def agreement_share(pair: Pair, found: Sequence[Collection[Pair]]) -> float:
-    """Share of the prompts (one collection each) that found the pair."""
-    return sum(pair in pairs for pairs in found) / len(found) if found else float("nan")
 
 
 def ranked_agreement(
@@ -239,23 +188,6 @@ def relevance(
     return hits, len(true)
 
 
-def precision_at(hits: Sequence[bool], k: int) -> float:
-    """Share of true facts among the first k; ranks that the list does not fill count as wrong."""
-    if k < 1:
-        raise ValueError(f"k must be at least 1, not {k}")
-    return sum(hits[:k]) / k
-
-
-def r_precision(hits: Sequence[bool], truths: int) -> float:
-    """Precision at the number of truths; NaN where there is none."""
-    return precision_at(hits, truths) if truths else float("nan")
-
-
-def recall(hits: Sequence[bool], truths: int) -> float:
-    """Share of the truths that were found; NaN where there is none."""
-    return sum(hits) / truths if truths else float("nan")
-
-
 def bootstrap(
     values: Sequence[float],
     statistic: Callable[[npt.NDArray[np.float64]], float] = lambda drawn: float(np.mean(drawn)),
@@ -271,9 +203,3 @@ def bootstrap(
     drawn = [statistic(data[random.integers(len(data), size=len(data))]) for _ in range(rounds)]
     low, high = np.percentile(drawn, [2.5, 97.5])
     return Estimate(statistic(data), float(low), float(high), len(data))
-
-
-def _unit(vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
-    rows = np.asarray(vectors, dtype=np.float64)
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(lengths > 0, lengths, 1.0)

@@ -265,12 +265,6 @@ class _Search:
             self._push(heap, float(children.bounds[0]), children, 0)
 
 
-def pair_score(word_log_probs: Sequence[float], shape: Shape, variant: Variant = "kbloom") -> float:
-    """Score of a pair from the prompt-weighted log-probabilities of its words, the head's first."""
-    node = _Node(shape, (0,) * (len(word_log_probs) - 1), tuple(word_log_probs[:-1]))
-    return float(_bound(node, np.asarray(word_log_probs[-1:], dtype=np.float64), variant)[0])
-
-
 def _bound(node: _Node, row: npt.NDArray[np.float64], variant: Variant) -> npt.NDArray[np.float64]:
     """Best score that each child of ``node`` can reach: words still missing count as certain."""
     total: npt.NDArray[np.float64] = sum(node.log_probs) + row

@@ -12,7 +12,6 @@ from sklearn.metrics import cohen_kappa_score
 
 from evidence_assets.harvest.triple_metrics import (
     Direction,
-    agreement_share,
     bootstrap,
     canonical_fact,
     capture_recapture,
@@ -24,11 +23,7 @@ from evidence_assets.harvest.triple_metrics import (
     judge_precision,
     novel_only,
     novelty,
-    precision_at,
-    r_precision,
     ranked_agreement,
-    recall,
-    reference_accuracy,
     relevance,
 )
 
@@ -48,27 +43,6 @@ def test_published_sizes_are_consistent() -> None:
     assert extracted_facts([("a", "b")] * 20_000) == 40_000
 
 
-def test_reference_accuracy_rules() -> None:
-    reference = np.concatenate([np.tile([1.0, 0.0], (60, 1)), np.tile([0.0, 2.0], (40, 1))])
-    generated = np.asarray([[3.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
-    whole = reference_accuracy(generated, reference)
-    assert (whole.mean, whole.deviation, whole.rounds) == (pytest.approx(100 / 3), pytest.approx(0), 200)
-    assert reference_accuracy(generated, reference, rule="maximum").mean == pytest.approx(200 / 3)
-    drawn = reference_accuracy(generated, reference, sample=10, seed=4)
-    assert drawn == reference_accuracy(generated, reference, sample=10, seed=4)
-    assert drawn != reference_accuracy(generated, reference, sample=10, seed=5)
-    assert drawn.deviation > 0
-    with pytest.raises(ValueError, match="no tuple of this relation"):
-        reference_accuracy(generated, np.zeros((0, 2)))
-    assert math.isnan(reference_accuracy(np.zeros((0, 2)), reference).mean)
-
-
-def test_exactly_half_counts_and_exactly_the_threshold_does_not() -> None:
-    half = np.asarray([[1.0, 0.0], [0.0, 1.0]])
-    assert reference_accuracy(np.asarray([[1.0, 0.0]]), half).mean == 100
-    assert reference_accuracy(np.asarray([[1.0, 0.0]]), half[:1], threshold=1.0).mean == 0
-
-
 def test_judges() -> None:
     assert judge_precision([True, None, False, True, True]) == (75, 25)
     assert math.isnan(judge_precision([None])[0])
@@ -86,7 +60,6 @@ def test_kappa_equals_scikit_learn(verdicts: list[tuple[str, str]]) -> None:
 
 
 def test_agreement() -> None:
-    assert agreement_share(("a", "b"), [{("a", "b")}, set(), {("a", "b"), ("b", "a")}, set()]) == 0.5
     values = np.asarray([[-1.0, -9.0], [-2.0, -1.0], [-30.0, -40.0], [-31.0, -30.0]])
     assert ranked_agreement(values, ["1-1", "1-1", "2-2", "2-2"]) == [(0,), (1,), (0,), (1,)]
     assert ranked_agreement(values[:1], ["1-1"]) == [(0, 1)]
@@ -126,11 +99,6 @@ def test_relevance_leaves_out_seeds_and_repeats() -> None:
     ranked = [("a", "borders", "b"), ("D", "borders", "c"), ("c", "borders", "d"), ("x", "borders", "y")]
     hits, truths = relevance(ranked, truth, exclude=[("b", "borders", "a")], directions=directions)
     assert (hits, truths) == ([True, False], 2)
-    assert precision_at(hits, 1) == 1 and precision_at(hits, 4) == 0.25
-    assert r_precision(hits, truths) == 0.5 and recall(hits, truths) == 0.5
-    assert math.isnan(recall([], 0)) and math.isnan(r_precision([], 0))
-    with pytest.raises(ValueError, match="at least 1"):
-        precision_at(hits, 0)
 
 
 def test_novel_only() -> None:
