@@ -9,7 +9,7 @@ from typing import Any
 from evidence_assets.benchmarks.records import Question, Table
 from evidence_assets.graphs.base_rows import node_id
 from evidence_assets.lake.ids import content_id, shard_of
-from evidence_assets.reasoning.negation import asks_for_exception
+from evidence_assets.text.negation import asks_for_exception
 
 
 def question_rows(

@@ -11,9 +11,10 @@ from evidence_assets.models.generators import load_generator
 from evidence_assets.models.in_use import encoder
 from evidence_assets.models.protocols import Generator
 from evidence_assets.profiles import GeneratorSettings
+from evidence_assets.reasoning.asking import Remembered
 from evidence_assets.reasoning.direct import BestFound
 from evidence_assets.reasoning.extractive import ExtractiveSolver, idf_of
-from evidence_assets.reasoning.prompted import PromptedSolver, Remembered
+from evidence_assets.reasoning.prompted import PromptedSolver
 from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers, PromptedShortAnswers, ShortAnswerSolver
 from evidence_assets.reasoning.tables.solver import TableSolver
 from evidence_assets.reasoning.tasks import Solver

@@ -12,7 +12,7 @@ import polars as pl
 
 from evidence_assets.graphs.merge import with_edge_ids
 from evidence_assets.lake.schemas import TABLES
-from evidence_assets.text.chunking import sentence_spans
+from evidence_assets.text.sentences import sentence_spans
 
 
 def node_id(base: str, source_id: str) -> str:

@@ -7,7 +7,7 @@ come through a callable.
 Four rules are tried in order and the first that finds a node decides:
 
 1. ``exact``: the surface form as written;
-2. ``normalised``: equal under :func:`~evidence_assets.text.surface_forms.name_key` (case, punctuation, plural), or
+2. ``normalised``: equal under :func:`~evidence_assets.text.words.name_key` (case, punctuation, plural), or
    after dropping an article or an inflection;
 3. ``fuzzy``: the names of largest ``1 − indel / (|a| + |b|)`` at or above a threshold;
 4. ``embedding``: the names of largest cosine at or above a threshold, where vectors are at hand.
@@ -30,7 +30,8 @@ from numpy.typing import NDArray
 from rapidfuzz import fuzz, process
 
 from evidence_assets.models.vectors import unit_rows
-from evidence_assets.text.surface_forms import is_filler, name_key, variant_keys, word_key, words_with_offsets
+from evidence_assets.text.stop_words import is_filler
+from evidence_assets.text.words import name_key, variant_keys, word_key, words_with_offsets
 
 VERSION = "1"
 Rule = Literal["exact", "normalised", "fuzzy", "embedding", "none"]

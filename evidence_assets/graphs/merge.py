@@ -1,6 +1,6 @@
 """Triples of several sources merged into one graph that forgets nothing about where it came from.
 
-Two names are one node where `surface_forms.name_key` gives them the same key, or where a source declares one a synonym
+Two names are one node where `text.words.name_key` gives them the same key, or where a source declares one a synonym
 of the other. Two triples are one edge where head, relation and tail are the same; the edge keeps the id, the source
 and the licence of each. Contradicting edges stay side by side and can be listed. Relations are compared as they are
 written: translating foreign names comes before.
@@ -16,7 +16,7 @@ import polars as pl
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED
 from evidence_assets.lake.schemas import TABLES
-from evidence_assets.text.surface_forms import name_key
+from evidence_assets.text.words import name_key
 
 VERSION = "1"
 """Changes when the same triples would give other rows."""

@@ -28,22 +28,19 @@ from evidence_assets.models.vectors import unit_rows
 from evidence_assets.text.prompt_text import (
     HEAD,
     SLOT,
-    STOP_WORDS,
     TAIL,
     as_sentence,
     fill,
-    is_word,
     missing_slot,
     prompt_words,
     same_prompt_key,
-    words_of,
 )
+from evidence_assets.text.stop_words import PROMPT_STOP_WORDS
+from evidence_assets.text.words import is_word, words_of
 
 Choice = Literal["printed", "probable"]
 Setting = Literal["initial", "top1", "multi"]
 _LEAST_PROBABLE = 0.5
-VERSION = "1"
-"""Raised whenever equal input would give other prompts or weights."""
 
 SentenceVectors = Callable[[Sequence[str]], npt.NDArray[np.floating]]
 WordVectors = Callable[[Sequence[str]], Sequence[npt.NDArray[np.floating]]]
@@ -162,7 +159,9 @@ def extract_keywords(prompt: str, pairs: Sequence[Pair], sentence_vectors: Sente
     two entities are keywords too and are not listed.
     """
     words = list(
-        dict.fromkeys(word for word in prompt_words(prompt) if word.casefold() not in STOP_WORDS and is_word(word))
+        dict.fromkeys(
+            word for word in prompt_words(prompt) if word.casefold() not in PROMPT_STOP_WORDS and is_word(word)
+        )
     )
     if not words:
         return []
@@ -201,7 +200,7 @@ def substitutes(
     proposed: list[str] = []
     for position in np.argsort(-mean, kind="stable"):
         word = models.vocabulary[position]
-        if is_word(word) and word.casefold() not in STOP_WORDS and word.casefold() not in own:
+        if is_word(word) and word.casefold() not in PROMPT_STOP_WORDS and word.casefold() not in own:
             proposed.append(word)
         if len(proposed) == proposals:
             break

@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from evidence_assets.text.prompt_text import HEAD, SLOT, TAIL, as_sentence, fill, is_word
+from evidence_assets.text.prompt_text import HEAD, SLOT, TAIL, as_sentence, fill
+from evidence_assets.text.words import is_word
 
 Pair = tuple[str, str]
 SlotLogProbs = Callable[[Sequence[str], Sequence[int]], npt.NDArray[np.floating]]

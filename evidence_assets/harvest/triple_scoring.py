@@ -29,8 +29,6 @@ Ground = Literal["cosine", "euclidean"]
 FluencyForm = Literal["printed", "corrected", "probability"]
 FinalForm = Literal["printed", "rank_normalised", "fluency"]
 Idf = Callable[[str], float]
-VERSION = "1"
-"""Raised whenever equal input would give other scores."""
 
 
 @dataclass(frozen=True)

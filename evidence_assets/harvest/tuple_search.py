@@ -30,8 +30,6 @@ import numpy.typing as npt
 Shape = tuple[int, int]
 Variant = Literal["kbloom", "bertnet"]
 SHAPES: tuple[Shape, ...] = ((1, 1), (1, 2), (2, 1), (2, 2))
-VERSION = "1"
-"""Raised whenever equal input would give other pairs or scores."""
 
 _CHILDREN_KEPT = 4096
 """Children of a node that are held in memory at a time; the node is opened again should the search need more."""

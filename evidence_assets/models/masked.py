@@ -18,7 +18,8 @@ import torch
 
 from evidence_assets.lake.ids import file_id
 from evidence_assets.models.running import device_of, equal_length_batches
-from evidence_assets.text.prompt_text import SLOT, is_word
+from evidence_assets.text.prompt_text import SLOT
+from evidence_assets.text.words import is_word
 
 FloatArray = npt.NDArray[np.float32]
 Context = Literal["both", "left"]

@@ -21,8 +21,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from evidence_assets.lake.errors import UnusableReply
+from evidence_assets.text.negation import excludes
 
-VERSION = "1"
 ANSWER_FIELDS = (
     "final_answer", "answer_choice", "answer", "correct_answer", "correct_option", "choice", "option", "label",
     "verdict", "prediction", "response",
@@ -74,9 +74,6 @@ _JOINED = re.compile(
 )
 _ENDS = re.compile(
     r"^[\s*_`\"'”’)\]}$>]*(?:$|[.,;:!?。，、)\n|(\[…]|[-–—]+\s|=>|です|입니다|이다|(?i:because|since|as|due|for|given)\b)"
-)
-_NEGATION = re.compile(
-    r"(?i:\b(?:not|no|never|neither|nor|none|cannot|without|except|incorrect|wrong|unlikely)\b|n['’]t\b)"
 )
 _LINE_LETTER = re.compile(r"^[\s>*_`#-]*[(\[]?([A-Z])[)\].:](?=\s|\*|$)")
 _MARKED = re.compile(r"\*\*\s*\(?([A-Z])\)?[.:]?\s*\*\*|\(([A-Z])\)|\[([A-Z])\]")
@@ -195,11 +192,11 @@ class _Reader:
     def _marked(self, text: str) -> tuple[str, ...]:
         """The only letter in bold, else in brackets."""
         letters = {letter for match in _MARKED.finditer(text) for letter in match.groups() if letter in self.letters}
-        return tuple(letters) if len(letters) == 1 and not _NEGATION.search(text) else ()
+        return tuple(letters) if len(letters) == 1 and not excludes(text) else ()
 
     def _contained(self, text: str) -> tuple[str, ...]:
         folded = _folded(text)
-        if len(folded) > SHORT or _NEGATION.search(folded):
+        if len(folded) > SHORT or excludes(folded):
             return ()
         taken: list[tuple[int, int]] = []
         found: dict[str, None] = {}

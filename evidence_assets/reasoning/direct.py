@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evidence_assets.reasoning.negation import asks_for_exception
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, ExplainOption, Failure
+from evidence_assets.text.negation import asks_for_exception
 
 VERSION = "1"
 MARGIN = 1e-9

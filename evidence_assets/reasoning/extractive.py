@@ -16,9 +16,10 @@ import numpy as np
 
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray
-from evidence_assets.reasoning.negation import asks_for_exception
-from evidence_assets.reasoning.statements import Statement, asked_kind, spelled, statements, stems
+from evidence_assets.reasoning.statements import Statement, asked_kind, statements
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, ExplainOption, Failure, Step
+from evidence_assets.text.negation import asks_for_exception
+from evidence_assets.text.stems import spelled, stems
 
 VERSION = "4"
 """Changes whenever a chain or a choice may."""

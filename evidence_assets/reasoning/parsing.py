@@ -1,6 +1,6 @@
 """Reading a model's chain of steps strictly: what it says is kept as it says it, what is unclear is refused.
 
-Belongs here: the reply to the explaining task. Which label a reply names is read in ``answers``.
+Belongs here: replies in JSON, and those to the explaining and the choosing task. Which label a reply names is read in ``answers``.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from typing import Any
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.models.protocols import Completion
 from evidence_assets.reasoning.answers import parse_answer
-from evidence_assets.reasoning.prompts import INSUFFICIENT
+from evidence_assets.reasoning.requests import INSUFFICIENT
 from evidence_assets.reasoning.tasks import ChooseAnswer, EvidenceItem, ExplainOption, Step
 
-VERSION = "1"
 LONGEST_REPLY = 20_000
 """Characters; the longest reply asked for has about 1,000 tokens."""
 MOST_STEPS = 40
@@ -36,16 +35,10 @@ def parse_steps(completion: Completion, task: ExplainOption) -> tuple[Step, ...]
         With the reason, when the reply is not the JSON object that was asked for, or in another script than the
         question.
     """
-    text = _bounded(completion)
-    fenced = _FENCE.match(text)
-    try:
-        reply = json.loads(fenced[1] if fenced else text)
-    except (ValueError, RecursionError):
-        cut = "it was cut off at the token limit" if completion.finish_reason == "length" else "it is not valid JSON"
-        raise UnusableReply(f"{cut}: {text[:60]!r}") from None
-    steps = reply.get("steps") if isinstance(reply, dict) else None
+    reply = json_object(completion)
+    steps = reply.get("steps")
     if not isinstance(steps, list):
-        raise UnusableReply("it is no JSON object with a list of steps")
+        raise UnusableReply("it has no list of steps")
     if len(steps) > MOST_STEPS:
         raise UnusableReply(f"it has {len(steps)} steps, more than {MOST_STEPS}")
     found = tuple(_step(number, step, task.evidence) for number, step in enumerate(steps, start=1))
@@ -61,6 +54,26 @@ def parse_choice(completion: Completion, task: ChooseAnswer) -> str | None:
         options.append("the material is insufficient")
     answer = parse_answer(_bounded(completion), labels, options)
     return None if answer == INSUFFICIENT and INSUFFICIENT not in task.labels else answer
+
+
+def json_object(completion: Completion) -> dict[str, Any]:
+    """The JSON object that a reply consists of, alone or in one fenced block.
+
+    Raises
+    ------
+    UnusableReply
+        With the reason, when it is anything else.
+    """
+    text = _bounded(completion)
+    fenced = _FENCE.match(text)
+    try:
+        value = json.loads(fenced[1] if fenced else text)
+    except (ValueError, RecursionError) as error:
+        reason = "was cut off at the token limit" if completion.finish_reason == "length" else f"is no JSON ({error})"
+        raise UnusableReply(f"it {reason}: {text[:60]!r}") from None
+    if not isinstance(value, dict):
+        raise UnusableReply(f"it is no JSON object: {text[:60]!r}")
+    return value
 
 
 def _bounded(completion: Completion) -> str:

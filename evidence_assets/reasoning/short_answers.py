@@ -6,20 +6,22 @@ Does not belong here: which facts are retrieved.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from evidence_assets.graphs import entity_linking
 from evidence_assets.graphs.entity_linking import EntityLinker
+from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
-from evidence_assets.models.protocols import Completion, Encoder, FloatArray, Generator
-from evidence_assets.reasoning import background
-from evidence_assets.reasoning.prompted import Cache, Progress, ask
+from evidence_assets.models.protocols import Completion, Encoder, FloatArray, Generator, Request
+from evidence_assets.reasoning.asking import Cache, Progress, PromptedTask
 from evidence_assets.reasoning.tasks import Failure
+from evidence_assets.reasoning.templates import Template
 
-VERSION = "1"
+VERSION = "2"
+"""Changes whenever equal input may give another answer."""
 FLOOR = 0.30
 """Weight of a reading under which nothing is answered."""
 MARGIN = 0.01
@@ -114,7 +116,7 @@ class ExtractiveShortAnswers:
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder, self.model_id = encoder, f"extractive+{encoder.model_id}"
-        self.version = content_id("short_answers", VERSION, entity_linking.VERSION, encoder.model_id, encoder.revision)
+        self.version = content_id("short_answers", VERSION, encoder.model_id, encoder.revision)
 
     def answer(self, tasks: Sequence[ShortTask]) -> list[ShortAnswer | Failure]:
         """One answer a task; ``insufficient`` where no path is near enough."""
@@ -174,6 +176,43 @@ def _paths(task: ShortTask) -> list[_Path]:
     return found
 
 
+_PROMPT = Template.load(__package__, "short_answer")
+
+
+def answer_request(question: str, facts: Sequence[tuple[str, str, str]]) -> Request:
+    """Ask for a short answer, with facts where there are any."""
+    listed = "".join(f"\n{head} | {relation} | {tail}" for head, relation, tail in facts)
+    return _PROMPT.request(64, facts=listed, question=json.dumps(question, ensure_ascii=False))
+
+
+def parse_short_answer(reply: str) -> str | None:
+    """The answer as it stands, None for N/A; an empty reply raises :class:`UnusableReply`."""
+    text = reply.strip()
+    if not text:
+        raise UnusableReply("the reply is empty")
+    return None if re.fullmatch(r"n\s*/?\s*a\.?", text, flags=re.IGNORECASE) else text
+
+
+def _short_answer(completion: Completion, task: ShortTask) -> ShortAnswer:
+    """A reply; what it says beyond the names of sourced facts no source carries."""
+    reply = parse_short_answer(completion.text)
+    used = tuple(fact.evidence_id for fact in task.facts)
+    if reply is None:
+        return ShortAnswer(None, "insufficient", (), used)
+    names = sorted({name for f in task.facts if f.sourced for name in (f.head, f.tail)})
+    spans = EntityLinker(names).find_spans(reply)
+    supported = dict.fromkeys(names[node] for span in spans for node in span.link.nodes)
+    return ShortAnswer(reply, "answered", tuple(supported), used)
+
+
+SHORT_ANSWER = PromptedTask(
+    "short_answer",
+    (_PROMPT,),
+    lambda task: answer_request(task.question, [(f.head, f.relation, f.tail) for f in task.facts]),
+    _short_answer,
+)
+
+
 class PromptedShortAnswers:
     """Asks a language model, with the facts where there are any.
 
@@ -186,24 +225,10 @@ class PromptedShortAnswers:
         self._generator, self._cache, self._on_progress = generator, cache, on_progress
         self.model_id = generator.model_id
         self.version = content_id(
-            "prompted_short_answers", VERSION, background.VERSION, generator.model_id, generator.revision,
+            "prompted_short_answers", VERSION, SHORT_ANSWER.version, generator.model_id, generator.revision,
             generator.parameters,
         )  # fmt: skip
 
     def answer(self, tasks: Sequence[ShortTask]) -> list[ShortAnswer | Failure]:
         """One answer or failure a task."""
-        requests = [
-            background.answer_request(t.question, [(f.head, f.relation, f.tail) for f in t.facts]) for t in tasks
-        ]
-
-        def read(number: int, completion: Completion) -> ShortAnswer:
-            reply, task = background.parse_short_answer(completion.text), tasks[number]
-            used = tuple(fact.evidence_id for fact in task.facts)
-            if reply is None:
-                return ShortAnswer(None, "insufficient", (), used)
-            names = sorted({name for f in task.facts if f.sourced for name in (f.head, f.tail)})
-            spans = EntityLinker(names).find_spans(reply)
-            held = dict.fromkeys(names[node] for span in spans for node in span.link.nodes)
-            return ShortAnswer(reply, "answered", tuple(held), used)
-
-        return ask(self._generator, self._cache, requests, read, self._on_progress)
+        return SHORT_ANSWER.ask(self._generator, self._cache, tasks, self._on_progress)

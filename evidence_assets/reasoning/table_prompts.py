@@ -15,8 +15,6 @@ from evidence_assets.reasoning.tables.outside import outside_items
 from evidence_assets.reasoning.tables.solver import view_of
 from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, ExplainOption, Step
 
-VERSION = "2"
-
 TASKS = frozenset({"verification", "table_qa"})
 _SYSTEM = (
     "You examine tables. You rely on their cells alone, name the cells you rely on, and keep to the form asked for."

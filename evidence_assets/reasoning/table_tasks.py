@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.reasoning.tables.view import Place, TableStep, TableView
 
-VERSION = "3"
-
 EXPLANATION_TOKENS = 1024
 VERDICT_TOKENS = 32
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 
-VERSION = "1"
-
 _SHORT = r"[A-Za-z][A-Za-z0-9&/.+-]{1,9}"
 _BEHIND = re.compile(rf"\(\s*({_SHORT})\s*\)")
 _BEFORE = re.compile(rf"(?<![\w-])({_SHORT})\s*\(([^()]{{4,80}})\)")

@@ -2,102 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-Span = tuple[int, int]
+from evidence_assets.text.sentences import Span, sentence_spans, trimmed
+
 CountTokens = Callable[[Sequence[str]], Sequence[int]]
-
-# A full stop after one of these does not end a sentence.
-_ABBREVIATIONS = frozenset(
-    [
-        "dr",
-        "mr",
-        "mrs",
-        "ms",
-        "prof",
-        "st",
-        "sr",
-        "jr",
-        "vs",
-        "etc",
-        "e.g",
-        "i.e",
-        "cf",
-        "al",
-        "fig",
-        "figs",
-        "eq",
-        "no",
-        "nos",
-        "vol",
-        "approx",
-        "ca",
-        "inc",
-        "ltd",
-        "co",
-        "corp",
-        "dept",
-        "est",
-        "gen",
-        "rev",
-        "hon",
-        "capt",
-        "lt",
-        "sgt",
-        "col",
-        "jan",
-        "feb",
-        "mar",
-        "apr",
-        "jun",
-        "jul",
-        "aug",
-        "sep",
-        "sept",
-        "oct",
-        "nov",
-        "dec",
-        "u.s",
-        "u.k",
-        "a.m",
-        "p.m",
-        "viz",
-        "resp",
-    ]
-)
-_END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s)|[。！？]+[」』”’）]*|\n\s*\n")
-_WORD_BEFORE = re.compile(r"([\w.]+)\.$")
-
-
-def sentence_spans(text: str) -> list[Span]:
-    """Start and end of each sentence, without the white space between them.
-
-    >>> [ "Dr. Ada wrote it. It ran!"[a:b] for a, b in sentence_spans("Dr. Ada wrote it. It ran!") ]
-    ['Dr. Ada wrote it.', 'It ran!']
-    """
-    spans: list[Span] = []
-    start = 0
-    for match in _END.finditer(text):
-        end = match.end()
-        if match.group().startswith("."):
-            before = _WORD_BEFORE.search(text[max(start, match.start() - 12) : match.start() + 1])
-            word = before.group(1).lower() if before else ""
-            following = text[end : end + 40].lstrip()[:1]
-            initial = len(word) == 1 and word.isalpha() and match.group() == "."
-            if (word in _ABBREVIATIONS or initial or following.islower()) and match.group().rstrip("\"'”’)]") == ".":
-                continue
-        spans.append((start, end))
-        start = end
-    spans.append((start, len(text)))
-    return [trimmed for span in spans if (trimmed := _trim(text, span))[0] < trimmed[1]]
-
-
-def _trim(text: str, span: Span) -> Span:
-    piece = text[span[0] : span[1]]
-    left = len(piece) - len(piece.lstrip())
-    return (span[0] + left, span[0] + max(left, len(piece.rstrip())))
 
 
 @dataclass(frozen=True)
@@ -114,7 +24,7 @@ def _within(text: str, span: Span, count: CountTokens, limit: int) -> Iterator[t
     """``span`` cut at spaces, and inside a word only where the word alone is too long, into parts within ``limit``."""
     pending = [span]
     while pending:
-        start, end = _trim(text, pending.pop())
+        start, end = trimmed(text, pending.pop())
         if start >= end:
             continue
         # A token is at least one character for every tokenizer but byte-level ones; counting a very long text whole

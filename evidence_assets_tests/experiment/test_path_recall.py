@@ -11,7 +11,7 @@ import pytest
 from evidence_assets.experiment.gold_evidence import evidence_recall
 from evidence_assets.graphs.merge import edge_id, node_id
 from evidence_assets.reasoning.paths import path_locator
-from evidence_assets.text.surface_forms import name_key
+from evidence_assets.text.words import name_key
 
 PATH = [["metformin", "may_treat", "diabetes"], ["Excessive thirsts", "is_associated_with", "diabetes"]]
 TEXT = "metformin may_treat diabetes; excessive thirst is_associated_with diabetes"

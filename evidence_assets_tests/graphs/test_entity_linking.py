@@ -13,8 +13,8 @@ from rapidfuzz import fuzz, process
 
 from evidence_assets.graphs import entity_linking
 from evidence_assets.graphs.entity_linking import EntityLinker, NameVectors, _signatures
-from evidence_assets.text import surface_forms
-from evidence_assets.text.surface_forms import name_key, variant_keys, words_with_offsets
+from evidence_assets.text import words
+from evidence_assets.text.words import name_key, variant_keys, words_with_offsets
 
 SHORT_WORDS = st.text(alphabet="abcde sé文", min_size=1, max_size=9)
 
@@ -156,5 +156,5 @@ def test_normal_forms() -> None:
 
 
 def test_examples_in_the_documentation_hold() -> None:
-    for module in (surface_forms, entity_linking):
+    for module in (words, entity_linking):
         assert doctest.testmod(module).failed == 0

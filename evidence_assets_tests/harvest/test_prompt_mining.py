@@ -30,7 +30,8 @@ from evidence_assets.harvest.prompt_scoring import (
     mean_probability,
 )
 from evidence_assets.harvest.prompt_writing import infill_prompts
-from evidence_assets.text.prompt_text import HEAD, SLOT, TAIL, missing_slot, words_of
+from evidence_assets.text.prompt_text import HEAD, SLOT, TAIL, missing_slot
+from evidence_assets.text.words import words_of
 
 VOCABULARY = ("the", "is", "of", "capital", "seat", "banana", "city", "Paris", "France", "in")
 PAIRS = (("Paris", "France"), ("Rome", "Italy"))

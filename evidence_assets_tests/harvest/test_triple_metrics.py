@@ -23,7 +23,6 @@ from evidence_assets.harvest.triple_metrics import (
     novel_only,
     novelty,
     ranked_agreement,
-    reference_accuracy,
     relevance,
 )
 
@@ -41,27 +40,6 @@ def test_size_diversity_novelty() -> None:
 def test_published_sizes_are_consistent() -> None:
     """20 relations of 1,000 tuples: the published 20,000 tuples are 40,000 extracted facts."""
     assert extracted_facts([("a", "b")] * 20_000) == 40_000
-
-
-def test_reference_accuracy_rules() -> None:
-    reference = np.concatenate([np.tile([1.0, 0.0], (60, 1)), np.tile([0.0, 2.0], (40, 1))])
-    generated = np.asarray([[3.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
-    whole = reference_accuracy(generated, reference)
-    assert (whole.mean, whole.deviation, whole.rounds) == (pytest.approx(100 / 3), pytest.approx(0), 200)
-    assert reference_accuracy(generated, reference, rule="maximum").mean == pytest.approx(200 / 3)
-    drawn = reference_accuracy(generated, reference, sample=10, seed=4)
-    assert drawn == reference_accuracy(generated, reference, sample=10, seed=4)
-    assert drawn != reference_accuracy(generated, reference, sample=10, seed=5)
-    assert drawn.deviation > 0
-    with pytest.raises(ValueError, match="no tuple of this relation"):
-        reference_accuracy(generated, np.zeros((0, 2)))
-    assert math.isnan(reference_accuracy(np.zeros((0, 2)), reference).mean)
-
-
-def test_exactly_half_counts_and_exactly_the_threshold_does_not() -> None:
-    half = np.asarray([[1.0, 0.0], [0.0, 1.0]])
-    assert reference_accuracy(np.asarray([[1.0, 0.0]]), half).mean == 100
-    assert reference_accuracy(np.asarray([[1.0, 0.0]]), half[:1], threshold=1.0).mean == 0
 
 
 def test_judges() -> None:

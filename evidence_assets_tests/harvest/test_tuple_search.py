@@ -65,8 +65,17 @@ def every_pair(
                         value += weight * model.row(Query(prompt, shape, choice[:position]))[choice[position]]
                 values.append(min(value, 0.0))
             names = " ".join(words[w] for w in head), " ".join(words[w] for w in tail)
-            pairs.append(FoundPair(*names, shape, pair_score(values, shape, variant), tuple(values)))
+            pairs.append(FoundPair(*names, shape, scored(values, shape, variant), tuple(values)))
     return sorted(pairs, key=lambda pair: (-pair.score, pair.head, pair.tail))
+
+
+def scored(values: Sequence[float], shape: Shape, variant: Variant) -> float:
+    """The published scores, written out."""
+    if variant == "kbloom":
+        return sum(values)
+    head, tail = values[: shape[0]], values[shape[0] :]
+    entities = (sum(head) / len(head) + sum(tail) / len(tail)) / 2
+    return (sum(values) / len(values) + entities + min(values)) / 3
 
 
 def best_of_each(pairs: Sequence[FoundPair], n: int, variant: Variant) -> list[FoundPair]:

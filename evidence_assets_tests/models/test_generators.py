@@ -18,10 +18,10 @@ from evidence_assets.models.local_transformers import TransformersGenerator
 from evidence_assets.models.openai_server import OpenAIGenerator
 from evidence_assets.models.protocols import Generator, Request
 from evidence_assets.models.replay import ReplayGenerator, record
-from evidence_assets.reasoning import prompts
+from evidence_assets.reasoning import requests as prompts
 from evidence_assets.reasoning.parsing import parse_steps
 from evidence_assets.reasoning.prompted import PromptedSolver
-from evidence_assets.reasoning.prompts import choose_request, explain_request, repair_request
+from evidence_assets.reasoning.requests import choose_request, explain_request, repair_request
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Step
 from evidence_assets_tests.models.servers import MODEL, DictCache, model_server, running
 from evidence_assets_tests.models.tiny import make_causal

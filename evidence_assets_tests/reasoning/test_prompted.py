@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.models.protocols import Completion, Request
-from evidence_assets.reasoning.parsing import parse_steps
-from evidence_assets.reasoning.prompted import PromptedSolver, ask, completion_key
-from evidence_assets.reasoning.prompts import choose_request, explain_request, repair_request
+from evidence_assets.reasoning.asking import completion_key
+from evidence_assets.reasoning.prompted import PromptedSolver
+from evidence_assets.reasoning.requests import choose_request, explain_request, repair_request
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Step
 
 EVIDENCE = (
@@ -60,11 +59,6 @@ def test_chain_cites_by_number_and_keeps_what_does_not_exist() -> None:
         Step("It treats pain.", ("e1", "e2"), ("may treat pain",)),
         Step("More.", ("evidence 7",), ()),
     )
-
-
-def test_fenced_json_is_read_and_no_steps_are_a_chain() -> None:
-    solver = PromptedSolver(Scripted(lambda _: '```json\n{"steps": []}\n```'), DictCache())
-    assert solver.explain([EXPLAIN])[0].steps == ()  # type: ignore[union-attr]
 
 
 def test_label_is_the_models_and_support_the_citations() -> None:
@@ -183,31 +177,3 @@ def test_no_text_can_close_its_fence(text: str) -> None:
     user = explain_request(dataclasses.replace(EXPLAIN, evidence=(EvidenceItem("x", "chunk", "d", "0", text),))).user
     (code,) = set(re.findall(r"^<<< evidence 1 ([0-9a-f]{12})$", user, flags=re.MULTILINE)[:1])
     assert code not in text and user.count(f">>> {code}") == 3
-
-
-SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9)
-KEYS = st.sampled_from(["steps", "text", "evidence", "quotes"])
-JSON = st.recursive(
-    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner), max_leaves=12
-).map(json.dumps)
-
-
-@given(st.text(max_size=120) | JSON)
-def test_any_reply_is_steps_or_a_reason(reply: str) -> None:
-    try:
-        found = parse_steps(Completion(reply, 1, 1, 0.1, "stop"), EXPLAIN)
-    except UnusableReply as error:
-        assert str(error)
-    else:
-        assert all(isinstance(step, Step) and step.text for step in found)
-
-
-def test_reader_of_another_task_uses_the_same_machinery() -> None:
-    def read(number: int, completion: Completion) -> int:
-        if not completion.text.isdigit():
-            raise UnusableReply("it is no number")
-        return int(completion.text) + number
-
-    generator = Scripted(lambda request: request.user if request.user.isdigit() else "x")
-    found = ask(generator, DictCache(), [Request("", "4"), Request("", "five")], read)
-    assert found[0] == 4 and isinstance(found[1], Failure) and "it is no number" in found[1].reason

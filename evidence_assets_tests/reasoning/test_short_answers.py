@@ -13,6 +13,8 @@ from evidence_assets.reasoning.short_answers import (
     PromptedShortAnswers,
     ShortAnswer,
     ShortTask,
+    answer_request,
+    parse_short_answer,
 )
 from evidence_assets.reasoning.tasks import Failure
 from evidence_assets_tests.systems.small_models import Kept, Scripted, WordEncoder
@@ -102,14 +104,12 @@ def test_a_model_is_shown_the_facts_and_what_no_source_carries_is_not_supported(
     assert (other.answer, other.supported) == ("A man", ())
 
 
-def test_no_answer_and_no_reply() -> None:
-    none, _ = prompted(lambda _: "N/A")
-    assert isinstance(none, ShortAnswer) and none.status == "insufficient"
-    failed, generator = prompted(lambda _: " ")
-    assert isinstance(failed, Failure) and "the reply is empty" in failed.reason
-    assert len(generator.requests) == 2, "one repair attempt"
-
-
 def test_a_name_that_the_question_holds_is_not_its_answer() -> None:
     assert solved("What besides a spider is a web made by?", *FACTS).answer == "larva"
     assert solved("Is a web made by a spider?", FACTS[0]).answer is None
+
+
+def test_only_the_sign_for_no_answer_is_none() -> None:
+    assert [parse_short_answer(reply) for reply in ("N/A", "n/a.", "NA")] == [None] * 3
+    assert parse_short_answer("Na is sodium") == "Na is sodium"
+    assert "Facts" not in answer_request("Who?", []).user

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence_assets.reasoning.statements import asked_kind, denies, sentence_spans, spelled, statements, stems
+from evidence_assets.reasoning.statements import asked_kind, statements
 from evidence_assets.reasoning.tasks import EvidenceItem
+from evidence_assets.text.sentences import sentence_spans
+from evidence_assets.text.stems import spelled, stems
 
 
 def read(text: str, kind: str = "chunk") -> list[tuple[str, str, bool]]:
@@ -63,11 +65,6 @@ def test_stems_meet_and_stop_words_go() -> None:
 def test_kind_of_the_answer_is_told_from_the_topic() -> None:
     assert asked_kind("Which illness is metformin meant to help with?") == {"illness"}
     assert asked_kind("Name the capital of France.") == frozenset()
-
-
-@pytest.mark.parametrize(("text", "negative"), [("Without it there is no wine.", False), ("It is not wine.", True)])
-def test_two_negations_affirm(text: str, negative: bool) -> None:
-    assert denies(text) is negative
 
 
 def test_stems_are_spelled_as_the_text_writes_them_first() -> None:

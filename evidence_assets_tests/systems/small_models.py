@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from evidence_assets.models.protocols import Completion, Request, TokenVectors
-from evidence_assets.text.surface_forms import word_key, words_with_offsets
+from evidence_assets.text.words import word_key, words_with_offsets
 
 
 class WordEncoder:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence_assets.text.chunking import chunks, sentence_spans
+from evidence_assets.text.chunking import chunks
+from evidence_assets.text.sentences import sentence_spans
 
 
 def words(texts: Sequence[str]) -> list[int]:

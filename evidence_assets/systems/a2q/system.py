@@ -20,7 +20,8 @@ from evidence_assets.graphs.expansion import IntArray, Neighbourhood, Score
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, Reranker
-from evidence_assets.text.surface_forms import is_filler, words_with_offsets
+from evidence_assets.text.stop_words import is_filler
+from evidence_assets.text.words import words_with_offsets
 
 VERSION = "1"
 Vectors = NDArray[np.float32]

@@ -8,9 +8,9 @@ stored with the origin ``background`` and their evidence says ``"origin": "model
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -23,16 +23,20 @@ from evidence_assets.graphs import entity_linking
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph, plain_sentence
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, USED, edge
-from evidence_assets.models.protocols import Completion, Encoder, FloatArray, Generator, Request
-from evidence_assets.reasoning import background
-from evidence_assets.reasoning.background import BackgroundTriple
-from evidence_assets.reasoning.prompted import Cache, Progress, ask
+from evidence_assets.models.protocols import Encoder, FloatArray, Generator
+from evidence_assets.reasoning.asking import Cache, Progress
 from evidence_assets.reasoning.tasks import Failure
+from evidence_assets.systems.background.recall import (
+    RECALL_ENTITIES,
+    RECALL_RELATIONS,
+    RECALL_TRIPLES,
+    BackgroundTriple,
+    TriplesTask,
+)
 
 VERSION = "2"
 ORIGIN = "background"
 """Origin of a recalled triple in the table ``triples``."""
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -92,39 +96,33 @@ class PromptedBackground:
         self._generator, self._cache, self._on_progress = generator, cache, on_progress
         self.model_id = generator.model_id
         self.version = content_id(
-            "prompted_background", VERSION, background.VERSION, generator.model_id, generator.revision,
-            generator.parameters,
+            "prompted_background", VERSION, [task.version for task in (RECALL_ENTITIES, RECALL_RELATIONS, RECALL_TRIPLES)],
+            generator.model_id, generator.revision, generator.parameters,
         )  # fmt: skip
 
     def recall(self, questions: Sequence[str]) -> list[Recalled | Failure]:
         """One record or failure a question; what one question fails at leaves the others alone."""
-        entities = self._asked([background.entities_request(q) for q in questions], background.parse_list)
-        relations = self._asked([background.relations_request(q) for q in questions], background.parse_list)
-        made: list[Recalled | Failure] = []
-        requests: list[Request] = []
-        for question, things, links in zip(questions, entities, relations, strict=True):
-            if isinstance(things, Failure) or isinstance(links, Failure):
-                made.append(things if isinstance(things, Failure) else links)  # type: ignore[arg-type]
-                continue
-            request = background.triples_request(question, things, links)
-            requests.append(request)
-            made.append(Recalled(things, links, (), content_id(request.system, request.user)))
-        replies = iter(self._asked(requests, background.parse_background_triples))
-        for place, draft in enumerate(made):
-            if isinstance(draft, Recalled):
-                triples = next(replies)
-                made[place] = (
-                    triples
-                    if isinstance(triples, Failure)
-                    else Recalled(draft.entities, draft.relations, triples, draft.prompt_hash)
-                )
-        return made
-
-    def _asked(self, requests: Sequence[Request], parse: Callable[[str], T]) -> list[T | Failure]:
-        def read(_: int, completion: Completion) -> T:
-            return parse(completion.text)
-
-        return ask(self._generator, self._cache, requests, read, self._on_progress)
+        model = self._generator, self._cache
+        entities = RECALL_ENTITIES.ask(*model, questions, self._on_progress)
+        relations = RECALL_RELATIONS.ask(*model, questions, self._on_progress)
+        results: dict[int, Recalled | Failure] = {}
+        tasks: dict[int, TriplesTask] = {}
+        for place, (question, things, links) in enumerate(zip(questions, entities, relations, strict=True)):
+            if isinstance(things, Failure):
+                results[place] = things
+            elif isinstance(links, Failure):
+                results[place] = links
+            else:
+                tasks[place] = TriplesTask(question, things, links)
+        triples = RECALL_TRIPLES.ask(*model, list(tasks.values()), self._on_progress)
+        for (place, task), found in zip(tasks.items(), triples, strict=True):
+            request = RECALL_TRIPLES.request(task)
+            results[place] = (
+                found
+                if isinstance(found, Failure)
+                else Recalled(task.entities, task.relations, found, content_id(request.system, request.user))
+            )
+        return [results[place] for place in range(len(questions))]
 
 
 def recall_rows(

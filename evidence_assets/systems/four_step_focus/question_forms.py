@@ -22,7 +22,6 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.tasks import Failure
 from evidence_assets.systems.four_step_focus.triplets import ANY_TYPE, Term, Triplet, TripletQuery
 
-VERSION = "1"
 _CONJUNCTION = re.compile(r"which\s+(?P<type>.+?)\s+is\s+at\s+once\s+(?P<rest>.+)", re.IGNORECASE)
 _LEAD = re.compile(r"(?:name|list|find|which|what|who)\s+(?:(?:is|are)\s+)?(?=\S)", re.IGNORECASE)
 _JOINT = re.compile(r",\s+(?:and\s+)?|\s+and\s+", re.IGNORECASE)
@@ -81,7 +80,7 @@ class FormParser:
         self._forms = sorted(forms, key=lambda form: (-len(form.phrase), form.phrase, form.edge_type, form.asked))
         self._node_types = {name.casefold(): name for name in node_types}
         self.version = content_id(
-            "question_forms", VERSION, [(f.phrase, f.edge_type, f.asked) for f in self._forms], sorted(node_types)
+            "question_forms", [(f.phrase, f.edge_type, f.asked) for f in self._forms], sorted(node_types)
         )
 
     def parse(self, question: str) -> TripletQuery:

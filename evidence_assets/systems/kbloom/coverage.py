@@ -19,8 +19,6 @@ from evidence_assets.systems.kbloom.scores import Number, rows_of
 from evidence_assets.systems.kbloom.seeds import Relation
 from evidence_assets.systems.kbloom.system import KBloomSettings, Kinds, SentenceEncoder, harvest
 
-VERSION = "1"
-
 
 def deal(prompts: pl.DataFrame) -> tuple[list[MinedPrompt], list[MinedPrompt]]:
     """Two disjoint sets of the kept prompts (rows of ``prompts``): dealt in turn, the heaviest first."""

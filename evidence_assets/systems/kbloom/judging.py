@@ -20,8 +20,6 @@ from evidence_assets.systems.kbloom.seeds import Relation
 from evidence_assets.systems.kbloom.statement_judging import Judge
 from evidence_assets.text.prompt_text import as_sentence, fill
 
-VERSION = "1"
-
 
 class Likelihood(Protocol):
     """Rates texts given the ones before them."""

@@ -20,9 +20,10 @@ from evidence_assets.lake.store import Rows
 from evidence_assets.models.completion_cache import CompletionCache
 from evidence_assets.models.in_use import MASKED_LM, encoder, masked_lm, model_key, text_likelihood
 from evidence_assets.models.sample_masked_lm import SAMPLE_MASKED_LM
+from evidence_assets.models.sample_masked_lm import VERSION as TRAINING_VERSION
 from evidence_assets.profiles import GeneratorSettings, Profile
-from evidence_assets.reasoning.prompted import Remembered
-from evidence_assets.systems.kbloom import coverage, judging, rows, sample_model, scores
+from evidence_assets.reasoning.asking import Remembered
+from evidence_assets.systems.kbloom import VERSION, coverage, judging, rows, sample_model, scores
 from evidence_assets.systems.kbloom.plot import bars
 from evidence_assets.systems.kbloom.sample_model import names_of
 from evidence_assets.systems.kbloom.statement_judging import PromptedJudge
@@ -128,7 +129,7 @@ class _Stages:
         return Stage(
             self._harvest, "triples", make,
             "Triples of one relation, from its prompt and seed pairs, with the prompts and candidates that led to them.",
-            [Read(SEEDS), Read(MASKED_LM), *self._kinds_read], f"{rows.VERSION}:{self._harvests}",
+            [Read(SEEDS), Read(MASKED_LM), *self._kinds_read], f"{VERSION}:{self._harvests}",
             partitions="relations", kinds=("parquet", "pytorch"), pool="gpu",
         )  # fmt: skip
 
@@ -142,7 +143,7 @@ class _Stages:
         return Stage(
             f"{self._base}/{collection}", "triples", make,
             f"Harvested triples of all relations of {collection}, best first in each, flagged by what their reverse says.",
-            [Read(self._harvest, "every"), ALL_SEEDS, Read(FOLDER)], rows.MERGE_VERSION, partitions="",
+            [Read(self._harvest, "every"), ALL_SEEDS, Read(FOLDER)], VERSION, partitions="",
         )  # fmt: skip
 
     def _scores(self) -> Stage:
@@ -176,7 +177,7 @@ class _Stages:
             "", make,
             "What the harvest reaches against the facts that the sample corpus states, seeds left out, and whether facts "
             "that it holds back are recovered above chance.",
-            [Read(FOLDER), Read("raw/sample")], scores.VERSION,
+            [Read(FOLDER), Read("raw/sample")], VERSION,
         )  # fmt: skip
 
     def _coverage(self) -> Stage:
@@ -196,7 +197,7 @@ class _Stages:
 
         return self._scored(
             "_coverage", make, "How much of what the model could yield was found, by two catches with disjoint prompts.",
-            [Read(MASKED_LM), *self._kinds_read], f"{coverage.VERSION}:{rows.VERSION}:{self._harvests[0]}",
+            [Read(MASKED_LM), *self._kinds_read], f"{VERSION}:{self._harvests[0]}",
             kinds=("parquet", "pytorch"), pool="gpu",
         )  # fmt: skip
 
@@ -223,7 +224,7 @@ class _Stages:
                 "_judged", make,
                 "What language models say of the harvest: judged precision and noise, agreement of two judges, likelihood "
                 "of the statements.",
-                [], f"{judging.VERSION}:{names}", pool="llm",
+                [], f"{VERSION}:{names}", pool="llm",
             )
         ]  # fmt: skip
 
@@ -261,7 +262,7 @@ def masked_model_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
             "The masked language model in use: trained on the sample corpus, with its accuracy on masked words of "
             "sentences that it never saw, or a Hugging Face model by name.",
             [Read("corpus/sample/chunks", "every"), Read("raw/sample")] if trains else [],
-            f"{sample_model.VERSION}:{harvesting.training_steps}" if trains else harvesting.model.name,
+            f"{TRAINING_VERSION}:{harvesting.training_steps}" if trains else harvesting.model.name,
             partitions="", kinds=("pytorch",), pool="gpu",
         )
     ]  # fmt: skip
@@ -281,7 +282,7 @@ def harvest_stages(variant: Variant, settings: HarvestSettings) -> list[Stage]:
 
 SYSTEM = System(
     "kbloom",
-    rows.VERSION,
+    VERSION,
     {
         "kbloom": OwnStages(settings=HarvestSettings, stages=harvest_stages, defaults=_defaults),
         "masked_model": OwnStages(settings=NoSettings, stages=masked_model_stages),

@@ -17,13 +17,10 @@ from evidence_assets.harvest.triple_metrics import Direction, Fact, canonical_fa
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, GENERATED, edge
-from evidence_assets.systems.kbloom import system as kbloom
+from evidence_assets.systems.kbloom import VERSION
 from evidence_assets.systems.kbloom.seeds import Relation
 from evidence_assets.systems.kbloom.system import Harvest, KBloomSettings, Kinds
 
-VERSION = f"1/{kbloom.VERSION}"
-MERGE_VERSION = "2"
-"""Changes whenever equal harvests would give another collection."""
 LICENCE = "harvested from a model"
 
 Row = dict[str, Any]

@@ -15,8 +15,6 @@ from evidence_assets.lake.ids import content_id, file_id
 from evidence_assets.models import sample_masked_lm
 from evidence_assets.models.sample_masked_lm import REPORT, TrainingSettings, train_sample_masked_lm
 
-VERSION = sample_masked_lm.VERSION
-
 
 def sentences_of(chunks: pl.DataFrame) -> list[str]:
     """Every sentence of the chunks."""
@@ -45,7 +43,7 @@ def train(folder: Path, chunks: pl.DataFrame, graphs: Sequence[Path], steps: int
 def train_into(folder: Path, sentences: Sequence[str], names: Collection[str], steps: int) -> dict[str, Any]:
     """The same, from sentences and names."""
     settings = TrainingSettings(steps=steps)
-    wanted = content_id(VERSION, sorted(set(sentences)), sorted(names), asdict(settings))
+    wanted = content_id(sample_masked_lm.VERSION, sorted(set(sentences)), sorted(names), asdict(settings))
     kept = folder / REPORT
     if kept.exists():
         report: dict[str, Any] = json.loads(kept.read_text())

@@ -29,7 +29,6 @@ from evidence_assets.harvest.triple_metrics import (
 from evidence_assets.lake.ids import content_id
 from evidence_assets.systems.kbloom.seeds import Relation
 
-VERSION = "2"
 K = 50
 TUNED, REPORTED = "tuned half", "reported half"
 """Scopes beside the collections: the relations that the default's ranking was chosen on, and the others."""

@@ -24,10 +24,6 @@ from evidence_assets.models.masked import MaskedLM
 from evidence_assets.systems.kbloom.seeds import Relation
 from evidence_assets.text.prompt_text import HEAD, SLOT, TAIL, as_sentence, entity_words, fill
 
-VERSION = f"1/{prompt_mining.VERSION}/{tuple_search.VERSION}/{triple_scoring.VERSION}"
-"""Changes whenever equal input would give another harvest."""
-
-
 Kinds = Mapping[str, frozenset[str]]
 """What is known of entities: the kinds of each, by its name in lower case."""
 

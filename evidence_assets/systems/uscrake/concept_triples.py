@@ -22,7 +22,8 @@ from evidence_assets.graphs.keyphrases import extract_concepts
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
-from evidence_assets.text.surface_forms import STOP_WORDS, word_key, words_with_offsets
+from evidence_assets.text.stop_words import CONCEPT_STOP_WORDS
+from evidence_assets.text.words import word_key, words_with_offsets
 
 VERSION = "1"
 CONCEPTS = 5
@@ -85,7 +86,7 @@ class ConceptTriples:
         """Nodes by each content word of their name, ascending."""
         found: dict[str, list[int]] = {}
         for node, name in enumerate(self.graph.names):
-            for key in {word_key(w) for w, _, _ in words_with_offsets(name) if w.casefold() not in STOP_WORDS}:
+            for key in {word_key(w) for w, _, _ in words_with_offsets(name) if w.casefold() not in CONCEPT_STOP_WORDS}:
                 found.setdefault(key, []).append(node)
         return {key: np.array(nodes, dtype=np.int64) for key, nodes in found.items()}
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from evidence_assets.reasoning.statements import asked_kind, statements, stems
+from evidence_assets.reasoning.statements import asked_kind, statements
 from evidence_assets.reasoning.tasks import EvidenceItem
+from evidence_assets.text.stems import stems
 
 VERSION = "1"
 Stance = Literal["entails", "contradicts", "mentions"]

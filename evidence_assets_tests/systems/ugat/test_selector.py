@@ -24,10 +24,10 @@ from evidence_assets.experiment.selection import Asked, Pick, evidence_rows
 from evidence_assets.graphs.attention.scorer import AttentionSettings
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.reasoning.extractive import ExtractiveSolver
-from evidence_assets.reasoning.negation import asks_for_exception
 from evidence_assets.reasoning.paths import Fact, wrong_with
 from evidence_assets.systems.ugat.selector import GraphPaths
 from evidence_assets.systems.ugat.system import UgatSettings
+from evidence_assets.text.negation import asks_for_exception
 from evidence_assets_tests.graphs.small_graph import small_graph, stored
 
 THIRST = Asked(

@@ -28,7 +28,7 @@ from evidence_assets.systems.uscrake.chunk_ranking import Query, TitleLinks
 from evidence_assets.systems.uscrake.concept_triples import ConceptTriples
 from evidence_assets.systems.uscrake.evidence_judges import Item, LateInteraction, PairJudge
 from evidence_assets.systems.uscrake.system import Passages, Settings, Uscrake
-from evidence_assets.text.chunking import sentence_spans
+from evidence_assets.text.sentences import sentence_spans
 from evidence_assets.transport import TokenMeasure, distance, ground_cost, ground_costs
 from evidence_assets.transport.divergence import jensen_shannon
 from evidence_assets_tests.systems.small_models import SharedWords, WordEncoder

@@ -1,7 +1,8 @@
 """Words and the normal form of names: how two ways of writing the same thing are recognised without any model.
 
-Belongs here: word splitting with offsets, the one documented key under which names are compared, and the word lists
-that say what is no concept. Does not belong here: deciding which node a concept means (``entity_linking``).
+Belongs here: word splitting with offsets and the one documented key under which names are compared. Does not belong
+here: which words say nothing (``stop_words``), inflections cut for comparing texts (``stems``), or deciding which node a
+concept means (``entity_linking``).
 """
 
 from __future__ import annotations
@@ -14,34 +15,10 @@ from itertools import product
 
 # Whatever is neither space nor punctuation is part of a word: Python's \w would cut words at combining vowel signs.
 _WORD = re.compile(r"[^\s!-/:-@\[-`{-~\u00a1\u00ab\u00bb\u00bf\u2000-\u206f\u3000-\u303f\uff01-\uff0f]+")
+_PLAIN_WORD = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
+_JOINED = re.compile(r"\w+(?:[-'’]\w+)*")
 _APOSTROPHES = "'\u2019"
 _ARTICLES = frozenset({"a", "an", "the"})
-
-_STOP_WORDS = """
-    a about above across after again against all almost along already also although always am among an and another any
-    are around as at away back be became because become been before behind being below between both but by can cannot
-    could did do does doing done down during each either else enough even ever every few for from further get gets
-    getting go goes going gone got had has have having he hence her here hers herself him himself his how however i if
-    in instead into is it its itself just later least less let like likely made make makes many may maybe me might mine
-    more most much must my myself near need neither never next no nobody none nor not nothing now of off often on once
-    one only onto or other others our ours ourselves out over own per perhaps quite rather really same say says see
-    seem seems several shall she should since so some somebody someone somehow something sometimes somewhere still such
-    take taken than that the their theirs them themselves then there therefore these they this those though through
-    thus to together too toward towards two under until up upon us use used using usually very via want wants was way we
-    well were what whatever when where whether which while who whoever whom whose why will with within without would
-    yes yet you your yours yourself yourselves isn aren wasn weren don doesn didn won wouldn shouldn couldn hasn haven
-    hadn ain s t d ll m re ve
-"""
-STOP_WORDS = frozenset(_STOP_WORDS.split())
-"""English words that carry no concept of their own."""
-
-_GENERIC_TERMS = """
-    thing things stuff kind kinds sort sorts type types part parts lot lots number amount example examples case cases
-    way ways someone something anything everything everyone anyone people person following answer question statement
-    option choice correct true false best main general different various possible certain
-"""
-GENERIC_TERMS = frozenset(_GENERIC_TERMS.split())
-"""Words that are nouns or adjectives but name nothing that a graph could be asked about."""
 
 _IRREGULAR = {
     "children": "child", "men": "man", "women": "woman", "mice": "mouse", "teeth": "tooth", "feet": "foot",
@@ -68,6 +45,20 @@ def words_with_offsets(text: str) -> list[tuple[str, int, int]]:
             continue
         found.append((word, start, end))
     return found
+
+
+def is_word(text: str) -> bool:
+    """Whether ``text`` is one word: letters, with single inner hyphens or apostrophes.
+
+    >>> is_word("well-known"), is_word("##ing"), is_word("42nd"), is_word("[PAD]")
+    (True, False, False, False)
+    """
+    return _PLAIN_WORD.fullmatch(text) is not None
+
+
+def words_of(text: str) -> list[str]:
+    """The words and numbers of ``text`` in order, without punctuation; a hyphen or an apostrophe joins."""
+    return _JOINED.findall(text)
 
 
 @lru_cache(maxsize=1 << 16)
@@ -131,8 +122,3 @@ def _verb_stems(word: str) -> list[str]:
                 stems.append(stem[:-1])
             return stems
     return []
-
-
-def is_filler(words: list[str] | tuple[str, ...]) -> bool:
-    """Whether a span says nothing: every word a stop word or a generic term."""
-    return all(word.casefold() in STOP_WORDS or word.casefold() in GENERIC_TERMS for word in words)

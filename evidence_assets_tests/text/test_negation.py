@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evidence_assets.reasoning.negation import asks_for_exception
+from evidence_assets.text.negation import asks_for_exception
 
 
 @pytest.mark.parametrize(

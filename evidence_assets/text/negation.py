@@ -1,17 +1,18 @@
-"""Whether a question asks for the option that does *not* hold, told from its words.
-
-For benchmarks that do not mark such questions; English only. The sentence that asks is looked at, not the case described
-before it, where "does not smoke" is a finding and no exception. What must not be done ("which drug should not be
-given?") is no exception: a contraindication is a fact that evidence supports like any other.
-"""
+"""Words that deny: in what a clause states, in what a reply says of options, and in what a question asks for. English only."""
 
 from __future__ import annotations
 
 import re
 
-from evidence_assets.reasoning.statements import sentence_spans
+from evidence_assets.text.sentences import sentence_spans
 
-VERSION = "1"
+_NOT = r"not|no|never|none|neither|nor|cannot|without"
+_SHORT_NOT = r"n['’]t\b"
+_DENIAL = re.compile(
+    rf"\b(?:{_NOT}|hardly|contrary|false|untrue|wrong(?:ly)?|myth|unable|fails?|denied|denies|disproved)\b|{_SHORT_NOT}",
+    re.IGNORECASE,
+)
+_EXCLUSION = re.compile(rf"\b(?:{_NOT}|except|incorrect|wrong|unlikely)\b|{_SHORT_NOT}", re.IGNORECASE)
 
 _EXCEPTION = (
     r"\b(?:NOT|EXCEPT|LEAST)\b",
@@ -30,8 +31,26 @@ _DENIED = re.compile(
 )
 
 
+def denies(clause: str) -> bool:
+    """Whether a clause denies what it mentions; two negations, as in "without it there is no ...", affirm.
+
+    >>> denies("Aspirin does not lower glucose."), denies("Without insulin there is no cure.")
+    (True, False)
+    """
+    return len(_DENIAL.findall(clause)) % 2 == 1
+
+
+def excludes(reply: str) -> bool:
+    """Whether a reply may name an option only to rule it out ("it is unlikely to be B")."""
+    return _EXCLUSION.search(reply) is not None
+
+
 def asks_for_exception(question: str) -> bool:
-    """Whether the question asks which option does not hold.
+    """Whether the question asks which option does not hold, for benchmarks that do not mark such questions.
+
+    The sentence that asks is looked at, not the case described before it, where "does not smoke" is a finding and no
+    exception. What must not be done ("which drug should not be given?") is no exception: a contraindication is a fact
+    that evidence supports like any other.
 
     >>> asks_for_exception("Which of these is NOT a mammal?"), asks_for_exception("All are mammals except:")
     (True, True)

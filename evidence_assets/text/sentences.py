@@ -1,0 +1,61 @@
+"""Where sentences and clauses end; no character of a text is lost or changed."""
+
+from __future__ import annotations
+
+import re
+
+Span = tuple[int, int]
+"""Start and end within a text."""
+
+_ABBREVIATION_LIST = """
+    dr mr mrs ms prof st sr jr vs etc e.g i.e cf al fig figs eq no nos vol approx ca inc ltd co corp dept est
+    gen rev hon capt lt sgt col jan feb mar apr jun jul aug sep sept oct nov dec u.s u.k a.m p.m viz resp
+"""
+_ABBREVIATIONS = frozenset(_ABBREVIATION_LIST.split())
+"""A full stop after one of these does not end a sentence."""
+_END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s)|[。！？]+[」』”’）]*|\n\s*\n")
+_WORD_BEFORE = re.compile(r"([\w.]+)\.$")
+
+
+def sentence_spans(text: str) -> list[Span]:
+    """Start and end of each sentence, without the white space between them.
+
+    >>> [ "Dr. Ada wrote it. It ran!"[a:b] for a, b in sentence_spans("Dr. Ada wrote it. It ran!") ]
+    ['Dr. Ada wrote it.', 'It ran!']
+    """
+    spans: list[Span] = []
+    start = 0
+    for match in _END.finditer(text):
+        end = match.end()
+        if match.group().startswith("."):
+            before = _WORD_BEFORE.search(text[max(start, match.start() - 12) : match.start() + 1])
+            word = before.group(1).lower() if before else ""
+            following = text[end : end + 40].lstrip()[:1]
+            initial = len(word) == 1 and word.isalpha() and match.group() == "."
+            if (word in _ABBREVIATIONS or initial or following.islower()) and match.group().rstrip("\"'”’)]") == ".":
+                continue
+        spans.append((start, end))
+        start = end
+    spans.append((start, len(text)))
+    return [(a, b) for a, b in (trimmed(text, span) for span in spans) if a < b]
+
+
+def trimmed(text: str, span: Span) -> Span:
+    """A span without the white space at its ends."""
+    piece = text[span[0] : span[1]]
+    left = len(piece) - len(piece.lstrip())
+    return (span[0] + left, span[0] + max(left, len(piece.rstrip())))
+
+
+_CLAUSE_END = re.compile(
+    r";\s+|,\s+(?=(?:whereas|while|although|though|but|however|unlike)\b)|\s+(?=whereas\b)|,\s+(?=and\s+(?:\S+\s+){3})"
+)
+
+
+def clauses(sentence: str) -> list[str]:
+    """The clauses of a sentence in order, each a part of it as it stands.
+
+    >>> clauses("Iron rusts, whereas gold does not; both conduct.")
+    ['Iron rusts', 'whereas gold does not', 'both conduct.']
+    """
+    return [clause for clause in _CLAUSE_END.split(sentence) if clause.strip()]
