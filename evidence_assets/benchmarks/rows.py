@@ -17,7 +17,7 @@ def question_rows(
 ) -> list[dict[str, Any]]:
     """The split's questions that a stable hash of their id puts into one shard.
 
-    Gold nodes are named as the lake names the nodes of ``graph``; see ``knowledge_rows``.
+    Gold nodes are named as the lake names the nodes of ``graph``; see ``graphs.base_rows``.
     """
     return [
         {

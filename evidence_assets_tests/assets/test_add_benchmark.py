@@ -135,7 +135,7 @@ def test_nodes_with_documents_become_a_knowledge_base(folder: Folder) -> None:
     write(made, folder.lake, folder=folder.defs)
     (base,) = declared.variants("KnowledgeBase", folder.defs)
     read = KnowledgeBase.model_validate(base.attributes).read(folder.lake.raw / base.attributes["folder"])
-    assert (read.node_ids, benchmarks(folder.defs)["find"].graph) == (("bee", "owl"), "find")
+    assert (read.nodes["node_id"].to_list(), benchmarks(folder.defs)["find"].graph) == (["bee", "owl"], "find")
     with pytest.raises(BadInput, match=r"q\.jsonl:1: gold: 'ant' is no node"):
         plan("other", folder.questions(question | {"gold": ["ant"]}), graph=folder.root / "base", folder=folder.defs)
     with pytest.raises(BadInput, match=r"name a folder with nodes\.jsonl, edges\.tsv"):
