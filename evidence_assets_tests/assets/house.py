@@ -118,10 +118,10 @@ class House:
 
     def _evaluate(self, sensor: str, cursor: str | None = None) -> Any:
         context = dg.build_sensor_context(
-            self.instance, cursor, definitions=self.loaded, resources={"lake": LakeResource()}
-        )
-        with dg.partition_loading_context(dynamic_partitions_store=self.instance):
-            return self.repository.get_sensor_def(sensor).evaluate_tick(context)
+            self.instance, cursor, definitions=self.loaded, instance_ref=self.instance.get_ref(),
+            resources={"lake": LakeResource()},
+        )  # fmt: skip
+        return self.repository.get_sensor_def(sensor).evaluate_tick(context)
 
     def tick_seeds(self) -> list[dg.RunRequest]:
         """One tick of the sensor of the seed files; run keys are honoured and partitions added as the daemon does."""
