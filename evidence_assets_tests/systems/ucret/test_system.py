@@ -14,10 +14,12 @@ import pytest
 from evidence_assets.benchmarks import scitab, tabmcq
 from evidence_assets.benchmarks.records import Table
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import TokenVectors
 from evidence_assets.reasoning.tables.text import tokens
 from evidence_assets.systems.ucret.system import (
     VARIANTS,
+    VERSION,
     TableQuestion,
     answer,
     encode_unique,
@@ -202,3 +204,14 @@ def test_on_real_claims_the_whole_table_beats_the_majority_class(dev_data: Path)
     evidence = select_evidence(asked, {t.table_id: t for _, t in claims}, VARIANTS["keep_all"], HashedWords())
     right = sum(answer(e, ()).answer == q.gold[0] for (q, _), e in zip(claims, evidence, strict=True))
     assert right / len(claims) >= 0.50
+
+
+def test_what_is_kept_changes_only_with_the_version() -> None:
+    """If this fails, raise the version of the system, and put both new values here."""
+    asked = [
+        TableQuestion("q1", "What is the diet of a raccoon?", "diet", ("omnivore", "carnivore")),
+        TableQuestion("q2", "Beta has a better recall than Alpha.", "scores"),
+    ]
+    found = [select_evidence(asked, TABLES, variant, HashedWords()) for variant in VARIANTS.values()]
+    rows = [[(c.locator, c.text, c.column_rule, c.row_rule) for c in e.cells] for kept in found for e in kept]
+    assert (VERSION, content_id(rows)[:12]) == ("2", "d5178acb74ad")
