@@ -23,6 +23,7 @@ from evidence_assets.systems.uscrake import chunk_ranking, concept_triples
 from evidence_assets.systems.uscrake import system as uscrake
 from evidence_assets.systems.uscrake.concept_triples import ConceptTriples, facts_of
 from evidence_assets.systems.uscrake.evidence_judges import Judge, LateInteraction, PairJudge
+from evidence_assets.transport import ground_costs
 
 PUBLISHED: dict[str, Any] = {"cost": "jsd", "grain": "chunk"}
 """What the published variant has, beside R, k and s of the profile."""
@@ -61,11 +62,12 @@ def _settings(name: str, parameters: dict[str, Any]) -> uscrake.Settings:
     retrieval = profiles.load().retrieval
     kept = chunks_kept(parameters)
     stated = {key: value for key, value in parameters.items() if key not in ("k", "s", "R", "published")}
+    ground = ground_costs().get(str(parameters.get("cost")))
     made = {
         "cost": "fusion", "pool": int(parameters.get("R", retrieval.pool)), "chunks": kept,
         "triples": int(parameters.get("s", retrieval.triples)), "sentences": 2 * kept,
         **(PUBLISHED if parameters.get("published") else {}),
-        **({"weights": "idf"} if parameters.get("cost") == "moverscore" else {}), **stated,
+        **({"weights": ground.weighting} if ground and ground.weighting else {}), **stated,
     }  # fmt: skip
     try:
         return uscrake.Settings(**made)
