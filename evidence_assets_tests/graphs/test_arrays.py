@@ -182,3 +182,23 @@ def test_bad_input_is_named() -> None:
     star = graph_of(4, [(0, 0, 1), (0, 0, 2), (0, 0, 3)])
     with pytest.raises(ValueError, match="the score of node 2 is not a number"):
         star.neighbourhood([0], 1, cap=2, score=np.array([0, 0, np.nan, 0]))
+
+
+@given(edge_lists(), st.data())
+def test_the_nearer_part_is_the_smaller_neighbourhood(
+    case: tuple[int, list[tuple[int, int, int]]], data: st.DataObject
+) -> None:
+    n, edges = case
+    graph, hops = graph_of(n, edges), data.draw(st.integers(0, 3))
+    seeds = data.draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=2))
+    cap, most = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 12))
+    wide, near = (graph.neighbourhood(seeds, steps, cap, max_nodes=most) for steps in (4, hops))
+    for field in ("nodes", "hop", "edges", "heads", "tails"):
+        assert np.array_equal(getattr(wide.within(hops), field), getattr(near, field)), field
+
+
+def test_edges_that_leave_the_nearer_part_are_left_out() -> None:
+    part = graph_of(3, [(0, 0, 1), (1, 0, 2), (2, 0, 0)]).neighbourhood([0], 4)
+    assert part.within(0).edges.tolist() == [] and part.within(1).edges.tolist() == [0, 1, 2]
+    line = graph_of(3, [(0, 0, 1), (1, 0, 2)]).neighbourhood([0], 4).within(1)
+    assert (line.nodes.tolist(), line.edges.tolist(), line.tails.tolist()) == ([0, 1], [0], [1])

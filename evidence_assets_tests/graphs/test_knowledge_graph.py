@@ -111,9 +111,7 @@ class GraphContract:
 
     @given(world=worlds(), data=st.data())
     @EACH
-    def test_a_neighbourhood_is_the_ego_graph_and_holds_the_smaller_ones(
-        self, world: World, data: st.DataObject
-    ) -> None:
+    def test_a_neighbourhood_is_the_ego_graph(self, world: World, data: st.DataObject) -> None:
         graph, reference = self.made(world)
         seeds = data.draw(
             st.lists(st.sampled_from([-1, *range(len(graph))]), max_size=4).map(lambda s: [n for n in s if n >= 0])
@@ -129,10 +127,6 @@ class GraphContract:
                             (part.edges, (part.nodes[part.heads], part.nodes[part.tails]))):  # fmt: skip
             named = [graph.relations[code] for code in arrays.relations[edges]]
             assert sorted(zip(ends[0].tolist(), named, ends[1].tolist(), strict=True)) == inside
-        cap, most = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 6))
-        wide, near = (arrays.neighbourhood(seeds, steps, cap, max_nodes=most) for steps in (4, hops))
-        for field in ("nodes", "hop", "edges", "heads", "tails"):
-            assert np.array_equal(getattr(wide.within(hops), field), getattr(near, field)), field
 
     @given(world=worlds(), data=st.data())
     @EACH
