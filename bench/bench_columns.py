@@ -14,9 +14,8 @@ import time
 
 import numpy as np
 
+from evidence_assets.systems import settings_of
 from evidence_assets.systems.ucret.columns import (
-    PUBLISHED,
-    PUBLISHED_JS,
     ColumnSettings,
     Lines,
     Selection,
@@ -56,7 +55,7 @@ def one_by_one(
 
 def main() -> None:
     data = make(0)
-    for settings in (PUBLISHED, PUBLISHED_JS):
+    for settings in (settings_of("table/ucret_published").columns, settings_of("table/ucret_js_published").columns):
         alone, together = [], []
         for _ in range(ROUNDS):
             start = time.perf_counter()
@@ -68,7 +67,7 @@ def main() -> None:
             assert found == expected, "batch and single results differ"
         slow, fast = statistics.median(alone), statistics.median(together)
         print(
-            f"{settings.name}: {PAIRS} pairs one by one {slow:.2f} s, together {fast:.2f} s, ratio {slow / fast:.1f}; "
+            f"{settings.measure}: {PAIRS} pairs one by one {slow:.2f} s, together {fast:.2f} s, ratio {slow / fast:.1f}; "
             "results equal"
         )
 

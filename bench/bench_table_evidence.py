@@ -24,8 +24,8 @@ from evidence_assets.experiment.chains import chain_rows, citation_rows
 from evidence_assets.experiment.selection import Asked, evidence_rows
 from evidence_assets.lake.store import Rows, prepare, version_of
 from evidence_assets.reasoning.tables.solver import TableSolver
+from evidence_assets.systems import settings_of
 from evidence_assets.systems.ucret.selector import CollapsedTable
-from evidence_assets.systems.ucret.system import VARIANTS
 
 ROWS = 1_200
 
@@ -67,7 +67,7 @@ def frame(table: str, rows: Rows) -> pl.DataFrame:
 def made(questions: int, block: int, answer: multiprocessing.Queue[tuple[str, str, int, float]]) -> None:
     """Make the evidence with blocks of so many rows; tell its hash, and by how much the process has grown."""
     tables, asked = world(questions)
-    selector = CollapsedTable("keep_all", tables, VARIANTS["keep_all"], NoEncoder())  # type: ignore[arg-type]
+    selector = CollapsedTable("keep_all", tables, settings_of("table/keep_all"), NoEncoder())  # type: ignore[arg-type]
     rows_of.BLOCK = block
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     rows = evidence_rows(selector, asked, empty("evidence"), empty("lineage_edges"))
@@ -97,7 +97,7 @@ def main() -> None:
         f"{once[3]:,.0f} MB all at once: {once[3] / blocks[3]:.1f} times as much"
     )
     tables, asked = world(questions)
-    selector = CollapsedTable("keep_all", tables, VARIANTS["keep_all"], NoEncoder())  # type: ignore[arg-type]
+    selector = CollapsedTable("keep_all", tables, settings_of("table/keep_all"), NoEncoder())  # type: ignore[arg-type]
     evidence = frame("evidence", evidence_rows(selector, asked, empty("evidence"), empty("lineage_edges")).rows)
     start = time.perf_counter()
     chains = chain_rows(TableSolver(), "keep_all", asked, evidence, empty("chains"), empty("lineage_edges"))

@@ -33,12 +33,12 @@ from evidence_assets.models.vectors import softmax, unit_rows
 from evidence_assets.reasoning.tables import TableAnswer, TableChain, TableStep, TableView, verify_claim
 from evidence_assets.reasoning.tables.solver import place_of
 from evidence_assets.reasoning.tables.text import STOP_WORDS, token_set, word_set
+from evidence_assets.systems import settings_of
 from evidence_assets.systems.ucret.columns import column_pieces
+from evidence_assets.systems.ucret.settings import UcretSettings
 from evidence_assets.systems.ucret.system import (
-    VARIANTS,
     TableEvidence,
     TableQuestion,
-    Variant,
     answer,
     encode_unique,
     select_evidence,
@@ -182,7 +182,9 @@ MCQ_HEAD = (
 )
 
 
-Named = Mapping[str, Variant]
+Named = Mapping[str, UcretSettings]
+NAMED = ("ucret_published", "ucret_js_published", "ucret", "ucret_js", "keep_all", "jaccard_only", "bidirectional")
+VARIANTS: dict[str, UcretSettings] = {name: settings_of(f"table/{name}") for name in NAMED}
 ERRORS_OF = {name: VARIANTS[name] for name in ("ucret", "keep_all")}
 
 

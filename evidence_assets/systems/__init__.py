@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
+from typing import Any
 
 from evidence_assets.experiment.system import System
-from evidence_assets.experiment.variants import FILE, SYSTEMS
+from evidence_assets.experiment.variants import FILE, SYSTEMS, variants
 
 
 def names() -> list[str]:
@@ -22,3 +23,9 @@ def load(name: str) -> System:
     """The system of this name; its package says ``SYSTEM`` in ``methods``."""
     system: System = import_module(f"{__name__}.{name}.methods").SYSTEM
     return system
+
+
+def settings_of(place: str) -> Any:
+    """The settings of the variant ``family/name`` in the profile in use."""
+    variant = next(variant for variant in variants() if variant.place == place)
+    return load(variant.system).method_of(variant).settings_of(variant)

@@ -12,8 +12,8 @@ from evidence_assets.experiment import rows as row_writers
 from evidence_assets.experiment.selection import Asked, Parent, Pick, Progress, evidence_rows
 from evidence_assets.lake.errors import SchemaMismatch
 from evidence_assets.lake.store import prepare, typed
+from evidence_assets.systems import settings_of
 from evidence_assets.systems.ucret.selector import CollapsedTable
-from evidence_assets.systems.ucret.system import VARIANTS
 from evidence_assets_tests.graphs.small_graph import stored
 
 QUESTIONS = [Asked(f"q{i}", "b", "table_qa", "Which?", ("x", "y")) for i in range(5)]
@@ -70,7 +70,7 @@ def test_rows_are_checked_as_they_are_typed() -> None:
 
 def test_a_question_without_a_known_table_has_no_cells() -> None:
     table = Table("t", "b", "", ("Lake", "Depth"), (("Como", "425"),))
-    selector = CollapsedTable("keep_all", {"t": (table, "v")}, VARIANTS["keep_all"], NoEncoder())  # type: ignore[arg-type]
+    selector = CollapsedTable("keep_all", {"t": (table, "v")}, settings_of("table/keep_all"), NoEncoder())  # type: ignore[arg-type]
     asked = [replace(QUESTIONS[0], table_id=name) for name in ("", "t", "u", "t")]
     told: list[tuple[int, int]] = []
     found = list(selector.select(asked, lambda done, of: told.append((done, of))))

@@ -40,7 +40,7 @@ _CHUNK_FLOATS = 4_000_000
 
 @dataclass(frozen=True)
 class ColumnSettings:
-    """A named way to select columns.
+    """A way to select columns.
 
     Attributes
     ----------
@@ -53,7 +53,6 @@ class ColumnSettings:
         theta, the least cosine, or eta, the largest divergence in nats, between text and chosen cluster.
     """
 
-    name: str
     measure: Measure
     jaccard: float = 0.0
     gate: float = 0.0
@@ -61,12 +60,6 @@ class ColumnSettings:
     temperature: float = 1.0
     fallback: int = 2
     seed: int = 0
-
-
-PUBLISHED = ColumnSettings("published", "cosine", jaccard=0.25, gate=0.60)
-PUBLISHED_JS = ColumnSettings("published_js", "jsd", jaccard=0.20, gate=0.30)
-JACCARD_ONLY = ColumnSettings("jaccard_only", "words", jaccard=0.25)
-KEEP_ALL = ColumnSettings("keep_all", "all")
 
 
 class Kept(NamedTuple):

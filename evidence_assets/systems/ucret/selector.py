@@ -7,23 +7,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import lru_cache
 
 from evidence_assets.benchmarks.records import Table
 from evidence_assets.experiment.selection import Asked, Parent, Pick, Progress, Selector
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
-from evidence_assets.systems.ucret.system import TableQuestion, Variant, collapsed_tables
+from evidence_assets.systems.ucret.settings import UcretSettings
+from evidence_assets.systems.ucret.system import VERSION, TableQuestion, collapsed_tables
 
 
 class CollapsedTable:
     """The cells that a UCRET variant keeps, each with the rule that kept its column and row."""
 
-    def __init__(self, name: str, tables: Mapping[str, tuple[Table, str]], variant: Variant, encoder: Encoder) -> None:
-        self.name, self._tables, self._variant, self._encoder = name, tables, variant, encoder
+    def __init__(
+        self, name: str, tables: Mapping[str, tuple[Table, str]], settings: UcretSettings, encoder: Encoder
+    ) -> None:
+        self.name, self._tables, self._settings, self._encoder = name, tables, settings, encoder
         hashes = sorted(version for _, version in tables.values())
-        self.version = content_id(variant.version, hashes, encoder.model_id, encoder.revision)
+        self.version = content_id(VERSION, asdict(settings), hashes, encoder.model_id, encoder.revision)
 
     def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> Iterator[list[Pick]]:
         known = [q for q in questions if q.table_id in self._tables]
@@ -32,7 +35,7 @@ class CollapsedTable:
             for q in known
         ]
         tables = {name: table for name, (table, _) in self._tables.items()}
-        found = collapsed_tables(asked, tables, self._variant, self._encoder)
+        found = collapsed_tables(asked, tables, self._settings, self._encoder)
         for done, question in enumerate(questions, 1):
             if question.table_id in self._tables:
                 parents = (Parent("table", question.table_id, self._tables[question.table_id][1]),)

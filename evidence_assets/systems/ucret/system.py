@@ -10,15 +10,12 @@ Cells keep their place in the whole table: ``r0`` is the header as read, the bod
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from evidence_assets.benchmarks.records import Table
-from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.reasoning.tables.choices import answer_choice
@@ -28,11 +25,6 @@ from evidence_assets.reasoning.tables.text import plain_text, token_set
 from evidence_assets.reasoning.tables.view import Place, TableAnswer, TableView
 from evidence_assets.systems.ucret.column_repair import TableWords, restore_columns, restore_rows
 from evidence_assets.systems.ucret.columns import (
-    JACCARD_ONLY,
-    KEEP_ALL,
-    PUBLISHED,
-    PUBLISHED_JS,
-    ColumnSettings,
     Kept,
     Lines,
     Selection,
@@ -40,102 +32,13 @@ from evidence_assets.systems.ucret.columns import (
     column_tokens,
     select_lines,
 )
+from evidence_assets.systems.ucret.settings import UcretSettings
 from evidence_assets.systems.ucret.spherical_kmeans import Floats
 
 VERSION = "2"
 
 # Signs of a column read at once; safe for an encoder of 256 tokens even where every sign is a token.
 _PIECE = 240
-
-
-@dataclass(frozen=True)
-class Variant:
-    """A named way from table to evidence.
-
-    Attributes
-    ----------
-    columns
-        How columns are selected.
-    column_text
-        What of a column is encoded: its header and cells as published, or its header (its cells if it has none).
-    with_options
-        Whether options belong to the text that columns are compared with.
-    repair
-        Whether columns with the numbers, names and options of the text, and those that name rows, are put back.
-    rows
-        How rows are selected too; rows that hold a name of the text always stay. None keeps all.
-    """
-
-    name: str
-    columns: ColumnSettings
-    column_text: Literal["header_and_cells", "header"] = "header_and_cells"
-    with_options: bool = False
-    repair: bool = False
-    rows: ColumnSettings | None = None
-
-    @property
-    def version(self) -> str:
-        """Hash of the system's version and of everything in this variant that decides which cells are kept."""
-        return content_id(VERSION, asdict(self))
-
-
-# Set on the first half of the development questions; see bench/measure_tables.py.
-EMBEDDED = ColumnSettings("embedded", "cosine", jaccard=0.40, gate=0.70)
-EMBEDDED_JS = ColumnSettings("embedded_js", "jsd", jaccard=0.40, gate=0.20, temperature=0.02)
-_BOTH_WAYS = ColumnSettings("rows", "cosine", jaccard=0.40, gate=0.70, fallback=5)
-
-VARIANTS: dict[str, Variant] = {
-    variant.name: variant
-    for variant in (
-        Variant("ucret_published", PUBLISHED),
-        Variant("ucret_js_published", PUBLISHED_JS),
-        Variant("ucret", EMBEDDED, "header", with_options=True, repair=True),
-        Variant("ucret_js", EMBEDDED_JS, "header", with_options=True, repair=True),
-        Variant("keep_all", KEEP_ALL),
-        Variant("jaccard_only", JACCARD_ONLY),
-        Variant("bidirectional", EMBEDDED, "header", with_options=True, repair=True, rows=_BOTH_WAYS),
-    )
-}
-
-
-# What each parameter of a grid sets, the measures that it belongs to, and its range.
-_GRID: dict[str, tuple[str, frozenset[str], float, float]] = {
-    "clusters": ("clusters", frozenset({"cosine", "jsd"}), 1, 1000),
-    "tau": ("jaccard", frozenset({"cosine", "jsd", "words"}), 0, 1),
-    "theta": ("gate", frozenset({"cosine"}), -1, 1),
-    "eta": ("gate", frozenset({"jsd"}), 0, 1),
-    "temperature": ("temperature", frozenset({"jsd"}), 1e-6, 1e6),
-}
-GRID_PARAMETERS = tuple(_GRID)
-
-
-def variant_with(name: str, settings: Mapping[str, float]) -> Variant:
-    """A named variant with some of its column settings set otherwise (k is called ``clusters``).
-
-    Examples
-    --------
-    >>> variant_with("ucret_published", {"clusters": 3, "theta": 0.55}).columns.clusters
-    3
-
-    Raises
-    ------
-    BadInput
-        If there is no such variant, or a setting does not belong to its measure or lies outside its range.
-    """
-    if name not in VARIANTS:
-        raise BadInput(f"there is no UCRET variant {name!r}; known: {', '.join(VARIANTS)}", field="variant")
-    variant = VARIANTS[name]
-    changes: dict[str, Any] = {}
-    for parameter, value in settings.items():
-        field, measures, low, high = _GRID[parameter]
-        if variant.columns.measure not in measures:
-            raise BadInput(f"means nothing for {name}, which selects by {variant.columns.measure}", field=parameter)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-            raise BadInput(f"is {value!r}; it should be a number from {low:g} to {high:g}", field=parameter)
-        if parameter == "clusters" and value != int(value):
-            raise BadInput(f"is {value!r}; it should be a whole number", field=parameter)
-        changes[field] = int(value) if parameter == "clusters" else float(value)
-    return replace(variant, columns=replace(variant.columns, **changes)) if changes else variant
 
 
 @dataclass(frozen=True)
@@ -224,14 +127,14 @@ def _texts(encoder: Encoder, texts: Sequence[str]) -> Floats:
 
 
 def select_evidence(
-    questions: Sequence[TableQuestion], tables: dict[str, Table], variant: Variant, encoder: Encoder
+    questions: Sequence[TableQuestion], tables: dict[str, Table], settings: UcretSettings, encoder: Encoder
 ) -> list[TableEvidence]:
     """First stage for many questions at once; see `collapsed_tables`."""
-    return list(collapsed_tables(questions, tables, variant, encoder))
+    return list(collapsed_tables(questions, tables, settings, encoder))
 
 
 def collapsed_tables(
-    questions: Sequence[TableQuestion], tables: dict[str, Table], variant: Variant, encoder: Encoder
+    questions: Sequence[TableQuestion], tables: dict[str, Table], settings: UcretSettings, encoder: Encoder
 ) -> Iterator[TableEvidence]:
     """First stage for many questions: which columns (and rows) remain, and their cells.
 
@@ -246,17 +149,17 @@ def collapsed_tables(
     place = {name: i for i, name in enumerate(names)}
     read = [_Read.of(tables[name]) for name in names]
     table_of = [place[question.table_id] for question in questions]
-    texts = [" ".join([question.text, *(question.options if variant.with_options else ())]) for question in questions]
+    texts = [" ".join([question.text, *(question.options if settings.with_options else ())]) for question in questions]
     tokens = [token_set([text]) for text in texts]
-    vectors = _texts(encoder, texts) if variant.columns.measure in {"cosine", "jsd"} else np.zeros((len(texts), 1))
-    chosen = select_lines(tokens, vectors, table_of, _column_lines(read, variant, encoder), variant.columns)
-    if variant.repair:
+    vectors = _texts(encoder, texts) if settings.columns.measure in {"cosine", "jsd"} else np.zeros((len(texts), 1))
+    chosen = select_lines(tokens, vectors, table_of, _column_lines(read, settings, encoder), settings.columns)
+    if settings.repair:
         chosen = [
             restore_columns(selection, read[t].words, question.text, question.options, _row_headers(read[t], question))
             for selection, t, question in zip(chosen, table_of, questions, strict=True)
         ]
     rows: list[Selection | None] = [None] * len(questions)
-    if variant.rows is not None:
+    if settings.lines is not None:
         # Rows are told apart by what is asked; options stand in most of them.
         alone = [question.text for question in questions]
         found = select_lines(
@@ -264,7 +167,7 @@ def collapsed_tables(
             _texts(encoder, alone),
             table_of,
             _row_lines(read, encoder),
-            variant.rows,
+            settings.lines,
         )
         rows = [
             restore_rows(selection, read[t].words, " ".join([question.text, *question.options]))
@@ -279,12 +182,12 @@ def _row_headers(read: _Read, question: TableQuestion) -> tuple[int, ...]:
     return () if question.options else read.shape.row_header_columns
 
 
-def _column_lines(read: Sequence[_Read], variant: Variant, encoder: Encoder) -> list[Lines]:
+def _column_lines(read: Sequence[_Read], settings: UcretSettings, encoder: Encoder) -> list[Lines]:
     tokens = [column_tokens(table.header, table.columns) for table in read]
-    if variant.columns.measure not in {"cosine", "jsd"}:
+    if settings.columns.measure not in {"cosine", "jsd"}:
         return [Lines(words, np.zeros((len(words), 1))) for words in tokens]
     pieces = [
-        column_pieces(name, () if variant.column_text == "header" and name else cells_, _PIECE)
+        column_pieces(name, () if settings.column_text == "header" and name else cells_, _PIECE)
         for table in read
         for name, cells_ in zip(table.header, table.columns, strict=True)
     ]

@@ -7,11 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evidence_assets.systems import settings_of
 from evidence_assets.systems.ucret.columns import (
-    JACCARD_ONLY,
-    KEEP_ALL,
-    PUBLISHED,
-    PUBLISHED_JS,
     ColumnSettings,
     Lines,
     column_pieces,
@@ -21,8 +18,10 @@ from evidence_assets.systems.ucret.columns import (
 )
 from evidence_assets_tests.systems.ucret.naive_columns import naive_select
 
-LOOSE = ColumnSettings("loose", "cosine", jaccard=0.2, gate=0.1)
-SHARP_JS = ColumnSettings("sharp_js", "jsd", jaccard=0.2, gate=0.3, temperature=0.2)
+PUBLISHED, PUBLISHED_JS = (settings_of(f"table/{name}").columns for name in ("ucret_published", "ucret_js_published"))
+JACCARD_ONLY, KEEP_ALL = (settings_of(f"table/{name}").columns for name in ("jaccard_only", "keep_all"))
+LOOSE = ColumnSettings("cosine", jaccard=0.2, gate=0.1)
+SHARP_JS = ColumnSettings("jsd", jaccard=0.2, gate=0.3, temperature=0.2)
 
 
 def _pair(seed: int) -> tuple[frozenset[str], np.ndarray, Lines]:
@@ -36,7 +35,9 @@ def _pair(seed: int) -> tuple[frozenset[str], np.ndarray, Lines]:
     return frozenset(generator.choice(words, size=4).tolist()), generator.normal(size=6), Lines(tokens, vectors)
 
 
-@pytest.mark.parametrize("chosen", [PUBLISHED, PUBLISHED_JS, LOOSE, SHARP_JS], ids=lambda s: s.name)
+@pytest.mark.parametrize(
+    "chosen", [PUBLISHED, PUBLISHED_JS, LOOSE, SHARP_JS], ids=["published", "published_js", "loose", "sharp_js"]
+)
 def test_equals_the_plain_loops(chosen: ColumnSettings) -> None:
     pairs = [_pair(seed) for seed in range(150)]
     found = select_lines(

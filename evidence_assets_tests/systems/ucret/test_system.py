@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,19 +14,18 @@ import pytest
 
 from evidence_assets.benchmarks import scitab, tabmcq
 from evidence_assets.benchmarks.records import Table
+from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import TokenVectors
 from evidence_assets.reasoning.tables.text import tokens
-from evidence_assets.systems.ucret.system import (
-    VARIANTS,
-    VERSION,
-    TableQuestion,
-    answer,
-    encode_unique,
-    select_evidence,
-    variant_with,
-)
+from evidence_assets.systems import settings_of
+from evidence_assets.systems.ucret.methods import SYSTEM
+from evidence_assets.systems.ucret.settings import UcretSettings
+from evidence_assets.systems.ucret.system import VERSION, TableQuestion, answer, encode_unique, select_evidence
+
+NAMED = ("ucret_published", "ucret_js_published", "ucret", "ucret_js", "keep_all", "jaccard_only", "bidirectional")
+VARIANTS: dict[str, UcretSettings] = {name: settings_of(f"table/{name}") for name in NAMED}
 
 
 class HashedWords:
@@ -124,36 +124,34 @@ def test_the_same_alone_or_among_others() -> None:
         assert select_evidence([CLAIM, ASKED, CLAIM], TABLES, VARIANTS[name], HashedWords())[1] == alone
 
 
-def test_versions_tell_variants_and_settings_apart() -> None:
-    made = [*VARIANTS.values(), variant_with("ucret_published", {"clusters": 3}), variant_with("ucret", {"tau": 0.1})]
-    assert len({variant.version for variant in made}) == len(made)
-    assert variant_with("ucret", {}) is VARIANTS["ucret"]
-
-
-def test_a_grid_sets_what_its_parameters_are_called_in_print() -> None:
-    columns = variant_with("ucret_published", {"clusters": 4, "theta": 0.55, "tau": 0.3}).columns
-    assert (columns.clusters, columns.gate, columns.jaccard) == (4, 0.55, 0.3)
-    columns = variant_with("ucret_js_published", {"eta": 0.2, "temperature": 0.05}).columns
-    assert (columns.gate, columns.temperature) == (0.2, 0.05)
+def test_settings_reach_the_selection_under_their_printed_names() -> None:
+    columns = settings_of("table/ucret_k4").columns
+    assert (columns.clusters, columns.gate, columns.jaccard) == (4, 0.60, 0.25)
+    columns = settings_of("table/ucret_theta55_tau30").columns
+    assert (columns.clusters, columns.gate, columns.jaccard) == (2, 0.55, 0.3)
+    columns = settings_of("table/ucret_js_temperature05").columns
+    assert (columns.measure, columns.gate, columns.jaccard, columns.temperature) == ("jsd", 0.3, 0.2, 0.05)
+    assert VARIANTS["ucret_published"] == UcretSettings()
 
 
 @pytest.mark.parametrize(
-    ("variant", "settings", "said"),
+    ("parameters", "said"),
     [
-        ("ucret_publishd", {}, "there is no UCRET variant 'ucret_publishd'"),
-        ("ucret_published", {"eta": 0.3}, "eta: means nothing for ucret_published, which selects by cosine"),
-        ("ucret_js_published", {"theta": 0.3}, "theta: means nothing"),
-        ("keep_all", {"tau": 0.3}, "tau: means nothing"),
-        ("ucret_published", {"tau": 1.5}, "tau: is 1.5; it should be a number from 0 to 1"),
-        ("ucret_published", {"tau": "high"}, "tau: is 'high'"),
-        ("ucret_published", {"clusters": 0}, "clusters: is 0"),
-        ("ucret_published", {"clusters": 2.5}, "clusters: is 2.5; it should be a whole number"),
-        ("ucret_js_published", {"temperature": 0}, "temperature: is 0"),
+        ({"measure": "cosin"}, "Input should be 'cosine'"),
+        ({"eta": 0.3}, "eta means nothing where columns are selected by cosine"),
+        ({"measure": "jsd", "theta": 0.3}, "theta means nothing"),
+        ({"tau": 1.5}, "tau is 1.5; it should be a number from 0 to 1"),
+        ({"tau": "high"}, "valid number"),
+        ({"clusters": 0}, "clusters is 0"),
+        ({"clusters": 2.5}, "valid integer"),
+        ({"measure": "jsd", "temperature": 0}, "temperature is 0"),
+        ({"clustres": 2}, "has no parameter 'clustres'; did you mean 'clusters'"),
     ],
 )
-def test_settings_that_mean_nothing_are_refused(variant: str, settings: dict[str, float], said: str) -> None:
+def test_settings_that_mean_nothing_are_refused(parameters: dict[str, Any], said: str) -> None:
+    variant = Variant(system="ucret", family="table", name="x", parameters=parameters)
     with pytest.raises(BadInput, match=said):
-        variant_with(variant, settings)
+        SYSTEM.method_of(variant).settings_of(variant)
 
 
 @pytest.mark.parametrize("name", sorted(VARIANTS))
