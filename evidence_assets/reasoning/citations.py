@@ -50,7 +50,7 @@ def check(chain: Chain, evidence: Sequence[EvidenceItem]) -> list[Citation]:
     ['misquoted', 'absent']
     """
     known = {item.evidence_id: item.text for item in evidence}
-    found: list[Citation] = []
+    citations: list[Citation] = []
     for number, step in enumerate(chain.steps):
         cited = list(dict.fromkeys(step.cited))
         quotes = [quote for quote in dict.fromkeys(step.quoted) if _plain(quote).strip(" .,;:!?")]
@@ -65,16 +65,16 @@ def check(chain: Chain, evidence: Sequence[EvidenceItem]) -> list[Citation]:
         blamed = next((each for each in cited if each in known and not placed[each]), None)
         blamed = blamed or next((each for each in cited if each in known), None) or next(iter(cited), "")
         for quote in misplaced:
-            found.append(Citation(number, blamed, quote, "misquoted" if blamed in known else "absent"))
+            citations.append(Citation(number, blamed, quote, "misquoted" if blamed in known else "absent"))
         for identifier in cited:
             if identifier not in known:
                 if not (identifier == blamed and misplaced):
-                    found.append(Citation(number, identifier, "", "absent"))
+                    citations.append(Citation(number, identifier, "", "absent"))
             elif placed[identifier]:
-                found += [Citation(number, identifier, quote, "verified") for quote in placed[identifier]]
+                citations += [Citation(number, identifier, quote, "verified") for quote in placed[identifier]]
             elif not (identifier == blamed and misplaced):
-                found.append(Citation(number, identifier, "", "verified"))
-    return found
+                citations.append(Citation(number, identifier, "", "verified"))
+    return citations
 
 
 def stands_in(quote: str, text: str) -> bool:
@@ -91,13 +91,13 @@ def stands_in(quote: str, text: str) -> bool:
 @lru_cache(maxsize=4096)  # a step that compares a column quotes as many cells as it cites, each beside each
 def _patterns(quote: str) -> tuple[re.Pattern[str], ...]:
     """What finds the parts of a quotation that an ellipsis parts."""
-    found = []
+    patterns = []
     for part in _ELLIPSIS.split(_plain(quote)):
         words = part.strip(" .,;:!?")
         if words:
             before = _NUMBER_BEFORE if words[:1].isdigit() else r"(?<!\w)"
-            found.append(re.compile(before + re.escape(words) + r"(?!\w)(?![.,]\d)"))
-    return tuple(found)
+            patterns.append(re.compile(before + re.escape(words) + r"(?!\w)(?![.,]\d)"))
+    return tuple(patterns)
 
 
 @lru_cache(maxsize=16384)

@@ -21,7 +21,7 @@ from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, Explain
 from evidence_assets.text.negation import asks_for_exception
 from evidence_assets.text.stems import spelled, stems
 
-VERSION = "4"
+VERSION = "5"
 """Changes whenever a chain or a choice may."""
 
 TASKS = ("mcqa", "kgqa")

@@ -38,7 +38,7 @@ def parse_steps(completion: Completion, task: ExplainOption) -> tuple[Step, ...]
     reply = json_object(completion)
     steps = reply.get("steps")
     if not isinstance(steps, list):
-        raise UnusableReply("it has no list of steps")
+        raise UnusableReply("it is no JSON object with a list of steps")
     if len(steps) > MOST_STEPS:
         raise UnusableReply(f"it has {len(steps)} steps, more than {MOST_STEPS}")
     found = tuple(_step(number, step, task.evidence) for number, step in enumerate(steps, start=1))
@@ -68,9 +68,9 @@ def json_object(completion: Completion) -> dict[str, Any]:
     fenced = _FENCE.match(text)
     try:
         value = json.loads(fenced[1] if fenced else text)
-    except (ValueError, RecursionError) as error:
-        reason = "was cut off at the token limit" if completion.finish_reason == "length" else f"is no JSON ({error})"
-        raise UnusableReply(f"it {reason}: {text[:60]!r}") from None
+    except (ValueError, RecursionError):
+        cut = "it was cut off at the token limit" if completion.finish_reason == "length" else "it is not valid JSON"
+        raise UnusableReply(f"{cut}: {text[:60]!r}") from None
     if not isinstance(value, dict):
         raise UnusableReply(f"it is no JSON object: {text[:60]!r}")
     return value

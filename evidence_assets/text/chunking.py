@@ -66,14 +66,14 @@ def chunks(text: str, count: CountTokens, limit: int) -> list[Chunk]:
         groups[-1].append(part)
         total += part[1]
     # Tokenizers are not exactly additive over sentences: groups that are too long together are halved until they fit.
-    made: list[Chunk] = []
+    finished: list[Chunk] = []
     while groups:
         texts = [text[g[0][0][0] : g[-1][0][1]] for g in groups]
         again: list[list[tuple[Span, int]]] = []
         for group, tokens in zip(groups, count(texts), strict=True):
             if tokens <= limit or len(group) == 1:
-                made.append(Chunk(group[0][0][0], group[-1][0][1], tuple(span for span, _ in group), tokens))
+                finished.append(Chunk(group[0][0][0], group[-1][0][1], tuple(span for span, _ in group), tokens))
             else:
                 again += [group[: len(group) // 2], group[len(group) // 2 :]]
         groups = again
-    return sorted(made, key=lambda chunk: chunk.start)
+    return sorted(finished, key=lambda chunk: chunk.start)

@@ -111,13 +111,13 @@ class FormParser:
 
     def read(self, questions: Sequence[str]) -> list[TripletQuery | Failure]:
         """One query or failure a question."""
-        found: list[TripletQuery | Failure] = []
+        queries: list[TripletQuery | Failure] = []
         for question in questions:
             try:
-                found.append(self.parse(question))
+                queries.append(self.parse(question))
             except UnusableReply as error:
-                found.append(Failure(str(error)))
-        return found
+                queries.append(Failure(str(error)))
+        return queries
 
     def _described(self, text: str) -> _Reading | None:
         best: _Reading | None = None

@@ -151,10 +151,10 @@ def parse_triplets(completion: Completion, schema: Schema) -> TripletQuery:
     target = value.get("target")
     if not isinstance(target, str) or not target.strip():
         raise UnusableReply("no target is named")
-    found = [term for term in variables if term.text == target.strip()]
-    if not found:
+    targets = [term for term in variables if term.text == target.strip()]
+    if not targets:
         raise UnusableReply(f"the target {target!r} is no variable of the triplets")
-    return TripletQuery(triplets, found[0])
+    return TripletQuery(triplets, targets[0])
 
 
 def _variables(listed: object, schema: Schema) -> Mapping[str, str]:

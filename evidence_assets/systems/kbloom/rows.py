@@ -115,13 +115,13 @@ def harvest_rows(
     BadInput
         Where a harvest is empty: that is a failure of the relation and not a result.
     """
-    made = HarvestRows()
+    written = HarvestRows()
     seeds = [_seed_id(relation, *pair) for pair in relation.pairs]
     prompts = harvests[0].prompts
     ids = [content_id("prompt", relation.id, prompt.text) for prompt in prompts]
     kept = [number for number, prompt in enumerate(prompts) if prompt.kept]
     for prompt_id, prompt in zip(ids, prompts, strict=True):
-        made.prompts.append(
+        written.prompts.append(
             {
                 "prompt_id": prompt_id,
                 "relation_id": relation.id,
@@ -134,8 +134,8 @@ def harvest_rows(
                 "input_hash": input_hash,
             }
         )
-        made.lineage += [edge("prompt", prompt_id, DERIVED, "seed", seed, relation.seed_hash) for seed in seeds]
-        made.lineage.append(edge("prompt", prompt_id, GENERATED, "model", model, model))
+        written.lineage += [edge("prompt", prompt_id, DERIVED, "seed", seed, relation.seed_hash) for seed in seeds]
+        written.lineage.append(edge("prompt", prompt_id, GENERATED, "model", model, model))
     generated: set[str] = set()
     for harvest in harvests:
         if not harvest.triples:
@@ -148,7 +148,7 @@ def harvest_rows(
         for candidate in harvest.candidates:
             pair = (candidate.head, candidate.tail)
             candidates[pair] = content_id("candidate", relation.id, model, harvest.variant, *pair)
-            made.candidates.append(
+            written.candidates.append(
                 {
                     "candidate_id": candidates[pair],
                     "relation_id": relation.id,
@@ -171,7 +171,7 @@ def harvest_rows(
                 "unknown_kind": not triple.kinds_known,
             }
             flags = [name for name, holds in stated.items() if holds]
-            made.triples.append(
+            written.triples.append(
                 {
                     "triple_id": triple_id,
                     "head": triple.head,
@@ -191,14 +191,14 @@ def harvest_rows(
                 }
             )
             finders = triple.found_by or kept
-            made.lineage += [edge("candidate", candidate_id, DERIVED, "prompt", ids[n], ids[n]) for n in finders]
-            made.lineage.append(
+            written.lineage += [edge("candidate", candidate_id, DERIVED, "prompt", ids[n], ids[n]) for n in finders]
+            written.lineage.append(
                 edge("triple", triple_id, DERIVED, "candidate", candidate_id, candidate_id, triple.rank, triple.score)
             )
             if triple_id not in generated:
                 generated.add(triple_id)
-                made.lineage.append(edge("triple", triple_id, GENERATED, "model", model, model))
-    return made
+                written.lineage.append(edge("triple", triple_id, GENERATED, "model", model, model))
+    return written
 
 
 def in_collection(triples: pl.DataFrame, seeds: pl.DataFrame, collection: str, origin: str) -> pl.DataFrame:

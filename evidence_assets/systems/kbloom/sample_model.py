@@ -51,11 +51,11 @@ def train_into(folder: Path, sentences: Sequence[str], names: Collection[str], s
         if report["input_hash"] == wanted and file_id(folder / "model.safetensors") == weights:
             return report
     with replacing_folder(folder) as temporary:
-        made = train_sample_masked_lm(sentences, names, temporary, settings)
+        result = train_sample_masked_lm(sentences, names, temporary, settings)
         report = {
-            "sentences": made.sentences,
-            "accuracy": _number(made.train_accuracy),
-            "held_out_accuracy": _number(made.held_out_accuracy),
+            "sentences": result.sentences,
+            "accuracy": _number(result.train_accuracy),
+            "held_out_accuracy": _number(result.held_out_accuracy),
             "input_hash": wanted,
         }
         stated = {**report, "weights": file_id(temporary / "model.safetensors")}

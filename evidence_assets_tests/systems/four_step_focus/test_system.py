@@ -179,7 +179,7 @@ def test_triplets_that_say_too_little_or_too_much(triplets: list[list[str]], sup
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
-        ("Aspirin would be my choice.", "no JSON object"),
+        ("Aspirin would be my choice.", "not valid JSON"),
         (json.dumps({"target": "?d", "variables": {"?d": "potion"}, "triplets": [["?d", "treats", "gout"]]}),
          "'potion' is no node type"),
         (json.dumps({"target": "?d", "variables": {"?d": "drug"}, "triplets": [["?d", "heals", "gout"]]}),

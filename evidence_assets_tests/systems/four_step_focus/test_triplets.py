@@ -46,11 +46,11 @@ def test_a_good_reply_alone_or_fenced() -> None:
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
-        ("Aspirin treats fever, so the answer is aspirin.", "no JSON .*Aspirin treats"),
+        ("Aspirin treats fever, so the answer is aspirin.", "not valid JSON.*Aspirin treats"),
         ("", "it is empty"),
-        ('{"target": "?d"', "it is no JSON"),
+        ('{"target": "?d"', "not valid JSON"),
         ("[1]", "no JSON object"),
-        (json.dumps(GOOD) + " I hope this helps.", "it is no JSON .Extra data"),
+        (json.dumps(GOOD) + " I hope this helps.", "not valid JSON"),
         (changed(answer="aspirin"), "unknown key 'answer'"),
         (changed(variables={"?d": "medicine", "?g": "drug"}), "'medicine' is no node type"),
         (changed(triplets=[["?d", "treat", "gout"]]), "'treat' is no edge type.*did you mean 'treats'"),
