@@ -41,7 +41,7 @@ from evidence_assets.systems.ucret.columns import (  # fmt: skip
 )
 from evidence_assets.systems.ucret.spherical_kmeans import Floats, unit_rows
 
-VERSION = "2"
+VERSION = "1"
 
 # Signs of a column read at once; safe for an encoder of 256 tokens even where every sign is a token.
 _PIECE = 240
