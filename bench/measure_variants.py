@@ -86,8 +86,7 @@ def materialized(benchmark: str, variants: list[str], harvest: bool) -> Iterator
             partitions = (
                 [None] if definition is None else definition.get_partition_keys(dynamic_partitions_store=instance)
             )
-            if keys[0].path[0] in ("questions", "evidence", "chains", "predictions", "citations", "scores", "triples"):
-                partitions = [p for p in partitions if p is None or p.split("|")[0] == benchmark]
+            partitions = [p for p in partitions if p and p.split("|")[0] == benchmark] or partitions
             for partition in partitions:
                 started = time.monotonic()
                 result = job.execute_in_process(
