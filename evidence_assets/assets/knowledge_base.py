@@ -13,7 +13,7 @@ from evidence_assets.graphs import passages as graph_passages
 from evidence_assets.graphs.stored import open_graph
 from evidence_assets.models.in_use import encoder, model_key
 from evidence_assets.retrieval.corpus import vectors_wrong
-from evidence_assets.systems.four_step_focus import node_search
+from evidence_assets.systems.four_step_focus import VERSION, node_search
 
 
 class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
@@ -54,7 +54,7 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
         passages = table_asset(
             f"{place}/passages", "kg_passages", make_passages,
             description=f"Documents and relations of the nodes of {self.name} in passages, with their vectors.",
-            group=group, code_version=f"{node_search.VERSION}:{graph_passages.VERSION}",
+            group=group, code_version=f"{VERSION}:{graph_passages.VERSION}",
             deps=[f"{place}/nodes", f"{place}/edges"], kinds=("parquet", "pytorch"), pool="gpu",
         )  # fmt: skip
         return dg.Definitions(

@@ -19,7 +19,6 @@ from evidence_assets.experiment.metrics import (
 )
 from evidence_assets.experiment.scoring import evidence_metrics
 
-VERSION = "1"
 DEPTHS = (2, 5, 10, 100)
 """Documents down to which recall is counted."""
 

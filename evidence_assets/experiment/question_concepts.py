@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 from evidence_assets.experiment.rows import RowWriter
 from evidence_assets.experiment.selection import Asked
 from evidence_assets.experiment.step import Made
-from evidence_assets.graphs import entity_linking, keyphrases
 from evidence_assets.graphs.arrays import OVER_BUDGET, FloatArray, Subgraph
 from evidence_assets.graphs.entity_linking import EntityLinker, Link
 from evidence_assets.graphs.keyphrases import extract_concepts
@@ -26,7 +25,8 @@ from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, USED
 
-VERSION = f"3/{entity_linking.VERSION}/{keyphrases.VERSION}"
+VERSION = "4"
+"""Changes whenever equal questions would name other nodes, or other graphs would lie around them."""
 PHRASES = 8
 """Key phrases of a question that are linked where no name stands in the text."""
 DEPTH = 4

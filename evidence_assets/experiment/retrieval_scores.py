@@ -18,8 +18,6 @@ from evidence_assets.experiment.metrics import Estimate, accuracy, mean, normali
 from evidence_assets.experiment.short_answering import is_sourced, triple_of
 from evidence_assets.models.protocols import Encoder
 
-VERSION = "2"
-
 
 def retrieval_metrics(
     questions: Iterable[dict[str, Any]],

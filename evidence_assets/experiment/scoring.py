@@ -27,8 +27,6 @@ from evidence_assets.experiment.published_figures import PrintedAs, beside
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
 
-VERSION = "4"
-
 
 def correct(question: dict[str, Any], prediction: dict[str, Any] | None) -> bool:
     """Whether an answer is right: the gold label; a gold answer or alias contained in it; or, where nothing is gold,

@@ -33,7 +33,6 @@ from evidence_assets.models.vectors import unit_rows
 from evidence_assets.text.stop_words import is_filler
 from evidence_assets.text.words import name_key, variant_keys, word_key, words_with_offsets
 
-VERSION = "1"
 Rule = Literal["exact", "normalised", "fuzzy", "embedding", "none"]
 Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from evidence_assets.graphs.arrays import GraphArrays
 from evidence_assets.models.vectors import unit_rows
 
-VERSION = "1"
 IntArray = NDArray[np.integer[Any]]
 FloatArray = NDArray[np.floating[Any]]
 Score = Literal["softmax", "cosine"]

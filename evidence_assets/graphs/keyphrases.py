@@ -20,7 +20,6 @@ from evidence_assets.models.vectors import unit_rows
 from evidence_assets.text.stop_words import CONCEPT_STOP_WORDS, is_filler
 from evidence_assets.text.words import name_key, words_with_offsets
 
-VERSION = "1"
 Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 
 

@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike
 
 from evidence_assets.graphs.typed_rows import IntArray, TypedRows
 
-VERSION = "1"
 Form = Literal["printed", "corrected"]
 
 

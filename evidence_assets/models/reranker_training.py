@@ -15,9 +15,6 @@ from evidence_assets.models.encoders import EMBEDDED
 from evidence_assets.models.running import device_of
 from evidence_assets.models.weights import loading, minilm_folder
 
-VERSION = "1"
-"""Raised whenever the same pairs and settings would give another model."""
-
 
 @dataclass(frozen=True)
 class TuningSettings:

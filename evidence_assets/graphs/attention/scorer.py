@@ -47,9 +47,6 @@ from evidence_assets.graphs.attention.neighbours import Pattern, attend, average
 from evidence_assets.graphs.attention.objectives import contrastive_loss, published_loss
 from evidence_assets.graphs.attention.walk import visits
 
-VERSION = "1"
-"""Changes when the same inputs would give other scores."""
-
 Variant = Literal["gat", "gcn", "cosine", "contrastive", "walk"]
 Rule = Literal["threshold", "top"]
 FloatArray = npt.NDArray[np.float32]

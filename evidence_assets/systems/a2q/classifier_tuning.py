@@ -20,15 +20,14 @@ from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
-from evidence_assets.models import reranker_training
 from evidence_assets.models.encoders import EMBEDDED
 from evidence_assets.models.in_use import RELEVANCE_CLASSIFIER, encoder
 from evidence_assets.models.reranker_training import Labelled, TuningSettings, tune_reranker
 from evidence_assets.models.rerankers import MAXSIM
 from evidence_assets.models.weights import folder_revision
+from evidence_assets.systems.a2q import VERSION
 from evidence_assets.systems.a2q import system as a2q
 
-VERSION = reranker_training.VERSION
 _REPORT = "tuning.json"
 
 
@@ -83,7 +82,7 @@ def classifier_stages(variant: Variant, settings: ClassifierSettings) -> list[St
             make,
             "A cross-encoder tuned to tell triples that hold an answer from those that do not.",
             [Read(source.raw), *(Read(f"knowledge/{source.graph}/{part}") for part in ("nodes", "edges", "passages"))],
-            f"{VERSION}:{a2q.VERSION}:{settings}",
+            f"{VERSION}:{settings}",
             partitions="",
             pool="gpu",
             kinds=("pytorch",),

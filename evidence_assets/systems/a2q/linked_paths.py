@@ -16,14 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evidence_assets.experiment.selection import Asked, Pick, Progress, pick_fact
-from evidence_assets.graphs import entity_linking
 from evidence_assets.graphs.expansion import IntArray
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray
+from evidence_assets.systems.a2q import VERSION
 from evidence_assets.systems.a2q.system import phrases_of
 
-VERSION = "1"
 BoolArray = NDArray[np.bool_]
 
 
@@ -67,7 +66,7 @@ class LinkedPaths:
         self.name, self._graph, self._encoder = name, graph, encoder
         self._vectors, self._settings = graph.passage_vectors("edge"), settings or PathSettings()
         self.version = content_id(
-            "linked_paths", VERSION, entity_linking.VERSION, asdict(self._settings), graph.version, encoder.model_id,
+            "linked_paths", VERSION, asdict(self._settings), graph.version, encoder.model_id,
             encoder.revision,
         )  # fmt: skip
 

@@ -14,7 +14,7 @@ from evidence_assets.experiment.system import Method, OwnStages, System
 from evidence_assets.graphs.base_rows import definitions_of
 from evidence_assets.models.in_use import RELEVANCE_CLASSIFIER, encoder, reranker, tuned_classifier
 from evidence_assets.models.protocols import Reranker
-from evidence_assets.systems.a2q import classifier_tuning, linked_paths
+from evidence_assets.systems.a2q import VERSION, classifier_tuning, linked_paths
 from evidence_assets.systems.a2q import system as a2q
 
 
@@ -73,7 +73,7 @@ def _paths(name: str, step: Step, settings: linked_paths.PathSettings) -> Select
 
 SYSTEM = System(
     "a2q",
-    f"{a2q.VERSION}.{linked_paths.VERSION}",
+    VERSION,
     {
         "a2q": Method(
             settings=A2QVariant,

@@ -13,17 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evidence_assets.experiment.selection import Asked, Pick, Progress, pick_fact
-from evidence_assets.graphs import entity_linking
 from evidence_assets.graphs import expansion as graph_expansion
 from evidence_assets.graphs.entity_linking import EntityLinker
 from evidence_assets.graphs.expansion import IntArray, Neighbourhood, Score
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, Reranker
+from evidence_assets.systems.a2q import VERSION
 from evidence_assets.text.stop_words import is_filler
 from evidence_assets.text.words import words_with_offsets
 
-VERSION = "1"
 Vectors = NDArray[np.float32]
 
 
@@ -99,7 +98,7 @@ class A2Q:
         self._encoder, self._reranker, self._settings = encoder, reranker, settings or A2QSettings()
         self._definitions = {key.casefold(): text for key, text in (definitions or {}).items()}
         self.version = content_id(
-            "a2q", VERSION, graph_expansion.VERSION, entity_linking.VERSION, asdict(self._settings), graph.version,
+            "a2q", VERSION, asdict(self._settings), graph.version,
             encoder.model_id, encoder.revision, reranker and [reranker.model_id, reranker.revision],
             sorted(self._definitions.items()),
         )  # fmt: skip
@@ -282,7 +281,7 @@ class LinkedTriples:
 
     def __post_init__(self) -> None:
         self.version = content_id(
-            "linked_triples", VERSION, entity_linking.VERSION, self.top_n, self.options, self.graph.version,
+            "linked_triples", VERSION, self.top_n, self.options, self.graph.version,
             self.encoder.model_id, self.encoder.revision,
         )  # fmt: skip
 

@@ -15,6 +15,7 @@ from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.models.completion_cache import CompletionCache
 from evidence_assets.models.in_use import encoder
+from evidence_assets.systems.background import VERSION
 from evidence_assets.systems.background import system as background
 
 QUESTIONS = "questions/graph"
@@ -90,19 +91,19 @@ def _recall_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
     return [
         Stage(
             chains, "chains", make_chains, "Entities, relations and facts that a language model recalls.",
-            [Read(QUESTIONS)], background.VERSION, family="graph", pool="llm",
+            [Read(QUESTIONS)], VERSION, family="graph", pool="llm",
         ),
         Stage(
             f"triples/graph/{variant.name}", "triples", make_triples,
             "Recalled facts as triples: model knowledge, stated in no source.",
-            [Read(chains)], background.VERSION, family="graph",
+            [Read(chains)], VERSION, family="graph",
         ),
     ]  # fmt: skip
 
 
 SYSTEM = System(
     "background",
-    background.VERSION,
+    VERSION,
     {
         "background": Method(
             settings=PromptingSettings, open=_open, reads=("graph",), more_reads=_reads, failed=_failed

@@ -19,13 +19,13 @@ from evidence_assets.experiment.rows import RowWriter
 from evidence_assets.experiment.selection import Asked, Parent, Pick, pick_fact
 from evidence_assets.experiment.short_answering import MODEL_KNOWLEDGE
 from evidence_assets.experiment.step import Made
-from evidence_assets.graphs import entity_linking
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph, plain_sentence
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, USED, edge
 from evidence_assets.models.protocols import Encoder, FloatArray, Generator
 from evidence_assets.reasoning.asking import Cache, Progress
 from evidence_assets.reasoning.tasks import Failure
+from evidence_assets.systems.background import VERSION
 from evidence_assets.systems.background.recall import (
     RECALL_ENTITIES,
     RECALL_RELATIONS,
@@ -34,7 +34,6 @@ from evidence_assets.systems.background.recall import (
     TriplesTask,
 )
 
-VERSION = "2"
 ORIGIN = "background"
 """Origin of a recalled triple in the table ``triples``."""
 
@@ -252,7 +251,7 @@ class BackgroundKnowledge:
         if self._settings.model and recalled is None:
             raise ValueError("there are no recalled triples: give them, or leave them out with model=False")
         self.version = content_id(
-            "background_knowledge", VERSION, entity_linking.VERSION, asdict(self._settings), graph.version,
+            "background_knowledge", VERSION, asdict(self._settings), graph.version,
             encoder.model_id, encoder.revision, recalled.version if recalled and self._settings.model else None,
         )  # fmt: skip
 

@@ -1,1 +1,4 @@
 """The simple selectors that every system is compared with."""
+
+VERSION = "2"
+"""Changes whenever equal input would give other evidence or answers."""

@@ -14,6 +14,7 @@ from evidence_assets.experiment.system import Method, System
 from evidence_assets.models.in_use import encoder
 from evidence_assets.profiles import Profile
 from evidence_assets.retrieval.corpus import open_corpus
+from evidence_assets.systems.baselines import VERSION
 from evidence_assets.systems.baselines import system as baselines
 
 
@@ -65,7 +66,7 @@ def _method(opened: Any, source: Any) -> Method[BaselineSettings]:
 
 SYSTEM = System(
     "baselines",
-    baselines.VERSION,
+    VERSION,
     {
         "bm25": _method(_bm25, "corpus"),
         "cosine": _method(_cosine, "corpus"),

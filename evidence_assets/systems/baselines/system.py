@@ -19,8 +19,8 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.retrieval.bm25 import BM25Index
 from evidence_assets.retrieval.vector_index import VectorIndex
+from evidence_assets.systems.baselines import VERSION
 
-VERSION = "1"
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 
 

@@ -16,7 +16,7 @@ from evidence_assets.experiment.step import Step
 from evidence_assets.experiment.system import Method, System
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.models.in_use import encoder, model_key, reranker
-from evidence_assets.systems.four_step_focus import node_search
+from evidence_assets.systems.four_step_focus import VERSION
 from evidence_assets.systems.four_step_focus import system as four_step_focus
 from evidence_assets.systems.four_step_focus.answers import RanksNodes
 from evidence_assets.systems.four_step_focus.grading import Grader, PromptedGrader, RerankerGrader
@@ -113,7 +113,7 @@ def _pool(settings: RankingSettings) -> str | None:
 
 SYSTEM = System(
     "four_step_focus",
-    f"{four_step_focus.VERSION}.{node_search.VERSION}",
+    VERSION,
     {
         "four_step_focus": Method(
             settings=RankingSettings, open=_open, reads=("knowledge_base",), answerer=_answerer, pool=_pool

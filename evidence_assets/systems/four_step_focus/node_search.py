@@ -20,7 +20,6 @@ from evidence_assets.models.vectors import unit_rows
 from evidence_assets.retrieval.corpus import matrix
 from evidence_assets.text.chunking import chunks
 
-VERSION = "2"
 Method = Literal["vector", "multi_vector"]
 IntArray = NDArray[np.integer[Any]]
 PASSAGE_TOKENS = 128

@@ -16,17 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evidence_assets.experiment.selection import Asked, Parent, Pick, Progress
-from evidence_assets.graphs import entity_linking, substitution
+from evidence_assets.graphs import substitution
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.substitution import Constant, Form, Narrowed, Pattern, Variable
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.reasoning.tasks import Failure
+from evidence_assets.systems.four_step_focus import VERSION
 from evidence_assets.systems.four_step_focus.grading import Grader, NodeCard
 from evidence_assets.systems.four_step_focus.node_search import NodeSearch, nearest
 from evidence_assets.systems.four_step_focus.triplets import ANY_TYPE, Schema, Term, TripletQuery, TripletReader
-
-VERSION = "3"
 
 
 @dataclass(frozen=True)
@@ -132,7 +131,7 @@ class FourStepFocus:
         wanted = [self._node_type[name] for name in answer_types or graph.type_names if name in self._node_type]
         self._answers: NDArray[np.int64] = np.flatnonzero(np.isin(graph.node_types, wanted))
         self.version = content_id(
-            "four_step_focus", VERSION, substitution.VERSION, entity_linking.VERSION, asdict(self._settings),
+            "four_step_focus", VERSION, asdict(self._settings),
             graph.version, search.method, encoder.model_id, encoder.revision, reader and reader.version,
             grader and grader.version, sorted(symmetric), sorted(answer_types),
         )  # fmt: skip

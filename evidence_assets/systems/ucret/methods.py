@@ -8,7 +8,7 @@ from evidence_assets.experiment.system import Method, System
 from evidence_assets.models.in_use import encoder
 from evidence_assets.systems.baselines.methods import chunks_in, tables_of
 from evidence_assets.systems.baselines.system import Bm25Chunks
-from evidence_assets.systems.ucret import system as ucret
+from evidence_assets.systems.ucret import VERSION
 from evidence_assets.systems.ucret.selector import BridgedTable, CollapsedTable
 from evidence_assets.systems.ucret.settings import BridgeSettings, UcretSettings
 
@@ -24,7 +24,7 @@ def _bridged(name: str, step: Step, settings: BridgeSettings) -> Selector:
 
 SYSTEM = System(
     "ucret",
-    ucret.VERSION,
+    VERSION,
     {
         "ucret": Method(settings=UcretSettings, open=_collapsed, reads=("tables",)),
         "ucret_bridge": Method(settings=BridgeSettings, open=_bridged, reads=("tables", "corpus")),

@@ -14,8 +14,9 @@ from evidence_assets.benchmarks.records import Table
 from evidence_assets.experiment.selection import Asked, Parent, Pick, Progress, Selector
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
+from evidence_assets.systems.ucret import VERSION
 from evidence_assets.systems.ucret.settings import UcretSettings
-from evidence_assets.systems.ucret.system import VERSION, TableQuestion, collapsed_tables
+from evidence_assets.systems.ucret.system import TableQuestion, collapsed_tables
 
 
 class CollapsedTable:

@@ -35,8 +35,6 @@ from evidence_assets.systems.ucret.columns import (
 from evidence_assets.systems.ucret.settings import UcretSettings
 from evidence_assets.systems.ucret.spherical_kmeans import Floats
 
-VERSION = "1"
-
 # Signs of a column read at once; safe for an encoder of 256 tokens even where every sign is a token.
 _PIECE = 240
 

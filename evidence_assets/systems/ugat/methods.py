@@ -17,7 +17,8 @@ from evidence_assets.experiment.system import Method, NoSettings, System
 from evidence_assets.graphs.attention.scorer import CONTRASTIVE, WALK, AttentionSettings
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.profiles import Profile
-from evidence_assets.systems.ugat.selector import VERSION, GraphPaths
+from evidence_assets.systems.ugat import VERSION
+from evidence_assets.systems.ugat.selector import GraphPaths
 from evidence_assets.systems.ugat.system import UgatSettings
 
 MEASURED = {"contrastive": CONTRASTIVE, "walk": WALK}

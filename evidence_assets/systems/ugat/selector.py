@@ -10,12 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from evidence_assets.benchmarks.graphs.relations import Vocabulary
-from evidence_assets.experiment.question_concepts import VERSION as LINKING
 from evidence_assets.experiment.question_concepts import NamedNodes, Surroundings
 from evidence_assets.experiment.selection import Asked, Parent, Pick, Progress
-from evidence_assets.graphs.attention import scorer as graph_attention
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
+from evidence_assets.systems.ugat import VERSION
 from evidence_assets.systems.ugat.system import (
     PathPassage,
     PathSelection,
@@ -23,7 +22,6 @@ from evidence_assets.systems.ugat.system import (
     relevant_paths_batch,
 )
 
-VERSION = f"1/{graph_attention.VERSION}/{LINKING}"
 DIGITS = 4
 """Scores are rounded to so many digits: a question is scored beside others, which moves the ones behind."""
 

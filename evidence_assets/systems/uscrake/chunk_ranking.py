@@ -28,7 +28,6 @@ from evidence_assets.retrieval.token_store import TokenStore
 from evidence_assets.transport import TokenMeasure, TokenPool, ground_cost, ground_costs, strongest_pairs, top_k
 from evidence_assets.transport.exact import solve
 
-VERSION = "2"
 RANKINGS = ("fusion", "maxsim")
 """Ways to rank texts that are no ground cost: ``fusion`` joins several scores, ``maxsim`` is late interaction."""
 DEEP = 100

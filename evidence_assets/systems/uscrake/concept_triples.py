@@ -16,16 +16,15 @@ import numpy as np
 import numpy.typing as npt
 
 from evidence_assets.benchmarks.graphs.relations import Vocabulary
-from evidence_assets.graphs import entity_linking, keyphrases
 from evidence_assets.graphs.entity_linking import Link
 from evidence_assets.graphs.keyphrases import extract_concepts
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
+from evidence_assets.systems.uscrake import VERSION
 from evidence_assets.text.stop_words import CONCEPT_STOP_WORDS
 from evidence_assets.text.words import word_key, words_with_offsets
 
-VERSION = "1"
 CONCEPTS = 5
 """Concepts of a question and of an option, at most."""
 BOTH_ENDS = 100.0
@@ -72,7 +71,7 @@ class ConceptTriples:
         self.graph, self._vocabulary, self._encoder, self._cap = graph, vocabulary, encoder, cap
         self._links: dict[str, list[Link]] = {}
         self.version = content_id(
-            "concept_triples", VERSION, keyphrases.VERSION, entity_linking.VERSION, cap, CONCEPTS, graph.version,
+            "concept_triples", VERSION, cap, CONCEPTS, graph.version,
             encoder.model_id, encoder.revision,
         )  # fmt: skip
 

@@ -18,7 +18,7 @@ from evidence_assets.models.rerankers import MAXSIM
 from evidence_assets.profiles import ModelSettings, Profile
 from evidence_assets.retrieval.corpus import open_corpus
 from evidence_assets.retrieval.token_store import TokenStore, source_version
-from evidence_assets.systems.uscrake import chunk_ranking, concept_triples
+from evidence_assets.systems.uscrake import VERSION
 from evidence_assets.systems.uscrake import system as uscrake
 from evidence_assets.systems.uscrake.concept_triples import ConceptTriples
 from evidence_assets.systems.uscrake.evidence_judges import Judge, LateInteraction, PairJudge
@@ -73,7 +73,7 @@ def _open(name: str, step: Step, settings: uscrake.Settings) -> Selector:
 
 SYSTEM = System(
     "uscrake",
-    f"{uscrake.VERSION}.{chunk_ranking.VERSION}.{concept_triples.VERSION}",
+    VERSION,
     {
         "uscrake": Method(
             settings=uscrake.Settings,

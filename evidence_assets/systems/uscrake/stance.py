@@ -12,7 +12,6 @@ from evidence_assets.reasoning.statements import asked_kind, statements
 from evidence_assets.reasoning.tasks import EvidenceItem
 from evidence_assets.text.stems import stems
 
-VERSION = "1"
 Stance = Literal["entails", "contradicts", "mentions"]
 ASKED_SHARE = 0.5
 """Share of what a question asks about, that one statement must name together with the whole option."""

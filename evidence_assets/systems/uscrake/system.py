@@ -34,16 +34,15 @@ from evidence_assets.retrieval.bm25 import BM25Index
 from evidence_assets.retrieval.token_store import TokenStore
 from evidence_assets.retrieval.vector_index import VectorIndex
 from evidence_assets.systems.baselines.system import query_of
+from evidence_assets.systems.uscrake import VERSION
 from evidence_assets.systems.uscrake import chunk_ranking as ranking
 from evidence_assets.systems.uscrake.chunk_ranking import Query, Sentence, TitleLinks
 from evidence_assets.systems.uscrake.concept_triples import Candidates, ConceptTriples
 from evidence_assets.systems.uscrake.evidence_judges import Item, Judge
-from evidence_assets.systems.uscrake.stance import VERSION as STANCE
 from evidence_assets.systems.uscrake.stance import stance
 from evidence_assets.systems.uscrake.token_views import OfLayers, WordMeans
 from evidence_assets.transport import GroundCost, ground_cost
 
-VERSION = "2"
 BLOCK = 256
 """Questions whose tokens and candidates are held in memory together."""
 
@@ -206,7 +205,7 @@ class Uscrake:
         self._graph = graph if settings.parts != "chunks" and settings.s else None
         self._counts: Counter[str] = Counter()
         self.version = content_id(
-            "uscrake", VERSION, STANCE, ranking.VERSION, asdict(settings), judge.version,
+            "uscrake", VERSION, asdict(settings), judge.version,
             [encoder.model_id, encoder.revision, token_encoder.model_id, token_encoder.revision],
             [self._passages.version, self._passages.store.meta.built_from] if self._passages else [],
             self._graph.version if self._graph else "",

@@ -225,9 +225,8 @@ def test_bad_input_names_the_question() -> None:
 
 
 def test_golden_scores() -> None:
-    """Fails when the method gives other scores: then `VERSION` must change with these numbers."""
+    """Fails when the method gives other scores: then the version of UGAT must change with these numbers."""
     graph, query = problem("golden", 5, 6)
-    assert ga.VERSION == "1"
     np.testing.assert_allclose(train(graph, query).scores, GOLDEN, atol=1e-4)
 
 

@@ -20,9 +20,10 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import TokenVectors
 from evidence_assets.reasoning.tables.text import tokens
 from evidence_assets.systems import settings_of
+from evidence_assets.systems.ucret import VERSION
 from evidence_assets.systems.ucret.methods import SYSTEM
 from evidence_assets.systems.ucret.settings import UcretSettings
-from evidence_assets.systems.ucret.system import VERSION, TableQuestion, answer, encode_unique, select_evidence
+from evidence_assets.systems.ucret.system import TableQuestion, answer, encode_unique, select_evidence
 
 NAMED = ("ucret_published", "ucret_js_published", "ucret", "ucret_js", "keep_all", "jaccard_only", "bidirectional")
 VARIANTS: dict[str, UcretSettings] = {name: settings_of(f"table/{name}") for name in NAMED}
@@ -212,4 +213,4 @@ def test_what_is_kept_changes_only_with_the_version() -> None:
     ]
     found = [select_evidence(asked, TABLES, variant, HashedWords()) for variant in VARIANTS.values()]
     rows = [[(c.locator, c.text, c.column_rule, c.row_rule) for c in e.cells] for kept in found for e in kept]
-    assert (VERSION, content_id(rows)[:12]) == ("1", "d5178acb74ad")
+    assert (VERSION, content_id(rows)[:12]) == ("2", "d5178acb74ad")
