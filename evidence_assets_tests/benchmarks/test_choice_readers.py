@@ -11,11 +11,7 @@ from typing import Any
 
 import pytest
 
-from evidence_assets.benchmarks import (
-    medmcqa,
-    obqa,
-    pubmedqa,
-)
+from evidence_assets.benchmarks import medmcqa, obqa, pubmedqa
 from evidence_assets.benchmarks.records import Document, GoldEvidence
 from evidence_assets.benchmarks.registry import read_questions
 from evidence_assets.lake.errors import BadInput

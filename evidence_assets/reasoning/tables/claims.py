@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from evidence_assets.reasoning.tables.algebra import (  # fmt: skip
+from evidence_assets.reasoning.tables.algebra import (
     Condition,
     Difference,
     Expression,
@@ -24,12 +24,7 @@ from evidence_assets.reasoning.tables.algebra import (  # fmt: skip
     whose_cells,
 )
 from evidence_assets.reasoning.tables.cells import CellValue
-from evidence_assets.reasoning.tables.lexicon import (  # fmt: skip
-    Degree,
-    less_is_better,
-    pattern,
-    says,
-)
+from evidence_assets.reasoning.tables.lexicon import Degree, less_is_better, pattern, says
 from evidence_assets.reasoning.tables.mentions import Reading, read_text
 from evidence_assets.reasoning.tables.parts import denied, further_words
 from evidence_assets.reasoning.tables.quantities import bounds, is_dated, states

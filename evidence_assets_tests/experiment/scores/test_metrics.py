@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import precision_recall_fscore_support
 
-from evidence_assets.experiment import metrics
+from evidence_assets.experiment.scores import metrics
 
 
 @given(st.lists(st.booleans(), max_size=25), st.integers(0, 3), st.sampled_from([1, 5, 10, 20]))

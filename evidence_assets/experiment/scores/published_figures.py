@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
-from evidence_assets.experiment.published import Figure, figures, published
+from evidence_assets.experiment.scores.published import Figure, figures, published
 
 COMPARABLE = ("percent", "fraction", "score")
 """Scales of figures that a score can be compared with; counts and times are not scores."""
@@ -30,7 +30,7 @@ class PrintedAs:
     Parameters
     ----------
     system, variant
-        As ``experiment.published`` names them.
+        As ``experiment.scores.published`` names them.
     model
         The printed model; where none is given, the one that the model of the predictions is a form of.
     """

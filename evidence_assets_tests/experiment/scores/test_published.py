@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from evidence_assets.experiment.published import SOURCES, figures, printed, published
+from evidence_assets.experiment.scores.published import SOURCES, figures, printed, published
 
 
 def test_the_table_is_whole() -> None:

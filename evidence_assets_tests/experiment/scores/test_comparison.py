@@ -13,7 +13,7 @@ from scipy.stats import binomtest
 from typer.testing import CliRunner
 
 from evidence_assets.cli import app
-from evidence_assets.experiment.comparison import compare
+from evidence_assets.experiment.scores.comparison import compare
 from evidence_assets.lake import connect
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake

@@ -8,9 +8,9 @@ from typing import Any
 
 import polars as pl
 
-from evidence_assets.experiment.evidence_fit import covered_words, evidence_texts, matched_tokens
-from evidence_assets.experiment.gold_evidence import citation_scores, evidence_recall, recall_curve
-from evidence_assets.experiment.metrics import (
+from evidence_assets.experiment.scores.evidence_fit import covered_words, evidence_texts, matched_tokens
+from evidence_assets.experiment.scores.gold_evidence import citation_scores, evidence_recall, recall_curve
+from evidence_assets.experiment.scores.metrics import (
     Estimate,
     accuracy,
     exact_match,
@@ -23,7 +23,7 @@ from evidence_assets.experiment.metrics import (
     reciprocal_rank,
     token_f1,
 )
-from evidence_assets.experiment.published_figures import PrintedAs, beside
+from evidence_assets.experiment.scores.published_figures import PrintedAs, beside
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
 

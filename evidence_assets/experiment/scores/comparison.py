@@ -10,8 +10,8 @@ from typing import Any
 
 import duckdb
 
-from evidence_assets.experiment.metrics import Estimate, mcnemar_exact, paired_bootstrap
-from evidence_assets.experiment.scoring import correct
+from evidence_assets.experiment.scores.metrics import Estimate, mcnemar_exact, paired_bootstrap
+from evidence_assets.experiment.scores.scoring import correct
 from evidence_assets.lake.errors import BadInput
 
 SIGNIFICANT = 0.05

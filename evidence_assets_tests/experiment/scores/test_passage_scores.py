@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from evidence_assets.benchmarks.registry import read_passages, read_questions
 from evidence_assets.benchmarks.rows import question_rows
-from evidence_assets.experiment.passage_scores import passage_metrics, ranked_documents
+from evidence_assets.experiment.scores.passage_scores import passage_metrics, ranked_documents
 from evidence_assets.experiment.selection import asked as of_rows
 from evidence_assets.experiment.selection import evidence_rows
 from evidence_assets.lake.store import prepare

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from evidence_assets.experiment.metrics import (
+from evidence_assets.experiment.scores.metrics import (
     Estimate,
     accuracy,
     gains_of,
@@ -17,7 +17,7 @@ from evidence_assets.experiment.metrics import (
     recall_at_k,
     reciprocal_rank,
 )
-from evidence_assets.experiment.scoring import evidence_metrics
+from evidence_assets.experiment.scores.scoring import evidence_metrics
 
 DEPTHS = (2, 5, 10, 100)
 """Documents down to which recall is counted."""

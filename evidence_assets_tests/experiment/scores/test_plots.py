@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from matplotlib.image import imread
 
-from evidence_assets.experiment.plots import MAIN, draw, judged, points
+from evidence_assets.experiment.scores.plots import MAIN, draw, judged, points
 from evidence_assets.lake import connect
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.lake_rows import evidence

@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from evidence_assets.experiment.published import figures
-from evidence_assets.experiment.published_figures import PrintedAs, figure_for, printed_model
-from evidence_assets.experiment.scoring import score_rows
+from evidence_assets.experiment.scores.published import figures
+from evidence_assets.experiment.scores.published_figures import PrintedAs, figure_for, printed_model
+from evidence_assets.experiment.scores.scoring import score_rows
 from evidence_assets.lake.store import prepare
 from evidence_assets_tests.lake_rows import prediction, question
 

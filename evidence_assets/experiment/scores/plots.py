@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from evidence_assets.experiment.gold_evidence import DEPTHS
+from evidence_assets.experiment.scores.gold_evidence import DEPTHS
 
 VERSION = "2"
 DOTS_PER_INCH = 80

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from evidence_assets.assets.add_benchmark import plan, write
 from evidence_assets.assets.graph import Graph
 from evidence_assets.assets.knowledge_base import KnowledgeBase
 from evidence_assets.benchmarks import declarations as declared
 from evidence_assets.benchmarks.declared import declared as benchmarks
 from evidence_assets.benchmarks.graphs import tab_separated
 from evidence_assets.benchmarks.readers import questions_of, tables_of
+from evidence_assets.cli.add_benchmark import plan, write
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.conftest import REPOSITORY

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from evidence_assets.experiment.gold_evidence import evidence_recall
+from evidence_assets.experiment.scores.gold_evidence import evidence_recall
 from evidence_assets.graphs.merge import edge_id, node_id
 from evidence_assets.reasoning.paths import path_locator
 from evidence_assets.text.words import name_key
