@@ -19,6 +19,7 @@ from typing import Any
 
 import yaml
 
+from evidence_assets.assets.benchmark import Benchmark
 from evidence_assets.assets.corpus import Corpus
 from evidence_assets.assets.graph import Graph
 from evidence_assets.assets.graph_passages import GraphPassages
@@ -26,7 +27,7 @@ from evidence_assets.assets.knowledge_base import KnowledgeBase
 from evidence_assets.benchmarks import own
 from evidence_assets.benchmarks.corpora import corpus_files, read_documents
 from evidence_assets.benchmarks.declarations import declarations, instances
-from evidence_assets.benchmarks.declared import BENCHMARKS, FAMILY_OF_TASK, Benchmark, Family, benchmarks, declared
+from evidence_assets.benchmarks.declared import BENCHMARKS, FAMILY_OF_TASK, Family, benchmarks, declared
 from evidence_assets.benchmarks.graphs import tab_separated
 from evidence_assets.benchmarks.knowledge_base import read_knowledge_base
 from evidence_assets.benchmarks.knowledge_bases import knowledge_bases

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from evidence_assets.benchmarks import medmcqa, obqa, pubmedqa
-from evidence_assets.benchmarks.records import Document, GoldEvidence
+from evidence_assets.benchmarks import obqa
+from evidence_assets.benchmarks.records import GoldEvidence
 from evidence_assets.benchmarks.registry import read_questions
 from evidence_assets.lake.errors import BadInput
 from evidence_assets_tests.benchmarks.contract import ReaderContract, bad, lay, lines
@@ -76,10 +76,6 @@ class TestMedmcqa(ReaderContract):
         (tmp_path / "dev.json.gz").write_bytes(gzip.compress(lines(*rows).encode())[:-2000])
         with pytest.raises(BadInput, match=r"dev\.json\.gz:\d+: the gzip data are cut short"):
             list(read_questions("medmcqa", tmp_path, "dev"))
-
-    def test_explanations_are_documents(self, tmp_path: Path) -> None:
-        lay(tmp_path, {"dev.json": lines(self.ROW | {"topic_name": "Bones"}, self.ROW | {"id": "m2", "exp": None})})
-        assert list(medmcqa.read_documents(tmp_path, "dev")) == [Document("m1", "Bones", "Since d.", "dev.json")]
 
 
 class TestMmlu(ReaderContract):
@@ -267,12 +263,6 @@ class TestPubmedqa(ReaderContract):
         ),
         ("labelled", {FILE: '{"1": %s,\n"1": %s}' % ((json.dumps(ROW),) * 2)}, ":2: 1: this key comes twice"),
     )
-
-    def test_abstracts_and_long_answers(self, tmp_path: Path) -> None:
-        lay(tmp_path, {self.FILE: json.dumps({"123": self.ROW})})
-        abstract = Document("123", "", "It did.\nSo it does.", self.FILE)
-        assert list(pubmedqa.read_documents(tmp_path, "labelled")) == [abstract]
-        assert list(pubmedqa.read_long_answers(tmp_path, "labelled")) == [("123", "It may.")]
 
 
 class TestHeadqa(ReaderContract):

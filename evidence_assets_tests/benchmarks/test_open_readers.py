@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evidence_assets.benchmarks import beir, hotpotqa, lama, mintaka
+from evidence_assets.benchmarks import hotpotqa, lama
 from evidence_assets.benchmarks.records import GoldEvidence
 from evidence_assets.benchmarks.registry import read_questions
 from evidence_assets.lake.errors import BadInput
@@ -96,10 +96,6 @@ class TestMintaka(ReaderContract):
         lay(tmp_path, {self.DEV: json.dumps([self.ROW | {"answer": answer}])})
         question = next(read_questions("mintaka", tmp_path, "dev"))
         assert (question.gold, question.aliases) == (gold, aliases)
-
-    def test_linked_entities(self, tmp_path: Path) -> None:
-        lay(tmp_path, {self.DEV: json.dumps([self.ROW])})
-        assert list(mintaka.read_entities(tmp_path, "dev")) == [("x1", "Q1", "both", 10, 14)]
 
 
 class TestWebqsp(ReaderContract):
@@ -289,16 +285,6 @@ class TestBeir(ReaderContract):
         ("test", FILES | {CORPUS: lines(ONE, ONE)}, r"corpus\.jsonl:2: _id: 'd1' occurs twice"),
         ("test", FILES | {QUERIES: lines(QUERY, QUERY)}, r"queries\.jsonl:2: _id: 'q1' occurs twice"),
     )
-
-    def test_documents_and_judgements(self, tmp_path: Path) -> None:
-        lay(tmp_path, self.WHOLE[0][1] | {self.QRELS: self.HEAD + "q1\td1\t2\nq1\td2\t0\n"})
-        assert [(d.doc_id, d.title) for d in beir.read_documents(tmp_path)] == [("d1", "T"), ("d2", "")]
-        assert beir.read_judgements(tmp_path, "test") == {"q1": {"d1": 2, "d2": 0}}
-        lay(tmp_path, {self.CORPUS: lines(self.ONE, self.ONE), self.QRELS: self.HEAD + "q1\td1\t2\nq1\td1\t1\n"})
-        with pytest.raises(BadInput, match=":2: _id: 'd1' occurs twice"):
-            list(beir.read_documents(tmp_path))
-        with pytest.raises(BadInput, match=":3: score: the same pair is judged twice"):
-            beir.read_judgements(tmp_path, "test")
 
 
 def test_lama_facts_and_relation_labels(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_questions_and_documents_become_files_and_a_declaration(folder: Folder) 
     ]
     benchmark = benchmarks(folder.defs)["bees"]
     assert [q.gold for q in questions_of(folder.lake, benchmark)] == [("A",)]
-    (corpus,) = declared.variants("Corpus", folder.defs)
+    (corpus,) = declared.instances("Corpus", folder.defs)
     assert corpus.attributes == {"name": "bees", "folder": "benchmarks/bees/corpus"}
 
 
@@ -119,10 +119,10 @@ def test_triples_become_a_graph_that_the_benchmark_is_answered_from(folder: Fold
     write(made, folder.lake, folder=folder.defs)
     assert made.counts == {"questions": 1, "triples": 1}
     assert benchmarks(folder.defs)["who"].graph == "who"
-    (graph,) = declared.variants("Graph", folder.defs)
+    (graph,) = declared.instances("Graph", folder.defs)
     (files,) = Graph.model_validate(graph.attributes).files
     assert [(folder.lake.raw / path).read_text() for path in files.paths] == ["bee\tmakes\thoney\n"]
-    (passages,) = declared.variants("GraphPassages", folder.defs)
+    (passages,) = declared.instances("GraphPassages", folder.defs)
     assert passages.attributes == {"graph": "who"}
 
 
@@ -133,7 +133,7 @@ def test_nodes_with_documents_become_a_knowledge_base(folder: Folder) -> None:
     question = {"source_id": "1", "task": "skb_search", "text": "Who buzzes?", "gold": ["bee"]}
     made = plan("find", folder.questions(question), graph=folder.root / "base", folder=folder.defs)
     write(made, folder.lake, folder=folder.defs)
-    (base,) = declared.variants("KnowledgeBase", folder.defs)
+    (base,) = declared.instances("KnowledgeBase", folder.defs)
     read = KnowledgeBase.model_validate(base.attributes).read(folder.lake.raw / base.attributes["folder"])
     assert (read.nodes["node_id"].to_list(), benchmarks(folder.defs)["find"].graph) == (["bee", "owl"], "find")
     with pytest.raises(BadInput, match=r"q\.jsonl:1: gold: 'ant' is no node"):
@@ -158,7 +158,7 @@ def test_packed_files_stay_packed_and_are_read_from_where_they_are_declared(fold
     assert [q.gold for q in questions_of(folder.lake, found["who"])] == [("bee",)]
     assert [q.gold for q in questions_of(folder.lake, found["numbers"])] == [("SUPPORTS",)]
     assert [t.rows for t in tables_of(folder.lake, found["numbers"])] == [(("A", "1"),)]
-    (graph,) = declared.variants("Graph", folder.defs)
+    (graph,) = declared.instances("Graph", folder.defs)
     (files,) = Graph.model_validate(graph.attributes).files
     assert [t.head for path in files.paths for t in tab_separated.read(folder.lake.raw / path)] == ["bee"]
 
@@ -227,7 +227,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from evidence_assets.assets.add_benchmark import plan, write
+from evidence_assets.cli.add_benchmark import plan, write
 from evidence_assets.assets.resources import LakeResource
 
 here, lake = Path(sys.argv[1]), LakeResource().open()
