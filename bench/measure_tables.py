@@ -26,7 +26,8 @@ import numpy as np
 
 from bench.minilm import MiniLm
 from bench.table_finder import TableFinder
-from evidence_assets.benchmarks import own, scitab, tabfact, tabmcq
+from evidence_assets.benchmarks import own
+from evidence_assets.benchmarks.official import scitab, tabfact, tabmcq
 from evidence_assets.benchmarks.records import CLAIM_LABELS, Question, Table
 from evidence_assets.experiment.scores.metrics import accuracy
 from evidence_assets.models.vectors import softmax, unit_rows

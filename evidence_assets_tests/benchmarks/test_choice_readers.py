@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from evidence_assets.benchmarks import obqa
+from evidence_assets.benchmarks.official import obqa
 from evidence_assets.benchmarks.records import GoldEvidence
 from evidence_assets.benchmarks.registry import read_questions
 from evidence_assets.lake.errors import BadInput

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evidence_assets.benchmarks import hotpotqa, lama
+from evidence_assets.benchmarks.official import hotpotqa, lama
 from evidence_assets.benchmarks.records import GoldEvidence
 from evidence_assets.benchmarks.registry import read_questions
 from evidence_assets.lake.errors import BadInput

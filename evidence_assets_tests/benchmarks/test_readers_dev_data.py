@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evidence_assets.benchmarks import hotpotqa, lama, obqa
+from evidence_assets.benchmarks.official import hotpotqa, lama, obqa
 from evidence_assets.benchmarks.registry import info, read_questions
 
 pytestmark = pytest.mark.dev_data

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from evidence_assets.benchmarks.stark import read_stark
+from evidence_assets.benchmarks.official.stark import read_stark
 from evidence_assets.graphs.base_rows import BaseFiles
 from evidence_assets.lake.errors import BadInput
 

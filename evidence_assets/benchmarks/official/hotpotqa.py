@@ -170,3 +170,4 @@ def _contexts(file: Path) -> Iterator[tuple[Row, str, tuple[str, ...]]]:
 
 
 READERS = ((HOTPOTQA, read_hotpotqa), (MUSIQUE, read_musique))
+PASSAGES = {"hotpotqa": read_hotpotqa_documents, "musique": read_musique_documents}

@@ -7,8 +7,8 @@ from itertools import zip_longest
 from pathlib import Path
 
 from evidence_assets.benchmarks.checks import Located, question
-from evidence_assets.benchmarks.choices import letter_of
 from evidence_assets.benchmarks.info import DatasetInfo
+from evidence_assets.benchmarks.official.choices import letter_of
 from evidence_assets.benchmarks.reading import Row, text_lines
 from evidence_assets.benchmarks.reading_json import jsonl
 from evidence_assets.lake.errors import BadInput

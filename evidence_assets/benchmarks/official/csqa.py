@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from evidence_assets.benchmarks.choices import read_ai2
 from evidence_assets.benchmarks.info import DatasetInfo
+from evidence_assets.benchmarks.official.choices import read_ai2
 
 INFO = DatasetInfo(
     name="csqa",

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from evidence_assets.benchmarks.checks import Located, question
-from evidence_assets.benchmarks.choices import one_of
 from evidence_assets.benchmarks.info import DatasetInfo
+from evidence_assets.benchmarks.official.choices import one_of
 from evidence_assets.benchmarks.reading import headed_rows
 
 COLUMNS = ("question", "A", "B", "C", "D", "answer")

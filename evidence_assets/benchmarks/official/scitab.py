@@ -11,10 +11,10 @@ from pathlib import Path
 
 from evidence_assets.benchmarks.checks import Located, unique_pairs
 from evidence_assets.benchmarks.info import DatasetInfo
+from evidence_assets.benchmarks.official.table_fields import cell_row, cell_rows, claim_label
 from evidence_assets.benchmarks.reading import Row
 from evidence_assets.benchmarks.reading_json import json_rows
 from evidence_assets.benchmarks.records import CLAIM_LABELS, Question, Table
-from evidence_assets.benchmarks.table_fields import cell_row, cell_rows, claim_label
 
 BENCHMARK = "scitab"
 INFO = DatasetInfo(

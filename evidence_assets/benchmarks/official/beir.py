@@ -84,3 +84,4 @@ def _text(row: Row) -> str:
 
 
 READERS = ((INFO, read),)
+PASSAGES = {"beir": lambda folder, split: read_documents(folder)}

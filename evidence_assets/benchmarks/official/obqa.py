@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from evidence_assets.benchmarks.checks import Located
-from evidence_assets.benchmarks.choices import ai2_question
 from evidence_assets.benchmarks.info import DatasetInfo
+from evidence_assets.benchmarks.official.choices import ai2_question
 from evidence_assets.benchmarks.reading import text_lines
 from evidence_assets.benchmarks.reading_json import jsonl
 from evidence_assets.benchmarks.records import Document, GoldEvidence
@@ -61,3 +61,4 @@ def _folded(fact: str) -> str:
 
 
 READERS = ((INFO, read),)
+PASSAGES = {"obqa": lambda folder, split: read_facts(folder)}

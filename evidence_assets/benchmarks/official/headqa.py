@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from evidence_assets.benchmarks.checks import Located, question
-from evidence_assets.benchmarks.choices import letter_of
 from evidence_assets.benchmarks.info import DatasetInfo
+from evidence_assets.benchmarks.official.choices import letter_of
 from evidence_assets.benchmarks.reading import Row
 from evidence_assets.benchmarks.reading_json import json_items
 from evidence_assets.lake.errors import BadInput
