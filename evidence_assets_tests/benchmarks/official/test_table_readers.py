@@ -12,7 +12,7 @@ import pytest
 from evidence_assets.benchmarks.official import pubhealthtab, scitab, tabfact, tabmcq
 from evidence_assets.benchmarks.records import GoldEvidence
 from evidence_assets.lake.errors import BadInput
-from evidence_assets_tests.benchmarks.contract import ReaderContract, bad, lay, lines
+from evidence_assets_tests.benchmarks.official.contract import ReaderContract, bad, lay, lines
 
 
 class TestScitab(ReaderContract):

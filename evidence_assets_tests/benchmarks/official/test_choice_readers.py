@@ -15,7 +15,7 @@ from evidence_assets.benchmarks.official import obqa
 from evidence_assets.benchmarks.records import GoldEvidence
 from evidence_assets.benchmarks.registry import read_questions
 from evidence_assets.lake.errors import BadInput
-from evidence_assets_tests.benchmarks.contract import ReaderContract, bad, lay, lines
+from evidence_assets_tests.benchmarks.official.contract import ReaderContract, bad, lay, lines
 
 
 class TestMedqa(ReaderContract):
