@@ -37,8 +37,6 @@ from evidence_assets.models.in_use import encoder
 VERSION = "2"
 """Changes when the rows of chains, predictions, citations or scores would be others from the same evidence."""
 FAILED_SHARE_LIMIT = 0.05
-HEADLINES = ("accuracy", "hit@1", "recall@10")
-"""The metric that is shown with its interval: the first of these that a family has, but for node ranking."""
 
 
 def failed_share(rows: pl.DataFrame) -> list[str]:

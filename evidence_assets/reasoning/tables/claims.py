@@ -37,8 +37,6 @@ SUPPORTS, REFUTES, NOT_ENOUGH = "SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION"
 _FURTHER_WORDS = 1
 # And with more than these it says more than any one expression.
 _MOST_FURTHER_WORDS = 4
-# The share of what a claim says of a term that its meaning must hold.
-_SAID = 0.8
 # Below this share of the claim's words among the names of rows and columns the table is about something else.
 _LEAST_COVERAGE = 0.15
 # Weighed balance of the findings that a verdict needs.
