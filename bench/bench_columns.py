@@ -15,12 +15,7 @@ import time
 import numpy as np
 
 from evidence_assets.systems import settings_of
-from evidence_assets.systems.ucret.columns import (
-    ColumnSettings,
-    Lines,
-    Selection,
-    select_lines,
-)
+from evidence_assets.systems.ucret.columns import ColumnSettings, Lines, Selection, select_lines
 
 PAIRS, PER_TABLE, DIMENSIONS, ROUNDS = 10_000, 10, 384, 3
 

@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 import torch
 
-from evidence_assets.benchmarks.stark import read_stark
+from evidence_assets.benchmarks.official.stark import read_stark
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.substitution import Constant, Pattern, Variable, substitute
 

@@ -26,9 +26,10 @@ import numpy as np
 
 from bench.minilm import MiniLm
 from bench.table_finder import TableFinder
-from evidence_assets.benchmarks import own, scitab, tabfact, tabmcq
+from evidence_assets.benchmarks import own
+from evidence_assets.benchmarks.official import scitab, tabfact, tabmcq
 from evidence_assets.benchmarks.records import CLAIM_LABELS, Question, Table
-from evidence_assets.experiment.metrics import accuracy
+from evidence_assets.experiment.scores.metrics import accuracy
 from evidence_assets.models.vectors import softmax, unit_rows
 from evidence_assets.reasoning.tables import TableAnswer, TableChain, TableStep, TableView, verify_claim
 from evidence_assets.reasoning.tables.solver import place_of
@@ -36,13 +37,7 @@ from evidence_assets.reasoning.tables.text import STOP_WORDS, token_set, word_se
 from evidence_assets.systems import settings_of
 from evidence_assets.systems.ucret.columns import column_pieces
 from evidence_assets.systems.ucret.settings import UcretSettings
-from evidence_assets.systems.ucret.system import (
-    TableEvidence,
-    TableQuestion,
-    answer,
-    encode_unique,
-    select_evidence,
-)
+from evidence_assets.systems.ucret.system import TableEvidence, TableQuestion, answer, encode_unique, select_evidence
 from evidence_assets.transport.divergence import jensen_shannon
 from tools.sample_world.render import render
 

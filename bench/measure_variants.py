@@ -107,7 +107,7 @@ def shown(benchmark: str, variants: list[str], metrics: list[str]) -> None:
 
     from evidence_assets.assets.benchmark import benchmarks
     from evidence_assets.assets.pace import A_MINUTE
-    from evidence_assets.experiment.comparison import compare
+    from evidence_assets.experiment.scores.comparison import compare
     from evidence_assets.lake.catalogue import connect
 
     out, family = Console(width=200, highlight=False), benchmarks()[benchmark].family

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cache
+from hashlib import sha256
+from itertools import groupby
 from typing import NamedTuple
 
 import dagster as dg
@@ -18,8 +20,8 @@ from evidence_assets.lake.ids import content_id
 
 DATA_VERSION = "dagster/data_version"
 """Tag of a materialization: which data it is."""
-READ_UP_TO = "dagster/input_event_pointer/"
-"""Tag of a materialization, before a dependency's key: the dependency's last event that there was when it was read."""
+READ_VERSION, READ_UP_TO = "dagster/input_data_version/", "dagster/input_event_pointer/"
+"""Tags of a materialization, before a dependency's key: which data it had when it was read, and its last event then."""
 PAGE = 500
 """Records that are fetched at once."""
 
@@ -41,7 +43,7 @@ class Records:
             for record in instance.get_asset_records(list(self.graph.get_all_asset_keys()))
         }
         """Number of the latest event that made any part of an asset."""
-        self.made, self.planned = cache(self._made), cache(self._planned)
+        self.made, self.planned, self.tags = cache(self._made), cache(self._planned), cache(self._tags)
         self.existing, self.parents = cache(self._existing), cache(self._parents)
         self.version, self.in_progress = cache(self._version), cache(self._in_progress)
         finished = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
@@ -79,13 +81,25 @@ class Records:
                 found.append(Part(key, None))
         return found
 
+    def _tags(self, key: dg.AssetKey) -> Mapping[str | None, Mapping[str, str]]:
+        """Tags of the event that made each part of an asset last."""
+        events = {event: partition for partition, event in self.made(key).items()}
+        numbers = list(events)
+        pages = [numbers[start : start + PAGE] for start in range(0, len(numbers), PAGE)]
+        return {
+            events[record.storage_id]: _tags_of(record)
+            for page in pages
+            for record in self.instance.fetch_materializations(
+                dg.AssetRecordsFilter(key, storage_ids=page), limit=len(page)
+            ).records
+        }
+
     def _version(self, part: Part, up_to: int) -> str:
         """Data version that a part had after an event; "" where it was not made yet."""
         partitions = [part.partition] if part.partition is not None else None
         wanted = dg.AssetRecordsFilter(part.key, asset_partitions=partitions, before_storage_id=up_to + 1)
-        for record in self.instance.fetch_materializations(wanted, limit=1).records:
-            return _tags(record).get(DATA_VERSION, "")
-        return ""
+        records = self.instance.fetch_materializations(wanted, limit=1).records
+        return _tags_of(records[0]).get(DATA_VERSION, "") if records else ""
 
     def _in_progress(self, part: Part) -> bool:
         """Whether a run that is to make a part waits or works."""
@@ -94,17 +108,6 @@ class Records:
             return False
         latest = self.instance.get_latest_planned_materialization_info(part.key, part.partition)
         return latest is not None and latest.run_id in self.unfinished
-
-    def tags(self, key: dg.AssetKey, events: list[int]) -> dict[int, Mapping[str, str]]:
-        """Tags of materializations by their number."""
-        pages = [events[start : start + PAGE] for start in range(0, len(events), PAGE)]
-        return {
-            record.storage_id: _tags(record)
-            for page in pages
-            for record in self.instance.fetch_materializations(
-                dg.AssetRecordsFilter(key, storage_ids=page), limit=len(page)
-            ).records
-        }
 
     def changed(self, key: dg.AssetKey, after: int = 0) -> Iterable[tuple[Part, int]]:
         """The parts of an asset that were made from other data than there is now, and the latest event that changed it.
@@ -122,23 +125,39 @@ class Records:
             for part in (Part(key, name) for name in self.existing(key) if name in made or comes_and_goes)
             if any(self.made(one.key).get(one.partition, 0) > after for one in (part, *self.parents(part)))
         ]
-        tags = self.tags(key, [made[part.partition] for part in parts if part.partition in made])
         for part in parts:
-            event = made.get(part.partition)
-            since = self._since(part, event, tags[event]) if event else self._all_there(part)
+            since = self._since(part) if part.partition in made else self._all_there(part)
             if since:
                 yield part, since
 
-    def _since(self, part: Part, event: int, tags: Mapping[str, str]) -> int:
+    def _since(self, part: Part) -> int:
         """Latest event that made other data of what a part reads; 0 where its data is as the part read it."""
-        since = 0
-        for parent in self.parents(part):
+        since, tags = 0, self.tags(part.key)[part.partition]
+        for key, group in groupby(self.parents(part), lambda parent: parent.key):
+            parents, name = list(group), key.to_user_string()
             # what did not exist yet is recorded as NULL; a new dependency, or one not recorded, counts once made after
-            pointer = tags.get(f"{READ_UP_TO}{parent.key.to_user_string()}", str(event))
-            read, now = int(pointer) if pointer.isdecimal() else 0, self.made(parent.key).get(parent.partition, 0)
-            if now > read and self.version(parent, now) != self.version(parent, read):
-                since = max(since, now)
+            pointer = tags.get(READ_UP_TO + name, str(self.made(part.key)[part.partition]))
+            read = int(pointer) if pointer.isdecimal() else 0
+            moved = [parent for parent in parents if self.made(key).get(parent.partition, 0) > read]
+            if not moved or tags.get(READ_VERSION + name) == self.version_of(parents):
+                continue
+            for parent in moved:
+                if self.tags(key)[parent.partition].get(DATA_VERSION, "") != self.version(parent, read):
+                    since = max(since, self.made(key)[parent.partition])
         return since
+
+    def version_of(self, parts: list[Part]) -> str:
+        """Data version of parts of one asset together, as it is recorded for what reads them.
+
+        Only spares the look at each part's past: were it formed otherwise, that look would still tell what has changed.
+        """
+        versions = [
+            self.tags(part.key)[part.partition].get(DATA_VERSION, "")
+            for part in sorted(parts, key=lambda part: part.partition or "")
+            if part.partition in self.made(part.key)
+        ]
+        partitioned = self.graph.get(parts[0].key).is_partitioned
+        return sha256("".join(versions).encode()).hexdigest() if partitioned else "".join(versions)
 
     def _all_there(self, part: Part) -> int:
         """Latest event that made what a part reads; 0 unless all of it was made."""
@@ -146,7 +165,7 @@ class Records:
         return max(read) if read and all(read) else 0
 
 
-def _tags(record: dg.EventLogRecord) -> Mapping[str, str]:
+def _tags_of(record: dg.EventLogRecord) -> Mapping[str, str]:
     made = record.asset_materialization
     return (made.tags if made else None) or {}
 
@@ -205,7 +224,7 @@ def follow(repository: dg.RepositoryDefinition, instance: dg.DagsterInstance, cu
     name="follow_data",
     asset_selection=dg.AssetSelection.all(),
     default_status=dg.DefaultSensorStatus.RUNNING,
-    minimum_interval_seconds=15,
+    minimum_interval_seconds=5,
     description="Makes again what was made from other data than there is now.",
 )
 def follow_sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:

@@ -9,7 +9,7 @@ from evidence_assets import systems
 from evidence_assets.assets.partitions import EVERY
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import OWNER, dep
-from evidence_assets.experiment import plots
+from evidence_assets.experiment.scores import plots
 from evidence_assets.experiment.stage import Stage
 from evidence_assets.experiment.stages import stages
 from evidence_assets.experiment.variants import variants

@@ -11,7 +11,7 @@ from pydantic import Field
 from evidence_assets.benchmarks.declarations import DEFS, instances
 from evidence_assets.benchmarks.declared import FromRaw
 from evidence_assets.benchmarks.knowledge_base import read_knowledge_base
-from evidence_assets.benchmarks.stark import ANSWER_TYPES, read_stark
+from evidence_assets.benchmarks.official.stark import ANSWER_TYPES, read_stark
 from evidence_assets.graphs.base_rows import BaseFiles
 from evidence_assets.lake.errors import BadInput
 

@@ -47,10 +47,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evidence_assets.benchmarks.checks import Located, SeenIds, question, unique_pairs, unique_questions
+from evidence_assets.benchmarks.official.table_fields import cell_row, cell_rows, claim_label
 from evidence_assets.benchmarks.reading import Row, delimited
 from evidence_assets.benchmarks.reading_json import jsonl
 from evidence_assets.benchmarks.records import CLAIM_LABELS, GoldEvidence, Question, Table, option_labels
-from evidence_assets.benchmarks.table_fields import cell_row, cell_rows, claim_label
 from evidence_assets.lake.errors import BadInput
 
 QUESTION_FIELDS = (

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from evidence_assets.benchmarks import own, pubhealthtab, registry, scitab, tabfact, tabmcq
+from evidence_assets.benchmarks import own, registry
 from evidence_assets.benchmarks.declared import Benchmark
+from evidence_assets.benchmarks.official import pubhealthtab, scitab, tabfact, tabmcq
 from evidence_assets.benchmarks.records import Question, Table
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake

@@ -1,59 +1,33 @@
 """The datasets by name, and the one door to their questions.
 
-A reader's module declares its datasets in ``READERS``; a new benchmark is a module and its name here. A user's own
-benchmark needs neither: see :mod:`evidence_assets.benchmarks.own`.
+A reader's module in ``official`` declares its datasets in ``READERS`` and is found there; a new benchmark is a module. A
+user's own benchmark needs none: see :mod:`evidence_assets.benchmarks.own`.
 """
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
+from pkgutil import iter_modules
 
-from evidence_assets.benchmarks import (
-    arc,
-    beir,
-    csqa,
-    headqa,
-    hotpotqa,
-    lama,
-    medmcqa,
-    medqa,
-    mintaka,
-    mirage,
-    mmlu,
-    obqa,
-    piqa,
-    pubhealthtab,
-    pubmedqa,
-    riddlesense,
-    scitab,
-    simplequestions,
-    stark_questions,
-    tabfact,
-    tabmcq,
-    webqsp,
-)
+from evidence_assets.benchmarks import official
 from evidence_assets.benchmarks.checks import Located, unique_questions
 from evidence_assets.benchmarks.info import DatasetInfo, Reader
 from evidence_assets.benchmarks.records import Document, Question
 from evidence_assets.lake.errors import BadInput
 
+_MODULES = [import_module(f"{official.__name__}.{module.name}") for module in iter_modules(official.__path__)]
 READERS: dict[str, tuple[DatasetInfo, Reader]] = {
-    entry[0].name: entry
-    for module in (
-        medqa, medmcqa, mmlu, mirage, csqa, obqa, arc, riddlesense, piqa, pubmedqa, headqa, simplequestions, mintaka,
-        webqsp, stark_questions, hotpotqa, beir, scitab, tabmcq, tabfact, pubhealthtab,
-    )
-    for entry in module.READERS
-}  # fmt: skip
-DATASETS: dict[str, DatasetInfo] = {name: info for name, (info, _) in READERS.items()} | {lama.INFO.name: lama.INFO}
+    entry[0].name: entry for module in _MODULES for entry in getattr(module, "READERS", ())
+}
+DATASETS: dict[str, DatasetInfo] = {name: info for name, (info, _) in READERS.items()} | {
+    module.INFO.name: module.INFO for module in _MODULES if hasattr(module, "INFO")
+}
 PASSAGES: dict[str, Callable[[Path, str], Iterator[Document]]] = {
-    "beir": lambda folder, split: beir.read_documents(folder),
-    "hotpotqa": hotpotqa.read_hotpotqa_documents,
-    "musique": hotpotqa.read_musique_documents,
-    "obqa": lambda folder, split: obqa.read_facts(folder),
+    name: read for module in _MODULES for name, read in getattr(module, "PASSAGES", {}).items()
 }
 """Datasets whose questions come with the passages that they are answered from."""
 

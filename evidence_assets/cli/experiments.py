@@ -31,7 +31,7 @@ def compare(
 ) -> None:
     """Variants on the same questions: paired bootstrap interval of the difference and McNemar's exact test."""
     with sentences():
-        from evidence_assets.experiment.comparison import compare as compared
+        from evidence_assets.experiment.scores.comparison import compare as compared
         from evidence_assets.lake.catalogue import connect
 
         with connect(lake) as connection:
@@ -65,8 +65,8 @@ def replay(
 ) -> None:
     """Recorded answers of other models, scored as ours are: accuracy with its 95 % interval, and what was unusable."""
     with sentences():
-        from evidence_assets.experiment.metrics import accuracy
         from evidence_assets.experiment.replay import read_recorded, score
+        from evidence_assets.experiment.scores.metrics import accuracy
 
         scored: dict[tuple[str, str, str], list[Scored]] = {}
         for item in score(read_recorded(folder), several):
@@ -228,9 +228,9 @@ def add_benchmark(
 ) -> None:
     """Check a benchmark of your own, copy its files into the lake and declare it: all of it, or nothing."""
     with sentences():
-        from evidence_assets.assets.add_benchmark import plan as planned
-        from evidence_assets.assets.add_benchmark import write
         from evidence_assets.assets.resources import LakeResource
+        from evidence_assets.cli.add_benchmark import plan as planned
+        from evidence_assets.cli.add_benchmark import write
 
         made = planned(name, questions, corpus=corpus, tables=tables, graph=graph, split=split)
         loaded: list[str] = []

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from evidence_assets.benchmarks.checks import question
-from evidence_assets.benchmarks.choices import one_of
+from evidence_assets.benchmarks.official.choices import one_of
 from evidence_assets.benchmarks.reading import Row, headed_rows
 from evidence_assets.benchmarks.reading_json import json_items
 from evidence_assets.benchmarks.records import Question

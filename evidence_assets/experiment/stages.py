@@ -12,7 +12,6 @@ from typing import Any
 import polars as pl
 
 from evidence_assets.benchmarks.declared import of_family
-from evidence_assets.experiment import passage_scores, scoring
 from evidence_assets.experiment.answers import (
     Answerer,
     AnswersShortly,
@@ -21,9 +20,10 @@ from evidence_assets.experiment.answers import (
     prediction_rows,
 )
 from evidence_assets.experiment.chains import chain_rows, citation_rows
-from evidence_assets.experiment.metrics import Estimate
 from evidence_assets.experiment.path_check import paths_wrong
-from evidence_assets.experiment.retrieval_scores import retrieval_metrics
+from evidence_assets.experiment.scores import passage_scores, scoring
+from evidence_assets.experiment.scores.metrics import Estimate
+from evidence_assets.experiment.scores.retrieval_scores import retrieval_metrics
 from evidence_assets.experiment.selection import Asked, NoEvidence, asked, evidence_rows
 from evidence_assets.experiment.solvers import chooser, short_answers, solver_named
 from evidence_assets.experiment.stage import Read, Stage
@@ -37,8 +37,6 @@ from evidence_assets.models.in_use import encoder
 VERSION = "2"
 """Changes when the rows of chains, predictions, citations or scores would be others from the same evidence."""
 FAILED_SHARE_LIMIT = 0.05
-HEADLINES = ("accuracy", "hit@1", "recall@10")
-"""The metric that is shown with its interval: the first of these that a family has, but for node ranking."""
 
 
 def failed_share(rows: pl.DataFrame) -> list[str]:

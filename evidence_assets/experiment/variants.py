@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evidence_assets.benchmarks.declared import FAMILIES, of_family
 from evidence_assets.experiment.presets import is_loaded
-from evidence_assets.experiment.published_figures import PrintedAs
+from evidence_assets.experiment.scores.published_figures import PrintedAs
 from evidence_assets.experiment.settings import nearest
 from evidence_assets.lake.errors import BadInput
 

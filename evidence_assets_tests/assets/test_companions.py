@@ -246,7 +246,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SmallWo
         prepared(world)
         generator = Recorder(world)
         patch.setattr(solvers, "generator", lambda settings: generator)
-        patch.setattr("evidence_assets.assets.background.generator", lambda settings: generator)
+        patch.setattr("evidence_assets.systems.background.methods.generator", lambda settings: generator)
         answered_by_a_model(world)
         record(folder / "said.jsonl", sorted(generator.kept.items(), key=lambda pair: pair[0].user))
         yield world, folder
@@ -349,7 +349,7 @@ def test_a_replay_of_the_recording_gives_the_same_answers(
         shutil.rmtree(root / "data_lake" / made)
     with monkeypatch.context() as patch, small_world(root, lines, patch) as world:
         patch.setattr(solvers, "generator", FROM_PROFILE)
-        patch.setattr("evidence_assets.assets.background.generator", FROM_PROFILE)
+        patch.setattr("evidence_assets.systems.background.methods.generator", FROM_PROFILE)
         answered_by_a_model(world)
         columns = ["question_id", "answer", "ranked_answers", "supported_answers", "status", "error"]
         for name, rows in before.items():

@@ -10,7 +10,7 @@ from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.scoreboard import Scoreboard, score_stages
 from evidence_assets.definitions import defs as all_defs
 from evidence_assets.lake.store import Lake
-from evidence_assets_tests.experiment.test_plots import score
+from evidence_assets_tests.experiment.scores.test_plots import score
 
 
 def test_it_waits_for_scores_that_exist() -> None:

@@ -88,7 +88,6 @@ def test_settings_come_from_the_profile_and_a_typo_is_named() -> None:
 
     assert settings(scorer="none").stages.node_filter == "none"
     assert settings(scorer="gcn", D=1).stages.D == 1
-    assert settings().max_nodes == 64
     with pytest.raises(BadInput, match="variant mcqa/x: Input should be 'gat', 'gcn'"):
         settings(scorer="gta")
     with pytest.raises(BadInput, match="has no parameter 'scorrer'; did you mean 'scorer'"):

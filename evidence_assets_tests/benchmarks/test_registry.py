@@ -8,7 +8,7 @@ import pytest
 
 from evidence_assets.benchmarks.registry import READERS, info, read_questions
 from evidence_assets.lake.errors import BadInput
-from evidence_assets_tests.benchmarks import test_choice_readers, test_open_readers, test_table_readers
+from evidence_assets_tests.benchmarks.official import test_choice_readers, test_open_readers, test_table_readers
 
 
 def test_every_registered_dataset_passes_the_contract() -> None:

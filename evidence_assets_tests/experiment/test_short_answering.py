@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from evidence_assets.experiment.answers import AnswersShortly, prediction_rows
-from evidence_assets.experiment.gold_evidence import evidence_recall
-from evidence_assets.experiment.retrieval_scores import retrieval_metrics
+from evidence_assets.experiment.scores.gold_evidence import evidence_recall
+from evidence_assets.experiment.scores.retrieval_scores import retrieval_metrics
 from evidence_assets.experiment.selection import Asked
 from evidence_assets.experiment.step import Made
 from evidence_assets.lake.schemas import TABLES

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evidence_assets.benchmarks.knowledge_base import read_knowledge_base
-from evidence_assets.benchmarks.stark import read_stark
+from evidence_assets.benchmarks.official.stark import read_stark
 from evidence_assets.graphs.base_rows import BaseFiles, definitions_of, node_id
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.paths import shortest_paths

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from evidence_assets.reasoning.tables.algebra import (  # fmt: skip
+from evidence_assets.reasoning.tables.algebra import (
     Condition,
     Difference,
     Expression,
@@ -24,12 +24,7 @@ from evidence_assets.reasoning.tables.algebra import (  # fmt: skip
     whose_cells,
 )
 from evidence_assets.reasoning.tables.cells import CellValue
-from evidence_assets.reasoning.tables.lexicon import (  # fmt: skip
-    Degree,
-    less_is_better,
-    pattern,
-    says,
-)
+from evidence_assets.reasoning.tables.lexicon import Degree, less_is_better, pattern, says
 from evidence_assets.reasoning.tables.mentions import Reading, read_text
 from evidence_assets.reasoning.tables.parts import denied, further_words
 from evidence_assets.reasoning.tables.quantities import bounds, is_dated, states
@@ -42,8 +37,6 @@ SUPPORTS, REFUTES, NOT_ENOUGH = "SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION"
 _FURTHER_WORDS = 1
 # And with more than these it says more than any one expression.
 _MOST_FURTHER_WORDS = 4
-# The share of what a claim says of a term that its meaning must hold.
-_SAID = 0.8
 # Below this share of the claim's words among the names of rows and columns the table is about something else.
 _LEAST_COVERAGE = 0.15
 # Weighed balance of the findings that a verdict needs.

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from evidence_assets.reasoning.tables.algebra import Condition, Filter, Trend
 from evidence_assets.reasoning.tables.cells import CellValue
-from evidence_assets.reasoning.tables.lexicon import (  # fmt: skip
+from evidence_assets.reasoning.tables.lexicon import (
     Degree,
     before,
     less_is_better,

@@ -10,9 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-from evidence_assets.reasoning.tables.algebra import (  # fmt: skip
-    Outcome,
-)
+from evidence_assets.reasoning.tables.algebra import Outcome
 from evidence_assets.reasoning.tables.cells import CellValue, parse_values
 from evidence_assets.reasoning.tables.lexicon import moves, says, squeezed
 from evidence_assets.reasoning.tables.likeness import option_match

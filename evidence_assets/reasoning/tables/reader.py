@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from evidence_assets.reasoning.tables.algebra import (  # fmt: skip
+from evidence_assets.reasoning.tables.algebra import (
     Aggregate,
     Beyond,
     Difference,
@@ -31,7 +31,7 @@ from evidence_assets.reasoning.tables.algebra import (  # fmt: skip
 from evidence_assets.reasoning.tables.cells import CellValue
 from evidence_assets.reasoning.tables.lexicon import Degree, moves, pattern, says, squeezed
 from evidence_assets.reasoning.tables.mentions import Mention, Reading
-from evidence_assets.reasoning.tables.parts import (  # fmt: skip
+from evidence_assets.reasoning.tables.parts import (
     compared_order,
     conditions_of,
     denied,

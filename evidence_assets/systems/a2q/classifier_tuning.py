@@ -12,7 +12,7 @@ from evidence_assets.benchmarks.declared import declared
 from evidence_assets.benchmarks.readers import questions_of
 from evidence_assets.benchmarks.records import Question, option_labels
 from evidence_assets.experiment.inputs import open_graph
-from evidence_assets.experiment.metrics import normalise_answer
+from evidence_assets.experiment.scores.metrics import normalise_answer
 from evidence_assets.experiment.selection import Asked, Pick
 from evidence_assets.experiment.stage import Read, Stage
 from evidence_assets.experiment.step import Made, Step

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evidence_assets.experiment.metrics import bootstrap
+from evidence_assets.experiment.scores.metrics import bootstrap
 from evidence_assets.harvest.triple_metrics import cohens_kappa, judge_precision, novel_only
 from evidence_assets.systems.kbloom.scores import Number, rows_of
 from evidence_assets.systems.kbloom.seeds import Relation

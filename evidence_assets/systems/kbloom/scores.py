@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 from scipy.stats import binom
 
-from evidence_assets.experiment.metrics import accuracy, bootstrap, paired_bootstrap
+from evidence_assets.experiment.scores.metrics import accuracy, bootstrap, paired_bootstrap
 from evidence_assets.harvest.triple_metrics import (
     Direction,
     Fact,

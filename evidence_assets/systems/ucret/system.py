@@ -24,14 +24,7 @@ from evidence_assets.reasoning.tables.shape import TableShape, detect_shape
 from evidence_assets.reasoning.tables.text import plain_text, token_set
 from evidence_assets.reasoning.tables.view import Place, TableAnswer, TableView
 from evidence_assets.systems.ucret.column_repair import TableWords, restore_columns, restore_rows
-from evidence_assets.systems.ucret.columns import (
-    Kept,
-    Lines,
-    Selection,
-    column_pieces,
-    column_tokens,
-    select_lines,
-)
+from evidence_assets.systems.ucret.columns import Kept, Lines, Selection, column_pieces, column_tokens, select_lines
 from evidence_assets.systems.ucret.settings import UcretSettings
 from evidence_assets.systems.ucret.spherical_kmeans import Floats
 

@@ -15,12 +15,7 @@ from evidence_assets.experiment.selection import Asked, Parent, Pick, Progress
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
 from evidence_assets.systems.ugat import VERSION
-from evidence_assets.systems.ugat.system import (
-    PathPassage,
-    PathSelection,
-    UgatSettings,
-    relevant_paths_batch,
-)
+from evidence_assets.systems.ugat.system import PathPassage, PathSelection, UgatSettings, relevant_paths_batch
 
 DIGITS = 4
 """Scores are rounded to so many digits: a question is scored beside others, which moves the ones behind."""

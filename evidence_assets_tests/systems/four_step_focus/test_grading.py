@@ -6,12 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evidence_assets.systems.four_step_focus.grading import (
-    GRADES,
-    NodeCard,
-    RerankerGrader,
-    grade_request,
-)
+from evidence_assets.systems.four_step_focus.grading import GRADES, NodeCard, RerankerGrader, grade_request
 from evidence_assets_tests.systems.small_models import SharedWords
 
 CARD = NodeCard("aspirin", "drug", "Aspirin eases pain.", (("aspirin", "treats", "fever"),))

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from evidence_assets.benchmarks import scitab, tabmcq
+from evidence_assets.benchmarks.official import scitab, tabmcq
 from evidence_assets.benchmarks.records import Table
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput

@@ -1,0 +1,110 @@
+"""Seconds that one tick of ``follow_data`` takes where 10,000 partitions are materialized.
+
+    python bench/bench_tick.py
+
+The graph is the product's own with all presets and sixteen shards of questions; the materializations are recorded without
+runs, each with the tags that Dagster gives one and a preview of two kilobytes. What is asked for is compared with what
+should be. Needs no lake and leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+import time
+from hashlib import sha256
+from itertools import groupby
+from pathlib import Path
+
+import dagster as dg
+import sqlalchemy
+
+PARTITIONS = 10_000
+RELATIONS = [f"relation_{number:02}" for number in range(64)]
+PREVIEW = dg.MetadataValue.md("| a cell of a preview |\n" * 85)
+LIMIT = 10.0
+"""Seconds that a tick may take; Dagster stops a sensor after 60."""
+
+
+@sqlalchemy.event.listens_for(sqlalchemy.Engine, "connect")
+def _spare_the_disk(connection: object, _record: object) -> None:
+    """What is recorded need not outlive a power cut; a tick itself writes nothing."""
+    if isinstance(connection, sqlite3.Connection):
+        connection.execute("PRAGMA synchronous=OFF")
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ |= {"DAGSTER_HOME": folder, "EVIDENCE_LAKE": f"{folder}/lake", "EVIDENCE_PRESETS": "all"}
+        os.environ["EVIDENCE_PROFILE"] = f"{folder}/many.yaml"
+        Path(folder, "dagster.yaml").write_text("telemetry: {enabled: false}\n")
+        Path(folder, "many.yaml").write_text("extends: embedded\nname: many\nshards: {questions: 16, corpus: 1}\n")
+        with dg.DagsterInstance.get() as instance:
+            measure(instance)
+
+
+def measure(instance: dg.DagsterInstance) -> None:
+    """Record, tick, and compare what is asked for with what should be."""
+    from evidence_assets.assets import relations
+    from evidence_assets.assets.automation import READ_UP_TO, READ_VERSION, Part, Records, follow
+    from evidence_assets.definitions import defs
+
+    started = time.perf_counter()
+    repository = defs().get_repository_def()
+    graph = repository.asset_graph
+    instance.add_dynamic_partitions(str(relations.RELATIONS.name), RELATIONS)
+    parts, plan = [], Records(repository, instance)
+    with dg.partition_loading_context(dynamic_partitions_store=instance):
+        for key in graph.toposorted_asset_keys:
+            parts += [Part(key, partition) for partition in sorted(plan.existing(key), key=str)]
+        parents = {part: plan.parents(part) for part in parts}
+    assert len(parts) >= PARTITIONS, f"only {len(parts)} partitions"
+    last_of = {part.key: part for part in parts}
+    print(f"{time.perf_counter() - started:6.2f} s  {len(graph.get_all_asset_keys())} assets of all presets loaded")
+
+    def record(parts: list[Part], version: str) -> None:
+        last = dict(Records(repository, instance).last)
+        for part in parts:
+            tags = {"dagster/data_version": version, "dagster/code_version": "1"}
+            for key, read in groupby(parents[part], lambda parent: parent.key):
+                versions = version * len(list(read))
+                if graph.get(key).is_partitioned:
+                    versions = sha256(versions.encode()).hexdigest()
+                tags |= {
+                    READ_VERSION + key.to_user_string(): versions,
+                    READ_UP_TO + key.to_user_string(): str(last[key]),
+                }
+            made = dg.AssetMaterialization(part.key, partition=part.partition, metadata={"preview": PREVIEW}, tags=tags)
+            instance.report_runless_asset_event(made)
+            if part == last_of[part.key]:
+                [stored] = instance.get_asset_records([part.key])
+                last[part.key] = stored.asset_entry.last_materialization_storage_id
+
+    def tick(what: str, cursor: str | None, expected: set[Part]) -> str | None:
+        started = time.perf_counter()
+        result = follow(repository, instance, cursor)
+        seconds = time.perf_counter() - started
+        runs = result.run_requests or []
+        asked = {Part(key, run.partition_key) for run in runs for key in run.asset_selection or ()}
+        print(f"{seconds:6.2f} s  {what}: {len(asked)} partitions asked for in {len(runs)} runs", flush=True)
+        assert asked == expected, f"{what}: {asked} instead of {expected}"
+        assert seconds < LIMIT, f"{what}: {seconds:.1f} s"
+        return result.cursor
+
+    started = time.perf_counter()
+    record(parts, "1")
+    print(f"{time.perf_counter() - started:6.2f} s  {len(parts):,} materialized partitions recorded", flush=True)
+    cursor = tick("first tick, all is looked at", None, set())
+    record([part for part in parts if part.key.path[0] in ("knowledge", "questions", "evidence")], "1")
+    cursor = tick("questions, knowledge and evidence made again with the same content", cursor, set())
+    cursor = tick("the tick after it", cursor, set())
+    cursor = tick("nothing was made", cursor, set())
+    record([Part(relations.SEEDS, RELATIONS[7])], "2")
+    expected = {part for part in parts if part.partition == RELATIONS[7] and part.key != relations.SEEDS}
+    tick("one seed has changed", cursor, expected)
+    tick("one seed has changed, no cursor", None, expected)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"""HotpotQA and MuSiQue: questions over several paragraphs, with the paragraphs or sentences that support the answer.
+
+The task is ``kgqa``: answers are strings, not options. The paragraphs that come with the questions are a corpus too,
+with the identifiers that the gold evidence names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from evidence_assets.benchmarks.checks import Located, question
+from evidence_assets.benchmarks.info import DatasetInfo
+from evidence_assets.benchmarks.reading import Row
+from evidence_assets.benchmarks.reading_json import json_items, json_rows, jsonl
+from evidence_assets.benchmarks.records import Document, GoldEvidence
+from evidence_assets.lake.ids import content_id
+
+HOTPOTQA = DatasetInfo(
+    name="hotpotqa",
+    title="HotpotQA",
+    task="kgqa",
+    files={
+        "train": ("hotpot_train_v1.1.json|hotpotqa_train.json",),
+        "dev_distractor": ("hotpot_dev_distractor_v1.json|hotpotqa.json",),
+        "dev_fullwiki": ("hotpot_dev_fullwiki_v1.json",),
+        "test_fullwiki": ("hotpot_test_fullwiki_v1.json",),
+    },
+    counts={"train": 90447, "dev_distractor": 7405, "dev_fullwiki": 7405, "test_fullwiki": 7405},
+    hidden=("test_fullwiki",),
+    licence="CC BY-SA 4.0",
+    source="https://hotpotqa.github.io/",
+    note="Sentences carry their leading space: a document is their plain joining.",
+)
+MUSIQUE = DatasetInfo(
+    name="musique",
+    title="MuSiQue",
+    task="kgqa",
+    files={
+        "train": ("data/musique_ans_v1.0_train.jsonl|musique_train.json",),
+        "dev": ("data/musique_ans_v1.0_dev.jsonl|musique.json",),
+        "test": ("data/musique_ans_v1.0_test.jsonl",),
+        "train_full": ("data/musique_full_v1.0_train.jsonl",),
+        "dev_full": ("data/musique_full_v1.0_dev.jsonl",),
+    },
+    counts={"train": 19938, "dev": 2417, "test": 2459},
+    hidden=("test",),
+    licence="CC BY 4.0",
+    source="https://github.com/StonyBrookNLP/musique",
+    note="Unanswerable questions of the full version have no gold. Several paragraphs may bear one title, so a "
+    "document is called by its title and the first 8 digits of its content's id.",
+)
+
+
+def read_hotpotqa(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
+    for file in info.find(folder, split):
+        hidden = split in info.hidden
+        for row in json_rows(file):
+            paragraphs = dict(_paragraphs(row))
+            yield question(
+                row,
+                benchmark=info.name,
+                source_id=row.text("_id"),
+                split=split,
+                task="kgqa",
+                text=row.text("question"),
+                gold=() if hidden else (row.text("answer"),),
+                gold_evidence=() if hidden else tuple(_supporting(row, paragraphs)),
+            )
+
+
+def _paragraphs(row: Row) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Title and sentences of each paragraph that comes with a question."""
+    for place, entry in enumerate(row.list("context")):
+        field = f"context[{place}]"
+        if not isinstance(entry, list) or len(entry) != 2:
+            raise row.bad("expected a title and a list of sentences", field)
+        found = Row({"title": entry[0], "sentences": entry[1]}, row.file, row.line, field)
+        yield found.text("title"), found.texts("sentences", blank=True)
+
+
+def _supporting(row: Row, paragraphs: dict[str, tuple[str, ...]]) -> Iterator[GoldEvidence]:
+    for place, entry in enumerate(row.list("supporting_facts")):
+        field = f"supporting_facts[{place}]"
+        if not isinstance(entry, list) or len(entry) != 2:
+            raise row.bad("expected a title and the number of a sentence", field)
+        found = Row({"title": entry[0], "sentence": entry[1]}, row.file, row.line, field)
+        title, number = found.text("title"), found.number("sentence")
+        sentences = paragraphs.get(title)
+        if sentences is None or not 0 <= number < len(sentences):
+            # A few official questions point at a sentence that is not in their context: the pointer is kept as it is.
+            yield GoldEvidence("sentence", title, f"sentence {number}", "")
+            continue
+        start = sum(len(sentence) for sentence in sentences[:number])
+        text = sentences[number]
+        lead = len(text) - len(text.lstrip())
+        yield GoldEvidence("sentence", title, f"{start + lead}:{start + len(text)}", text[lead:])
+
+
+def read_hotpotqa_documents(folder: Path, split: str) -> Iterator[Document]:
+    """The paragraphs, called by their titles: of ``*_corpus.json`` beside the questions, else of the questions."""
+    seen: dict[str, str] = {}
+    for file in HOTPOTQA.find(folder, split):
+        corpus = file.with_name(f"{file.name.removesuffix('.gz').removesuffix('.json')}_corpus.json")
+        for place, title, sentences in _corpus(corpus) if corpus.is_file() else _contexts(file):
+            document = Document(title, title, "".join(sentences), place.file.name)
+            content = content_id("paragraph", document.text)
+            if title not in seen:
+                seen[title] = content
+                yield document
+            elif seen[title] != content:
+                raise place.bad(f"two different paragraphs are called {title!r}", "title")
+
+
+def read_musique(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
+    for file in info.find(folder, split):
+        for row in _objects(file):
+            hidden = split in info.hidden or row.values.get("answerable") is False
+            aliases = row.texts("answer_aliases") if row.values.get("answer_aliases") else ()
+            yield question(
+                row,
+                benchmark=info.name,
+                source_id=row.text("id"),
+                split=split,
+                task="kgqa",
+                text=row.text("question"),
+                gold=() if hidden else (row.text("answer"),),
+                aliases=() if hidden else (aliases,),
+                gold_evidence=()
+                if hidden
+                else tuple(
+                    GoldEvidence("chunk", _paragraph_id(part), "", part.text("paragraph_text"))
+                    for part in row.rows("paragraphs")
+                    if part.get("is_supporting") is True
+                ),
+            )
+
+
+def read_musique_documents(folder: Path, split: str) -> Iterator[Document]:
+    """The different paragraphs that come with the questions."""
+    seen: set[str] = set()
+    for file in MUSIQUE.find(folder, split):
+        for row in _objects(file):
+            for part in row.rows("paragraphs"):
+                doc_id = _paragraph_id(part)
+                if doc_id not in seen:
+                    seen.add(doc_id)
+                    yield Document(doc_id, part.text("title"), part.text("paragraph_text"), file.name)
+
+
+def _objects(file: Path) -> Iterator[Row]:
+    return jsonl(file) if ".jsonl" in file.name else json_rows(file)
+
+
+def _paragraph_id(part: Row) -> str:
+    title = part.text("title")
+    return f"{title}#{content_id('paragraph', title, part.text('paragraph_text'))[:8]}"
+
+
+def _corpus(file: Path) -> Iterator[tuple[Row, str, tuple[str, ...]]]:
+    for line, title, sentences in json_items(file):
+        row = Row({"title": title, "sentences": sentences}, file, line)
+        yield row, row.text("title"), row.texts("sentences", blank=True)
+
+
+def _contexts(file: Path) -> Iterator[tuple[Row, str, tuple[str, ...]]]:
+    for row in json_rows(file):
+        for title, sentences in _paragraphs(row):
+            yield row, title, sentences
+
+
+READERS = ((HOTPOTQA, read_hotpotqa), (MUSIQUE, read_musique))
+PASSAGES = {"hotpotqa": read_hotpotqa_documents, "musique": read_musique_documents}

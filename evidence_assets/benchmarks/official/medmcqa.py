@@ -1,0 +1,53 @@
+"""MedMCQA: JSON lines in spite of the name ``.json``; ``cop`` counts from 1, ``exp`` explains and may be null."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from evidence_assets.benchmarks.checks import Located, question
+from evidence_assets.benchmarks.info import DatasetInfo
+from evidence_assets.benchmarks.official.choices import letter_of
+from evidence_assets.benchmarks.reading import Row
+from evidence_assets.benchmarks.reading_json import jsonl
+from evidence_assets.benchmarks.records import GoldEvidence
+
+INFO = DatasetInfo(
+    name="medmcqa",
+    title="MedMCQA",
+    task="mcqa",
+    files={"train": ("data/train.json",), "dev": ("data/dev.json",), "test": ("data/test.json",)},
+    counts={"train": 182822, "dev": 4183, "test": 6150},
+    hidden=("test",),
+    licence="MIT",
+    source="https://github.com/medmcqa/medmcqa",
+    note="Explanations are gold evidence and readable as documents.",
+)
+
+
+def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
+    for file in info.find(folder, split):
+        for row in jsonl(file):
+            options = tuple(row.text(field) for field in ("opa", "opb", "opc", "opd"))
+            explanation = row.text_or_none("exp")
+            source_id = row.label("id")
+            yield question(
+                row,
+                benchmark=info.name,
+                source_id=source_id,
+                split=split,
+                task="mcqa",
+                text=row.text("question"),
+                options=options,
+                gold=_gold(row, options, hidden=split in info.hidden),
+                gold_evidence=(GoldEvidence("chunk", source_id, "", explanation),) if explanation else (),
+            )
+
+
+def _gold(row: Row, options: tuple[str, ...], *, hidden: bool) -> tuple[str, ...]:
+    if hidden and row.values.get("cop") in (None, -1):
+        return ()
+    return (letter_of(row, "cop", row.number("cop"), options, first=1),)
+
+
+READERS = ((INFO, read),)

@@ -1,0 +1,45 @@
+"""MedQA (USMLE, four options): one object a line with question, options by letter, answer_idx and answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from evidence_assets.benchmarks.checks import Located, question
+from evidence_assets.benchmarks.info import DatasetInfo
+from evidence_assets.benchmarks.official.choices import lettered, one_of
+from evidence_assets.benchmarks.reading_json import jsonl
+
+INFO = DatasetInfo(
+    name="medqa",
+    title="MedQA-USMLE, four options",
+    task="mcqa",
+    files={split: (f"questions/US/4_options/phrases_no_exclude_{split}.jsonl",) for split in ("train", "dev", "test")},
+    counts={"train": 10178, "dev": 1272, "test": 1273},
+    licence="MIT",
+    source="https://github.com/jind11/MedQA",
+    note="The files name no ids: a question is called by its split and its place from 0 in the file.",
+)
+
+
+def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
+    for file in info.find(folder, split):
+        for place, row in enumerate(jsonl(file)):
+            options = lettered(row, "options")
+            gold = one_of(row, "answer_idx", options)
+            answer = row.text("answer")
+            if answer != options[ord(gold) - ord("A")]:
+                raise row.bad(f"{answer!r} is not the text of option {gold}", "answer")
+            yield question(
+                row,
+                benchmark=info.name,
+                source_id=f"{split}-{place:04d}",
+                split=split,
+                task="mcqa",
+                text=row.text("question"),
+                options=options,
+                gold=(gold,),
+            )
+
+
+READERS = ((INFO, read),)

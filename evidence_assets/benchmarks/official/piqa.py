@@ -1,0 +1,66 @@
+"""PIQA: JSON lines of a goal and two solutions, and beside them a file with a 0 or 1 a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
+
+from evidence_assets.benchmarks.checks import Located, question
+from evidence_assets.benchmarks.info import DatasetInfo
+from evidence_assets.benchmarks.official.choices import letter_of
+from evidence_assets.benchmarks.reading import Row, text_lines
+from evidence_assets.benchmarks.reading_json import jsonl
+from evidence_assets.lake.errors import BadInput
+
+INFO = DatasetInfo(
+    name="piqa",
+    title="PIQA",
+    task="mcqa",
+    files={
+        "train": ("train.jsonl", "train-labels.lst"),
+        "dev": ("valid.jsonl|dev.jsonl", "valid-labels.lst|dev-labels.lst"),
+        "test": ("tests.jsonl|test.jsonl",),
+    },
+    counts={"train": 16113, "dev": 1838, "test": 3084},
+    hidden=("test",),
+    licence="AFL-3.0",
+    source="https://yonatanbisk.com/piqa/",
+    note="Where a row names no id, its split and line stand for it.",
+)
+
+
+def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
+    asked, *labels = info.find(folder, split)
+    if not labels:
+        for row in jsonl(asked):
+            yield _question(info, row, split, ())
+        return
+    for found, entry in zip_longest(jsonl(asked), _labels(labels[0])):
+        if found is None or entry is None:
+            longer, shorter = (labels[0], asked) if found is None else (asked, labels[0])
+            raise BadInput(f"has fewer rows than {longer.name}", file=shorter)
+        number, label = entry
+        place = Row({"label": label}, labels[0], number)
+        options = (found.text("sol1"), found.text("sol2"))
+        yield _question(info, found, split, (letter_of(place, "label", place.number("label"), options),))
+
+
+def _labels(file: Path) -> Iterator[tuple[int, str]]:
+    return ((number, line) for number, line in text_lines(file) if line.strip())
+
+
+def _question(info: DatasetInfo, row: Row, split: str, gold: tuple[str, ...]) -> Located:
+    return question(
+        row,
+        benchmark=info.name,
+        source_id=row.label("id") if "id" in row.values else f"{split}-{row.line}",
+        split=split,
+        task="mcqa",
+        text=row.text("goal"),
+        options=(row.text("sol1"), row.text("sol2")),
+        gold=gold,
+    )
+
+
+READERS = ((INFO, read),)

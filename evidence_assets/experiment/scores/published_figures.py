@@ -1,0 +1,88 @@
+"""Which printed figure stands beside a score of ours: the same benchmark, system, variant, model and metric, or none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import ConfigDict
+from pydantic.dataclasses import dataclass
+
+from evidence_assets.experiment.scores.published import Figure, figures, published
+
+COMPARABLE = ("percent", "fraction", "score")
+"""Scales of figures that a score can be compared with; counts and times are not scores."""
+LABELS = {"SUPPORTS": "supports", "REFUTES": "refutes", "NOT ENOUGH INFORMATION": "nei"}
+"""Printed names of the classes in metrics such as ``recall:SUPPORTS``."""
+
+
+RECALLED = "_with_recalled"
+"""Ends the names of metrics that count what a language model recalled; see ``retrieval_scores``."""
+COUNTING_RECALLED = ("kaping_background",)
+"""Systems whose printed hits and F1 count it."""
+
+
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+class PrintedAs:
+    """The name under which a variant's figures are printed.
+
+    Parameters
+    ----------
+    system, variant
+        As ``experiment.scores.published`` names them.
+    model
+        The printed model; where none is given, the one that the model of the predictions is a form of.
+    """
+
+    system: str
+    variant: str = ""
+    model: str = ""
+
+
+def printed_model(model_id: str, known: Iterable[str]) -> str:
+    """The longest of the ``known`` printed models that a model's own name contains as whole words, else an empty text.
+
+    >>> printed_model("Qwen/Qwen2.5-72B-Instruct-AWQ@rev", ["qwen2.5-72b", "qwen2.5-7b"])
+    'qwen2.5-72b'
+    """
+    name = model_id.lower().rpartition("/")[2].partition("@")[0]
+    fits = [m for m in known if m and re.search(rf"(?<![a-z0-9.]){re.escape(m)}(?![a-z0-9.])", name)]
+    return max(fits, key=len, default="")
+
+
+def figure_for(benchmark: str, printed_as: PrintedAs, model_id: str, metric: str) -> Figure | None:
+    """The printed figure that a score of this metric is compared with.
+
+    A figure printed for another model is never taken; one printed without naming a model stands where none names ours.
+    """
+    name, _, label = metric.partition(":")
+    if name.startswith(("hit@", "triple_f1")):
+        if name.endswith(RECALLED) != (printed_as.system in COUNTING_RECALLED):
+            return None
+        name = name.removesuffix(RECALLED).replace("triple_f1", "f1")
+    label = LABELS.get(label, label)
+    known = {f.model for f in figures() if (f.benchmark, f.system) == (benchmark, printed_as.system)}
+    model = printed_as.model or printed_model(model_id, known)
+    for candidate in dict.fromkeys((model, "")):
+        found = published(benchmark, printed_as.system, printed_as.variant, candidate, name, label)
+        if found is not None and found.scale in COMPARABLE:
+            return found
+    return None
+
+
+def beside(rows: list[dict[str, Any]], printed_as: PrintedAs | None) -> list[dict[str, Any]]:
+    """Score rows with ``published`` and ``published_source`` where a figure is printed, on the scale of the scores."""
+    if printed_as is None:
+        return rows
+    made = []
+    for row in rows:
+        figure = figure_for(row["scope_id"], printed_as, row["model_id"], row["metric"])
+        if figure is not None:
+            said = [figure.source]
+            said += [] if figure.model else ["model not stated"]
+            said += [figure.note] if figure.erratum else []
+            # As printed: 63.60 % is 0.636, without the noise of the division.
+            row = row | {"published": round(figure.fraction, 10), "published_source": "; ".join(said)}
+        made.append(row)
+    return made

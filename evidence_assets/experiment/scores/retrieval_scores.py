@@ -1,0 +1,82 @@
+"""How well retrieved triples fit their questions, whatever answer is made of them.
+
+A question without a gold answer is left out of what looks for one. What a language model recalled counts nowhere here,
+for these are measures of what a source was found to say; only the ``…_with_recalled`` ones, which figures printed for
+background knowledge are compared with, count it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import polars as pl
+
+from evidence_assets.benchmarks.records import option_labels
+from evidence_assets.experiment.scores.evidence_fit import covered_words, matched_tokens
+from evidence_assets.experiment.scores.metrics import Estimate, accuracy, mean, normalise_answer
+from evidence_assets.experiment.short_answering import is_sourced, triple_of
+from evidence_assets.models.protocols import Encoder
+
+
+def retrieval_metrics(
+    questions: Iterable[dict[str, Any]],
+    evidence: pl.DataFrame,
+    encoder: Encoder | None = None,
+    *,
+    recalled: bool = False,
+) -> dict[str, Estimate]:
+    """Means over questions, with Wilson intervals where each question is a hit or none.
+
+    ``hit@1``, ``hit@10``: a gold answer, or another form of it, is an end of one of the first k triples.
+    ``triple_f1``: F1 of the triples against those of the gold paths, where a benchmark has such.
+    ``coverage``: share of the question's words with content that stand in the triples.
+    ``bertscore`` (with an encoder): each token of the question with its nearest one in any of the triples, averaged.
+    ``hit@1_with_recalled`` and so on (with ``recalled``): the same over all triples, the language model's own among them.
+    """
+    everything: dict[str, list[dict[str, Any]]] = {}
+    for row in evidence.sort("question_id", "rank").iter_rows(named=True):
+        if triple_of(row):
+            everything.setdefault(row["question_id"], []).append(row)
+    rows = {question_id: [row for row in own if is_sourced(row)] for question_id, own in everything.items()}
+    asked = list(questions)
+    texts = {question: [row["text"] for row in own] for question, own in rows.items()}
+    found: dict[str, list[float]] = {}
+    for question in asked:
+        measured = _against_gold(question, rows.get(question["question_id"], []))
+        if recalled:
+            every = _against_gold(question, everything.get(question["question_id"], []))
+            measured |= {f"{name}_with_recalled": value for name, value in every.items()}
+        for name, value in measured.items():
+            found.setdefault(name, []).append(value)
+    found["coverage"] = covered_words(asked, texts)
+    if encoder is not None and asked:
+        found["bertscore"] = matched_tokens(asked, texts, encoder)
+    return {
+        name: accuracy([value > 0 for value in values]) if name.startswith("hit@") else mean(values)
+        for name, values in found.items()
+        if values
+    }
+
+
+def _against_gold(question: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, float]:
+    """Hits of one question's triples, and their F1; each only where there is something gold to compare with."""
+    found: dict[str, float] = {}
+    triples = [triple for row in rows if (triple := triple_of(row))]
+    forms = [*_gold(question), *(form for forms in question["gold_aliases"] or [] for form in forms)]
+    accepted = {normalise_answer(form) for form in forms}
+    if accepted:
+        hit = [bool({normalise_answer(t[0]), normalise_answer(t[2])} & accepted) for t in triples]
+        found |= {f"hit@{k}": float(any(hit[:k])) for k in (1, 10)}
+    gold = {fact for g in question["gold_evidence"] or [] if g["kind"] == "path" for fact in g["text"].split("; ")}
+    if gold:
+        right = len({" ".join(t) for t in triples} & gold)
+        found["triple_f1"] = 2 * right / (len(triples) + len(gold))
+    return found
+
+
+def _gold(question: dict[str, Any]) -> list[str]:
+    """Gold answers in words: the texts of the right options, where a question has options."""
+    options = question["options"] or []
+    told = dict(zip(option_labels(question["task"], options), options, strict=True))
+    return [told.get(gold, gold) for gold in question["gold"]]

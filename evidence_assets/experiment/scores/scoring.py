@@ -1,0 +1,167 @@
+"""What a variant's stored predictions are worth: rows of ``scores``, made without predicting again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from evidence_assets.experiment.scores.evidence_fit import covered_words, evidence_texts, matched_tokens
+from evidence_assets.experiment.scores.gold_evidence import citation_scores, evidence_recall, recall_curve
+from evidence_assets.experiment.scores.metrics import (
+    Estimate,
+    accuracy,
+    exact_match,
+    gains_of,
+    hit_at_k,
+    mean,
+    ndcg_at_k,
+    per_class_scores,
+    recall_at_k,
+    reciprocal_rank,
+    token_f1,
+)
+from evidence_assets.experiment.scores.published_figures import PrintedAs, beside
+from evidence_assets.lake.ids import content_id
+from evidence_assets.models.protocols import Encoder
+
+
+def correct(question: dict[str, Any], prediction: dict[str, Any] | None) -> bool:
+    """Whether an answer is right: the gold label; a gold answer or alias contained in it; or, where nothing is gold,
+    the admission that the evidence does not suffice."""
+    if prediction is None or prediction["status"] == "failed":
+        return False
+    gold = list(question["gold"])
+    if not gold:
+        return bool(prediction["status"] == "insufficient")
+    if prediction["answer"] is None:
+        return False
+    if question["task"] != "kgqa":
+        return prediction["answer"] in gold
+    return exact_match(prediction["answer"], accepted(question))
+
+
+def accepted(question: Mapping[str, Any]) -> list[str]:
+    """The gold answers with their other forms."""
+    return [*question["gold"], *(alias for aliases in question["gold_aliases"] or [] for alias in aliases)]
+
+
+def class_metrics(questions: list[dict[str, Any]], answered: dict[str, dict[str, Any]]) -> dict[str, Estimate]:
+    """Precision, recall and F1 of each label of the claims among ``questions``; the first two with Wilson intervals."""
+    claims = [q for q in questions if q["task"] == "verification" and len(q["gold"]) == 1]
+    gold = [q["gold"][0] for q in claims]
+    said = []
+    for question in claims:
+        prediction = answered.get(question["question_id"])
+        usable = prediction is not None and prediction["status"] != "failed"
+        said.append(prediction["answer"] if prediction is not None and usable else None)
+    metrics = {}
+    for score in per_class_scores(gold, said, sorted(set(gold))):
+        label = score.label
+        metrics[f"precision:{label}"] = accuracy([g == label for g, s in zip(gold, said, strict=True) if s == label])
+        metrics[f"recall:{label}"] = accuracy([s == label for g, s in zip(gold, said, strict=True) if g == label])
+        metrics[f"f1:{label}"] = Estimate(score.f1, math.nan, math.nan, score.support)
+    return metrics
+
+
+def evidence_metrics(
+    questions: Sequence[dict[str, Any]], evidence: pl.DataFrame, encoder: Encoder | None = None
+) -> dict[str, Estimate]:
+    """What the evidence is worth, whatever is answered: gold evidence found, also by depth; words covered; tokens matched."""
+    metrics = {}
+    if any(q["gold_evidence"] for q in questions):
+        metrics["evidence_recall"] = mean(evidence_recall(questions, evidence))
+        metrics |= {f"evidence_recall@{k}": mean(found) for k, found in recall_curve(questions, evidence).items()}
+    if evidence.height:
+        texts = evidence_texts(evidence)
+        metrics["coverage"] = mean(covered_words(questions, texts))
+        if encoder is not None:
+            metrics["bertscore"] = mean(matched_tokens(questions, texts, encoder))
+    return metrics
+
+
+def score_rows(
+    benchmark: str,
+    selector: str,
+    reasoner: str,
+    model_id: str,
+    questions: pl.DataFrame,
+    predictions: pl.DataFrame,
+    evidence: pl.DataFrame,
+    citations: pl.DataFrame,
+    printed_as: PrintedAs | None = None,
+    counterfactuals: pl.DataFrame | None = None,
+    more: Mapping[str, Estimate] | None = None,
+    encoder: Encoder | None = None,
+) -> list[dict[str, Any]]:
+    """Every metric of one variant on one benchmark, beside the figure printed for it where ``printed_as`` finds one.
+
+    With ``counterfactuals``, the shares of answers that change without the evidence they cite (necessity), and that
+    this evidence alone gives (sufficiency), of those that cite any. ``more`` are metrics that only the variant's family
+    has. With ``encoder``, the tokens of questions are matched with those of their evidence (BERTScore).
+    """
+    asked = questions.sort("question_id").to_dicts()
+    answered = {row["question_id"]: row for row in predictions.to_dicts()}
+    metrics: dict[str, Estimate] = {}
+    right = [correct(q, answered.get(q["question_id"])) for q in asked]
+    metrics["accuracy"] = accuracy(right)
+    for status in ("answered", "ambiguous", "insufficient", "failed"):
+        metrics[f"{status}_share"] = accuracy(
+            [answered.get(q["question_id"], {"status": "failed"})["status"] == status for q in asked]
+        )
+    ranking = [(q, answered.get(q["question_id"])) for q in asked if q["task"] == "skb_search"]
+    if ranking:
+        gains = [(gains_of(list(p["ranked_answers"]) if p else [], set(q["gold"])), len(q["gold"])) for q, p in ranking]
+        for k in (1, 5, 10):
+            metrics[f"hit@{k}"] = accuracy([hit_at_k(g, k) for g, _ in gains])
+        metrics["ndcg@10"] = mean([ndcg_at_k(g, 10, n) for g, n in gains])
+        metrics["recall@20"] = mean([recall_at_k(g, 20, n) if n else 0.0 for g, n in gains])
+        metrics["mrr"] = mean([reciprocal_rank(g) for g, _ in gains])
+    short = [q for q in asked if q["task"] == "kgqa" and q["gold"]]
+    if short:
+        said = [(answered.get(q["question_id"]) or {"answer": None})["answer"] or "" for q in short]
+        metrics["answer_f1"] = mean([token_f1(s, accepted(q)) for s, q in zip(said, short, strict=True)])
+    metrics |= class_metrics(asked, answered)
+    metrics |= evidence_metrics(asked, evidence, encoder)
+    metrics |= more or {}
+    if citations.height:
+        metrics["citations_verified_share"] = accuracy([v == "verified" for v in citations["verdict"].to_list()])
+        precision, found = citation_scores(asked, answered, evidence, citations)
+        metrics |= {"citation_precision": mean(precision)} if precision else {}
+        metrics |= {"citation_recall": mean(found)} if found else {}
+    if counterfactuals is not None:
+        for metric, column in (("evidence_necessity", "necessary"), ("evidence_sufficiency", "sufficient")):
+            metrics[metric] = accuracy(counterfactuals[column].drop_nulls().to_list())
+    return metric_rows(benchmark, selector, reasoner, model_id, metrics, printed_as)
+
+
+def metric_rows(
+    benchmark: str,
+    selector: str,
+    reasoner: str,
+    model_id: str,
+    metrics: Mapping[str, Estimate],
+    printed_as: PrintedAs | None = None,
+) -> list[dict[str, Any]]:
+    """A row of ``scores`` a metric, beside the printed figure."""
+    rows = [
+        {
+            "score_id": content_id("score", "benchmark", benchmark, selector, reasoner, model_id, metric),
+            "scope_kind": "benchmark",
+            "scope_id": benchmark,
+            "selector": selector,
+            "reasoner": reasoner,
+            "model_id": model_id,
+            "metric": metric,
+            "value": None if math.isnan(e.value) else e.value,
+            "low": None if math.isnan(e.low) else e.low,
+            "high": None if math.isnan(e.high) else e.high,
+            "n": e.n,
+            "published": None,
+            "published_source": None,
+        }
+        for metric, e in metrics.items()
+    ]
+    return beside(rows, printed_as)

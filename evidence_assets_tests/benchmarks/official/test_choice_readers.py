@@ -1,0 +1,291 @@
+"""The readers of multiple-choice questions pass the contract of readers."""
+
+# ruff: noqa: RUF012 (the files and rows of a contract are constants)
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evidence_assets.benchmarks.official import obqa
+from evidence_assets.benchmarks.records import GoldEvidence
+from evidence_assets.benchmarks.registry import read_questions
+from evidence_assets.lake.errors import BadInput
+from evidence_assets_tests.benchmarks.official.contract import ReaderContract, bad, lay, lines
+
+
+class TestMedqa(ReaderContract):
+    NAMES = ("medqa",)
+    DEV = "phrases_no_exclude_dev.jsonl"
+    ROW = {
+        "question": "Which drug?", "answer": "Aspirin", "options": {"A": "Sugar", "B": "Aspirin"}, "meta_info": "step1",
+        "answer_idx": "B",
+    }  # fmt: skip
+    WHOLE = (
+        (
+            "test",
+            {"questions/US/4_options/phrases_no_exclude_test.jsonl": lines(ROW)},
+            {"source_id": "test-0000", "options": ("Sugar", "Aspirin"), "gold": ("B",)},
+        ),
+    )
+    FAULTS = (
+        ("dev", {DEV: bad(ROW, answer_idx="C")}, ":2: answer_idx: 'C' is not one of A, B"),
+        ("dev", {DEV: bad(ROW, answer="Sugar")}, ":2: answer: 'Sugar' is not the text of"),
+        ("dev", {DEV: bad(ROW, options=...)}, ":2: options: missing"),
+        ("dev", {DEV: bad(ROW, options={"A": "x", "C": "y"})}, ":2: options: expected the"),
+        ("dev", {DEV: bad(ROW, options={"A": "x", "B": ""})}, r":2: options\.B: is empty"),
+    )
+    EMPTY = (
+        ("dev", {DEV: ""}, DEV),
+        ("dev", {DEV: "\n \n"}, DEV),
+    )
+
+
+class TestMedmcqa(ReaderContract):
+    NAMES = ("medmcqa",)
+    ROW = {
+        "id": "m1", "question": "Which bone?", "opa": "a", "opb": "b", "opc": "c", "opd": "d", "cop": 4,
+        "exp": "Since d.",
+    }  # fmt: skip
+    WHOLE = (
+        (
+            "dev",
+            {"data/dev.json": lines(ROW)},
+            {"source_id": "m1", "gold": ("D",), "gold_evidence": (GoldEvidence("chunk", "m1", "", "Since d."),)},
+        ),
+        (
+            "test",
+            {"test.json": lines({k: v for k, v in ROW.items() if k not in ("cop", "exp")})},
+            {"gold": (), "gold_evidence": ()},
+        ),
+    )
+    FAULTS = (
+        ("dev", {"dev.json": bad(ROW, cop=0)}, ":2: cop: 0 is no option: they are numbered from 1 to 4"),
+        ("dev", {"dev.json": bad(ROW, cop=...)}, ":2: cop: missing"),
+        ("dev", {"dev.json": bad(ROW, opc=...)}, ":2: opc: missing"),
+        ("dev", {"dev.json": bad(ROW, id="good")}, r"dev\.json:2: source_id: 'good' occurs twice"),
+        ("dev", {"dev.json": json.dumps([ROW])}, "is one JSON array, expected JSON lines"),
+    )
+
+    def test_truncated_gzip_is_named(self, tmp_path: Path) -> None:
+        rows = [self.ROW | {"id": f"m{place}", "exp": f"Since {place * 7919}."} for place in range(5000)]
+        (tmp_path / "dev.json.gz").write_bytes(gzip.compress(lines(*rows).encode())[:-2000])
+        with pytest.raises(BadInput, match=r"dev\.json\.gz:\d+: the gzip data are cut short"):
+            list(read_questions("medmcqa", tmp_path, "dev"))
+
+
+class TestMmlu(ReaderContract):
+    NAMES = (
+        "mmlu_anatomy", "mmlu", "mmlu_med", "mmlu_clinical_knowledge", "mmlu_college_biology", "mmlu_college_medicine",
+        "mmlu_medical_genetics", "mmlu_professional_medicine",
+    )  # fmt: skip
+    FILE = "anatomy_test.csv"
+    ROW = "Which?,a,b,c,d,A\n"
+    WHOLE = (
+        ("test", {FILE: ROW.replace("\n", "\r\n")}, {"gold": ("A",)}),
+        (
+            "val",
+            {"val/anatomy_val.csv": '"Which, ""x""?",a,b,c,d,C\n'},
+            {"source_id": "anatomy-val-000", "text": 'Which, "x"?', "gold": ("C",)},
+        ),
+    )
+    FAULTS = (
+        ("test", {FILE: ROW + "Which?,a,b,c,d,E\n"}, ":2: answer: 'E' is not one of"),
+        ("test", {FILE: ROW + "Which?,a,b,c,D\n"}, ":2: 5 fields, expected 6"),
+        ("test", {FILE: ROW + '"' + ROW}, ":2: a quote opened in this row"),
+    )
+    EMPTY = (("test", {FILE: ""}, FILE),)
+
+    def test_one_of_several_files_may_hold_no_question(self, tmp_path: Path) -> None:
+        lay(tmp_path, {"anatomy_test.csv": "", "virology_test.csv": self.ROW})
+        assert [question.source_id for question in read_questions("mmlu", tmp_path, "test")] == ["virology-test-000"]
+        lay(tmp_path, {"virology_test.csv": ""})
+        with pytest.raises(BadInput) as caught:
+            list(read_questions("mmlu", tmp_path, "test"))
+        assert caught.value.file == tmp_path
+
+
+class TestMirage(ReaderContract):
+    NAMES = ("mirage",)
+    SETS = {
+        "mmlu": {"anatomy-000": {"question": "Which?", "options": {"A": "x", "B": "y"}, "answer": "B"}},
+        "bioasq": {"b1": {"question": "Is it?", "options": {"A": "yes", "B": "no"}, "answer": "A", "PMID": [1]}},
+    }
+    WHOLE = (
+        ("mmlu", {"benchmark.json": json.dumps(SETS, indent=2)}, {"source_id": "mmlu/anatomy-000", "gold": ("B",)}),
+        ("bioasq", {"benchmark.json": json.dumps(SETS)}, {"options": ("yes", "no"), "gold": ("A",)}),
+    )
+    FAULTS = (
+        ("mmlu", {"benchmark.json": '{"medqa": {}}'}, "mmlu: the file lacks this test set"),
+        ("mmlu", {"benchmark.json": '{"mmlu": {"a": {"question": "?"}}}'}, r"a\.options: missing"),
+    )
+    EMPTY = (("medqa", {"benchmark.json": '{"medqa": {}}'}, "benchmark.json"),)
+
+
+AI2: dict[str, Any] = {
+    "id": "q1",
+    "question": {
+        "stem": "Which one buzzes?",
+        "choices": [{"label": "A", "text": "ant"}, {"label": "B", "text": "bee"}, {"label": "C", "text": "cat"}],
+    },
+    "answerKey": "B",
+}
+"""A question in the Allen Institute's layout, which five datasets share."""
+
+
+def asked(**changes: Any) -> dict[str, Any]:
+    """The changed inner question of that layout."""
+    return {"question": AI2["question"] | changes}
+
+
+class TestCommonsenseQA(ReaderContract):
+    NAMES = ("csqa",)
+    DEV = "dev_rand_split.jsonl"
+    ROW = AI2 | asked(question_concept="buzz")
+    WHOLE = (
+        ("dev", {DEV: lines(ROW)}, {"gold": ("B",), "topic_entities": ("buzz",)}),
+        (
+            "test",
+            {"test_rand_split_no_answers.jsonl": lines({k: v for k, v in ROW.items() if k != "answerKey"})},
+            {"gold": ()},
+        ),
+    )
+    FAULTS = (
+        ("dev", {DEV: bad(AI2, answerKey="E")}, ":2: answerKey: 'E' is not one of A, B, C"),
+        ("dev", {DEV: bad(AI2, answerKey=...)}, ":2: answerKey: missing"),
+        ("dev", {DEV: bad(AI2, **asked(choices=[]))}, ":2: (answerKey|options)"),
+    )
+
+    def test_an_id_may_not_come_twice_across_files(self, tmp_path: Path) -> None:
+        lay(tmp_path, {"train_rand_split.jsonl": lines(AI2), self.DEV: lines(AI2 | {"id": "q0"}, AI2)})
+        assert len(list(read_questions("csqa", tmp_path, "dev"))) == 2
+        with pytest.raises(BadInput, match=r"dev_rand_split\.jsonl:2: source_id: 'q1' occurs twice"):
+            list(read_questions("csqa", tmp_path, "train", "dev"))
+
+
+class TestRiddleSense(ReaderContract):
+    NAMES = ("riddle",)
+    WHOLE = (("dev", {"rs_dev.jsonl": lines(AI2)}, {"gold": ("B",), "topic_entities": ()}),)
+    FAULTS = (("dev", {"rs_dev.jsonl": bad(AI2, **asked(stem=" "))}, r":2: question\.stem: is empty"),)
+
+
+class TestOpenBookQA(ReaderContract):
+    NAMES = ("obqa",)
+    WHOLE = (
+        (
+            "dev",
+            {
+                "Data/Additional/dev_complete.jsonl": lines(AI2 | {"fact1": "a bee buzzes"}),
+                "Data/Main/openbook.txt": '"An ant crawls"\n\n"A bee buzzes."\n',
+            },
+            {"gold": ("B",), "gold_evidence": (GoldEvidence("sentence", "openbook:3", "", "A bee buzzes."),)},
+        ),
+        ("test", {"Data/Main/test.jsonl": lines(AI2)}, {"gold_evidence": ()}),
+    )
+    FAULTS = (("dev", {"dev.jsonl": bad(AI2, id="good")}, ":2: source_id: 'good' occurs twice"),)
+
+    def test_facts_of_the_open_book(self, tmp_path: Path) -> None:
+        lay(tmp_path, {"openbook.txt": '"A bee buzzes"\n'})
+        assert [fact.doc_id for fact in obqa.read_facts(tmp_path)] == ["openbook:1"]
+
+
+class TestArcChallenge(ReaderContract):
+    NAMES = ("arc_c",)
+    DIGITS = AI2 | asked(choices=[{"label": "1", "text": "ant"}, {"label": "2", "text": "bee"}]) | {"answerKey": "2"}
+    WHOLE = (
+        (
+            "test",
+            {"ARC-Challenge/ARC-Challenge-Test.jsonl": lines(DIGITS)},
+            {"gold": ("B",), "options": ("ant", "bee")},
+        ),
+    )
+    TWICE = asked(choices=[{"label": "A", "text": "x"}] * 2)
+    FAULTS = (
+        ("dev", {"ARC-Challenge-Dev.jsonl": bad(AI2, **TWICE)}, r":2: question\.choices: two choices have the same"),
+    )
+
+
+class TestArcEasy(ReaderContract):
+    NAMES = ("arc_e",)
+    WHOLE = (("dev", {"ARC-Easy-Dev.jsonl": lines(AI2)}, {"gold": ("B",)}),)
+    FAULTS = (("dev", {"ARC-Easy-Dev.jsonl": bad(AI2, id=...)}, ":2: id: missing"),)
+
+
+class TestPiqa(ReaderContract):
+    NAMES = ("piqa",)
+    ROW = {"goal": "Cut it", "sol1": "saw", "sol2": "look"}
+    WHOLE = (
+        (
+            "dev",
+            {"valid.jsonl": lines(ROW), "valid-labels.lst": "1\n"},
+            {"source_id": "dev-1", "options": ("saw", "look"), "gold": ("B",)},
+        ),
+        ("test", {"tests.jsonl": lines(ROW | {"id": "t"})}, {"source_id": "t", "gold": ()}),
+    )
+    FAULTS = (
+        ("dev", {"valid.jsonl": lines(ROW), "valid-labels.lst": "2\n"}, r"labels\.lst:1: label: 2 is no option"),
+        (
+            "dev",
+            {"valid.jsonl": lines(ROW), "valid-labels.lst": "0\n1\n"},
+            r"valid\.jsonl: has fewer rows than valid-labels\.lst",
+        ),
+    )
+
+
+class TestPubmedqa(ReaderContract):
+    NAMES = ("pubmedqa",)
+    ROW = {
+        "QUESTION": "Does it help?", "CONTEXTS": ["It did.", "So it does."], "final_decision": "maybe",
+        "LONG_ANSWER": "It may.",
+    }  # fmt: skip
+    FILE = "ori_pqal.json"
+    WHOLE = (
+        (
+            "labelled",
+            {f"data/{FILE}": json.dumps({"123": ROW}, indent=4)},
+            {
+                "source_id": "123",
+                "options": ("yes", "no", "maybe"),
+                "gold": ("C",),
+                "gold_evidence": (GoldEvidence("chunk", "123", "", "It did.\nSo it does."),),
+            },
+        ),
+    )
+    FAULTS = (
+        (
+            "labelled",
+            {FILE: json.dumps({"1": ROW | {"final_decision": "perhaps"}})},
+            r":1: 1\.final_decision: 'perhaps' is not one of yes, no, maybe",
+        ),
+        ("labelled", {FILE: '{"1": %s,\n"1": %s}' % ((json.dumps(ROW),) * 2)}, ":2: 1: this key comes twice"),
+    )
+
+
+class TestHeadqa(ReaderContract):
+    NAMES = ("headqa", "headqa_es")
+    ROW = {
+        "qid": "1", "qtext": "Which cell?", "ra": "2", "image": "",
+        "answers": [{"aid": 1, "atext": "red"}, {"aid": 2, "atext": "white"}],
+    }  # fmt: skip
+    TEXT = json.dumps(
+        {"version": "1.0", "language": "en", "exams": {"Exam_2013_B": {"name": "Exam_2013_B", "data": [ROW]}}}
+    )
+    WHOLE = (
+        (
+            "test",
+            {"HEAD_EN/test_HEAD_EN.json": TEXT},
+            {"source_id": "Exam_2013_B/1", "gold": ("B",), "options": ("red", "white")},
+        ),
+    )
+    FAULTS = (
+        (
+            "test",
+            {"test_HEAD_EN.json": TEXT.replace('"ra": "2"', '"ra": "3"')},
+            r"exams\.Exam_2013_B\.data\[0\]\.ra: 3 is not one of the answers 1, 2",
+        ),
+    )
+    EMPTY = (("test", {"test_HEAD_EN.json": '{"version": 1}'}, "test_HEAD_EN.json"),)

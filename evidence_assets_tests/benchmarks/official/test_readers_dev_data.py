@@ -1,0 +1,57 @@
+"""The readers on small real files: everything is read, gold evidence is found where it says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from evidence_assets.benchmarks.official import hotpotqa, lama, obqa
+from evidence_assets.benchmarks.registry import info, read_questions
+
+pytestmark = pytest.mark.dev_data
+
+FILES = [
+    ("medqa", "medqa", "test", 100), ("medmcqa", "medmcqa", "dev", 100), ("mmlu_medical_genetics", "mmlu", "test", 100),
+    ("csqa", "csqa", "train", 100), ("obqa", "obqa", "dev", 500), ("arc_c", "arc", "dev", 100),
+    ("pubmedqa", "pubmedqa", "labelled", 100), ("mintaka", "mintaka", "dev", 100),
+    ("hotpotqa", "hotpotqa-100", "train", 100), ("stark_prime_synth", "stark/primekg", "all", 50),
+    ("stark_mag_synth", "stark/mag", "all", 50), ("stark_amazon_synth", "stark/amazon", "all", 50),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "folder", "split", "count"), FILES, ids=[case[0] for case in FILES])
+def test_every_row_is_read(dev_data: Path, name: str, folder: str, split: str, count: int) -> None:
+    found = list(read_questions(name, dev_data / folder, split))
+    assert len(found) == count and len({question.question_id for question in found}) == count
+    assert all(question.gold for question in found)
+    whole = info(name).counts[split] == count
+    assert (info(name).count_note(split, count) == "") == whole
+
+
+def test_all_gold_facts_are_in_the_open_book(dev_data: Path) -> None:
+    facts = {fact.doc_id: fact.text for fact in obqa.read_facts(dev_data / "obqa")}
+    assert len(facts) == 1326
+    for question in read_questions("obqa", dev_data / "obqa", "dev"):
+        (evidence,) = question.gold_evidence
+        assert facts[evidence.source] == evidence.text
+
+
+def test_hotpotqa_sentences_stand_where_their_locators_say(dev_data: Path) -> None:
+    documents = {
+        found.doc_id: found.text for found in hotpotqa.read_hotpotqa_documents(dev_data / "hotpotqa-100", "train")
+    }
+    assert len(documents) == 994
+    count = 0
+    for question in read_questions("hotpotqa", dev_data / "hotpotqa-100", "train"):
+        for evidence in question.gold_evidence:
+            start, end = map(int, evidence.locator.split(":"))
+            assert documents[evidence.source][start:end] == evidence.text != ""
+            count += 1
+    assert count == 229
+
+
+def test_lama_facts(dev_data: Path) -> None:
+    facts = Counter(fact.relation for fact in lama.read_facts(dev_data / "lama"))
+    assert set(facts) == set(lama.read_relations(dev_data / "lama")) and set(facts.values()) == {500}

@@ -1,0 +1,185 @@
+"""STaRK's processed layout, written here in small; pickles are refused before a byte of them is opened."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+import torch
+
+from evidence_assets.benchmarks.official.stark import read_stark
+from evidence_assets.graphs.base_rows import BaseFiles
+from evidence_assets.lake.errors import BadInput
+
+INFO = {
+    "0": {"id": 9796, "type": "gene/protein", "name": "PHYHIP", "details": {"alias": ["DYRK1AP3", "PAHX-AP1"],
+          "summary": "Binds things.", "_id": 3, "generif": [{"pubmed": 1, "text": "seen"}]}},
+    "1": {"id": "x", "type": "drug", "name": "aspirin", "details": {}},
+    "2": {"type": "drug", "title": "ibuprofen", "rank": -1},
+}  # fmt: skip
+
+
+class Bomb:
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return (pytest.fail, ("a pickle was opened",))
+
+
+def names(base: BaseFiles) -> tuple[str, ...]:
+    return tuple(base.nodes["name"])
+
+
+def triples_of(base: BaseFiles) -> list[tuple[str, str, str]]:
+    name = dict(base.nodes.select("node_id", "name").iter_rows())
+    return [(name[head], relation, name[tail]) for head, relation, tail in base.edges.iter_rows()]
+
+
+def written(folder: Path) -> Path:
+    (folder / "node_info.json").write_text(json.dumps(INFO), encoding="utf-8")
+    (folder / "node_type_dict.json").write_text('{"1": "drug", "0": "gene/protein"}', encoding="utf-8")
+    (folder / "edge_type_dict.json").write_text('{"0": "ppi", "1": "target"}', encoding="utf-8")
+    torch.save(torch.tensor([0, 1, 1]), folder / "node_types.pt")
+    torch.save(torch.tensor([[1, 0, 1], [0, 1, 0]]), folder / "edge_index.pt")
+    torch.save(torch.tensor([1, 1, 1]), folder / "edge_types.pt")
+    return folder
+
+
+def test_processed_layout(tmp_path: Path) -> None:
+    base = read_stark(written(tmp_path), "prime")
+    assert names(base) == ("PHYHIP", "aspirin", "ibuprofen")
+    assert base.nodes["aliases"][0].to_list() == ["DYRK1AP3", "PAHX-AP1"]
+    assert base.nodes["document"][0].splitlines() == [
+        "type: gene/protein", "name: PHYHIP", "details:", "  alias: DYRK1AP3; PAHX-AP1", "  summary: Binds things.",
+        "  generif: 1, seen",
+    ]  # fmt: skip
+    assert base.nodes["document"][2] == "type: drug\ntitle: ibuprofen"
+    triples = triples_of(base)
+    assert triples == [("PHYHIP", "target", "aspirin"), ("aspirin", "target", "PHYHIP")]
+
+
+def as_official(folder: Path, info: dict[str, object], tensors: dict[str, object], **types: dict[str, str]) -> Path:
+    """Files as STaRK's own program saves them, its dictionaries converted; `types` are the type dictionaries it saves."""
+    for name, value in {"node_info": info, **types}.items():
+        (folder / f"{name}.json").write_text(json.dumps(value), encoding="utf-8")
+    for name, value in tensors.items():
+        torch.save(torch.tensor(value), folder / f"{name}.pt")
+    return folder
+
+
+def test_mag_whose_files_hold_no_names_of_types(tmp_path: Path) -> None:
+    nothing = float("nan")
+    base = read_stark(
+        as_official(
+            tmp_path,
+            {
+                "0": {"id": 7, "mag_id": 11, "Rank": 3, "DisplayName": "Ada Byron", "PaperCount": 2, "type": "author"},
+                "1": {"id": 8, "mag_id": 12, "DisplayName": -1, "PaperCount": -1, "type": "author"},
+                "2": {"id": 0, "mag_id": 13, "DisplayName": "Analytical Institute", "type": "institution"},
+                "3": {"id": 4, "mag_id": 14, "DisplayName": "Computing", "Level": 0, "type": "field_of_study"},
+                "4": {"id": 5, "mag_id": 15, "title": "On engines", "abstract": "They weave.", "Date": "1843-08-01",
+                      "OriginalVenue": "Memoirs", "JournalDisplayName": nothing, "type": "paper"},
+                "5": {"id": 6, "mag_id": 16, "title": nothing, "abstract": "Numbers.", "type": "paper"},
+            },
+            {"node_types": [0, 0, 1, 2, 3, 3], "edge_index": [[0, 4, 4, 0, 1], [2, 5, 3, 4, 5]],
+             "edge_types": [0, 1, 2, 3, 3]},
+        ),
+        "mag",
+    )  # fmt: skip
+    assert names(base) == ("Ada Byron", "author 1 without a name", "Analytical Institute", "Computing", "On engines",
+                          "paper 5 without a name")  # fmt: skip
+    triples = triples_of(base)
+    assert ("Ada Byron", "writes", "On engines") in triples
+    assert ("On engines", "cites", "paper 5 without a name") in triples
+    assert base.nodes["document"][4] == (
+        "title: On engines\nabstract: They weave.\nDate: 1843-08-01\nOriginalVenue: Memoirs\ntype: paper"
+    )
+    assert "nan" not in "".join(base.nodes["document"])
+
+
+def test_amazon_with_its_brands_categories_and_colours(tmp_path: Path) -> None:
+    product = {
+        "review": [{"reviewerID": "A1", "summary": "Fine", "reviewText": "Holds air.", "vote": None}], "qa": [],
+        "color": ["red"], "asin": "B01", "title": "Bicycle pump", "global_category": "Sports", "category": ["pumps"],
+        "price": "", "brand": "Zephyr", "feature": ["Steel", "Light"], "rank": "5", "details": {}, "description": ["A pump."],
+    }  # fmt: skip
+    base = read_stark(
+        as_official(
+            tmp_path,
+            {"0": product, "1": {**product, "asin": "B02", "title": ""}, "2": {"brand_name": "Zephyr"},
+             "3": {"category_name": "pumps"}, "4": {"color_name": "red"}},
+            {"node_types": [0, 0, 1, 2, 3], "edge_index": [[0, 0, 0, 0], [1, 2, 3, 4]], "edge_types": [0, 2, 3, 4]},
+            node_type_dict={"0": "product", "1": "brand", "2": "category", "3": "color"},
+            edge_type_dict={"0": "also_buy", "1": "also_view", "2": "has_brand", "3": "has_category", "4": "has_color"},
+        ),
+        "amazon",
+    )  # fmt: skip
+    assert names(base) == ("Bicycle pump", "product 1 without a name", "Zephyr", "pumps", "red")
+    assert "review: A1, Fine, Holds air." in base.nodes["document"][0]
+    triples = triples_of(base)
+    assert triples == [
+        ("Bicycle pump", "also_buy", "product 1 without a name"), ("Bicycle pump", "has_brand", "Zephyr"),
+        ("Bicycle pump", "has_category", "pumps"), ("Bicycle pump", "has_color", "red"),
+    ]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:Detected pickle protocol")
+def test_pickles_are_refused_with_the_way_out(tmp_path: Path) -> None:
+    folder = written(tmp_path)
+    (folder / "node_info.json").unlink()
+    (folder / "node_info.pkl").write_bytes(pickle.dumps(Bomb()))
+    with pytest.raises(BadInput, match=r"node_info.pkl: is a pickle.*convert it once: python -c"):
+        read_stark(folder, "prime")
+    (folder / "node_types.pt").write_bytes(pickle.dumps(Bomb()))
+    with pytest.raises(BadInput, match=r"node_types\.pt: is no file of one tensor"):
+        read_stark(folder, "prime")
+    torch.save(Bomb(), folder / "node_types.pt")
+    with pytest.raises(BadInput, match=r"node_types\.pt: is no file of one tensor"):
+        read_stark(folder, "prime")
+
+
+def test_the_conversion_in_the_message_works(tmp_path: Path) -> None:
+    import shlex
+    import subprocess
+    import sys
+
+    folder = written(tmp_path)
+    (folder / "node_info.json").unlink()
+    (folder / "node_info.pkl").write_bytes(pickle.dumps({int(key): value for key, value in INFO.items()}))
+    with pytest.raises(BadInput) as refused:
+        read_stark(folder, "prime")
+    command = shlex.split(str(refused.value).split("convert it once: ")[1])
+    subprocess.run([sys.executable, *command[1:]], cwd=folder, check=True)
+    assert names(read_stark(folder, "prime"))[0] == "PHYHIP"
+
+
+@pytest.mark.parametrize(
+    ("file", "value", "sentence"),
+    [
+        ("edge_index.pt", torch.tensor([[1, 0], [0, 1]]), "expected 2 × 3"),
+        ("edge_index.pt", torch.tensor([[1, 0, 9], [0, 1, 1]]), "names a node outside of the 3"),
+        ("edge_types.pt", torch.tensor([1, 1, 5]), "edge_types.pt: holds a code outside of the 2"),
+        ("node_types.pt", torch.tensor([0.5, 1, 1]), "no tensor of whole numbers"),
+        ("node_types.pt", torch.tensor([0, 1]), "names a node outside|describes 3 nodes"),
+        ("node_info.json", {"0": INFO["0"]}, "describes 1 nodes, but node_types.pt has 3"),
+        ("node_info.json", {**INFO, "2": {"type": "drug"}}, "2: has none of the name fields"),
+        ("node_info.json", {**INFO, "2": 5}, "2: has no object of fields"),
+        ("node_type_dict.json", {"0": "a", "2": "b"}, "codes 0, 1, 2"),
+        ("node_type_dict.json", [], "expected an object"),
+    ],
+)
+def test_faults_are_named(tmp_path: Path, file: str, value: object, sentence: str) -> None:
+    folder = written(tmp_path)
+    if isinstance(value, torch.Tensor):
+        torch.save(value, folder / file)
+    else:
+        (folder / file).write_text(json.dumps(value), encoding="utf-8")
+    with pytest.raises(BadInput, match=sentence):
+        read_stark(folder, "prime")
+
+
+def test_missing_files(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"node_types.pt: there is no such file; unpack STaRK's processed.zip"):
+        read_stark(tmp_path, "mag")
+    with pytest.raises(BadInput, match="there are prime, mag, amazon"):
+        read_stark(tmp_path, "freebase")

@@ -1,0 +1,170 @@
+"""The readers of claims and questions about tables pass the contract of readers."""
+
+# ruff: noqa: RUF012 (the files and rows of a contract are constants)
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from evidence_assets.benchmarks.official import pubhealthtab, scitab, tabfact, tabmcq
+from evidence_assets.benchmarks.records import GoldEvidence
+from evidence_assets.lake.errors import BadInput
+from evidence_assets_tests.benchmarks.official.contract import ReaderContract, bad, lay, lines
+
+
+class TestScitab(ReaderContract):
+    NAMES = ("scitab",)
+    FILE = "sci_tab.json"
+    ROW = {
+        "id": "s1", "claim": "A is 1.", "label": "not enough info", "table_id": "t1", "table_caption": "Numbers",
+        "table_column_names": ["name", "[BOLD] value"], "table_content_values": [["A", 1], ["B"]],
+    }  # fmt: skip
+    WHOLE = (
+        (
+            "test",
+            {f"dataset/{FILE}": json.dumps([ROW | {"label": "supports"}])},
+            {"source_id": "s1", "gold": ("SUPPORTS",), "table_id": "t1"},
+        ),
+    )
+    FAULTS = (
+        ("test", {FILE: "[\n1]"}, ":2: "),
+        ("test", {FILE: '[\n{"claim": "x"}]'}, ":2: table_id: missing"),
+        ("test", {FILE: f"[\n{json.dumps(ROW)},\n{json.dumps(ROW | {'label': 'maybe'})}]"}, ":3: label: unknown label"),
+        ("test", {FILE: json.dumps([ROW | {"table_content_values": "x"}])}, ":1: table_content_values: "),
+        ("test", {FILE: json.dumps([ROW | {"claim": " "}])}, ":1: claim: is empty"),
+        ("test", {FILE: '[\n{"claim": '}, ":2: not valid JSON"),
+    )
+    EMPTY = (("test", {FILE: "[]"}, FILE),)
+
+    def test_the_table_is_read_as_it_stands(self, tmp_path: Path) -> None:
+        ((claim, table),) = scitab.read(lay(tmp_path, {self.FILE: json.dumps([self.ROW])}) / self.FILE)
+        assert claim.gold == ("NOT ENOUGH INFORMATION",)
+        assert (table.header, table.rows) == (("name", "[BOLD] value"), (("A", "1"), ("B",)))
+
+
+class TestPubhealthtab(ReaderContract):
+    NAMES = ("pubhealthtab",)
+    FILE = "test.jsonl"
+    TABLE = {"caption": "k", "header_horizontal": ["a", "b"], "header_vertical": [], "rows": [["1", "2"]]}
+    ROW = {"_id": "p1", "claim": "A is 1.", "label": "NOT ENOUGH INFO", "table": TABLE}
+    WHOLE = (
+        (
+            "test",
+            {"data/pubhealthtab_testset.jsonl": lines(ROW)},
+            {"source_id": "p1", "gold": ("NOT ENOUGH INFORMATION",), "table_id": "table-p1"},
+        ),
+    )
+    FAULTS = (
+        ("test", {FILE: bad(ROW, table=..., _id="p2")}, ":2: table: missing"),
+        ("test", {FILE: bad(ROW, table={"rows": [1]}, _id="p2")}, r":2: table\.rows"),
+    )
+    EMPTY = (("test", {FILE: ""}, FILE),)
+
+    def test_headers_across_and_down(self, tmp_path: Path) -> None:
+        down = {"claim": "d", "label": "NEI", "table": {"header_vertical": ["x", "y"], "rows": [["1"], ["2"]]}}
+        none = {"claim": "e", "label": "refutes", "table": {"rows": []}}
+        lay(tmp_path, {self.FILE: lines(self.ROW, down, none)})
+        (_, first), (_, second), (_, third) = pubhealthtab.read(tmp_path / self.FILE)
+        assert (first.header, first.rows, first.caption) == (("a", "b"), (("1", "2"),), "k")
+        assert second.rows == (("x", "1"), ("y", "2"))
+        assert (third.header, third.rows) == ((), ())
+
+
+class TestTabfact(ReaderContract):
+    NAMES = ("tabfact",)
+    FILE, TABLE = "test_examples.json", {"data/all_csv/1.csv": "player#goals\nMessi#10\nKane#8\n"}
+    WHOLE = (
+        (
+            "test",
+            TABLE | {f"tokenized_data/{FILE}": json.dumps({"1.csv": [["Kane has 9."], [0], "goals"]})},
+            {"source_id": "1.csv#0", "gold": ("REFUTES",), "table_id": "1.csv"},
+        ),
+    )
+    FAULTS = tuple(
+        ("test", {"data/all_csv/1.csv": "a#b\n", "test_examples.json": json.dumps(content)}, said)
+        for content, said in (
+            ([["a"]], "JSON object"),
+            ({"1.csv": [["a"], [1, 0], "c"]}, "one label a statement"),
+            ({"2.csv": [["a"], [1], "c"]}, "is not there"),
+            ({"1.csv": [["a"], [2], "c"]}, "not 0 or 1"),
+        )
+    )
+    EMPTY = (("test", TABLE | {FILE: '{"1.csv": [[], [], ""]}'}, FILE),)
+
+    def test_statements_share_their_table(self, tmp_path: Path) -> None:
+        told = {"1.csv": [["Messi has 10.", "Kane has 9."], [1, 0], "goals"]}
+        lay(tmp_path, self.TABLE | {self.FILE: json.dumps(told)})
+        (first, table), (second, _) = tabfact.read(tmp_path / self.FILE, tmp_path / "data/all_csv")
+        assert (first.gold, second.gold) == (("SUPPORTS",), ("REFUTES",))
+        assert (table.header, table.rows[1], table.caption) == (("player", "goals"), ("Kane", "8"), "goals")
+
+
+TABMCQ_HEAD = (
+    "QUESTION\tQUESTION-ALIGNMENT\tCHOICE 1\tCHOICE 2\tCORRECT CHOICE\tRELEVANT TABLE\tRELEVANT ROW\tRELEVANT COL\n"
+)
+TABMCQ_ROW = '"What does a\tfox eat?"\t"0,1"\tcarrots\tmice\t2\tm-1&2\t1\t1\n'
+
+
+class TestTabmcq(ReaderContract):
+    NAMES = ("tabmcq",)
+    TABLE = {"Tables/m/1&2.tsv": "Animal\tFood \nFox\tmice\n"}
+    WHOLE = (
+        (
+            "all",
+            TABLE | {"MCQs.tsv": TABMCQ_HEAD + TABMCQ_ROW},
+            {
+                "text": "What does a\tfox eat?",
+                "gold": ("B",),
+                "table_id": "m-1&2",
+                "gold_evidence": (
+                    GoldEvidence("cell", "m-1&2", "r1c1", "mice"),
+                    GoldEvidence("row", "m-1&2", "r1", ""),
+                    GoldEvidence("column", "m-1&2", "c0", "Animal"),
+                    GoldEvidence("column", "m-1&2", "c1", "Food"),
+                ),
+            },
+        ),
+    )
+    FAULTS = (
+        ("all", TABLE | {"MCQs.tsv": "QUESTION\tX\n"}, "QUESTION-ALIGNMENT"),
+        *(
+            ("all", {"Tables/m/1&2.tsv": "Animal\n", "MCQs.tsv": text}, said)
+            for text, said in (
+                (TABMCQ_HEAD + TABMCQ_ROW + line + "\n", f":3: {field}")
+                for line, field in (
+                    ("Q?\t0\ta\tb\t5\tm-1&2\t1\t0", "CORRECT CHOICE"),
+                    ("Q?\t0\ta\tb\tx\tm-1&2\t1\t0", "CORRECT CHOICE"),
+                    ("Q?\t0\ta\tb\t1\tm-3\t1\t0", "RELEVANT TABLE"),
+                    ("Q?\t0\ta\tb\t1\tm\t1\t0", "RELEVANT TABLE"),
+                    ("Q?\tx\ta\tb\t1\tm-1&2\t1\t0", "QUESTION-ALIGNMENT"),
+                    ("Q?\t0\ta\tb\t1\tm-1&2\tx\t0", "RELEVANT ROW"),
+                    ("\t0\ta\tb\t1\tm-1&2\t1\t0", "QUESTION"),
+                    ("Q?\t0\ta\tb", "has 4 fields instead of 8"),
+                )
+            )
+        ),
+    )
+    EMPTY = (("all", {"MCQs.tsv": ""}, "MCQs.tsv"),)
+
+    def test_annotation_outside_the_table_keeps_its_place(self, tmp_path: Path) -> None:
+        lay(tmp_path, self.TABLE | {"MCQs.tsv": TABMCQ_HEAD + "Q?\t0\ta\tb\t1\tm-1&2\t99\t7\n"})
+        cell = next(tabmcq.read_questions(tmp_path)).gold_evidence[0]
+        assert (cell.locator, cell.text) == ("r99c7", "")
+        assert next(tabmcq.read_tables(tmp_path)).header == ("Animal", "Food")
+        with pytest.raises(BadInput, match="holds no table"):
+            list(tabmcq.read_tables(tmp_path / "none"))
+
+
+@pytest.mark.dev_data
+def test_the_real_files(dev_data: Path) -> None:
+    tables = {table.table_id: table for table in tabmcq.read_tables(dev_data / "tabmcq")}
+    questions = list(tabmcq.read_questions(dev_data / "tabmcq"))
+    assert (len(tables), len(questions)) == (62, 300)
+    assert all(question.gold_evidence[0].text for question in questions)
+    assert all(question.table_id in tables for question in questions)
+    claims = list(scitab.read(dev_data / "scitab" / "sci_tab.json"))
+    assert len(claims) == 120
+    assert len({table.table_id for _, table in claims}) == 83

@@ -1,0 +1,293 @@
+"""A user's own benchmark: checked across all files before anything is written, then written whole or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evidence_assets.assets.graph import Graph
+from evidence_assets.assets.knowledge_base import KnowledgeBase
+from evidence_assets.benchmarks import declarations as declared
+from evidence_assets.benchmarks.declared import declared as benchmarks
+from evidence_assets.benchmarks.graphs import tab_separated
+from evidence_assets.benchmarks.readers import questions_of, tables_of
+from evidence_assets.cli.add_benchmark import plan, write
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.store import Lake
+from evidence_assets_tests.conftest import REPOSITORY
+
+CHOICE = {"source_id": "1", "text": "Which buzzes?", "options": ["Bee", "Cat"], "gold": "A"}
+CLAIM = {"source_id": "1", "task": "verification", "text": "A is 1.", "gold": "SUPPORTS", "table_id": "n.csv"}
+
+
+class Folder:
+    """Files of a user, a lake, and a folder for declarations."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.defs = root, root / "defs"
+        self.defs.mkdir()
+        self.lake = Lake.create(root / "data_lake")
+        self.put("docs/bees.txt", "Bees buzz.")
+        self.put("tables/n.csv", "name,value\nA,1\n")
+
+    def put(self, name: str, text: str) -> Path:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def questions(self, *rows: dict[str, Any]) -> Path:
+        return self.put("q.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+
+    def written(self) -> list[str]:
+        places = (self.lake.raw, self.defs)
+        return sorted(str(p.relative_to(self.root)) for place in places for p in place.rglob("*") if p.is_file())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+def test_questions_and_documents_become_files_and_a_declaration(folder: Folder) -> None:
+    made = plan("bees", folder.questions(CHOICE), corpus=str(folder.root / "docs"), folder=folder.defs)
+    write(made, folder.lake, folder=folder.defs)
+    assert folder.written() == [
+        "data_lake/raw/benchmarks/bees/corpus/bees.txt",
+        "data_lake/raw/benchmarks/bees/questions.jsonl",
+        "defs/bees/defs.yaml",
+    ]
+    benchmark = benchmarks(folder.defs)["bees"]
+    assert [q.gold for q in questions_of(folder.lake, benchmark)] == [("A",)]
+    (corpus,) = declared.instances("Corpus", folder.defs)
+    assert corpus.attributes == {"name": "bees", "folder": "benchmarks/bees/corpus"}
+
+
+def test_a_folder_of_tables_becomes_tables_named_by_their_files(folder: Folder) -> None:
+    made = plan("numbers", folder.questions(CLAIM), tables=folder.root / "tables", folder=folder.defs)
+    write(made, folder.lake, folder=folder.defs)
+    benchmark = benchmarks(folder.defs)["numbers"]
+    (table,) = tables_of(folder.lake, benchmark)
+    assert (table.table_id, table.header, table.rows) == ("n.csv", ("name", "value"), (("A", "1"),))
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([CHOICE, CHOICE | {"source_id": "2", "gold": "Z"}], r"q\.jsonl:2: gold: 'Z'"),
+        ([CHOICE, {k: v for k, v in CHOICE.items() if k != "text"}], r"q\.jsonl:2: text"),
+        ([CHOICE, CLAIM | {"source_id": "2"}], r"q\.jsonl:2: task: is verification, the questions before are mcqa"),
+        ([CHOICE | {"split": "a"}, CHOICE | {"split": "b", "source_id": "2"}], r"several splits, a \(1\), b \(1\)"),
+    ],
+)
+def test_what_is_wrong_is_named_and_nothing_is_written(rows: list[dict[str, Any]], said: str, folder: Folder) -> None:
+    with pytest.raises(BadInput, match=said):
+        plan("bees", folder.questions(*rows), corpus=str(folder.root / "docs"), folder=folder.defs)
+    assert folder.written() == []
+
+
+def test_a_table_that_is_not_there_is_named_with_its_line(folder: Folder) -> None:
+    file = folder.questions(CLAIM, CLAIM | {"source_id": "2", "table_id": "m.csv"})
+    with pytest.raises(BadInput, match=r"q\.jsonl:2: table_id: there is no table 'm.csv'"):
+        plan("numbers", file, tables=folder.root / "tables", folder=folder.defs)
+    with pytest.raises(BadInput, match="name a file or folder by --tables"):
+        plan("numbers", file, folder=folder.defs)
+
+
+def test_a_broken_graph_is_named_with_its_line(folder: Folder) -> None:
+    file = folder.questions({"source_id": "1", "task": "kgqa", "text": "Who?", "gold": ["X"]})
+    graph = folder.put("g.tsv", "a\tb\tc\na\t\tc\n")
+    with pytest.raises(BadInput, match=r"g\.tsv:2: relation"):
+        plan("who", file, graph=graph, folder=folder.defs)
+    with pytest.raises(BadInput, match="by --graph"):
+        plan("who", file, folder=folder.defs)
+    with pytest.raises(BadInput, match=r"e\.tsv: holds no triple"):
+        plan("who", file, graph=folder.put("e.tsv", ""), folder=folder.defs)
+
+
+def test_triples_become_a_graph_that_the_benchmark_is_answered_from(folder: Folder) -> None:
+    file = folder.questions({"source_id": "1", "task": "kgqa", "text": "Who buzzes?", "gold": ["bee"]})
+    made = plan("who", file, graph=folder.put("g.tsv", "bee\tmakes\thoney\n"), folder=folder.defs)
+    write(made, folder.lake, folder=folder.defs)
+    assert made.counts == {"questions": 1, "triples": 1}
+    assert benchmarks(folder.defs)["who"].graph == "who"
+    (graph,) = declared.instances("Graph", folder.defs)
+    (files,) = Graph.model_validate(graph.attributes).files
+    assert [(folder.lake.raw / path).read_text() for path in files.paths] == ["bee\tmakes\thoney\n"]
+    (passages,) = declared.instances("GraphPassages", folder.defs)
+    assert passages.attributes == {"graph": "who"}
+
+
+def test_nodes_with_documents_become_a_knowledge_base(folder: Folder) -> None:
+    nodes = [{"node_id": n, "type": "animal", "name": n, "document": f"A {n}."} for n in ("bee", "owl")]
+    folder.put("base/nodes.jsonl", "".join(json.dumps(node) + "\n" for node in nodes))
+    folder.put("base/edges.tsv", "owl\thunts\tbee\n")
+    question = {"source_id": "1", "task": "skb_search", "text": "Who buzzes?", "gold": ["bee"]}
+    made = plan("find", folder.questions(question), graph=folder.root / "base", folder=folder.defs)
+    write(made, folder.lake, folder=folder.defs)
+    (base,) = declared.instances("KnowledgeBase", folder.defs)
+    read = KnowledgeBase.model_validate(base.attributes).read(folder.lake.raw / base.attributes["folder"])
+    assert (read.nodes["node_id"].to_list(), benchmarks(folder.defs)["find"].graph) == (["bee", "owl"], "find")
+    with pytest.raises(BadInput, match=r"q\.jsonl:1: gold: 'ant' is no node"):
+        plan("other", folder.questions(question | {"gold": ["ant"]}), graph=folder.root / "base", folder=folder.defs)
+    with pytest.raises(BadInput, match=r"name a folder with nodes\.jsonl, edges\.tsv"):
+        plan("other", folder.questions(question), graph=folder.put("g.tsv", "a\tb\tc\n"), folder=folder.defs)
+
+
+def test_packed_files_stay_packed_and_are_read_from_where_they_are_declared(folder: Folder) -> None:
+    def packed(name: str, text: str) -> Path:
+        path = folder.root / f"{name}.gz"
+        path.write_bytes(gzip.compress(text.encode()))
+        return path
+
+    kgqa = {"source_id": "1", "task": "kgqa", "text": "Who buzzes?", "gold": ["bee"]}
+    table = {"table_id": "n.csv", "header": ["name", "value"], "rows": [["A", "1"]]}
+    asked, claims = packed("q.jsonl", json.dumps(kgqa)), packed("c.jsonl", json.dumps(CLAIM))
+    triples, tables = packed("g.tsv", "bee\tmakes\thoney\n"), packed("t.jsonl", json.dumps(table))
+    write(plan("who", asked, graph=triples, folder=folder.defs), folder.lake, folder=folder.defs)
+    write(plan("numbers", claims, tables=tables, folder=folder.defs), folder.lake, folder=folder.defs)
+    found = benchmarks(folder.defs)
+    assert [q.gold for q in questions_of(folder.lake, found["who"])] == [("bee",)]
+    assert [q.gold for q in questions_of(folder.lake, found["numbers"])] == [("SUPPORTS",)]
+    assert [t.rows for t in tables_of(folder.lake, found["numbers"])] == [(("A", "1"),)]
+    (graph,) = declared.instances("Graph", folder.defs)
+    (files,) = Graph.model_validate(graph.attributes).files
+    assert [t.head for path in files.paths for t in tab_separated.read(folder.lake.raw / path)] == ["bee"]
+
+
+@pytest.mark.parametrize("name", ["obqa", "sample", "conceptnet", "sample_skb"])
+def test_the_name_of_a_benchmark_or_corpus_is_refused(name: str, folder: Folder) -> None:
+    with pytest.raises(BadInput, match="already"):
+        plan(name, folder.questions(CHOICE), corpus=str(folder.root / "docs"))
+
+
+@pytest.mark.parametrize("name", ["Bees", "a-b", "../x", ""])
+def test_a_name_that_asset_keys_do_not_take_is_refused(name: str, folder: Folder) -> None:
+    with pytest.raises(BadInput, match="is no name for a benchmark"):
+        plan(name, folder.questions(CHOICE), corpus=str(folder.root / "docs"), folder=folder.defs)
+
+
+def test_a_declaration_that_does_not_load_is_undone_with_its_files(folder: Folder) -> None:
+    def fail() -> None:
+        raise BadInput("Dagster does not load it")
+
+    made = plan("bees", folder.questions(CHOICE), corpus=str(folder.root / "docs"), folder=folder.defs)
+    with pytest.raises(BadInput, match="does not load"):
+        write(made, folder.lake, fail, folder=folder.defs)
+    assert folder.written() == []
+
+
+def test_what_a_killed_process_copied_is_taken_over_and_other_files_are_not_touched(folder: Folder) -> None:
+    made = plan("bees", folder.questions(CHOICE), corpus=str(folder.root / "docs"), folder=folder.defs)
+    write(made, folder.lake, folder=folder.defs)
+    shutil.rmtree(folder.defs / "bees")
+    write(made, folder.lake, folder=folder.defs)
+    shutil.rmtree(folder.defs / "bees")
+    mine = folder.lake.raw / "benchmarks/bees/corpus/mine.txt"
+    mine.write_text("mine")
+    with pytest.raises(BadInput, match="holds other files"):
+        write(made, folder.lake, folder=folder.defs)
+    assert mine.read_text() == "mine"
+
+
+@pytest.mark.slow
+def test_the_command_shows_what_dagster_loads(folder: Folder) -> None:
+    shutil.copytree(REPOSITORY / "evidence_assets", folder.root / "evidence_assets")
+    shutil.copyfile(REPOSITORY / "pyproject.toml", folder.root / "pyproject.toml")
+    command = ["add", "benchmark", "bees", "--questions", str(folder.questions(CHOICE)), "--corpus", "docs"]
+    environment = {**os.environ, "EVIDENCE_LAKE": str(folder.root / "lake"), "PYTHONPATH": str(folder.root)}
+
+    def run() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "evidence_assets.cli", *command], env=environment, capture_output=True, text=True,
+            check=False, cwd=folder.root,
+        )  # fmt: skip
+
+    done = run()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 questions, 1 documents" in done.stdout
+    for key in ("raw/benchmarks/bees", "corpus/bees/chunks", "corpus/bees/index", "a partition bees of"):
+        assert key in done.stdout
+    again = run()
+    assert again.returncode == 1
+    assert "already" in again.stderr and "Traceback" not in again.stderr
+
+
+WHOLE_PATH = """
+import json, sys
+from pathlib import Path
+
+import dagster as dg
+
+from evidence_assets.cli.add_benchmark import plan, write
+from evidence_assets.assets.resources import LakeResource
+
+here, lake = Path(sys.argv[1]), LakeResource().open()
+for name, brought in (
+    ("bees", {"corpus": str(here / "docs")}), ("numbers", {"tables": here / "tables"}), ("who", {"graph": here / "g.tsv"})
+):
+    write(plan(name, here / f"{name}.jsonl", **brought), lake)
+
+from evidence_assets.definitions import defs
+
+job, instance = defs().resolve_implicit_global_asset_job_def(), dg.DagsterInstance.ephemeral()
+
+
+def make(partition, *keys):
+    job.execute_in_process(
+        instance=instance, partition_key=partition, asset_selection=[dg.AssetKey(key.split("/")) for key in keys],
+        run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+    )
+
+
+make(None, *(f"raw/benchmarks/{name}" for name in ("bees", "numbers", "who")), "raw/corpora/bees", "raw/graphs/who")
+make("0", "corpus/bees/chunks", "corpus/bees/embeddings")
+make(None, "corpus/bees/index", *(
+    f"knowledge/who/{part}" for part in ("triples", "nodes", "edges", "csr", "node_vectors", "passages")
+))
+answered = {}
+for name, family, variant, parts in (
+    ("bees", "mcqa", "bm25", ("evidence", "chains", "predictions")),
+    ("numbers", "table", "bm25", ("evidence", "chains", "predictions")),
+    ("who", "graph", "nearest_triples", ("evidence", "predictions")),
+):
+    if family == "table":
+        make(name, "tables")
+    make(f"{name}|0", f"questions/{family}", *(f"{part}/{family}/{variant}" for part in parts))
+    answered[name] = lake.read("predictions", f"predictions/{family}/{variant}", f"{name}|0")["answer"].to_list()
+print(json.dumps(answered))
+"""
+
+
+@pytest.mark.slow
+def test_questions_are_answered_from_the_documents_tables_and_triples_that_came_with_them(folder: Folder) -> None:
+    shutil.copytree(REPOSITORY / "evidence_assets", folder.root / "evidence_assets")
+    shutil.copyfile(REPOSITORY / "pyproject.toml", folder.root / "pyproject.toml")
+    for file in (folder.root / "docs").iterdir():
+        file.unlink()
+    folder.put("docs/bees.md", "# Bees\n\nA bee buzzes and makes honey.\n")
+    folder.put("docs/owls.md", "# Owls\n\nAn owl hunts mice in the dark.\n")
+    folder.put("g.tsv", "bee\tmakes\thoney\nowl\thunts\tmouse\nspider\tmakes\tweb\n")
+    kgqa = {"source_id": "1", "task": "kgqa", "text": "What does the bee make?", "gold": ["honey"]}
+    choice = {"source_id": "1", "text": "Which animal makes honey?", "options": ["Owl", "Bee"], "gold": "B"}
+    claim = CLAIM | {"text": "The value of A is 1."}
+    for name, row in (("who", kgqa), ("bees", choice), ("numbers", claim)):
+        folder.put(f"{name}.jsonl", json.dumps(row) + "\n")
+    environment = {
+        **os.environ, "EVIDENCE_LAKE": str(folder.root / "lake"), "PYTHONPATH": str(folder.root), "EVIDENCE_PROFILE": ""
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", WHOLE_PATH, str(folder.root)], env=environment, capture_output=True, text=True,
+        check=False, cwd=folder.root,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    answered = json.loads(done.stdout.splitlines()[-1])
+    assert answered == {"bees": ["B"], "numbers": ["SUPPORTS"], "who": ["honey"]}

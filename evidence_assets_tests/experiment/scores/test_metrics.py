@@ -1,0 +1,137 @@
+"""Each metric against an independent implementation: ir_measures, scikit-learn, scipy."""
+
+from __future__ import annotations
+
+import math
+
+import ir_measures
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from sklearn.metrics import precision_recall_fscore_support
+
+from evidence_assets.experiment.scores import metrics
+
+
+@given(st.lists(st.booleans(), max_size=25), st.integers(0, 3), st.sampled_from([1, 5, 10, 20]))
+@settings(max_examples=150, deadline=None)
+def test_rankings_score_as_in_ir_measures(relevant: list[bool], never_ranked: int, k: int) -> None:
+    ranked = [f"n{place}" for place in range(len(relevant))]
+    wanted = [item for item, right in zip(ranked, relevant, strict=True) if right]
+    wanted += [f"m{number}" for number in range(never_ranked)]
+    gains = metrics.gains_of(ranked, wanted)
+    if not wanted:
+        assert (metrics.hit_at_k(gains, k), metrics.ndcg_at_k(gains, k, 0)) == (False, 0.0)
+        return
+    ours = {
+        ir_measures.Success @ k: float(metrics.hit_at_k(gains, k)),
+        ir_measures.R @ k: metrics.recall_at_k(gains, k, len(wanted)),
+        ir_measures.RR: metrics.reciprocal_rank(gains),
+        ir_measures.nDCG @ k: metrics.ndcg_at_k(gains, k, len(wanted)),
+    }
+    scores = {item: -float(place) for place, item in enumerate(ranked)} or {"nothing": 0.0}
+    assert ours == pytest.approx(ir_measures.calc_aggregate(list(ours), {"q": dict.fromkeys(wanted, 1)}, {"q": scores}))
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: metrics.gains_of(["a", "a"], {"a"}), "ranked twice"),
+        (lambda: metrics.recall_at_k(np.ones(2), 2, 1), "count every relevant"),
+        (lambda: metrics.mcnemar_exact([True], []), "same questions"),
+        (lambda: metrics.per_class_scores(["a"], []), "predictions"),
+    ],
+)
+def test_bad_input_is_named(call: object, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        call()  # type: ignore[operator]
+
+
+def test_answers_are_compared_by_whole_words() -> None:
+    assert metrics.exact_match("It is called the Swiss Franc.", ["CHF", "swiss franc"])
+    assert not metrics.exact_match("Europe", ["Ur"])
+    assert not metrics.exact_match("anything", ["", "the"])
+    assert metrics.token_f1("the red big dog", ["big red dog", "cat"]) == 1.0
+    assert metrics.token_f1("red dog", ["big red dog"]) == pytest.approx(0.8)
+    assert metrics.token_f1("", ["x"]) == 0.0
+    assert metrics.token_f1("x", []) == 0.0
+    assert metrics.coverage(["a", "b", "b"], ["b"]) == 0.5
+    assert metrics.coverage([], ["b"]) == 0.0
+
+
+def test_best_fact_score_equals_loops() -> None:
+    generator = np.random.default_rng(1)
+    facts, question = generator.normal(size=(4, 5)), generator.normal(size=(3, 5))
+
+    def cosine(x: np.ndarray, y: np.ndarray) -> float:
+        return float(x @ y / np.linalg.norm(x) / np.linalg.norm(y))
+
+    expected = np.mean([max(cosine(token, fact) for fact in facts) for token in question])
+    assert metrics.best_fact_score(question, [facts[:2], facts[2:]]) == pytest.approx(expected)
+    assert metrics.best_fact_score(question, []) == 0.0
+
+
+@given(st.integers(0, 60), st.integers(1, 60))
+@settings(max_examples=60, deadline=None)
+def test_wilson_interval_equals_scipy(right: int, n: int) -> None:
+    right = min(right, n)
+    mine = metrics.accuracy([True] * right + [False] * (n - right))
+    theirs = stats.binomtest(right, n).proportion_ci(0.95, method="wilson")
+    assert (mine.low, mine.high) == pytest.approx((theirs.low, theirs.high), abs=1e-9)
+    assert mine.value == pytest.approx(right / n)
+
+
+def test_no_question_has_no_accuracy() -> None:
+    empty = metrics.accuracy([])
+    assert math.isnan(empty.value)
+    assert (empty.low, empty.high, empty.n) == (0.0, 1.0, 0)
+    assert math.isnan(metrics.paired_bootstrap([], []).value) and math.isnan(metrics.mean([]).value)
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=40))
+@settings(max_examples=60, deadline=None)
+def test_mean_has_the_normal_interval_within_its_range(values: list[float]) -> None:
+    mine, error = metrics.mean(values), stats.sem(values)
+    assert mine.value == pytest.approx(np.mean(values))
+    assert mine.low == pytest.approx(max(0.0, np.mean(values) - 1.96 * error))
+    assert mine.high == pytest.approx(min(1.0, np.mean(values) + 1.96 * error))
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min_size=1, max_size=25))
+@settings(max_examples=60, deadline=None)
+def test_per_class_scores_equal_scikit_learn(pairs: list[tuple[str, str]]) -> None:
+    gold, said = [g for g, _ in pairs], [p for _, p in pairs]
+    mine = metrics.per_class_scores(gold, said, labels=["a", "b", "c"])
+    theirs = precision_recall_fscore_support(gold, said, labels=["a", "b", "c"], zero_division=0)
+    assert np.allclose([[s.precision, s.recall, s.f1, s.support] for s in mine], np.array(theirs).T)
+
+
+def test_an_absent_answer_costs_recall_only() -> None:
+    scores = {s.label: s for s in metrics.per_class_scores(["a", "a"], ["a", None])}
+    assert (scores["a"].precision, scores["a"].recall) == (1.0, 0.5)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), max_size=40))
+@settings(max_examples=60, deadline=None)
+def test_mcnemar_equals_the_binomial_test(pairs: list[tuple[bool, bool]]) -> None:
+    b, c = sum(x and not y for x, y in pairs), sum(y and not x for x, y in pairs)
+    expected = stats.binomtest(b, b + c).pvalue if b + c else 1.0
+    assert metrics.mcnemar_exact([x for x, _ in pairs], [y for _, y in pairs]) == pytest.approx(expected)
+
+
+def test_mcnemar_of_thousands_of_discordant_pairs_stays_finite() -> None:
+    value = metrics.mcnemar_exact([True] * 1600 + [False] * 1500, [False] * 1600 + [True] * 1500)
+    assert value == pytest.approx(stats.binomtest(1600, 3100).pvalue)
+
+
+def test_paired_bootstrap_is_close_to_scipy_and_deterministic() -> None:
+    generator = np.random.default_rng(3)
+    first, second = generator.random(200) < 0.6, generator.random(200) < 0.5
+    mine = metrics.paired_bootstrap(first, second)
+    difference = first.astype(float) - second.astype(float)
+    theirs = stats.bootstrap((difference,), np.mean, method="percentile", rng=0).confidence_interval
+    assert (mine.low, mine.high) == pytest.approx((theirs.low, theirs.high), abs=0.012)
+    assert mine.value == pytest.approx(difference.mean())
+    assert mine == metrics.paired_bootstrap(first, second)

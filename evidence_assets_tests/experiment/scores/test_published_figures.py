@@ -1,0 +1,98 @@
+"""Scores beside printed figures: the right figure, on the right scale, or none."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from evidence_assets.experiment.scores.published import figures
+from evidence_assets.experiment.scores.published_figures import PrintedAs, figure_for, printed_model
+from evidence_assets.experiment.scores.scoring import score_rows
+from evidence_assets.lake.store import prepare
+from evidence_assets_tests.lake_rows import prediction, question
+
+SERVED = "Qwen/Qwen2.5-72B-Instruct-AWQ"
+
+
+@pytest.mark.parametrize(
+    ("model_id", "printed"),
+    [
+        (SERVED, "qwen2.5-72b"),
+        ("Qwen/Qwen2.5-14B-Instruct@abc", "qwen2.5-14b"),
+        ("meta-llama/Llama-3.3-70B-Instruct", "llama-3.3-70b"),
+        ("gpt-4o-2024-05-13", "gpt-4o"),
+        ("gpt-4-1106-preview", "gpt-4"),
+        ("extractive+minilm@1", ""),
+        ("Qwen/Qwen2.5-7B-Instruct", ""),
+    ],
+)
+def test_a_models_own_name_leads_to_the_printed_one_or_to_none(model_id: str, printed: str) -> None:
+    known = ["qwen2.5-72b", "qwen2.5-14b", "llama-3.3-70b", "gpt-4", "gpt-4o", ""]
+    assert printed_model(model_id, known) == printed
+
+
+def test_a_figure_of_another_model_is_never_taken() -> None:
+    printed_as = PrintedAs("uscrake", "full")
+    found = figure_for("obqa", printed_as, SERVED, "accuracy")
+    assert found is not None and (found.model, found.table) == ("qwen2.5-72b", "7.3")
+    assert figure_for("obqa", printed_as, "extractive", "accuracy") is None
+    assert figure_for("quiz", printed_as, SERVED, "accuracy") is None
+    assert figure_for("obqa", PrintedAs("uscrake", "full", "llama-3.3-70b"), "extractive", "accuracy") is not None
+
+
+def test_counts_and_times_are_no_scores() -> None:
+    assert any(f.metric == "minutes" and f.system == "ucret" for f in figures())
+    assert figure_for("scitab", PrintedAs("ucret", "total"), SERVED, "minutes") is None
+
+
+def frame(table: str, rows: list[dict[str, object]]) -> pl.DataFrame:
+    found = pl.from_arrow(prepare(table, rows))
+    assert isinstance(found, pl.DataFrame)
+    return found
+
+
+def test_score_rows_carry_the_figure_on_their_own_scale_and_its_source() -> None:
+    questions = frame("questions", [question(i, "obqa") for i in range(4)])
+    predictions = frame("predictions", [prediction(i, "A" if i else "B", "obqa") for i in range(4)])
+    empty = [frame(name, []) for name in ("evidence", "citations")]
+    rows = score_rows("obqa", "s", "prompted", SERVED, questions, predictions, *empty, PrintedAs("uscrake", "full"))
+    by_metric = {row["metric"]: row for row in rows}
+    figure = figure_for("obqa", PrintedAs("uscrake", "full"), SERVED, "accuracy")
+    assert figure is not None and figure.scale == "percent"
+    assert by_metric["accuracy"]["value"] == 0.75
+    assert by_metric["accuracy"]["published"] == pytest.approx(float(figure.printed) / 100)
+    assert by_metric["accuracy"]["published_source"] == "thesis, Table 7.3"
+    assert by_metric["failed_share"]["published"] is None
+    prepare("scores", rows)
+
+
+def test_classes_of_claims_are_scored_each_beside_its_own_figure() -> None:
+    labels = ["SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION"]
+    gold = ["SUPPORTS", "SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION"]
+    said = ["SUPPORTS", "REFUTES", "REFUTES", None]
+    asked = [question(i, "scitab", g, task="verification", options=labels) for i, g in enumerate(gold)]
+    questions = frame("questions", asked)
+    predictions = frame("predictions", [prediction(i, a, "scitab") for i, a in enumerate(said)])
+    empty = [frame(name, []) for name in ("evidence", "citations")]
+    rows = score_rows(
+        "scitab", "s", "prompted", "Llama-3.3-70B", questions, predictions, *empty, PrintedAs("ucret", "full")
+    )
+    found = {row["metric"]: row for row in rows}
+    assert found["precision:SUPPORTS"]["value"] == 1.0
+    assert found["recall:SUPPORTS"]["value"] == 0.5
+    assert found["precision:REFUTES"]["value"] == 0.5
+    assert found["f1:NOT ENOUGH INFORMATION"]["value"] == 0.0
+    assert found["precision:NOT ENOUGH INFORMATION"]["value"] is None
+    # The printed rows of two classes are swapped against the public data; the source says so.
+    assert "erratum" in found["recall:SUPPORTS"]["published_source"]
+    assert found["recall:REFUTES"]["published"] is not None
+
+
+def test_hits_printed_for_background_knowledge_count_what_a_model_recalled() -> None:
+    printed = PrintedAs("kaping_background", "full", "gemini-1.0-pro")
+    assert figure_for("webqsp", printed, "any", "hit@1") is None
+    hit, f1 = (figure_for("webqsp", printed, "any", f"{name}_with_recalled") for name in ("hit@1", "triple_f1"))
+    assert hit is not None and f1 is not None
+    assert (float(hit.printed), float(f1.printed)) == (25.2, 17.3)
+    assert figure_for("webqsp", PrintedAs("kaping"), "any", "triple_f1") is not None
+    assert figure_for("webqsp", PrintedAs("kaping"), "any", "hit@1_with_recalled") is None

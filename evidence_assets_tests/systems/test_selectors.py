@@ -1,0 +1,94 @@
+"""What every method that picks evidence must fulfil, whichever system it belongs to: a new one is tested by being there."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from evidence_assets import systems
+from evidence_assets.benchmarks.declared import FAMILIES, of_family
+from evidence_assets.experiment.selection import Asked, Pick, Selector, asked
+from evidence_assets.experiment.step import Step
+from evidence_assets.experiment.system import Method, lacking
+from evidence_assets.experiment.variants import Variant, variants
+from evidence_assets.lake.store import Lake
+from evidence_assets_tests.conftest import World
+
+NEEDS_A_MODEL = ("a2q_tuned", "kg_both", "kg_background")
+"""Variants whose evidence needs what the default graph does not make: a tuned classifier, a language model's memory."""
+LOOKED_AT = 3
+
+
+def method_of(variant: Variant) -> Method[Any] | None:
+    method = systems.load(variant.system).method_of(variant)
+    return method if isinstance(method, Method) else None
+
+
+def one_of_each() -> dict[str, tuple[Variant, str]]:
+    """The first variant of each method and family, with a benchmark that it can be asked about."""
+    found: dict[str, tuple[Variant, str]] = {}
+    for variant in variants():
+        if variant.family not in FAMILIES or variant.evidence or variant.name in NEEDS_A_MODEL:
+            continue
+        method = method_of(variant)
+        benchmark = next((b for b in of_family(variant.family) if method and not lacking(method.reads, b)), None)
+        if method and benchmark:
+            found.setdefault(f"{variant.method or variant.system} on {variant.family}", (variant, benchmark.name))
+    return found
+
+
+CASES = one_of_each()
+
+
+def said(picks: list[Pick]) -> list[tuple[object, ...]]:
+    """Picks without their scores, whose last digits may depend on what is computed beside them."""
+    return [(p.option, p.kind, p.parents, p.locator, p.text) for p in picks]
+
+
+@pytest.mark.parametrize("case", sorted(CASES))
+class TestSelectorContract:
+    @pytest.fixture
+    def step(self, case: str, made_world: World) -> Step:
+        variant, benchmark = CASES[case]
+        return Step(Lake(made_world.root / "data_lake"), "evidence", f"evidence/{variant.place}", f"{benchmark}|0")
+
+    @pytest.fixture
+    def selector(self, case: str, step: Step) -> Selector:
+        variant, _ = CASES[case]
+        method = method_of(variant)
+        assert method is not None
+        opened: Selector = method.open(variant.name, step, method.settings_of(variant))
+        return opened
+
+    @pytest.fixture
+    def questions(self, case: str, step: Step) -> list[Asked]:
+        return asked(step.read_here("questions", f"questions/{CASES[case][0].family}"))[:LOOKED_AT]
+
+    def test_picks_name_an_option_a_source_and_a_finite_score(
+        self, case: str, selector: Selector, questions: list[Asked]
+    ) -> None:
+        picked = list(selector.select(questions))
+        assert len(picked) == len(questions) == LOOKED_AT
+        for question, picks in zip(questions, picked, strict=True):
+            assert {pick.option for pick in picks} <= {"", *question.labels}
+            assert all(pick.parents and pick.kind and math.isfinite(pick.score) for pick in picks)
+        assert any(picked) or case.startswith("closed_book")
+
+    def test_a_question_gets_alone_what_it_gets_among_others(
+        self, case: str, selector: Selector, questions: list[Asked]
+    ) -> None:
+        among = list(selector.select(questions))
+        alone = list(selector.select(questions[1:2]))
+        assert said(alone[0]) == said(among[1])
+
+    def test_no_question_gets_nothing(self, case: str, selector: Selector) -> None:
+        assert list(selector.select([])) == []
+
+    def test_the_version_is_that_of_what_is_read(self, case: str, selector: Selector, step: Step) -> None:
+        variant, _ = CASES[case]
+        method = method_of(variant)
+        assert method is not None
+        assert selector.name == variant.name
+        assert method.open(variant.name, step, method.settings_of(variant)).version == selector.version
