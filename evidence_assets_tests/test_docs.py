@@ -1,0 +1,65 @@
+"""The pages for people: what they name is there, and the examples run."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evidence_assets_tests.conftest import REPOSITORY
+
+PAGES = sorted((REPOSITORY / "docs").glob("*.md"))
+EXAMPLE, READER = (
+    (REPOSITORY / "docs" / f"add-a-{what}.md").read_text(encoding="utf-8") for what in ("system", "benchmark")
+)
+FILES = dict(
+    re.findall(r"^`(evidence_assets/\S+)`\n\n```(?:python|yaml)\n(.*?)^```", EXAMPLE + READER, re.DOTALL | re.MULTILINE)
+)
+INVENTED = "lucky|mine|quizbook"
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md"], ids=lambda p: p.stem
+)
+def test_what_a_page_names_is_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:[\w<>-]+/)+[\w.-]+\.(?:py|yaml|csv|json|md|jsonl))`", text))
+    files = {name for name in named if not re.search(f"<|data_lake|{INVENTED}", name)}
+    files |= {f"bench/{name}.py" for name in re.findall(r"python (?:-m )?bench[/.](\w+)", text)}
+    missing = [f for f in files if not ((REPOSITORY / f).exists() or (REPOSITORY / "evidence_assets" / f).exists())]
+    links = [link for link in re.findall(r"\]\(([^)#:]+)\)", text) if not (page.parent / link).exists()]
+    assert not missing and not links
+
+
+def test_the_examples_load_and_do_what_is_said(tmp_path: Path) -> None:
+    shutil.copytree(
+        REPOSITORY / "evidence_assets", tmp_path / "evidence_assets", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    program = re.findall(r"<<'END'\n(.*?)^END", EXAMPLE, re.DOTALL | re.MULTILINE)[0]
+    drawn = """
+from evidence_assets.experiment.selection import Asked
+from evidence_assets.systems.lucky.system import LuckyChunks, LuckySettings
+question, ids = Asked("q", "b", "mcqa", "Which?", ("x", "y")), [f"c{i}" for i in range(20)]
+first, again = (LuckyChunks("lucky", "v", ids, ids, LuckySettings()).select([question]) for _ in range(2))
+assert first == again and [len({p.text for p in first[0] if p.option == o}) for o in "AB"] == [5, 5]
+from pathlib import Path
+from evidence_assets.benchmarks.declared import declared
+from evidence_assets.benchmarks.registry import read_questions
+Path("dev.jsonl").write_text('{"id": "1", "question": "Which?", "choices": ["x", "y"], "answer": 1}')
+assert [q.gold for q in read_questions(declared()["quizbook"].reader, Path(), "dev")] == [("B",)]
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program + drawn], cwd=tmp_path, capture_output=True, text=True, check=False,
+        env={k: v for k, v in os.environ.items() if k != "EVIDENCE_PRESETS"} | {"PYTHONPATH": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert re.findall(r"```text\n(.*?)```", EXAMPLE, re.DOTALL)[0] in done.stdout
+    assert "evidence/mcqa/lucky_without_chains" not in done.stdout and len(FILES) == 7
