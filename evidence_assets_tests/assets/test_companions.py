@@ -255,7 +255,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SmallWo
 def test_prose_and_unknown_types_end_as_failed_rows_with_their_reason(recorded: tuple[SmallWorld, Path]) -> None:
     rows = recorded[0].rows("predictions", "predictions/search/fourstepfocus").sort("question_id")
     assert rows["status"].to_list() == ["failed", "failed", *["answered"] * (rows.height - 2)]
-    assert "the reply is no JSON object" in rows["error"][0]
+    assert "it is not valid JSON" in rows["error"][0]
     assert "'planet' is no node type of the knowledge base" in rows["error"][1]
     assert rows["ranked_answers"].list.len().to_list()[:2] == [0, 0]
     assert set(rows["reasoner"]) == {"prompted"}

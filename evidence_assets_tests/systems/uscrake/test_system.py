@@ -84,7 +84,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Passages:
 
 def selector(corpus: Passages | None, *, triples: ConceptTriples | None = None, **settings: Any) -> Uscrake:
     weights = {"weights": "idf"} if settings.get("cost") == "moverscore" else {}
-    stated = Settings(**{"cost": "fusion", "pool": 4, "chunks": 2, "triples": 3, **weights, **settings})
+    stated = Settings(**{"cost": "fusion", "R": 4, "k": 2, "s": 3, **weights, **settings})
     return Uscrake("u", stated, corpus, ENCODER, ENCODER, LateInteraction(ENCODER), triples)
 
 
@@ -104,7 +104,7 @@ def why(pick: Pick) -> dict[str, Any]:
 @pytest.mark.parametrize("cost", ["jsd", "jsd_unscaled", "cosine", "euclidean"])
 def test_the_kept_chunks_are_those_of_a_naive_loop_over_the_pool(corpus: Passages, cost: Any) -> None:
     k, temperature = 3, 0.8
-    found = selector(corpus, cost=cost, grain="chunk", pool=5, chunks=k, temperature=temperature).select(QUESTIONS)
+    found = selector(corpus, cost=cost, grain="chunk", R=5, k=k, temperature=temperature).select(QUESTIONS)
     statistics = corpus.store.statistics
     for question, picks in zip(QUESTIONS, found, strict=True):
         queries = {label: query(f"{question.text} {option}") for label, option in question.hypotheses}
@@ -154,7 +154,7 @@ def test_words_and_the_other_reading_of_weights_are_ranked_as_their_definition_s
             masses = np.array([counts.value(name, weights) for name in names])
         return ground_cost(cost).measure(vectors, masses)
 
-    found = selector(corpus, cost=cost, tokens=tokens, weights=weights, grain="chunk", pool=6, chunks=3).select(
+    found = selector(corpus, cost=cost, tokens=tokens, weights=weights, grain="chunk", R=6, k=3).select(
         QUESTIONS
     )
     for question, picks in zip(QUESTIONS, found, strict=True):
@@ -178,7 +178,7 @@ def test_moverscore_is_made_of_power_means_of_five_layers_weighted_by_rarity(cor
         return moverscore.measure(moverscore.vectors(layers), [statistics.idf(t, "plus_one") for t in tokens.tokens])
 
     pages = {name: measure(text) for name, text in PAGES.items()}
-    found = selector(corpus, cost="moverscore", grain="chunk", pool=6, chunks=6).select(QUESTIONS)
+    found = selector(corpus, cost="moverscore", grain="chunk", R=6, k=6).select(QUESTIONS)
     for question, picks in zip(QUESTIONS, found, strict=True):
         for label, option in question.hypotheses:
             x = measure(f"{question.text} {option}")
@@ -200,7 +200,7 @@ class LastLayerAlone:
 def test_an_encoder_without_layers_is_refused_for_what_needs_them(settings: dict[str, Any]) -> None:
     plain: Any = LastLayerAlone()
     with pytest.raises(BadInput, match="plain gives neither its words"):
-        Uscrake("u", Settings(pool=4, chunks=2, triples=3, **settings), None, plain, plain, LateInteraction(plain))
+        Uscrake("u", Settings(R=4, k=2, s=3, **settings), None, plain, plain, LateInteraction(plain))
 
 
 def test_the_published_cost_is_the_divergence_of_scaled_softmaxes(corpus: Passages) -> None:
@@ -291,7 +291,7 @@ def test_tokens_encoded_on_demand_give_the_same_evidence(corpus: Passages, tmp_p
 
 def test_versions_change_with_settings_corpus_graph_and_judge(corpus: Passages) -> None:
     versions = [
-        selector(corpus).version, selector(corpus, cost="jsd").version, selector(corpus, chunks=3).version,
+        selector(corpus).version, selector(corpus, cost="jsd").version, selector(corpus, k=3).version,
         selector(None).version, selector(corpus, triples=graph()).version, selector(corpus, triples=graph(9)).version,
         Uscrake("u", Settings("fusion", 4, 2, 3), corpus, ENCODER, ENCODER, PairJudge(SharedWords())).version,
     ]  # fmt: skip
@@ -302,7 +302,7 @@ def test_versions_change_with_settings_corpus_graph_and_judge(corpus: Passages) 
 
 def test_a_hybrid_pool_holds_what_the_index_missed(corpus: Passages) -> None:
     asked = [Asked("q", "b", "mcqa", "the plain", ("Rain",))]
-    dense, hybrid = (selector(corpus, pool=1, coarse=coarse, chunks=6, grain="chunk") for coarse in ("dense", "hybrid"))
+    dense, hybrid = (selector(corpus, R=1, coarse=coarse, k=6, grain="chunk") for coarse in ("dense", "hybrid"))
     corpus.index._index.reset()  # an index that finds nothing at all, so that only words lead to the page
     try:
         corpus.index._index.add(np.zeros((len(corpus.ids), ENCODER.dimensions), np.float32))
@@ -316,7 +316,7 @@ def test_a_hybrid_pool_holds_what_the_index_missed(corpus: Passages) -> None:
 @pytest.mark.parametrize("cost", COSTS)
 def test_edge_cases_are_defined(corpus: Passages, tmp_path: Path, cost: Any) -> None:
     stop_words = Asked("q", "b", "mcqa", "is it in the", ("or", ""))
-    picks = selector(corpus, cost=cost, pool=2, chunks=9).select([stop_words])[0]
+    picks = selector(corpus, cost=cost, R=2, k=9).select([stop_words])[0]
     assert {p.option for p in picks} == {"A", "B"}  # a query of stop words only still ranks its pool
     assert len({p.parents[0].id for p in picks if p.option == "A"}) <= 4
     assert selector(corpus, cost=cost).select([]) == []
@@ -324,14 +324,14 @@ def test_edge_cases_are_defined(corpus: Passages, tmp_path: Path, cost: Any) -> 
     assert selector(corpus, cost=cost).select([no_token]) == [[]]
     empty = passages(tmp_path, {})
     assert selector(empty, cost=cost).select(QUESTIONS) == [[], []]
-    one = selector(corpus, cost=cost, pool=6, chunks=6).select([Asked("q", "b", "mcqa", "Sugar", ("sweet",))])[0]
+    one = selector(corpus, cost=cost, R=6, k=6).select([Asked("q", "b", "mcqa", "Sugar", ("sweet",))])[0]
     assert "Sugar" in {p.text for p in one}  # a chunk of one token is a text like any other
 
 
 def test_equal_chunks_are_ordered_by_their_ids(tmp_path: Path) -> None:
     corpus = passages(tmp_path, dict.fromkeys(("d", "b", "a", "c"), "Bees make honey."))
     for cost in COSTS:
-        picks = selector(corpus, cost=cost, grain="chunk", chunks=3).select(QUESTIONS[:1])[0]
+        picks = selector(corpus, cost=cost, grain="chunk", k=3).select(QUESTIONS[:1])[0]
         assert [p.parents[0].id for p in picks if p.option == "A"] == ["a", "b", "c"]
 
 
@@ -449,10 +449,10 @@ def test_rows_name_chunks_and_edges_as_parents_and_are_taken_over(corpus: Passag
         ({"weights": "printed"}, "weights is 'printed'"),
         ({"cost": "jds"}, "did you mean 'jsd'"),
         ({"coarse": "sparse"}, "coarse is 'sparse'"),
-        ({"chunks": 0}, "keep at least one"),
+        ({"k": 0}, "keep at least one"),
         ({"temperature": 0.0}, "temperature"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Settings(**{"cost": "fusion", "pool": 4, "chunks": 2, "triples": 3, **settings})
+        Settings(**{"cost": "fusion", "R": 4, "k": 2, "s": 3, **settings})
