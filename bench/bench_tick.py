@@ -24,7 +24,7 @@ PARTITIONS = 10_000
 RELATIONS = [f"relation_{number:02}" for number in range(64)]
 PREVIEW = dg.MetadataValue.md("| a cell of a preview |\n" * 85)
 LIMIT = 10.0
-"""Seconds that a tick may take; Dagster stops a sensor after 60."""
+"""Seconds of one core that a tick may take, whatever else the machine does; Dagster stops a sensor after 60."""
 
 
 @sqlalchemy.event.listens_for(sqlalchemy.Engine, "connect")
@@ -92,7 +92,7 @@ def measure(instance: dg.DagsterInstance) -> None:
             flush=True,
         )
         assert asked == expected, f"{what}: {asked} instead of {expected}"
-        assert seconds < LIMIT, f"{what}: {seconds:.1f} s"
+        assert busy < LIMIT, f"{what}: {busy:.1f} s"
         return result.cursor
 
     started = time.perf_counter()
