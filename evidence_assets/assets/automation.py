@@ -53,17 +53,18 @@ class Records:
     def _made(self, key: dg.AssetKey) -> Mapping[str | None, int]:
         """Number of the event that made each part of an asset last."""
         if self.graph.get(key).is_partitioned:
-            kind = dg.DagsterEventType.ASSET_MATERIALIZATION
-            return dict(self.instance.get_latest_storage_id_by_partition(key, kind).items())
+            return self._latest(key, dg.DagsterEventType.ASSET_MATERIALIZATION)
         return {None: self.last[key]} if self.last.get(key) else {}
 
     def _planned(self, key: dg.AssetKey) -> Mapping[str | None, int]:
         """Number of the event that announced the latest run for each part of an asset."""
         if self.graph.get(key).is_partitioned:
-            kind = dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED
-            return dict(self.instance.get_latest_storage_id_by_partition(key, kind).items())
+            return self._latest(key, dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED)
         planned = self.instance.get_latest_planned_materialization_info(key)
         return {None: planned.storage_id} if planned else {}
+
+    def _latest(self, key: dg.AssetKey, kind: dg.DagsterEventType) -> Mapping[str | None, int]:
+        return dict(self.instance.get_latest_storage_id_by_partition(key, kind).items())
 
     def _existing(self, key: dg.AssetKey) -> set[str | None]:
         """The partitions that an asset has by its definition."""
@@ -216,6 +217,7 @@ def follow(repository: dg.RepositoryDefinition, instance: dg.DagsterInstance, cu
         run_requests=[
             dg.RunRequest(asset_selection=keys, partition_key=partition) for (_, partition), keys in together.items()
         ],
+        skip_reason=None if asked else "nothing has changed that does not wait, run or have failed",
         cursor=f"{edges}:{followed if unsettled else seen}:{newest}",
     )
 
