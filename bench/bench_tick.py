@@ -79,7 +79,7 @@ def measure(instance: dg.DagsterInstance) -> None:
             instance.report_runless_asset_event(made)
             if part == last_of[part.key]:
                 [stored] = instance.get_asset_records([part.key])
-                last[part.key] = stored.asset_entry.last_materialization_storage_id
+                last[part.key] = stored.asset_entry.last_materialization_storage_id or 0
 
     def tick(what: str, cursor: str | None, expected: set[Part]) -> str | None:
         started = time.perf_counter()

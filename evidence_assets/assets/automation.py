@@ -53,15 +53,14 @@ class Records:
     def _made(self, key: dg.AssetKey) -> Mapping[str | None, int]:
         """Number of the event that made each part of an asset last."""
         if self.graph.get(key).is_partitioned:
-            kind = dg.DagsterEventType.ASSET_MATERIALIZATION
-            return dict(self.instance.get_latest_storage_id_by_partition(key, kind).items())
+            return {**self.instance.get_latest_storage_id_by_partition(key, dg.DagsterEventType.ASSET_MATERIALIZATION)}
         return {None: self.last[key]} if self.last.get(key) else {}
 
     def _planned(self, key: dg.AssetKey) -> Mapping[str | None, int]:
         """Number of the event that announced the latest run for each part of an asset."""
         if self.graph.get(key).is_partitioned:
             kind = dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED
-            return dict(self.instance.get_latest_storage_id_by_partition(key, kind).items())
+            return {**self.instance.get_latest_storage_id_by_partition(key, kind)}
         planned = self.instance.get_latest_planned_materialization_info(key)
         return {None: planned.storage_id} if planned else {}
 

@@ -190,7 +190,7 @@ class House:
 
     def settle(self, last: list[Asset] | None = None, most: int = 15) -> list[list[Asset]]:
         """Tick and work until nothing is asked for, or ``last`` has been; what was asked for at each tick."""
-        asked_for = []
+        asked_for: list[list[Asset]] = []
         for _ in range(most):
             found = self.tick()
             if not found:

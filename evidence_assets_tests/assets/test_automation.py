@@ -1,14 +1,13 @@
 """When an asset is asked for again: ticks over a small graph of assets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Any
 
 import dagster as dg
 import pytest
 
-from evidence_assets.assets.automation import follow
+from evidence_assets.assets.automation import READ_VERSION, Part, Records, follow
 
 WORLD: dict[str, str] = {}
 """What the sources say now, and who fails."""
@@ -42,15 +41,21 @@ class Ticker:
         self.instance, self.loaded = dg.DagsterInstance.ephemeral(), loaded
         self.cursor: str | None = None
 
-    def make(self, *names: str) -> bool:
+    def make(self, *names: str, partition: str | None = None) -> bool:
         job = self.loaded.resolve_implicit_global_asset_job_def()
         keys = [dg.AssetKey(name) for name in names]
-        return job.execute_in_process(instance=self.instance, asset_selection=keys, raise_on_error=False).success
+        return job.execute_in_process(
+            instance=self.instance, asset_selection=keys, partition_key=partition, raise_on_error=False
+        ).success
 
     def tick(self) -> set[str]:
         result = follow(self.loaded.get_repository_def(), self.instance, self.cursor)
         self.cursor = result.cursor
-        return {key.to_user_string() for request in result.run_requests or () for key in request.asset_selection or ()}
+        return {
+            key.to_user_string() + (f"[{request.partition_key}]" if request.partition_key else "")
+            for request in result.run_requests or ()
+            for key in request.asset_selection or ()
+        }
 
 
 def test_other_data_moves_what_reads_it_and_what_a_change_reaches_twice_is_made_once() -> None:
@@ -115,3 +120,65 @@ def test_what_was_never_made_is_left_to_people() -> None:
     ticker = Ticker(diamond())
     ticker.make("source")
     assert ticker.tick() == set()
+
+
+PARTS = dg.StaticPartitionsDefinition(["a", "b"])
+
+
+def parted() -> dg.Definitions:
+    """One source a partition, what is made of each, and what reads all."""
+
+    @dg.asset(partitions_def=PARTS)
+    def source(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
+        return dg.MaterializeResult(data_version=dg.DataVersion(WORLD.get(context.partition_key, "1")))
+
+    @dg.asset(deps=[source], partitions_def=PARTS)
+    def each() -> dg.MaterializeResult[Any]:
+        return dg.MaterializeResult(data_version=dg.DataVersion("always the same"))
+
+    @dg.asset(deps=[dg.AssetDep(each, partition_mapping=dg.AllPartitionMapping()), source])
+    def all_of_it() -> dg.MaterializeResult[Any]:
+        return dg.MaterializeResult(data_version=dg.DataVersion(str(sorted(WORLD.items()))))
+
+    return dg.Definitions([source, each, all_of_it])
+
+
+def test_of_partitions_only_what_reads_the_changed_one_is_made_again() -> None:
+    ticker = Ticker(parted())
+    for partition in ("a", "b", "b"):
+        assert ticker.make("source", "each", partition=partition)
+    assert ticker.make("all_of_it")
+    assert ticker.tick() == set()
+    ticker.make("source", "each", partition="a")
+    assert ticker.tick() == set(), "the same data made again"
+    WORLD["b"] = "2"
+    ticker.make("source", partition="b")
+    assert ticker.tick() == {"each[b]"}, "what reads all waits"
+    ticker.make("each", partition="b")
+    assert ticker.tick() == {"all_of_it"}
+
+
+def test_data_versions_taken_together_are_those_that_dagster_records() -> None:
+    ticker = Ticker(parted())
+    for partition in ("a", "b"):
+        ticker.make("source", "each", partition=partition)
+    ticker.make("all_of_it")
+    records = Records(ticker.loaded.get_repository_def(), ticker.instance)
+    for part in (Part(dg.AssetKey("each"), "a"), Part(dg.AssetKey("all_of_it"), None)):
+        for key, read in groupby(records.parents(part), lambda parent: parent.key):
+            recorded = records.tags(part.key)[part.partition][READ_VERSION + key.to_user_string()]
+            assert records.version_of(list(read)) == recorded
+
+
+def test_a_run_that_waits_is_not_asked_for_again_until_it_is_taken_from_the_queue() -> None:
+    ticker = Ticker(diamond())
+    ticker.make("source", "left", "sink")
+    assert ticker.tick() == ticker.tick() == set()
+    WORLD["source"] = "2"
+    ticker.make("source")
+    job = ticker.loaded.resolve_implicit_global_asset_job_def().get_subset(asset_selection={dg.AssetKey("left")})
+    assert ticker.tick() == {"left"}
+    queued = ticker.instance.create_run_for_job(job, asset_selection={dg.AssetKey("left")})
+    assert ticker.tick() == ticker.tick() == set()
+    ticker.instance.delete_run(queued.run_id)
+    assert ticker.tick() == {"left"}

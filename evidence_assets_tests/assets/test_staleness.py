@@ -15,10 +15,12 @@ from evidence_assets.definitions import defs
 from evidence_assets_tests.conftest import World
 
 CHANGED_CODE = """
-from evidence_assets.definitions import defs as load
+import dagster as dg
 
-changed = load().map_asset_specs(
-    func=lambda spec: spec.replace_attributes(code_version="another") if spec.key.path == {path} else spec
+from evidence_assets.definitions import defs as unchanged
+
+changed = unchanged().map_asset_specs(
+    func=lambda spec: spec.replace_attributes(code_version="another") if spec.key == dg.AssetKey({path}) else spec
 )
 """
 
@@ -34,7 +36,8 @@ def shown_stale(world: World, *code: str) -> set[str]:
     """What the UI shows as anything but fresh, with its partition; asked of Dagster's own command line."""
     graph = defs().resolve_asset_graph()
     keys = [
-        [key for key in graph.get_all_asset_keys() if graph.get(key).is_partitioned is whether] for whether in (0, 1)
+        [key for key in graph.get_all_asset_keys() if graph.get(key).is_partitioned is whether]
+        for whether in (False, True)
     ]
     whole, parted = ("[" + ",".join(f"{{path: {json.dumps(key.path)}}}" for key in some) + "]" for some in keys)
     query = f"""{{
@@ -42,7 +45,7 @@ def shown_stale(world: World, *code: str) -> set[str]:
         parted: assetNodes(assetKeys: {parted}) {{ assetKey {{ path }} partitionKeys staleStatusByPartition }}
     }}"""
     answer = world.root / "answer.json"
-    command = [Path(sys.executable).with_name("dagster-graphql"), "--text", query, "--output", answer, *code]
+    command = [str(Path(sys.executable).with_name("dagster-graphql")), "--text", query, "--output", str(answer), *code]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     data = json.loads(answer.read_text())["data"]
@@ -63,8 +66,10 @@ def changed(instance: dg.DagsterInstance) -> set[str]:
 
 
 def test_everything_is_fresh_after_a_whole_run(world: World) -> None:
-    assert shown_stale(world, "--module-name", "evidence_assets.definitions") == set()
-    assert changed(dg.DagsterInstance.get()) == set()
+    instance, graph = dg.DagsterInstance.get(), defs().resolve_asset_graph()
+    recorded = instance.get_latest_materialization_code_versions(list(graph.get_all_asset_keys()))
+    assert recorded == {key: graph.get(key).code_version for key in graph.get_all_asset_keys()}
+    assert changed(instance) == set()
 
 
 def test_the_same_content_made_again_makes_nothing_stale_and_other_content_what_reads_it(world: World) -> None:
@@ -85,7 +90,7 @@ def test_the_same_content_made_again_makes_nothing_stale_and_other_content_what_
 def test_a_new_code_version_marks_that_asset_and_what_stands_on_it(world: World) -> None:
     code = world.root / "changed_code.py"
     code.write_text(CHANGED_CODE.format(path=["evidence", "mcqa", "bm25"]))
-    found = shown_stale(world, "--python-file", str(code))
+    found = shown_stale(world, "--python-file", str(code), "--attribute", "changed")
     assert {name.split("[")[0] for name in found} >= {"evidence/mcqa/bm25"}
     assert all("/mcqa/bm25" in name for name in found), found
     assert changed(dg.DagsterInstance.get()) == set(), "a change of code is not a change of data"

@@ -15,7 +15,8 @@ from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.lineage import dangling
 from evidence_assets.lake.store import Lake
-from evidence_assets.systems.ugat.methods import SYSTEM, PathSettings
+from evidence_assets.systems.ugat.methods import SYSTEM
+from evidence_assets.systems.ugat.settings import UgatSettings
 from evidence_assets_tests.conftest import World
 
 VARIANTS = ("ugat", "ugat_published")
@@ -81,13 +82,13 @@ def test_what_a_benchmark_lacks() -> None:
 
 
 def test_settings_come_from_the_profile_and_a_typo_is_named() -> None:
-    def settings(**parameters: object) -> PathSettings:
+    def settings(**parameters: object) -> UgatSettings:
         variant = Variant(system="ugat", family="mcqa", name="x", parameters=parameters)
-        found: PathSettings = SYSTEM.method_of(variant).settings_of(variant)
+        found: UgatSettings = SYSTEM.method_of(variant).settings_of(variant)
         return found
 
-    assert settings(scorer="none").stages.node_filter == "none"
-    assert settings(scorer="gcn", D=1).stages.D == 1
+    assert settings(scorer="none").attention is None
+    assert settings(scorer="gcn", D=1).D == 1
     with pytest.raises(BadInput, match="variant mcqa/x: Input should be 'gat', 'gcn'"):
         settings(scorer="gta")
     with pytest.raises(BadInput, match="has no parameter 'scorrer'; did you mean 'scorer'"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from evidence_assets.experiment.inputs import graph_of
 from evidence_assets.experiment.selection import Selector, asked
@@ -17,24 +16,12 @@ from evidence_assets.models.completion_cache import CompletionCache
 from evidence_assets.models.in_use import encoder
 from evidence_assets.systems.background import VERSION
 from evidence_assets.systems.background import system as background
+from evidence_assets.systems.background.settings import BackgroundSettings
 
 QUESTIONS = "questions/graph"
 
 
-@dataclass(frozen=True)
-class PromptingSettings:
-    """The four published cases: the ``graph``'s triples, those that the variant ``recall`` recalled, both, or none.
-
-    ``D`` steps from the topic entities, of whose triples the ``top_k`` nearest to the question are kept.
-    """
-
-    graph: bool = True
-    recall: str = ""
-    D: int = 1
-    top_k: int = 10
-
-
-def _recalled(step: Step, settings: PromptingSettings) -> background.StoredBackground:
+def _recalled(step: Step, settings: BackgroundSettings) -> background.StoredBackground:
     """What was recalled for the partition's questions, each of which it must have a row of, if only a failed one."""
     asset = f"chains/graph/{settings.recall}"
     rows = step.read_here("chains", asset)
@@ -47,22 +34,19 @@ def _recalled(step: Step, settings: PromptingSettings) -> background.StoredBackg
     return background.stored_background(rows)
 
 
-def _open(name: str, step: Step, settings: PromptingSettings) -> Selector:
+def _open(name: str, step: Step, settings: BackgroundSettings) -> Selector:
     recalled = _recalled(step, settings) if settings.recall else None
-    retrieval = background.BackgroundSettings(
-        graph=settings.graph, model=bool(settings.recall), D=settings.D, top_k=settings.top_k
-    )
-    return background.BackgroundKnowledge(name, graph_of(step), encoder(step.profile.encoder), retrieval, recalled)
+    return background.BackgroundKnowledge(name, graph_of(step), encoder(step.profile.encoder), settings, recalled)
 
 
-def _failed(step: Step, settings: PromptingSettings) -> Mapping[str, str]:
+def _failed(step: Step, settings: BackgroundSettings) -> Mapping[str, str]:
     """Questions for which recalling failed."""
     if not settings.recall:
         return {}
     return background.stored_background(step.read_here("chains", f"chains/graph/{settings.recall}")).failed
 
 
-def _reads(settings: PromptingSettings) -> Sequence[Read]:
+def _reads(settings: BackgroundSettings) -> Sequence[Read]:
     if not settings.recall:
         return []
     return [Read(f"chains/graph/{settings.recall}"), Read(f"triples/graph/{settings.recall}")]
@@ -106,7 +90,7 @@ SYSTEM = System(
     VERSION,
     {
         "background": Method(
-            settings=PromptingSettings, open=_open, reads=("graph",), more_reads=_reads, failed=_failed
+            settings=BackgroundSettings, open=_open, reads=("graph",), more_reads=_reads, failed=_failed
         ),
         "recall": OwnStages(settings=NoSettings, stages=_recall_stages),
     },

@@ -33,24 +33,10 @@ from evidence_assets.systems.background.recall import (
     BackgroundTriple,
     TriplesTask,
 )
+from evidence_assets.systems.background.settings import BackgroundSettings
 
 ORIGIN = "background"
 """Origin of a recalled triple in the table ``triples``."""
-
-
-@dataclass(frozen=True)
-class BackgroundSettings:
-    """The four published cases are the combinations of ``graph`` and ``model``; K is not stated there, 10 is ours.
-
-    ``D`` is the depth (published: 1). ``max_triples`` caps the graph's triples of one question before encoding; nearer
-    hops, then lower edge numbers stay.
-    """
-
-    graph: bool = True
-    model: bool = True
-    D: int = 1
-    top_k: int = 10
-    max_triples: int = 2000
 
 
 @dataclass(frozen=True)
@@ -248,11 +234,11 @@ class BackgroundKnowledge:
     ) -> None:
         self.name, self._graph, self._encoder = name, graph, encoder
         self._recalled, self._settings = recalled, settings or BackgroundSettings()
-        if self._settings.model and recalled is None:
-            raise ValueError("there are no recalled triples: give them, or leave them out with model=False")
+        if self._settings.recall and recalled is None:
+            raise ValueError("there are no recalled triples: give them, or leave `recall` out")
         self.version = content_id(
             "background_knowledge", VERSION, asdict(self._settings), graph.version,
-            encoder.model_id, encoder.revision, recalled.version if recalled and self._settings.model else None,
+            encoder.model_id, encoder.revision, recalled.version if recalled and self._settings.recall else None,
         )  # fmt: skip
 
     def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
@@ -288,12 +274,12 @@ class BackgroundKnowledge:
         return made
 
     def _stated(self, question: Asked) -> Sequence[Stated]:
-        if self._recalled is None or not self._settings.model:
+        if self._recalled is None or not self._settings.recall:
             return ()
         return self._recalled.stated.get(question.question_id, ())
 
     def _error(self, question: Asked) -> str:
-        if self._recalled is None or not self._settings.model:
+        if self._recalled is None or not self._settings.recall:
             return ""
         return self._recalled.failed.get(question.question_id, "")
 

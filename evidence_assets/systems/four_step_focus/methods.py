@@ -1,9 +1,6 @@
-"""4StepFocus and the searches that it is compared with: settings of a variant, and how it is opened for a step."""
+"""4StepFocus and the searches that it is compared with: how each is opened for a step."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass, replace
-from typing import Literal
 
 import polars as pl
 
@@ -17,51 +14,16 @@ from evidence_assets.experiment.system import Method, System
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.models.in_use import encoder, model_key, reranker
 from evidence_assets.systems.four_step_focus import VERSION
-from evidence_assets.systems.four_step_focus import system as four_step_focus
 from evidence_assets.systems.four_step_focus.answers import RanksNodes
 from evidence_assets.systems.four_step_focus.grading import Grader, PromptedGrader, RerankerGrader
 from evidence_assets.systems.four_step_focus.node_search import NodeSearch
 from evidence_assets.systems.four_step_focus.question_forms import FormParser, sample_forms
-from evidence_assets.systems.four_step_focus.system import FocusSettings, FourStepFocus, schema_of
+from evidence_assets.systems.four_step_focus.settings import FocusSettings
+from evidence_assets.systems.four_step_focus.system import FourStepFocus, schema_of
 from evidence_assets.systems.four_step_focus.triplets import PromptedTriplets, TripletReader
 
 
-@dataclass(frozen=True)
-class RankingSettings:
-    """How the nodes of a knowledge base are ranked.
-
-    Triplets are read by the profile's language model; a profile without one reads them by the forms in which the base's
-    questions are written, and the column ``reasoner`` then says ``form_parser``.
-
-    Attributes
-    ----------
-    triplets
-        How triplets narrow the nodes (see ``graphs.substitution``); none where empty, which is the baselines.
-    edge_types, direction
-        Whether an edge must be of its triplet's type, and run from the triplet's head to its tail; the printed form
-        looks at no types whatever is said here.
-    fallback
-        Whether a question that is not read as triplets is searched for by vectors alone, in place of a failed row.
-    rerank
-        Whether the profile's language model, or its reranker where it has none, grades the best nodes.
-    """
-
-    triplets: Literal["", "corrected", "printed"] = ""
-    edge_types: bool = True
-    direction: bool = True
-    fallback: bool = False
-    search: Literal["vector", "multi_vector"] = "multi_vector"
-    rerank: bool = False
-
-    @property
-    def focus(self) -> FocusSettings:
-        """The same as the system reads it."""
-        printed = self.triplets == "printed"
-        form = four_step_focus.PRINTED if printed else FocusSettings(use_edge_types=self.edge_types)
-        return replace(form, use_direction=self.direction, fallback=self.fallback)
-
-
-def _open(name: str, step: Step, settings: RankingSettings) -> FourStepFocus:
+def _open(name: str, step: Step, settings: FocusSettings) -> FourStepFocus:
     declared = declared_base(step.benchmark.graph)
     graph = graph_of(step)
     return FourStepFocus(
@@ -71,18 +33,18 @@ def _open(name: str, step: Step, settings: RankingSettings) -> FourStepFocus:
         encoder(step.profile.encoder),
         _triplet_reader(step, declared, graph) if settings.triplets else None,
         _grader(step) if settings.rerank else None,
-        settings.focus,
+        settings,
         frozenset(declared.symmetric),
         declared.answers,
     )
 
 
-def _answerer(name: str, step: Step, settings: RankingSettings, evidence: pl.DataFrame) -> Answerer:
+def _answerer(name: str, step: Step, settings: FocusSettings, evidence: pl.DataFrame) -> Answerer:
     questions = asked(step.read_here("questions", "questions/search"))
     return RanksNodes(_open(name, step, settings), *_reasoner(step, settings), questions, evidence)
 
 
-def _reasoner(step: Step, settings: RankingSettings) -> tuple[str, str]:
+def _reasoner(step: Step, settings: FocusSettings) -> tuple[str, str]:
     """What the columns ``reasoner`` and ``model_id`` say: who read the question and who ranked."""
     model, key = reader_of_profile(step), model_key(encoder(step.profile.encoder))
     if settings.triplets and model is None:
@@ -107,7 +69,7 @@ def _grader(step: Step) -> Grader:
     return RerankerGrader(reranker(step.profile.reranker, step.profile.token_encoder), count_tokens=tokens.count_tokens)
 
 
-def _pool(settings: RankingSettings) -> str | None:
+def _pool(settings: FocusSettings) -> str | None:
     return "llm" if settings.triplets or settings.rerank else None
 
 
@@ -116,7 +78,7 @@ SYSTEM = System(
     VERSION,
     {
         "four_step_focus": Method(
-            settings=RankingSettings, open=_open, reads=("knowledge_base",), answerer=_answerer, pool=_pool
+            settings=FocusSettings, open=_open, reads=("knowledge_base",), answerer=_answerer, pool=_pool
         )
     },
 )

@@ -18,40 +18,15 @@ from numpy.typing import NDArray
 from evidence_assets.experiment.selection import Asked, Parent, Pick, Progress
 from evidence_assets.graphs import substitution
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
-from evidence_assets.graphs.substitution import Constant, Form, Narrowed, Pattern, Variable
+from evidence_assets.graphs.substitution import Constant, Narrowed, Pattern, Variable
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.reasoning.tasks import Failure
 from evidence_assets.systems.four_step_focus import VERSION
 from evidence_assets.systems.four_step_focus.grading import Grader, NodeCard
 from evidence_assets.systems.four_step_focus.node_search import NodeSearch, nearest
+from evidence_assets.systems.four_step_focus.settings import FocusSettings
 from evidence_assets.systems.four_step_focus.triplets import ANY_TYPE, Schema, Term, TripletQuery, TripletReader
-
-
-@dataclass(frozen=True)
-class FocusSettings:
-    """Published: 20 nodes reranked, edge types ignored, Algorithm 2 as printed. The other settings are ours.
-
-    ``exclude_mentioned`` takes a node that the question itself names (by a constant that only it matches) from the
-    candidates: "a medicine for what aspirin helps with" does not ask for aspirin.
-    ``fallback`` ranks a question that could not be read as triplets by vector search alone, and says so; without it such
-    a question has failed.
-    ``evidence_nodes`` answers get evidence rows, with at most ``edges_per_triplet`` edges for each triplet;
-    ``card_relations`` of a node's relations are shown to the grader.
-    """
-
-    k_max: int = 20
-    form: Form = "corrected"
-    use_edge_types: bool = True
-    use_direction: bool = True
-    exclude_mentioned: bool = True
-    fallback: bool = False
-    evidence_nodes: int = 5
-    edges_per_triplet: int = 3
-    card_relations: int = 20
-
-
-PRINTED = FocusSettings(form="printed", use_edge_types=False, exclude_mentioned=False)
 
 
 @dataclass(frozen=True)
@@ -228,9 +203,9 @@ class FourStepFocus:
             self._graph.typed,
             patterns,
             target,
-            form=settings.form,
-            use_edge_types=settings.use_edge_types,
-            use_direction=settings.use_direction,
+            form=settings.triplets or "corrected",
+            use_edge_types=settings.edge_types,
+            use_direction=settings.direction,
         )
         notes = [f"triplet {number + 1} was left out: {reason}" for number, reason in narrowed.skipped]
         notes += [f"the variable {name} is joined to no constant" for name in query.adrift]
@@ -292,8 +267,8 @@ class FourStepFocus:
                     patterns,
                     target,
                     place,
-                    use_edge_types=settings.use_edge_types,
-                    use_direction=settings.use_direction,
+                    use_edge_types=settings.edge_types,
+                    use_direction=settings.direction,
                     limit=settings.edges_per_triplet,
                 ):
                     (found,) = graph.arrays.edges_from(*edge)[:1]

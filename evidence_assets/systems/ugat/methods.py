@@ -1,10 +1,9 @@
-"""UGAT-MedQA and its ablations: settings of a variant, and how the selector of paths is opened for a step."""
+"""UGAT-MedQA and its ablations: how the selector of paths is opened for a step."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
@@ -14,52 +13,18 @@ from evidence_assets.experiment.question_concepts import DEPTH, stored_surroundi
 from evidence_assets.experiment.selection import NoEvidence, Selector, asked
 from evidence_assets.experiment.step import Step
 from evidence_assets.experiment.system import Method, NoSettings, System
-from evidence_assets.graphs.attention.scorer import CONTRASTIVE, WALK, AttentionSettings
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.profiles import Profile
 from evidence_assets.systems.ugat import VERSION
 from evidence_assets.systems.ugat.selector import GraphPaths
-from evidence_assets.systems.ugat.system import UgatSettings
-
-MEASURED = {"contrastive": CONTRASTIVE, "walk": WALK}
-"""Scorers with settings of their own, chosen by measurement."""
-
-
-@dataclass(frozen=True)
-class PathSettings:
-    """``scorer`` says how nodes are scored, ``D`` how far is looked around a question; the rest are a profile's sizes.
-
-    ``none`` keeps every node and ranks by the cosine to the question.
-    """
-
-    scorer: Literal["gat", "gcn", "cosine", "contrastive", "walk", "none"] = "gat"
-    D: int = 3
-    steps: int = 50
-    path_length: int = 3
-    passages: int = 10
-
-    @property
-    def stages(self) -> UgatSettings:
-        """The same as the four stages read it."""
-        attention = AttentionSettings(steps=self.steps)
-        if self.scorer in MEASURED:
-            attention = MEASURED[self.scorer]
-        elif self.scorer in ("gat", "gcn", "cosine"):
-            attention = replace(attention, variant=self.scorer)
-        return UgatSettings(
-            D=self.D,
-            node_filter="none" if self.scorer == "none" else "scores",
-            attention=attention,
-            max_length=self.path_length,
-            passages=self.passages,
-        )
+from evidence_assets.systems.ugat.settings import UgatSettings
 
 
 def _defaults(profile: Profile) -> Mapping[str, Any]:
     return profile.ugat.model_dump(exclude={"cap", "max_nodes"})
 
 
-def _paths(name: str, step: Step, settings: PathSettings) -> Selector:
+def _paths(name: str, step: Step, settings: UgatSettings) -> Selector:
     graph, deepest = graph_of(step), max(step.profile.ugat.D, DEPTH)
     if deepest < settings.D:
         raise BadInput(
@@ -68,7 +33,7 @@ def _paths(name: str, step: Step, settings: PathSettings) -> Selector:
     questions = asked(step.read_here("questions", "questions/mcqa"))
     around = stored_surroundings(step.read_here("subgraphs", "subgraphs/mcqa"), questions, graph)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    return GraphPaths(name, graph, around, load(), settings.stages, device)
+    return GraphPaths(name, graph, around, load(), settings, device)
 
 
 def _closed_book(name: str, step: Step, settings: NoSettings) -> Selector:
@@ -79,7 +44,7 @@ SYSTEM = System(
     "ugat",
     VERSION,
     {
-        "ugat": Method(settings=PathSettings, open=_paths, reads=("graph", "subgraphs"), defaults=_defaults),
+        "ugat": Method(settings=UgatSettings, open=_paths, reads=("graph", "subgraphs"), defaults=_defaults),
         "closed_book": Method(settings=NoSettings, open=_closed_book),
     },
 )

@@ -15,7 +15,8 @@ from evidence_assets.experiment.selection import Asked, Parent, Pick, Progress
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
 from evidence_assets.systems.ugat import VERSION
-from evidence_assets.systems.ugat.system import PathPassage, PathSelection, UgatSettings, relevant_paths_batch
+from evidence_assets.systems.ugat.settings import UgatSettings
+from evidence_assets.systems.ugat.system import PathPassage, PathSelection, relevant_paths_batch
 
 DIGITS = 4
 """Scores are rounded to so many digits: a question is scored beside others, which moves the ones behind."""
@@ -29,7 +30,7 @@ class GraphPaths:
     around
         What each question names and what lies around it, by question id; a question that is not there has no evidence.
     settings
-        The four stages; ``settings.attention.variant`` says how nodes are scored.
+        The stages; ``settings.scorer`` says how nodes are scored.
     """
 
     def __init__(

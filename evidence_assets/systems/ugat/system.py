@@ -8,52 +8,19 @@ to, so that no candidate draws evidence to itself.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal
 
 import numpy as np
 
 from evidence_assets.benchmarks.graphs.relations import Vocabulary
 from evidence_assets.experiment.question_concepts import Surroundings, numbers
 from evidence_assets.graphs.arrays import FloatArray, Subgraph
-from evidence_assets.graphs.attention.scorer import AttentionSettings, FeatureGraph, NodeScores, train_batch
+from evidence_assets.graphs.attention.scorer import FeatureGraph, NodeScores, train_batch
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.paths import Path, shortest_paths
 from evidence_assets.reasoning.paths import Fact, path_locator, path_text
-
-Filter = Literal["scores", "none"]
-
-
-@dataclass(frozen=True)
-class UgatSettings:
-    """Parameters of the stages; how wide a neighbourhood is, is said in `experiment.question_concepts.Expansion`.
-
-    Attributes
-    ----------
-    D
-        Depth: most steps from the concepts; 3 is the published best.
-    node_filter
-        `none` keeps every node of the subgraph and ranks by the cosine to the question (the published ablation).
-    attention
-        How nodes are scored.
-    max_sources
-        Most nodes that paths start from: the concepts, then the relevant nodes with the best scores.
-    max_length, paths_per_pair, passages
-        Longest path, most paths between two nodes, most passages of an option.
-    """
-
-    D: int = 3
-    node_filter: Filter = "scores"
-    attention: AttentionSettings = field(default_factory=AttentionSettings)
-    max_sources: int = 64
-    max_length: int = 3
-    paths_per_pair: int = 3
-    passages: int = 5
-
-    def __post_init__(self) -> None:
-        if self.node_filter not in ("scores", "none"):
-            raise ValueError(f"node_filter is scores or none, not {self.node_filter!r}")
+from evidence_assets.systems.ugat.settings import UgatSettings
 
 
 @dataclass(frozen=True)
@@ -116,7 +83,7 @@ def relevant_paths_batch(
     parts = [question.part.within(settings.D) for question in questions]
     features = [np.asarray(graph.node_vectors[part.nodes]) for part in parts]
     scored: Sequence[NodeScores | None] = [None] * len(questions)
-    if settings.node_filter == "scores":
+    if settings.attention is not None:
         scored = train_batch(
             [
                 FeatureGraph(question.named.question_id, vectors, part.heads, part.tails)
@@ -158,7 +125,7 @@ def _select(
     passages: dict[str, tuple[PathPassage, ...]] = {}
     for label, linked in question.named.options.items():
         paths = shortest_paths(
-            graph.arrays, sources, numbers(linked), settings.max_length, settings.paths_per_pair, relevance
+            graph.arrays, sources, numbers(linked), settings.path_length, settings.paths_per_pair, relevance
         )
         passages[label] = _passages(graph, vocabulary, label, paths, weights, settings.passages)
     return PathSelection(question.named.question_id, passages, part, scores)

@@ -13,9 +13,9 @@ from evidence_assets.experiment.selection import Asked
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import prepare
 from evidence_assets.models.protocols import Request
+from evidence_assets.systems.background.settings import BackgroundSettings
 from evidence_assets.systems.background.system import (
     BackgroundKnowledge,
-    BackgroundSettings,
     PromptedBackground,
     Retrieved,
     StoredBackground,
@@ -60,6 +60,7 @@ def recalled(*questions: Asked, by: Callable[[Request], str] = reply) -> tuple[p
 
 
 def system(settings: BackgroundSettings | None = None, stored: StoredBackground | None = None) -> BackgroundKnowledge:
+    settings = settings or BackgroundSettings(recall="recalled")
     return BackgroundKnowledge("bk", GRAPH, WordEncoder(), settings, stored or stored_background(recalled()[0]))
 
 
@@ -104,7 +105,7 @@ def test_a_recalled_triple_is_a_row_with_its_model_and_prompt_and_never_that_of_
     [(True, True, {"graph", "model"}), (True, False, {"graph"}), (False, True, {"model"}), (False, False, set())],
 )
 def test_the_four_published_cases(graph: bool, model: bool, kinds: set[str]) -> None:
-    found = system(BackgroundSettings(graph=graph, model=model)).retrieve([QUESTION])[0]
+    found = system(BackgroundSettings(graph=graph, recall="recalled" if model else "")).retrieve([QUESTION])[0]
     assert {origin for origin, _ in origins(found)} == kinds
 
 
@@ -124,23 +125,26 @@ def test_what_is_recalled_is_taken_over_and_what_failed_is_asked_anew() -> None:
     again = recall_rows(source, "background", [QUESTION, BAD], before, lineage)
     assert again.reused == 1
     assert all("bad" in request.user for request in generator.requests[asked:])
-    assert {row["question_id"]: row["status"] for row in again.rows} == {"q1": "answered", "q2": "failed"}
+    assert {row["question_id"]: row["status"] for row in prepare("chains", again.rows).to_pylist()} == {
+        "q1": "answered",
+        "q2": "failed",
+    }
 
 
 def test_top_k_and_hops() -> None:
-    assert len(system(BackgroundSettings(top_k=2)).retrieve([QUESTION])[0].picks) == 2
+    assert len(system(BackgroundSettings(recall="recalled", top_k=2)).retrieve([QUESTION])[0].picks) == 2
     question = Asked("q", "own", "kgqa", "Where is Bern?")
-    near = system(BackgroundSettings(model=False)).retrieve([question])[0]
+    near = system().retrieve([question])[0]
     assert {text for _, text in origins(near)} == {"Switzerland capital Bern"}
-    far = system(BackgroundSettings(model=False, hops=3)).retrieve([question])[0]
+    far = system(BackgroundSettings(recall="recalled", D=3)).retrieve([question])[0]
     assert len(far.picks) == 4
-    capped = system(BackgroundSettings(model=False, hops=3, max_triples=1)).retrieve([question])[0]
+    capped = system(BackgroundSettings(recall="recalled", D=3, max_triples=1)).retrieve([question])[0]
     assert {text for _, text in origins(capped)} == {"Switzerland capital Bern"}
 
 
 @pytest.mark.parametrize("text", ["What is it?", "Wer bin ich?", ""])
 def test_a_question_that_names_nothing_says_so(text: str) -> None:
-    found = system(BackgroundSettings(model=False)).retrieve([Asked("q", "own", "kgqa", text)])[0]
+    found = system().retrieve([Asked("q", "own", "kgqa", text)])[0]
     assert found.picks == ()
     assert found.notes == ("the question names no node of the graph",)
 
@@ -161,7 +165,7 @@ def test_prose_in_any_prompt_fails_that_question_alone(stage: str) -> None:
 
 def test_no_model_knowledge_without_what_was_recalled() -> None:
     with pytest.raises(ValueError, match="no recalled triples"):
-        BackgroundKnowledge("bk", GRAPH, WordEncoder())
+        BackgroundKnowledge("bk", GRAPH, WordEncoder(), BackgroundSettings(recall="recalled"))
 
 
 def test_a_text_in_place_of_a_fact_is_unusable() -> None:
@@ -172,6 +176,6 @@ def test_a_text_in_place_of_a_fact_is_unusable() -> None:
 
 
 def test_an_empty_graph() -> None:
-    bk = BackgroundKnowledge("bk", graph_of([], [], []), WordEncoder(), BackgroundSettings(model=False))
+    bk = BackgroundKnowledge("bk", graph_of([], [], []), WordEncoder(), BackgroundSettings())
     assert bk.retrieve([QUESTION])[0].picks == ()
     assert bk.retrieve([]) == []

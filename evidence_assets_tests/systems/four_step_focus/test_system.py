@@ -19,7 +19,8 @@ from evidence_assets.retrieval.corpus import matrix
 from evidence_assets.systems.four_step_focus.grading import NodeCard, PromptedGrader, RerankerGrader
 from evidence_assets.systems.four_step_focus.node_search import NodeSearch, nearest, node_passages
 from evidence_assets.systems.four_step_focus.question_forms import Form, FormParser
-from evidence_assets.systems.four_step_focus.system import PRINTED, FocusSettings, FourStepFocus, NodeRanking, schema_of
+from evidence_assets.systems.four_step_focus.settings import FocusSettings
+from evidence_assets.systems.four_step_focus.system import FourStepFocus, NodeRanking, schema_of
 from evidence_assets.systems.four_step_focus.triplets import PromptedTriplets, TripletReader
 from evidence_assets_tests.graphs.small_graph import graph_of, stored, with_vectors
 from evidence_assets_tests.systems.small_models import Scripted, SharedWords, WordEncoder
@@ -32,6 +33,7 @@ EDGES = [(0, TREATS, 5), (1, TREATS, 5), (1, TREATS, 6), (2, TREATS, 6), (0, TAR
 RELATIONS, TYPES = ("treats", "targets", "interacts with"), ("drug", "gene", "disease")
 DOCUMENTS = ("Aspirin comes from willow bark. It thins blood.", "Ibuprofen is mild.", "Colchicine comes from crocus.",
              "COX makes messengers.", "", "Fever is heat.", "Gout hurts toes.")  # fmt: skip
+PRINTED = FocusSettings(triplets="printed", edge_types=False, exclude_mentioned=False)
 
 
 def base_of(names: Sequence[str] = NAMES, documents: Sequence[str] = DOCUMENTS, tokens: int = 128) -> KnowledgeGraph:

@@ -21,12 +21,11 @@ from evidence_assets.experiment.question_concepts import (
     surroundings_of,
 )
 from evidence_assets.experiment.selection import Asked, Pick, evidence_rows
-from evidence_assets.graphs.attention.scorer import AttentionSettings
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.reasoning.extractive import ExtractiveSolver
 from evidence_assets.reasoning.paths import Fact, wrong_with
 from evidence_assets.systems.ugat.selector import GraphPaths
-from evidence_assets.systems.ugat.system import UgatSettings
+from evidence_assets.systems.ugat.settings import UgatSettings
 from evidence_assets.text.negation import asks_for_exception
 from evidence_assets_tests.graphs.small_graph import small_graph, stored
 
@@ -35,7 +34,7 @@ THIRST = Asked(
     ("excessive thirst", "fever", "zzyzx", "cell"),
 )  # fmt: skip
 WIDE = Expansion(3, 32, 300)
-SETTINGS = UgatSettings(attention=AttentionSettings(steps=3))
+SETTINGS = UgatSettings(steps=3)
 
 
 def names(graph: KnowledgeGraph, found: object) -> list[str]:
@@ -110,7 +109,7 @@ def test_two_relations_that_contradict_are_both_said(graph: KnowledgeGraph) -> N
 def test_the_version_changes_with_what_decides_the_picks(graph: KnowledgeGraph) -> None:
     versions = {
         GraphPaths("x", graph, {}, load(), settings).version
-        for settings in (SETTINGS, UgatSettings(D=2), UgatSettings(attention=AttentionSettings(variant="gcn")))
+        for settings in (SETTINGS, UgatSettings(D=2), UgatSettings(scorer="gcn"))
     }
     assert len(versions) == 3
 

@@ -11,10 +11,10 @@ import pytest
 
 from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.experiment.question_concepts import NamedNodes, QuestionConcepts, Surroundings
-from evidence_assets.graphs.attention.scorer import AttentionSettings
 from evidence_assets.graphs.knowledge_graph import GraphVectors, KnowledgeGraph
 from evidence_assets.reasoning.paths import walked_edges
-from evidence_assets.systems.ugat.system import PathSelection, UgatSettings, relevant_paths_batch
+from evidence_assets.systems.ugat.settings import UgatSettings
+from evidence_assets.systems.ugat.system import PathSelection, relevant_paths_batch
 from evidence_assets_tests.graphs.small_graph import graph_of, stored
 
 TRIPLES = [
@@ -45,7 +45,7 @@ GRAPH = random_vectors(
     graph_of(NAMES, RELATIONS, sorted((NODE[h], RELATIONS.index(r), NODE[t]) for h, r, t in TRIPLES))
 )
 VECTOR = np.random.default_rng(1).standard_normal(WIDTH).astype(np.float32)
-SETTINGS = UgatSettings(attention=AttentionSettings(steps=5))
+SETTINGS = UgatSettings(steps=5)
 
 
 def around(name: str, concepts: Iterable[int], options: dict[str, tuple[int, ...]], graph: KnowledgeGraph = GRAPH,
@@ -140,11 +140,7 @@ def test_a_subgraph_of_one_node_with_a_self_loop() -> None:
 
 @pytest.mark.parametrize("variant", ["gat", "gcn", "cosine", "contrastive", "walk", "none"])
 def test_every_variant_and_many_questions_at_once(variant: str) -> None:
-    settings = (
-        replace(SETTINGS, node_filter="none")
-        if variant == "none"
-        else replace(SETTINGS, attention=AttentionSettings(variant=variant, steps=5))  # type: ignore[arg-type]
-    )
+    settings = replace(SETTINGS, scorer=variant)  # type: ignore[arg-type]
     questions = [
         QUESTION,
         asking(["aspirin"], {"A": ["fever"]}, "q2"),
@@ -170,8 +166,3 @@ def test_five_thousand_concepts_stay_within_the_caps() -> None:
     (found,) = relevant_paths_batch(graph, load(), [question], SETTINGS)
     assert len(found.subgraph.nodes) == 50
     assert len(found.passages["A"]) <= SETTINGS.passages
-
-
-def test_bad_input_is_named() -> None:
-    with pytest.raises(ValueError, match="node_filter"):
-        UgatSettings(node_filter="some")  # type: ignore[arg-type]

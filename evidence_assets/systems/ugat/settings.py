@@ -1,0 +1,46 @@
+"""Settings of UGAT-MedQA: how nodes are scored, how far is looked around a question, how many paths are kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from evidence_assets.graphs.attention.scorer import CONTRASTIVE, WALK, AttentionSettings
+
+MEASURED = {"contrastive": CONTRASTIVE, "walk": WALK}
+"""Scorers with settings of their own, chosen by measurement."""
+
+
+@dataclass(frozen=True)
+class UgatSettings:
+    """Parameters of the stages; how wide a neighbourhood is, is said in `experiment.question_concepts.Expansion`.
+
+    Attributes
+    ----------
+    scorer
+        How nodes are scored; `gat` is the published one. `none` keeps every node of the subgraph and ranks by the cosine
+        to the question (the published ablation).
+    D
+        Depth: most steps from the concepts; 3 is the published best.
+    steps
+        T: training steps of the published scorers.
+    max_sources
+        Most nodes that paths start from: the concepts, then the relevant nodes with the best scores.
+    path_length, paths_per_pair, passages
+        Longest path, most paths between two nodes, most passages of an option.
+    """
+
+    scorer: Literal["gat", "gcn", "cosine", "contrastive", "walk", "none"] = "gat"
+    D: int = 3
+    steps: int = 50
+    max_sources: int = 64
+    path_length: int = 3
+    paths_per_pair: int = 3
+    passages: int = 5
+
+    @property
+    def attention(self) -> AttentionSettings | None:
+        """How nodes are scored; None where they are not."""
+        if self.scorer == "none":
+            return None
+        return MEASURED.get(self.scorer) or AttentionSettings(variant=self.scorer, steps=self.steps)
