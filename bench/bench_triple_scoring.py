@@ -2,7 +2,7 @@
 
 The baseline computes one cost matrix and calls ``ot.emd2`` for each candidate and seed. Both must give the same
 distances. Sentences have four to nine words with vectors of 768 dimensions, of which the template's words carry no mass,
-as in filled prompts. What the masked model takes comes on top and is measured by ``bench/measure_kbloom.py``.
+as in filled prompts. What the masked model takes comes on top.
 
     python bench/bench_triple_scoring.py [--candidates 4000] [--seeds 5] [--relations 20]
 """

@@ -6,7 +6,8 @@
 Everything lies in a temporary folder, or in ``--lake``, where a later call finds its corpora, graphs and evidence again.
 Presets need not be opted in. Graphs are built without harvested triples unless ``--harvest`` is given. ``--split dev``
 asks the half that settings are chosen on. A world is YAML: its first document links folders of EVIDENCE_DEV_DATA into
-the lake's ``raw``, the others declare corpora, graphs, benchmarks and variants as ``evidence_assets/defs`` does.
+the lake's ``raw``, the others declare corpora, graphs and benchmarks as ``evidence_assets/defs`` does, or state ``variants``
+of a ``system`` as its ``variants.yaml`` does.
 
 Printed are the metrics of each variant with their 95 % intervals, questions a minute, the difference of the first
 variant to each other with its paired bootstrap interval and McNemar's test, and the share of the time that went by
@@ -37,10 +38,15 @@ def project(root: Path, world: Path | None, benchmark: str, split: str | None) -
     package = root / "project" / "evidence_assets"
     shutil.copytree(REPOSITORY / "evidence_assets", package, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(REPOSITORY / "pyproject.toml", root / "project")
-    links, *declared = list(yaml.safe_load_all(world.read_text(encoding="utf-8"))) if world else [{}]
-    if declared:
-        (package / "defs" / "world").mkdir()
-        (package / "defs" / "world" / "defs.yaml").write_text(yaml.safe_dump_all(declared), encoding="utf-8")
+    links, *documents = list(yaml.safe_load_all(world.read_text(encoding="utf-8"))) if world else [{}]
+    if declared := [document for document in documents if "type" in document]:
+        (package / "defs" / "benchmarks" / "world").mkdir()
+        (package / "defs" / "benchmarks" / "world" / "defs.yaml").write_text(
+            yaml.safe_dump_all(declared), encoding="utf-8"
+        )
+    for stated in [document for document in documents if "variants" in document]:
+        with (package / "systems" / stated["system"] / "variants.yaml").open("a", encoding="utf-8") as file:
+            file.write(yaml.safe_dump(stated["variants"]))
     if split:
         for path in (package / "defs").rglob("*.yaml"):
             documents = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
@@ -56,7 +62,7 @@ def materialized(benchmark: str, variants: list[str], harvest: bool) -> Iterator
     """Make the scores of the variants and all that they rest on; yields a run's assets, its seconds, and those in assets."""
     import dagster as dg
 
-    from evidence_assets.assets.benchmark import benchmarks
+    from evidence_assets.benchmarks.declared import benchmarks
     from evidence_assets.cli.demo import batches
     from evidence_assets.definitions import defs
 
@@ -105,8 +111,8 @@ def shown(benchmark: str, variants: list[str], metrics: list[str]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from evidence_assets.assets.benchmark import benchmarks
     from evidence_assets.assets.pace import A_MINUTE
+    from evidence_assets.benchmarks.declared import benchmarks
     from evidence_assets.experiment.scores.comparison import compare
     from evidence_assets.lake.catalogue import connect
 

@@ -20,7 +20,7 @@ from evidence_assets.experiment.system import source_reads
 def _make(step: Step) -> Made:
     name = step.benchmark.graph
     if not name:
-        return Made([], [], {"no_subgraphs": f"benchmark {step.benchmark} names no graph"})
+        return Made([], [], {"no_subgraphs": f"benchmark {step.benchmark_name} names no graph"})
     numbers = step.profile.ugat
     return subgraph_rows(
         asked(step.read("questions", "questions/mcqa", step.partition)),

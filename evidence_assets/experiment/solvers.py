@@ -1,4 +1,4 @@
-"""Who reasons: solvers by the name that a reasoner's YAML gives."""
+"""Who reasons: solvers by the name that a variant states."""
 
 from __future__ import annotations
 
