@@ -39,8 +39,9 @@ def project(root: Path, world: Path | None, benchmark: str, split: str | None) -
     shutil.copy(REPOSITORY / "pyproject.toml", root / "project")
     links, *declared = list(yaml.safe_load_all(world.read_text(encoding="utf-8"))) if world else [{}]
     if declared:
-        (package / "defs" / "world").mkdir()
-        (package / "defs" / "world" / "defs.yaml").write_text(yaml.safe_dump_all(declared), encoding="utf-8")
+        place = package / "defs" / "benchmarks" / "world"
+        place.mkdir()
+        (place / "defs.yaml").write_text(yaml.safe_dump_all(declared), encoding="utf-8")
     if split:
         for path in (package / "defs").rglob("*.yaml"):
             documents = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
