@@ -70,7 +70,7 @@ class TestSelectorContract:
         self, case: str, selector: Selector, questions: list[Asked]
     ) -> None:
         picked = list(selector.select(questions))
-        assert len(picked) == len(questions) == LOOKED_AT
+        assert len(picked) == len(questions) > 1
         for question, picks in zip(questions, picked, strict=True):
             assert {pick.option for pick in picks} <= {"", *question.labels}
             assert all(pick.parents and pick.kind and math.isfinite(pick.score) for pick in picks)

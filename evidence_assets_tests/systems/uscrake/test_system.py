@@ -84,7 +84,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Passages:
 
 def selector(corpus: Passages | None, *, triples: ConceptTriples | None = None, **settings: Any) -> Uscrake:
     weights = {"weights": "idf"} if settings.get("cost") == "moverscore" else {}
-    stated = Settings(**{"cost": "fusion", "R": 4, "k": 2, "s": 3, **weights, **settings})
+    stated = Settings(**{"cost": "fusion", "R": 4, "k": 2, "s": 3, "sentences": 10, **weights, **settings})
     return Uscrake("u", stated, corpus, ENCODER, ENCODER, LateInteraction(ENCODER), triples)
 
 
