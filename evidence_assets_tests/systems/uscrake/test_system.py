@@ -154,9 +154,7 @@ def test_words_and_the_other_reading_of_weights_are_ranked_as_their_definition_s
             masses = np.array([counts.value(name, weights) for name in names])
         return ground_cost(cost).measure(vectors, masses)
 
-    found = selector(corpus, cost=cost, tokens=tokens, weights=weights, grain="chunk", R=6, k=3).select(
-        QUESTIONS
-    )
+    found = selector(corpus, cost=cost, tokens=tokens, weights=weights, grain="chunk", R=6, k=3).select(QUESTIONS)
     for question, picks in zip(QUESTIONS, found, strict=True):
         for label, option in question.hypotheses:
             x = measure(*naive_tokens(f"{question.text} {option}", words))
