@@ -16,7 +16,7 @@ from evidence_assets.benchmarks import corpus_rows
 from evidence_assets.benchmarks.corpora import read_documents
 from evidence_assets.benchmarks.declared import FromRaw
 from evidence_assets.benchmarks.records import Document
-from evidence_assets.benchmarks.registry import read_passages
+from evidence_assets.benchmarks.registry import check_passages, read_passages
 from evidence_assets.experiment.step import Made, Step
 from evidence_assets.lake.lineage import DERIVED, edge
 from evidence_assets.models.in_use import encoder, model_key
@@ -34,8 +34,8 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
 
     name: str
     folder: str
-    documents: Literal["folder", "beir", "hotpotqa", "musique", "obqa"] = "folder"
-    """How they are read: any files of the folder, or as the passages that come with a benchmark's questions."""
+    documents: str = "folder"
+    """How they are read: any files of the folder, or as the passages that come with the questions of a dataset."""
     split: str = ""
     """For passages that come with questions: of which split."""
     tokens: Literal["stored", "on_demand"] = "stored"
@@ -50,6 +50,8 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         base, group = f"corpus/{self.name}", f"corpus_{self.name}"
         profile = profiles.load()
+        if self.documents != "folder":
+            check_passages(self.documents)
         if not self.runs_in():
             return dg.Definitions()
         source, raw = raw_assets(self, f"raw/corpora/{self.name}", [self.folder])

@@ -11,7 +11,6 @@ not keep half a file writes only once the generator is exhausted (the lake's par
 from __future__ import annotations
 
 import csv
-import difflib
 import gzip
 import re
 import zlib
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.text.nearest import nearest
 
 BLOCK = 1 << 20
 # A cell may be a whole document; the csv module's own limit would refuse it at 128 kB.
@@ -128,7 +128,7 @@ class Row:
         """Refuse a field that is none of ``fields``: a misspelt optional field would otherwise go unread."""
         for field in self.values:
             if field not in fields:
-                near = difflib.get_close_matches(field, fields, n=1, cutoff=0.0)[0]
+                near = nearest(field, fields)
                 raise self.bad(f"unknown field; did you mean {near!r}? Known are {', '.join(fields)}", field)
 
     def _path(self, field: str | None) -> str:

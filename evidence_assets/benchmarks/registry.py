@@ -6,7 +6,6 @@ user's own benchmark needs none: see :mod:`evidence_assets.benchmarks.own`.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from itertools import chain
@@ -18,6 +17,7 @@ from evidence_assets.benchmarks.checks import Located, unique_questions
 from evidence_assets.benchmarks.info import DatasetInfo, Reader
 from evidence_assets.benchmarks.records import Document, Question
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.text.nearest import nearest
 
 _MODULES = [import_module(f"{official.__name__}.{module.name}") for module in iter_modules(official.__path__)]
 READERS: dict[str, tuple[DatasetInfo, Reader]] = {
@@ -35,7 +35,7 @@ PASSAGES: dict[str, Callable[[Path, str], Iterator[Document]]] = {
 def info(name: str) -> DatasetInfo:
     """What the dataset ``name`` declares of itself."""
     if name not in DATASETS:
-        near = difflib.get_close_matches(name, DATASETS, n=1, cutoff=0.0)[0]
+        near = nearest(name, DATASETS)
         raise BadInput(f"there is no dataset {name!r}; did you mean {near!r}? Known are {', '.join(sorted(DATASETS))}")
     return DATASETS[name]
 
@@ -74,8 +74,13 @@ def _split(name: str, folder: Path, split: str) -> Iterator[Located]:
         raise declared.nothing_in(files[0] if len(files) == 1 else folder, split)
 
 
-def read_passages(name: str, folder: Path, split: str) -> Iterator[Document]:
-    """The passages that come with the questions of a split, each once, called as the gold evidence calls them."""
+def check_passages(name: str) -> None:
+    """Refuse a dataset that brings no passages."""
     if name not in PASSAGES:
         raise BadInput(f"{info(name).title} brings no passages; known: {', '.join(PASSAGES)}")
+
+
+def read_passages(name: str, folder: Path, split: str) -> Iterator[Document]:
+    """The passages that come with the questions of a split, each once, called as the gold evidence calls them."""
+    check_passages(name)
     return PASSAGES[name](folder, split)

@@ -1,8 +1,10 @@
-"""The graphs that benchmarks are answered from, opened for a step with the profile's encoder."""
+"""What benchmarks are answered from, opened for a step: graphs with the profile's encoder, and tables."""
 
 from __future__ import annotations
 
 from evidence_assets import profiles
+from evidence_assets.benchmarks.records import Table
+from evidence_assets.benchmarks.rows import table_of
 from evidence_assets.experiment.step import Step
 from evidence_assets.graphs import stored
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
@@ -21,3 +23,9 @@ def graph_of(step: Step) -> KnowledgeGraph:
     if not step.benchmark.graph:
         raise BadInput(f"benchmark {step.benchmark_name} names no graph: declare the one that it is answered from")
     return open_graph(step.lake, step.benchmark.graph)
+
+
+def tables_of(step: Step) -> dict[str, tuple[Table, str]]:
+    """The tables of the partition's benchmark with their content hashes, by id."""
+    rows = step.read("tables", "tables", step.benchmark_name)
+    return {row["table_id"]: (table_of(row), row["content_hash"]) for row in rows.to_dicts()}

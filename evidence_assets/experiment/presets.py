@@ -7,7 +7,6 @@ default graph stays small, and a published table is one setting and one backfill
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterable
 from functools import lru_cache
@@ -18,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evidence_assets import profiles
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.text.nearest import nearest
 
 VARIABLE = "EVIDENCE_PRESETS"
 ALL = "all"
@@ -53,7 +53,7 @@ def known(names: Iterable[str], stated_in: str) -> frozenset[str]:
     """The names as a set; one that is no preset is refused with its nearest neighbour."""
     found = frozenset(names)
     for name in sorted(found - presets().keys()):
-        near = difflib.get_close_matches(name, presets(), n=1, cutoff=0.0)[0]
+        near = nearest(name, presets())
         raise BadInput(
             f"there is no preset {name!r}; did you mean {near!r}? `evidence presets` lists them", field=stated_in
         )

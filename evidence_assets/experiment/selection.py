@@ -40,6 +40,10 @@ class Asked:
     def labels(self) -> tuple[str, ...]:
         return option_labels(self.task, self.options)
 
+    def query(self, option: str) -> str:
+        """Question and option as one text."""
+        return f"{self.text} {option}".strip()
+
     @property
     def hypotheses(self) -> list[tuple[str, str]]:
         """Label and text of each option; one empty label for a question without options."""

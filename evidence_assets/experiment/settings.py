@@ -5,8 +5,7 @@ A key that no field bears is refused with its nearest neighbour, a value that do
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,14 +13,9 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.text.nearest import nearest
 
 S = TypeVar("S")
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """The known name that is most like the given one."""
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.0)
-    return near[0] if near else ""
 
 
 def parameter_names(settings: type[Any]) -> list[str]:

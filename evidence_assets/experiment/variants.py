@@ -18,8 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from evidence_assets.benchmarks.declared import FAMILIES, of_family
 from evidence_assets.experiment.presets import is_loaded
 from evidence_assets.experiment.scores.published_figures import PrintedAs
-from evidence_assets.experiment.settings import nearest
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.text.nearest import nearest
 
 SYSTEMS = Path(__file__).resolve().parent.parent / "systems"
 FILE = "variants.yaml"

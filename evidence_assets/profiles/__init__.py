@@ -7,7 +7,6 @@ differs.
 
 from __future__ import annotations
 
-import difflib
 import os
 from functools import lru_cache
 from pathlib import Path
@@ -17,6 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.text.nearest import nearest
 
 PROFILE_VARIABLE = "EVIDENCE_PROFILE"
 _HERE = Path(__file__).parent
@@ -118,11 +118,6 @@ class Profile(_Strict):
     sample: Literal["full", "small"] = Field("full", description="Size of the sample world; small is for quick tests.")
 
 
-def _nearest(name: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
-    return near[0] if near else ""
-
-
 def _fields_at(location: tuple[Any, ...]) -> list[str]:
     model: Any = Profile
     for part in location:
@@ -161,7 +156,7 @@ def _path_of(name: str) -> Path:
     packaged = _HERE / f"{name}.yaml"
     path = packaged if packaged.exists() else Path(name)
     if not path.is_file():
-        near = _nearest(name, available())
+        near = nearest(name, available())
         raise BadInput(
             f"there is no profile {name!r}; did you mean {near!r}? Known: {', '.join(available())}, or the path of a "
             "YAML file"
@@ -185,6 +180,6 @@ def _load(name: str) -> Profile:
         location = tuple(first["loc"])
         field = ".".join(str(part) for part in location)
         if first["type"] == "extra_forbidden":
-            near = _nearest(str(location[-1]), _fields_at(location[:-1]))
+            near = nearest(str(location[-1]), _fields_at(location[:-1]))
             raise BadInput(f"there is no such setting; did you mean {near!r}?", file=path, field=field) from error
         raise BadInput(str(first["msg"]), file=path, field=field) from error

@@ -6,7 +6,6 @@ one file of :mod:`evidence_assets.transport.costs`, which registers it; nothing 
 
 from __future__ import annotations
 
-import difflib
 from abc import ABC, abstractmethod
 from typing import ClassVar, Literal
 
@@ -15,6 +14,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from evidence_assets.models.vectors import softmax
+from evidence_assets.text.nearest import nearest
 
 from .measure import TokenMeasure
 
@@ -167,6 +167,6 @@ def ground_cost(cost: Cost) -> GroundCost:
     if isinstance(cost, GroundCost):
         return cost
     if cost not in _REGISTERED:
-        near = difflib.get_close_matches(cost, _REGISTERED, n=1, cutoff=0.0)[0]
+        near = nearest(cost, _REGISTERED)
         raise ValueError(f"there is no cost {cost!r}; known: {', '.join(ground_costs())}; did you mean {near!r}?")
     return _REGISTERED[cost]

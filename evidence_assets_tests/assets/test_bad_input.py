@@ -128,3 +128,10 @@ def test_a_table_without_rows_is_kept_and_gives_no_evidence(lake: Lake) -> None:
     question = Asked("q", "mine", "table_qa", "Which?", ("a", "b"), "empty")
     selector = CellSelector("bm25", {"empty": (tables[0], "v")}, bm25_cells, 5, "bm25")
     assert selector.select([question]) == [[]]
+
+
+def test_a_corpus_of_a_dataset_without_passages_is_refused_when_it_is_loaded() -> None:
+    with pytest.raises(BadInput, match=r"brings no passages; known: .*hotpotqa"):
+        dg.build_defs_for_component(Corpus(name="mine", folder="mine", documents="csqa"))
+    with pytest.raises(BadInput, match="did you mean 'hotpotqa'"):
+        dg.build_defs_for_component(Corpus(name="mine", folder="mine", documents="hotpot"))

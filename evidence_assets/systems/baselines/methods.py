@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from evidence_assets.benchmarks.records import Table
-from evidence_assets.benchmarks.rows import table_of
+from evidence_assets.experiment.chunk_search import Bm25Chunks, chunks_in
+from evidence_assets.experiment.inputs import tables_of
 from evidence_assets.experiment.selection import Selector
 from evidence_assets.experiment.step import Step
 from evidence_assets.experiment.system import Method, System
@@ -29,20 +29,8 @@ def _defaults(profile: Profile) -> Mapping[str, Any]:
     return {"k": profile.retrieval.k}
 
 
-def chunks_in(step: Step) -> baselines.Chunks:
-    """The chunks of the corpus that the partition's benchmark is answered from."""
-    corpus = open_corpus(step.lake, step.benchmark.corpus)
-    return baselines.Chunks(corpus.version, corpus.chunks["chunk_id"].to_list(), corpus.chunks["text"].to_list())
-
-
-def tables_of(step: Step) -> dict[str, tuple[Table, str]]:
-    """The tables of the partition's benchmark with their content hashes, by id."""
-    rows = step.read("tables", "tables", step.benchmark_name)
-    return {row["table_id"]: (table_of(row), row["content_hash"]) for row in rows.to_dicts()}
-
-
 def _bm25(name: str, step: Step, settings: BaselineSettings) -> Selector:
-    return baselines.Bm25Chunks(name, chunks_in(step), settings.k)
+    return Bm25Chunks(name, chunks_in(step), settings.k, VERSION)
 
 
 def _cosine(name: str, step: Step, settings: BaselineSettings) -> Selector:

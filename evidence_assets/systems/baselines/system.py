@@ -6,73 +6,19 @@ Over a corpus they pick chunks, over a table its cells.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from evidence_assets.benchmarks.records import Table
+from evidence_assets.experiment.chunk_search import Chunks, top, words
 from evidence_assets.experiment.selection import Asked, Parent, Pick, Progress
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.retrieval.bm25 import BM25Index
 from evidence_assets.retrieval.vector_index import VectorIndex
 from evidence_assets.systems.baselines import VERSION
-
-_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
-
-
-def words(text: str) -> list[str]:
-    """Lower-case words, as BM25 counts them."""
-    return _WORD.findall(text.casefold())
-
-
-def query_of(question: Asked, option: str) -> str:
-    """The published query: question and option as one text."""
-    return f"{question.text} {option}".strip()
-
-
-def top(scores: npt.NDArray[np.floating], k: int) -> list[int]:
-    """Positions of the ``k`` largest positive scores, best first, ties by position."""
-    order = np.argsort(-scores, kind="stable")[:k]
-    return [int(i) for i in order if scores[i] > 0]
-
-
-@dataclass(frozen=True)
-class Chunks:
-    """The chunks that are searched, in the index's order."""
-
-    version: str
-    ids: Sequence[str]
-    texts: Sequence[str]
-
-    def pick(self, label: str, position: int, score: float) -> Pick:
-        """The chunk at ``position`` as evidence."""
-        chunk_id = self.ids[position]
-        return Pick(label, "chunk", (Parent("chunk", chunk_id, chunk_id),), "", self.texts[position], score)
-
-
-class Bm25Chunks:
-    """The ``k`` chunks with the highest BM25 score against question and option."""
-
-    def __init__(self, name: str, chunks: Chunks, k: int) -> None:
-        self.name, self._chunks, self._k = name, chunks, k
-        self._index = BM25Index([words(text) for text in chunks.texts], form="plus_one")
-        self.version = content_id("bm25", VERSION, k, chunks.version)
-
-    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
-        made = []
-        for done, question in enumerate(questions, 1):
-            picks = []
-            for label, option in question.hypotheses:
-                scores = self._index.scores(words(query_of(question, option)))
-                picks += [self._chunks.pick(label, i, float(scores[i])) for i in top(scores, self._k)]
-            made.append(picks)
-            if progress:
-                progress(done, len(questions))
-        return made
 
 
 class CosineChunks:
@@ -83,7 +29,7 @@ class CosineChunks:
         self.version = content_id("cosine", VERSION, k, chunks.version, encoder.model_id, encoder.revision)
 
     def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
-        asked = [(i, label, query_of(q, option)) for i, q in enumerate(questions) for label, option in q.hypotheses]
+        asked = [(i, label, q.query(option)) for i, q in enumerate(questions) for label, option in q.hypotheses]
         scores, positions = self._index.search(self._encoder.sentences([text for _, _, text in asked]), self._k)
         made: list[list[Pick]] = [[] for _ in questions]
         for (i, label, _), row_scores, row in zip(asked, scores, positions, strict=True):
@@ -171,7 +117,7 @@ class CellSelector:
         scores = self._scores(
             [
                 (
-                    [query_of(questions[i], option) for _, option in hypotheses[i]],
+                    [questions[i].query(option) for _, option in hypotheses[i]],
                     [cell_text(self._tables[questions[i].table_id][0], r, c) for r, c in places[i]],
                 )
                 for i in some

@@ -17,7 +17,6 @@ A file looks like this; ``template`` and everything under it may be left out::
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -27,6 +26,7 @@ import yaml
 
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
+from evidence_assets.text.nearest import nearest
 from evidence_assets.text.prompt_text import missing_slot
 
 MAX_PAIRS = 5
@@ -132,8 +132,8 @@ class _FileReader:
         for key, value in root.value:
             name = str(key.value)
             if name not in known:
-                near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
-                raise self._error(key, name, f"is not a key of a seed file; the nearest is {near[0]!r}")
+                near = nearest(name, known)
+                raise self._error(key, name, f"is not a key of a seed file; the nearest is {near!r}")
             if name in self.nodes:
                 raise self._error(key, name, "stands twice in the file")
             self.nodes[name] = (key, value)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from evidence_assets.experiment.chunk_search import Bm25Chunks, chunks_in
+from evidence_assets.experiment.inputs import tables_of
 from evidence_assets.experiment.selection import Selector
 from evidence_assets.experiment.step import Step
 from evidence_assets.experiment.system import Method, System
 from evidence_assets.models.in_use import encoder
-from evidence_assets.systems.baselines.methods import chunks_in, tables_of
-from evidence_assets.systems.baselines.system import Bm25Chunks
 from evidence_assets.systems.ucret import VERSION
 from evidence_assets.systems.ucret.selector import BridgedTable, CollapsedTable
 from evidence_assets.systems.ucret.settings import BridgeSettings, UcretSettings
@@ -18,7 +18,7 @@ def _collapsed(name: str, step: Step, settings: UcretSettings) -> CollapsedTable
 
 
 def _bridged(name: str, step: Step, settings: BridgeSettings) -> Selector:
-    outside = Bm25Chunks(name, chunks_in(step), settings.passages) if step.benchmark.corpus else None
+    outside = Bm25Chunks(name, chunks_in(step), settings.passages, VERSION) if step.benchmark.corpus else None
     return BridgedTable(_collapsed(name, step, settings), outside)
 
 

@@ -8,7 +8,6 @@ Scores are larger for what is nearer; a transport cost counts negatively.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +24,7 @@ from evidence_assets.retrieval.bm25 import term_weight
 from evidence_assets.retrieval.fusion import CHUNK_WEIGHTS, SENTENCE_WEIGHTS, fuse, lift, spread
 from evidence_assets.retrieval.maxsim import maxsim_texts
 from evidence_assets.retrieval.token_store import TokenStore
+from evidence_assets.text.nearest import nearest
 from evidence_assets.transport import TokenMeasure, TokenPool, ground_cost, ground_costs, strongest_pairs, top_k
 from evidence_assets.transport.exact import solve
 
@@ -96,7 +96,7 @@ def check_cost(name: str) -> None:
     """
     known = (*RANKINGS, *ground_costs())
     if name not in known:
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)[0]
+        near = nearest(name, known)
         raise ValueError(f"there is no cost {name!r}; known: {', '.join(sorted(known))}; did you mean {near!r}?")
 
 

@@ -33,7 +33,6 @@ from evidence_assets.models.protocols import Encoder
 from evidence_assets.retrieval.bm25 import BM25Index
 from evidence_assets.retrieval.token_store import TokenStore
 from evidence_assets.retrieval.vector_index import VectorIndex
-from evidence_assets.systems.baselines.system import query_of
 from evidence_assets.systems.uscrake import VERSION
 from evidence_assets.systems.uscrake import chunk_ranking as ranking
 from evidence_assets.systems.uscrake.chunk_ranking import Query, Sentence, TitleLinks
@@ -256,7 +255,7 @@ class Uscrake:
 
     def _options(self, questions: Sequence[Asked]) -> list[_Option]:
         """Every hypothesis with the tokens of question ⊕ option, each distinct text encoded once."""
-        found = [(q, label, option, query_of(q, option)) for q in questions for label, option in q.hypotheses]
+        found = [(q, label, option, q.query(option)) for q in questions for label, option in q.hypotheses]
         texts = list(dict.fromkeys(text for *_, text in found))
         plain = dict(zip(texts, self._tokens.tokens(texts) if texts else [], strict=True))
         seen = plain

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from evidence_assets.benchmarks.registry import read_passages, read_questions
 from evidence_assets.benchmarks.rows import question_rows
+from evidence_assets.experiment import chunk_search
+from evidence_assets.experiment.chunk_search import Bm25Chunks, Chunks
 from evidence_assets.experiment.scores.passage_scores import passage_metrics, ranked_documents
 from evidence_assets.experiment.selection import asked as of_rows
 from evidence_assets.experiment.selection import evidence_rows
 from evidence_assets.lake.store import prepare
-from evidence_assets.systems.baselines import system as baselines
-from evidence_assets.systems.baselines.system import Bm25Chunks, Chunks
 from evidence_assets_tests.lake_rows import evidence, question
 
 
@@ -72,14 +72,17 @@ def test_metrics_are_their_definitions(chunks: list[int], wanted: set[int]) -> N
 @pytest.mark.dev_data
 def test_recall_on_hotpotqa_is_what_other_code_counted(dev_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The other code cut words as this; the selector keeps an apostrophe within a word.
-    monkeypatch.setattr(baselines, "words", lambda text: re.findall(r"\w+", text.lower()))
+    monkeypatch.setattr(chunk_search, "words", lambda text: re.findall(r"\w+", text.lower()))
     folder = dev_data / "hotpotqa-100"
     documents = list(read_passages("hotpotqa", folder, "train"))
     asked = question_rows(read_questions("hotpotqa", folder, "train"), "train", 0, 1)
     texts = [f"{document.title}. {document.text}" for document in documents]
     chunks = Chunks("1", [f"k{i}" for i in range(len(texts))], texts)
     picked = evidence_rows(
-        Bm25Chunks("bm25", chunks, 10), of_rows(frame_of("questions", asked)), frame([]), frame_of("lineage_edges", [])
+        Bm25Chunks("bm25", chunks, 10, "1"),
+        of_rows(frame_of("questions", asked)),
+        frame([]),
+        frame_of("lineage_edges", []),
     )
     document_of = {f"k{i}": document.doc_id for i, document in enumerate(documents)}
     found = passage_metrics(asked, frame_of("evidence", picked.rows), document_of)
