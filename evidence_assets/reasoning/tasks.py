@@ -6,7 +6,7 @@ from the evidence alone. Both get the same task and give the same result, so a s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
@@ -88,13 +88,19 @@ class ChooseAnswer:
 
 @dataclass(frozen=True)
 class Choice:
-    """The answer to a question: ``status`` is answered, ambiguous, insufficient or failed."""
+    """The answer to a question: the best label, and whether the evidence supports it.
+
+    ``answer`` is the best label wherever there are labels to choose from; ``status`` is answered, ambiguous,
+    insufficient or failed.
+    """
 
     answer: str | None
     supported: tuple[str, ...]
     status: str
     confidence: float
     error: str = ""
+    weights: Mapping[str, float] = field(default_factory=dict)
+    """How strongly each label is held; larger is better, differences count. Empty where the solver has no measure."""
 
 
 @dataclass(frozen=True)
