@@ -5,12 +5,13 @@
 
 Everything lies in a temporary folder, or in ``--lake``, where a later call finds its corpora, graphs and evidence again.
 Presets need not be opted in. Graphs are built without harvested triples unless ``--harvest`` is given. ``--split dev``
-asks the half that settings are chosen on. A world is YAML: its first document links folders of EVIDENCE_DEV_DATA into
-the lake's ``raw``, the others declare corpora, graphs and benchmarks as ``evidence_assets/defs`` does, or state ``variants``
+asks the half that settings are chosen on. A world is YAML: its first document links folders of EVIDENCE_DEV_DATA, or
+collections that ``retrieval_collections.py`` writes, into the lake's ``raw``, the others declare corpora, graphs and benchmarks as ``evidence_assets/defs`` does, or state ``variants``
 of a ``system`` as its ``variants.yaml`` does.
 
 Printed are the metrics of each variant with their 95 % intervals, questions a minute, the difference of the first
-variant to each other with its paired bootstrap interval and McNemar's test, and the share of the time that went by
+variant to each other with its paired bootstrap interval (of every metric where passages are retrieved, else of accuracy
+with McNemar's test), and the share of the time that went by
 outside assets: checks, the writing of rows, and Dagster's own.
 """
 
@@ -114,6 +115,7 @@ def shown(benchmark: str, variants: list[str], metrics: list[str]) -> None:
     from evidence_assets.assets.pace import A_MINUTE
     from evidence_assets.benchmarks.declared import benchmarks
     from evidence_assets.experiment.scores.comparison import compare
+    from evidence_assets.experiment.scores.passage_scores import paired
     from evidence_assets.lake.catalogue import connect
 
     out, family = Console(width=200, highlight=False), benchmarks()[benchmark].family
@@ -135,9 +137,14 @@ def shown(benchmark: str, variants: list[str], metrics: list[str]) -> None:
                 str(max((c[3] for c in cells if c), default="")), f"{float(str(pace.value)):,.0f}" if pace else "",
             )  # fmt: skip
         out.print(table)
-        if family == "retrieval":
-            return
         for other in variants[1:]:
+            if family == "retrieval":
+                differences = paired(connection, variants[0], other, benchmark)
+                out.print(
+                    f"{variants[0]} − {other}:",
+                    ", ".join(f"{m} {differences[m].value:+.3f} ({differences[m].low:+.3f} to {differences[m].high:+.3f})" for m in named if m in differences),
+                )  # fmt: skip
+                continue
             for row in compare(connection, f"{family}/{variants[0]}", f"{family}/{other}", benchmark):
                 d = row.difference
                 out.print(
@@ -160,13 +167,18 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         root, kept = Path(folder), (stated.lake or Path(folder)).resolve()
         links = project(root, stated.world, stated.benchmark, stated.split)
+        from retrieval_collections import COLLECTIONS, write
+
         os.environ |= {"EVIDENCE_LAKE": str(kept / "lake"), "DAGSTER_HOME": str(kept), "EVIDENCE_PRESETS": "all"}
         if stated.profile:
             os.environ["EVIDENCE_PROFILE"] = str(stated.profile.resolve())
         for source, place in links.items():
             target = kept / "lake" / "raw" / place
-            if not target.exists():
-                shutil.copytree(Path(os.environ["EVIDENCE_DEV_DATA"]) / source, target)
+            data = Path(os.environ["EVIDENCE_DEV_DATA"])
+            if not target.exists() and source in COLLECTIONS:
+                write(source, data, target)
+            elif not target.exists():
+                shutil.copytree(data / source, target)
         shutil.copy(REPOSITORY / "dagster.yaml", kept)
         wall = inside = 0.0
         for assets, took, seconds in materialized(stated.benchmark, stated.variants, stated.harvest):

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evidence_assets.transport import TokenPool
 
-__all__ = ["maxsim_texts"]
+__all__ = ["maxsim_texts", "nearest_tokens"]
 
 Array = NDArray[np.float64]
 BLOCK_TOKENS = 4096
@@ -43,23 +43,28 @@ def maxsim_texts(query: ArrayLike, pool: TokenPool, weights: ArrayLike | None = 
     >>> maxsim_texts([[1.0, 0.0], [0.0, 1.0]], TokenPool([[2.0, 0.0]], [0, 1], [1.0])).tolist()
     [0.5]
     """
+    nearest = nearest_tokens(query, pool)
+    w = np.ones(len(nearest)) if weights is None else np.asarray(weights, dtype=np.float64)
+    if w.shape != (len(nearest),) or (w < 0).any():
+        raise ValueError(f"weights must be {len(nearest)} numbers that are not negative")
+    w = w / w.sum() if w.sum() > 0 else np.full(len(nearest), 1 / len(nearest))
+    return np.asarray(w @ nearest)
+
+
+def nearest_tokens(query: ArrayLike, pool: TokenPool) -> Array:
+    """Cosine of each query token (rows) with the nearest token of each text (columns)."""
     q = torch.from_numpy(np.array(query, dtype=np.float32))
     if q.ndim != 2 or not len(q) or q.shape[1] != pool.vectors.shape[1]:
         raise ValueError(
             f"a query of shape {tuple(q.shape)} cannot be compared with {pool.vectors.shape[1]} dimensions"
         )
-    w = np.ones(len(q)) if weights is None else np.asarray(weights, dtype=np.float64)
-    if w.shape != (len(q),) or (w < 0).any():
-        raise ValueError(f"weights must be {len(q)} numbers that are not negative")
-    w = w / w.sum() if w.sum() > 0 else np.full(len(q), 1 / len(q))
     q = _unit(q)
-    parts = [_block(q, w, pool, first, last) for first, last in pool.blocks(BLOCK_TOKENS)]
-    return np.concatenate(parts) if parts else np.empty(0)
+    parts = [_block(q, pool, first, last) for first, last in pool.blocks(BLOCK_TOKENS)]
+    return np.concatenate(parts, axis=1) if parts else np.empty((len(q), 0))
 
 
-def _block(q: torch.Tensor, w: Array, pool: TokenPool, first: int, last: int) -> Array:
+def _block(q: torch.Tensor, pool: TokenPool, first: int, last: int) -> Array:
     low, high = int(pool.offsets[first]), int(pool.offsets[last])
     y = _unit(torch.from_numpy(np.array(pool.vectors[low:high])).float())
     similarity = (q @ y.T).numpy()
-    best = np.maximum.reduceat(similarity, pool.offsets[first:last] - low, axis=1)
-    return np.asarray(w @ best.astype(np.float64))
+    return np.maximum.reduceat(similarity, pool.offsets[first:last] - low, axis=1).astype(np.float64)

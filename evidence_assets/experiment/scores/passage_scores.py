@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import duckdb
 import polars as pl
 
 from evidence_assets.experiment.scores.metrics import (
@@ -14,6 +15,7 @@ from evidence_assets.experiment.scores.metrics import (
     hit_at_k,
     mean,
     ndcg_at_k,
+    paired_bootstrap,
     recall_at_k,
     reciprocal_rank,
 )
@@ -32,10 +34,10 @@ def ranked_documents(evidence: pl.DataFrame, document_of: Mapping[str, str]) -> 
     return {question: list(documents) for question, documents in found.items()}
 
 
-def passage_metrics(
+def passage_values(
     questions: Sequence[Mapping[str, Any]], evidence: pl.DataFrame, document_of: Mapping[str, str]
-) -> dict[str, Estimate]:
-    """Recall and nDCG of the gold documents, recall of the gold sentences, and the words covered.
+) -> dict[str, list[float]]:
+    """Recall, nDCG and reciprocal rank of the gold documents, question by question in the order given.
 
     A document counts as relevant or not; questions that name none are left out. ``document_of`` maps chunks to
     documents.
@@ -43,11 +45,43 @@ def passage_metrics(
     ranked = ranked_documents(evidence, document_of)
     asked = [(q, {gold["source"] for gold in q["gold_evidence"]}) for q in questions if q["gold_evidence"]]
     gains = [(gains_of(ranked.get(q["question_id"], []), wanted), len(wanted)) for q, wanted in asked]
-    metrics = {f"recall@{k}": mean([recall_at_k(g, k, n) for g, n in gains]) for k in DEPTHS}
-    metrics["ndcg@10"] = mean([ndcg_at_k(g, 10, n) for g, n in gains])
-    metrics["mrr"] = mean([reciprocal_rank(g) for g, _ in gains])
-    metrics["hit@1"] = accuracy([hit_at_k(g, 1) for g, _ in gains])
+    values = {f"recall@{k}": [recall_at_k(g, k, n) for g, n in gains] for k in DEPTHS}
+    values["ndcg@10"] = [ndcg_at_k(g, 10, n) for g, n in gains]
+    values["mrr"] = [reciprocal_rank(g) for g, _ in gains]
+    values["hit@1"] = [float(hit_at_k(g, 1)) for g, _ in gains]
+    return values
+
+
+def passage_metrics(
+    questions: Sequence[Mapping[str, Any]], evidence: pl.DataFrame, document_of: Mapping[str, str]
+) -> dict[str, Estimate]:
+    """Means of :func:`passage_values`, recall of the gold sentences, and the words covered."""
+    values = passage_values(questions, evidence, document_of)
+    metrics = {name: mean(found) for name, found in values.items() if name != "hit@1"}
+    metrics["hit@1"] = accuracy([value > 0 for value in values["hit@1"]])
     return metrics | evidence_metrics([q | {"gold_evidence": _sentences(q)} for q in map(dict, questions)], evidence)
+
+
+def paired(connection: duckdb.DuckDBPyConnection, first: str, second: str, benchmark: str) -> dict[str, Estimate]:
+    """Each metric of the variant ``first`` less that of ``second``, with the paired bootstrap interval over questions.
+
+    The questions are those that the stored evidence was selected for; nothing is selected again.
+    """
+    of = {"benchmark": benchmark}
+    questions = connection.execute(
+        "SELECT question_id, gold_evidence FROM questions WHERE benchmark = $benchmark ORDER BY question_id", of
+    ).pl()
+    sql = """
+        SELECT question_id, rank, option, source_kind, source_id, doc_id FROM evidence
+        LEFT JOIN (SELECT DISTINCT chunk_id, doc_id FROM chunks) ON chunk_id = source_id
+        WHERE benchmark = $benchmark AND asset = $asset
+    """
+    values = []
+    for name in (first, second):
+        rows = connection.execute(sql, of | {"asset": f"evidence/retrieval/{name}"}).pl()
+        document_of = dict(rows.select("source_id", "doc_id").drop_nulls().iter_rows())
+        values.append(passage_values(questions.to_dicts(), rows, document_of))
+    return {metric: paired_bootstrap(found, values[1][metric]) for metric, found in values[0].items()}
 
 
 def _sentences(question: Mapping[str, Any]) -> list[dict[str, str]]:

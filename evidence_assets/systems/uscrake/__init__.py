@@ -1,4 +1,4 @@
 """USCRaKE: evidence from text by optimal transport and from a commonsense graph, without supervision."""
 
-VERSION = "3"
+VERSION = "4"
 """Changes whenever equal input would give other evidence or answers."""

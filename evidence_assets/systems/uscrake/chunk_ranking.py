@@ -1,7 +1,7 @@
 """Fine ranking of text for USCRaKE: chunks of a pool, then the sentences of the chunks that are kept.
 
 Belongs here: scores of texts against a query by their token vectors under a named cost, the words that aligned, the
-titles that link passages. Where the pool comes from and what becomes of the ranking is decided in ``uscrake``.
+titles that link passages. Where the pool comes from and what becomes of the ranking is decided in ``system``.
 
 Scores are larger for what is nearer; a transport cost counts negatively.
 """
@@ -9,10 +9,8 @@ Scores are larger for what is nearer; a transport cost counts negatively.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,18 +18,14 @@ import numpy.typing as npt
 
 from evidence_assets.models.protocols import TokenVectors
 from evidence_assets.models.vectors import unit_rows
-from evidence_assets.retrieval.bm25 import term_weight
-from evidence_assets.retrieval.fusion import CHUNK_WEIGHTS, SENTENCE_WEIGHTS, fuse, lift, spread
-from evidence_assets.retrieval.maxsim import maxsim_texts
+from evidence_assets.retrieval.maxsim import nearest_tokens
 from evidence_assets.retrieval.token_store import TokenStore
 from evidence_assets.text.nearest import nearest
 from evidence_assets.transport import TokenMeasure, TokenPool, ground_cost, ground_costs, strongest_pairs, top_k
 from evidence_assets.transport.exact import solve
 
 RANKINGS = ("fusion", "maxsim")
-"""Ways to rank texts that are no ground cost: ``fusion`` joins several scores, ``maxsim`` is late interaction."""
-DEEP = 100
-"""Candidates of one query that the fusion transports exactly; the cosine of mean vectors leads the way."""
+"""Ways to rank texts that are no ground cost: ``fusion`` joins late interaction and transport, ``maxsim`` is the first alone."""
 PAIRS_SHOWN = 5
 SHORTEST_TITLE = 3
 
@@ -50,40 +44,6 @@ class Query:
 
     def __len__(self) -> int:
         return len(self.tokens.tokens)
-
-    @property
-    def mean(self) -> Array:
-        """Unit mean of its token vectors."""
-        mean: Array = unit_rows(self.tokens.vectors.astype(np.float64).mean(axis=0)[None])[0]
-        return mean
-
-
-@dataclass(frozen=True)
-class Texts:
-    """Texts that are ranked together: their tokens, and each token's surface form as a number of the store."""
-
-    pool: TokenPool
-    pieces: Ints
-
-    @property
-    def lengths(self) -> Ints:
-        return np.diff(self.pool.offsets)
-
-    @cached_property
-    def means(self) -> Array:
-        """Unit mean of each text's token vectors."""
-        sums = np.add.reduceat(self.pool.vectors.astype(np.float64), self.pool.offsets[:-1], axis=0)
-        return unit_rows(sums / self.lengths[:, None])
-
-    @cached_property
-    def unit(self) -> Array:
-        """Token vectors of length one, in float64."""
-        return unit_rows(self.pool.vectors.astype(np.float64))
-
-    @cached_property
-    def masses(self) -> Array:
-        """Weights normalised within each text."""
-        return self.pool.masses()
 
 
 def check_cost(name: str) -> None:
@@ -106,68 +66,60 @@ def query_measure(query: Query, cost: str, store: TokenStore, temperature: float
     return ground_cost(cost).measure(query.tokens.vectors, weights, temperature)
 
 
-def lexical(query: Query, texts: Texts, store: TokenStore) -> Array:
-    """BM25 (plus-one idf) of each text, by the corpus's statistics; equals ``BM25Index`` over the whole corpus."""
-    scores = np.zeros(len(texts.pool))
-    statistics = store.statistics
-    for piece, times in Counter(query.tokens.tokens).items():
-        number = store.piece_number.get(piece)
-        if number is not None:
-            counts = np.add.reduceat((texts.pieces == number).astype(np.float64), texts.pool.offsets[:-1])
-            idf = times * statistics.idf(piece, "plus_one")
-            scores += term_weight(idf, counts, texts.lengths, statistics.average_length)
-    return scores
+def transported(query: Query, texts: TokenPool, store: TokenStore, chosen: Sequence[int]) -> Array:
+    """The exact transport cost under the cosine of each chosen text, by BM25 masses.
 
-
-def transported(query: Query, texts: Texts, store: TokenStore, chosen: Sequence[int]) -> Array:
-    """Minus the exact transport cost under the cosine, of the chosen texts; minus infinity for the others.
-
-    The same as ``transport.distance`` text by text, but costs to all tokens of the pool are one product.
+    The same as ``transport.distance`` text by text, but costs to all their tokens are one product.
     """
-    found = np.full(len(texts.pool), -np.inf)
-    own = query_measure(query, "cosine", store, 1.0)
-    costs = np.clip(1.0 - unit_rows(own.points) @ texts.unit.T, 0.0, 2.0)
-    for text in chosen:
-        rows = slice(int(texts.pool.offsets[text]), int(texts.pool.offsets[text + 1]))
-        found[text] = -solve(own.masses, texts.masses[rows], costs[:, rows]).value
-    return found
+    measure, masses = query_measure(query, "cosine", store, 1.0), texts.masses()
+    rows = [slice(int(texts.offsets[text]), int(texts.offsets[text + 1])) for text in chosen]
+    points = unit_rows(np.concatenate([texts.vectors[own] for own in rows]).astype(np.float64))
+    costs = np.clip(1.0 - unit_rows(measure.points) @ points.T, 0.0, 2.0)
+    ends = np.cumsum([own.stop - own.start for own in rows])[:-1]
+    parts = zip(rows, np.split(costs, ends, axis=1), strict=True)
+    return np.array([solve(measure.masses, masses[own], cost).value for own, cost in parts], dtype=np.float64)
 
 
-def fused(query: Query, texts: Texts, store: TokenStore, weights: Mapping[str, float]) -> Array:
-    """The scores of the default that have a weight, joined; see ``retrieval.fusion``."""
-    lead = texts.means @ query.mean
-    made: dict[str, Callable[[], Array]] = {
-        "bm25": lambda: lexical(query, texts, store),
-        "maxsim": lambda: maxsim_texts(query.tokens.vectors, texts.pool),
-        "cosine": lambda: lead,
-        "transport": lambda: transported(query, texts, store, np.argsort(-lead, kind="stable")[:DEEP].tolist()),
-    }
-    return fuse({name: made[name]() for name in weights}, weights)
+def fused(query: Query, texts: TokenPool, store: TokenStore, deep: int, nearest: Array) -> Array:
+    r"""The mean of two similarities of a text, of which one looks for each word of the query, the other for all together.
+
+    .. math:: S(y) = \tfrac{1}{2}\Bigl(\tfrac{1}{|q|}\sum_i \max_j \cos(q_i, y_j) + 1 - \mathrm{OT}_{\cos}(q, y)\Bigr)
+
+    Late interaction, the first, counts every word alike; transport, the second, weighs rare ones more and wants as much
+    of them in the text. Both are cosines, so that scores of different queries are on one scale. Only the ``deep`` best
+    texts of late interaction are transported, the others are left out. ``nearest`` is that of ``nearest_tokens``.
+    """
+    late = nearest.mean(axis=0)
+    chosen = best(late, deep)
+    scores = np.full(len(texts), -np.inf)
+    scores[chosen] = (late[chosen] + 1.0 - transported(query, texts, store, chosen)) / 2
+    return scores
 
 
 def scores_of(
     queries: Sequence[Query],
-    texts: Texts,
+    texts: TokenPool,
     store: TokenStore,
     cost: str,
     k: int,
     temperature: float = 1.0,
-    weights: Mapping[str, float] = CHUNK_WEIGHTS,
+    deep: int | None = None,
 ) -> list[Array]:
     """Score of every text for each query; minus infinity for texts that are proved not to be among the best k.
 
-    ``weights`` are those of the scores that ``fusion`` joins.
+    ``deep`` is how many ``fusion`` ranks, by default all.
     """
-    if not len(texts.pool):
+    if not len(texts):
         return [np.zeros(0) for _ in queries]
-    if cost == "maxsim":
-        return [maxsim_texts(q.tokens.vectors, texts.pool) for q in queries]
-    if cost == "fusion":
-        return [fused(q, texts, store, weights) for q in queries]
+    if cost in RANKINGS:
+        nearest = [nearest_tokens(q.tokens.vectors, texts) for q in queries]
+        if cost == "maxsim":
+            return [each.mean(axis=0) for each in nearest]
+        return [fused(q, texts, store, deep or len(texts), n) for q, n in zip(queries, nearest, strict=True)]
     measures = [query_measure(q, cost, store, temperature) for q in queries]
     made = []
-    for found in top_k(measures, texts.pool, k, cost, temperature):
-        scores = np.full(len(texts.pool), -np.inf)
+    for found in top_k(measures, texts, k, cost, temperature):
+        scores = np.full(len(texts), -np.inf)
         scores[found.indices] = -found.distances
         made.append(scores)
     return made
@@ -188,37 +140,49 @@ def words_of(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class TitleLinks:
-    """Among the chunks of a pool: which mentions the title of which."""
+    """Among the texts of a pool: which mentions the title of which."""
 
     sources: Ints
     targets: Ints
 
     @classmethod
-    def of(cls, titles: Sequence[str], texts: Sequence[str], documents: Sequence[str]) -> TitleLinks:
-        """Links from a chunk to all chunks of another document whose title stands in its text as whole words.
+    def of(cls, titles: Sequence[str], texts: Sequence[str], among: Ints) -> TitleLinks:
+        """Links between the texts at ``among``, from each to all of another title that stands in it as whole words.
 
         What a title says in brackets only tells it from others and is left out; titles of fewer than three letters are
         found everywhere and name nothing.
         """
-        names = [" ".join(words_of(_BRACKETS.sub("", title))) for title in titles]
+        positions = among.tolist()
+        names = {i: " ".join(words_of(_BRACKETS.sub("", titles[i]))) for i in positions}
         owners: dict[str, list[int]] = {}
-        for i, name in enumerate(names):
+        for i, name in names.items():
             if len(name) >= SHORTEST_TITLE:
                 owners.setdefault(name, []).append(i)
-        longest = max((name.count(" ") + 1 for name in owners), default=0)
-        links: set[tuple[int, int]] = set()
-        for i, text in enumerate(texts):
-            words = words_of(text)
-            # Runs of words are looked up, so that the cost does not grow with the number of titles.
-            runs = {" ".join(words[a : a + n]) for n in range(1, longest + 1) for a in range(len(words) - n + 1)}
-            for name in runs & owners.keys():
-                links.update((i, j) for j in owners[name] if documents[i] != documents[j])
-        found = np.array(sorted(links), dtype=np.int64).reshape(-1, 2)
+        links: list[tuple[int, int]] = []
+        for i in positions:
+            text = f" {' '.join(words_of(texts[i]))} "
+            links += [(i, j) for name in owners if name != names[i] and f" {name} " in text for j in owners[name]]
+        found = np.array(links, dtype=np.int64).reshape(-1, 2)
         return cls(found[:, 0], found[:, 1])
 
-    def raised(self, scores: Array) -> Array:
-        """Scores spread along the links."""
-        return spread(scores, self.sources, self.targets)
+    def raised(self, scores: Array, nearest: Array, weight: float) -> Array:
+        r"""Scores in which a text gains what it says of the question beyond a better one that names it.
+
+        .. math:: S'(y) = \max_{x \to y,\, S(x) > S(y)} \min\Bigl(S(x),\,
+            S(y) + w \tfrac{1}{|q|} \sum_i \max\bigl(0, n_i(y) - n_i(x)\bigr)\Bigr)
+
+        n_i is the cosine of the query's token i with its nearest one of a text (``nearest``). So a question in two steps,
+        whose first page names the second, is answered by both; a page that says nothing new of the question stays where
+        it is, and none passes the page that names it, least of all the first.
+        """
+        made = scores.copy()
+        better = scores[self.sources] > scores[self.targets]
+        sources, targets = self.sources[better], self.targets[better]
+        gain = np.maximum(0.0, nearest[:, targets] - nearest[:, sources]).mean(axis=0)
+        # Just below the source, so that equal scores cannot turn the order.
+        below = np.nextafter(scores[sources], -np.inf)
+        np.maximum.at(made, targets, np.minimum(below, scores[targets] + weight * gain))
+        return made
 
 
 # Sentences -------------------------------------------------------------------------------------------------------
@@ -240,12 +204,11 @@ def sentences_in(number: int, rows: Ints, starts: Ints, spans: Sequence[tuple[in
     return [sentence for sentence in found if len(sentence.rows)]
 
 
-def sentence_texts(sentences: Sequence[Sentence], store: TokenStore) -> Texts:
+def sentence_texts(sentences: Sequence[Sentence], store: TokenStore) -> TokenPool:
     """Sentences as texts, by the rows of their chunks' tokens in the store."""
-    rows = np.concatenate([s.rows for s in sentences]) if sentences else np.zeros(0, np.int64)
+    rows = np.concatenate([s.rows for s in sentences])
     offsets = np.concatenate([[0], np.cumsum([len(s.rows) for s in sentences])]).astype(np.int64)
-    pool = TokenPool(np.asarray(store.vectors[rows]), offsets, np.asarray(store.weights[rows]), check=False)
-    return Texts(pool, np.asarray(store.pieces[rows]))
+    return TokenPool(np.asarray(store.vectors[rows]), offsets, np.asarray(store.weights[rows]), check=False)
 
 
 def sentence_scores(
@@ -256,12 +219,12 @@ def sentence_scores(
     cost: str,
     temperature: float,
 ) -> Array:
-    """A sentence's own score under the cost, lifted by that of its chunk; the best of each chunk come first."""
+    """The mean of a sentence's own score under the cost and of that of its chunk."""
     if not sentences:
         return np.zeros(0)
     texts = sentence_texts(sentences, store)
-    own = scores_of([query], texts, store, cost, len(sentences), temperature, SENTENCE_WEIGHTS)[0]
-    return lift(own, chunk_scores, [s.chunk for s in sentences])
+    own = scores_of([query], texts, store, cost, len(sentences), temperature)[0]
+    return np.asarray((own + chunk_scores[[s.chunk for s in sentences]]) / 2)
 
 
 # Reasons ---------------------------------------------------------------------------------------------------------

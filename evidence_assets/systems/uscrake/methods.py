@@ -22,9 +22,7 @@ from evidence_assets.systems.uscrake import VERSION
 from evidence_assets.systems.uscrake import system as uscrake
 from evidence_assets.systems.uscrake.concept_triples import ConceptTriples
 from evidence_assets.systems.uscrake.evidence_judges import Judge, LateInteraction, PairJudge
-
-TRIPLES_JUDGED = 10
-"""Triples of an option that the reranker reads, for each triple that is kept."""
+from evidence_assets.systems.uscrake.settings import Settings
 
 
 def _passages(lake: Lake, name: str, tokens: ModelSettings) -> uscrake.Passages:
@@ -39,8 +37,8 @@ def _open_passages(root: str, name: str, version: str, token_model: str) -> uscr
     ids = corpus.chunks["chunk_id"].to_list()
     store = TokenStore(lake.index_folder(f"corpus/{name}/token_store"), expected=source_version(ids, token_model))
     spans = [[(s["start"], s["end"]) for s in row] for row in corpus.chunks["sentence_offsets"].to_list()]
-    texts, titles, documents = (corpus.chunks[name].to_list() for name in ("text", "title", "doc_id"))
-    return uscrake.Passages(version, ids, texts, titles, documents, spans, corpus.index, store)
+    texts, titles = (corpus.chunks[name].to_list() for name in ("text", "title"))
+    return uscrake.Passages(version, ids, texts, titles, spans, corpus.index, store)
 
 
 @lru_cache(maxsize=2)
@@ -59,13 +57,15 @@ def _defaults(profile: Profile) -> Mapping[str, Any]:
     return {"R": sizes.R, "k": sizes.k, "s": sizes.s}
 
 
-def _open(name: str, step: Step, settings: uscrake.Settings) -> Selector:
+def _open(name: str, step: Step, settings: Settings) -> Selector:
     profile, declared = step.profile, step.benchmark
     passages = _passages(step.lake, declared.corpus, profile.token_encoder) if declared.corpus else None
     used = declared.joined_graph and settings.parts != "chunks" and settings.s
     graph = None
     if used:
-        graph = _triples(open_graph(step.lake, declared.joined_graph), TRIPLES_JUDGED * settings.s, profile.encoder)
+        graph = _triples(
+            open_graph(step.lake, declared.joined_graph), settings.triples_judged * settings.s, profile.encoder
+        )
     judge = _judge(profile.reranker, profile.token_encoder)
     models = encoder(profile.encoder), encoder(profile.token_encoder)
     return uscrake.Uscrake(name, settings, passages, *models, judge, graph)
@@ -76,7 +76,7 @@ SYSTEM = System(
     VERSION,
     {
         "uscrake": Method(
-            settings=uscrake.Settings,
+            settings=Settings,
             open=_open,
             reads=("corpus", "token_store", "joined_graph"),
             defaults=_defaults,

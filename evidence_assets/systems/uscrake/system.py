@@ -4,8 +4,9 @@
    joined, so that a chunk's tokens are read once for all of them; no option's own pool is cut by that.
 2. Fine: the chunks of the pool are ranked under a named cost and the best k kept (``chunk_ranking``).
 3. The graph's triples around linked concepts are gathered and capped (``concept_triples``).
-4. Text and triples of an option are judged together against question ⊕ option, the best s triples stay beside the
-   text, and all are ranked in one list.
+4. Text stands in the order of its own ranking. Where there is a graph, text and triples of an option are judged together
+   against question ⊕ option, the best s triples stay beside the text, and all are ranked in one list, in which the
+   judge has the share that the settings give it.
 
 What the reasoner reads is the evidence as picked: by default the best sentences of the kept chunks, cited by their
 characters within the chunk, because a sentence can be checked at a glance; ``grain: chunk`` gives whole chunks, as
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -29,8 +30,9 @@ import numpy.typing as npt
 
 from evidence_assets.experiment.selection import Asked, Parent, Pick, Progress, pick_fact
 from evidence_assets.lake.ids import content_id
-from evidence_assets.models.protocols import Encoder
+from evidence_assets.models.protocols import Encoder, TokenVectors
 from evidence_assets.retrieval.bm25 import BM25Index
+from evidence_assets.retrieval.maxsim import nearest_tokens
 from evidence_assets.retrieval.token_store import TokenStore
 from evidence_assets.retrieval.vector_index import VectorIndex
 from evidence_assets.systems.uscrake import VERSION
@@ -38,93 +40,16 @@ from evidence_assets.systems.uscrake import chunk_ranking as ranking
 from evidence_assets.systems.uscrake.chunk_ranking import Query, Sentence, TitleLinks
 from evidence_assets.systems.uscrake.concept_triples import Candidates, ConceptTriples
 from evidence_assets.systems.uscrake.evidence_judges import Item, Judge
+from evidence_assets.systems.uscrake.settings import Settings
 from evidence_assets.systems.uscrake.stance import stance
-from evidence_assets.systems.uscrake.token_views import OfLayers, WordMeans
-from evidence_assets.transport import GroundCost, ground_cost
+from evidence_assets.transport import TokenPool
 
 BLOCK = 256
 """Questions whose tokens and candidates are held in memory together."""
+NO_TOKENS = TokenVectors(np.zeros((0, 0), np.float32), np.zeros((0, 2), np.int32), np.zeros(0, np.int32), ())
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.integer[Any]]
-
-
-_CHOICES = {
-    "coarse": ("dense", "hybrid"),
-    "parts": ("both", "chunks", "graph"),
-    "grain": ("sentence", "chunk"),
-    "tokens": ("pieces", "words"),
-    "weights": ("text", "corpus", "idf"),
-}
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Parameters of a variant.
-
-    Attributes
-    ----------
-    cost
-        A registered ground cost (``transport.costs``), of which ``jsd`` is the published one, or a ranking
-        (``chunk_ranking.RANKINGS``).
-    R, k, s
-        Chunks of the coarse pool, chunks kept, triples kept, each for a question and option.
-    coarse
-        ``dense`` is the index alone, ``hybrid`` joins its pool with that of BM25.
-    parts
-        Evidence from ``chunks``, from the ``graph``, or ``both``.
-    grain, sentences
-        Whether sentences or whole chunks are evidence, and how many sentences an option gets at most; twice k where 0 is stated.
-    temperature
-        T of the softmax, under costs that take one.
-    links
-        Whether ``fusion`` raises chunks whose title another good one mentions.
-    tokens
-        Whether a word that the encoder cuts into ``pieces`` counts as these, or ``words`` as the means of theirs.
-    weights
-        Masses of tokens: BM25 within the own ``text``; summed over the ``corpus``, the other reading of equation 7.9;
-        or ``idf`` alone, as some costs need.
-    """
-
-    cost: str = "fusion"
-    R: int = 40
-    k: int = 5
-    s: int = 5
-    coarse: Literal["dense", "hybrid"] = "dense"
-    parts: Literal["both", "chunks", "graph"] = "both"
-    grain: Literal["sentence", "chunk"] = "sentence"
-    sentences: int = 0
-    temperature: float = 1.0
-    links: bool = True
-    tokens: Literal["pieces", "words"] = "pieces"
-    weights: Literal["text", "corpus", "idf"] = "text"
-
-    def __post_init__(self) -> None:
-        ranking.check_cost(self.cost)
-        for name, known in _CHOICES.items():
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name} is {getattr(self, name)!r}: give one of {', '.join(known)}")
-        for name in ("R", "k"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}: keep at least one")
-        if self.s < 0 or self.sentences < 0 or not self.temperature > 0:
-            raise ValueError("s and sentences must not be negative, and the temperature must be above 0")
-        ground = self.ground
-        if ground and ground.layers and self.tokens != "pieces":
-            raise ValueError(f"{self.cost} is made of the layers of pieces: say tokens: pieces")
-        if ground and ground.weighting and self.weights != ground.weighting:
-            raise ValueError(f"{self.cost} weights its tokens in one way alone: say weights: {ground.weighting}")
-
-    @property
-    def ground(self) -> GroundCost | None:
-        """The ground cost, unless texts are ranked in another way."""
-        return None if self.cost in ranking.RANKINGS else ground_cost(self.cost)
-
-    def view(self, encoder: Encoder) -> Encoder:
-        """The encoder of the tokens that are ranked: itself, unless they are not those that a token store keeps."""
-        if self.ground and self.ground.layers:
-            return OfLayers(encoder, self.ground)
-        return WordMeans(encoder) if self.tokens == "words" else encoder
 
 
 @dataclass(frozen=True)
@@ -135,7 +60,6 @@ class Passages:
     ids: Sequence[str]
     texts: Sequence[str]
     titles: Sequence[str]
-    documents: Sequence[str]
     sentences: Sequence[Sequence[tuple[int, int]]]
     index: VectorIndex
     store: TokenStore
@@ -145,15 +69,30 @@ class Passages:
         """Some of the chunks, in their order, with tokens encoded now; ``words`` where those are whole words."""
         chosen = positions.tolist()
         ids, texts = [self.ids[i] for i in chosen], [self.texts[i] for i in chosen]
-        titles, documents = [self.titles[i] for i in chosen], [self.documents[i] for i in chosen]
-        sentences = [self.sentences[i] for i in chosen]
+        titles, sentences = [self.titles[i] for i in chosen], [self.sentences[i] for i in chosen]
         with TemporaryDirectory() as folder:
             store = self.store.encode(Path(folder) / "tokens", ids, texts, encoder, words)
-            yield Passages(self.version, ids, texts, titles, documents, sentences, self.index, store)
+            yield Passages(self.version, ids, texts, titles, sentences, self.index, store)
 
     def weighted(self, reading: Literal["corpus", "idf"]) -> Passages:
         """The same chunks, their tokens weighted by the corpus alone."""
         return replace(self, store=self.store.weighted(reading))
+
+    def gather(self, chunks: Ints, titles: Mapping[str, TokenVectors]) -> TokenPool:
+        """The tokens of some chunks, those of its title before each that has one among ``titles``."""
+        texts, _ = self.store.gather(chunks)
+        if not titles:
+            return texts
+        before = [titles.get(self.titles[c], NO_TOKENS) for c in chunks.tolist()]
+        places = np.repeat(texts.offsets[:-1], [len(t.tokens) for t in before])
+        vectors = np.concatenate([t.vectors for t in before if len(t.tokens)])
+        weights = np.concatenate([self.store.token_weights(t.tokens) for t in before])
+        return TokenPool(
+            np.insert(texts.vectors, places, vectors, axis=0),
+            texts.offsets + np.concatenate([[0], np.cumsum([len(t.tokens) for t in before])]),
+            np.insert(texts.weights, places, weights),
+            check=False,
+        )
 
     @cached_property
     def lexical(self) -> BM25Index:
@@ -247,10 +186,15 @@ class Uscrake:
             with self._with_tokens(self._passages, pools) as (passages, pools):
                 texts = self._texts(passages, options, pools, progress)
         triples = self._triple_items(options)
-        asked = [(o.plain, [*t, *g]) for o, t, g in zip(options, texts, triples, strict=True)]
+        found = [[*t, *g] for t, g in zip(texts, triples, strict=True)]
+        scores = [np.array([item.pick.score for item in items], dtype=np.float64) for items in found]
+        if self._graph is not None:
+            judged = self._judge.score([(o.plain, items) for o, items in zip(options, found, strict=True)])
+            share = self._settings.judge
+            scores = [joined(own, theirs, len(t), share) for own, theirs, t in zip(scores, judged, texts, strict=True)]
         made: dict[str, list[Pick]] = {question.question_id: [] for question in questions}
-        for option, (_, items), scores in zip(options, asked, self._judge.score(asked), strict=True):
-            made[option.question.question_id] += self._ranked(option, [item.pick for item in items], scores)
+        for option, items, final in zip(options, found, scores, strict=True):
+            made[option.question.question_id] += self._ranked(option, [item.pick for item in items], final)
         return [made[question.question_id] for question in questions]
 
     def _options(self, questions: Sequence[Asked]) -> list[_Option]:
@@ -290,17 +234,25 @@ class Uscrake:
     ) -> list[list[Item]]:
         """Text evidence of every option, question by question."""
         made: list[list[Item]] = [[] for _ in options]
+        titles = self._titles(passages, pools)
         members: dict[str, list[int]] = {}
         for i, option in enumerate(options):
             members.setdefault(option.question.question_id, []).append(i)
         for done, group in enumerate(members.values(), 1):
-            found = self._text_items(passages, [options[i] for i in group], [pools[i] for i in group])
+            found = self._text_items(passages, titles, [options[i] for i in group], [pools[i] for i in group])
             for i, items in zip(group, found, strict=True):
                 # Copied, because the files that they lie in may be gone when they are judged.
                 # A judge reads the encoder's own tokens, so that what is ranked by other ones is judged by its text.
                 made[i] = [Item(item.pick, None if self._viewed else np.array(item.vectors)) for item in items]
             progress(done)
         return made
+
+    def _titles(self, passages: Passages, pools: Sequence[Ints]) -> dict[str, TokenVectors]:
+        """The tokens of the titles that chunks of the pools stand under, where titles are ranked."""
+        if not self._settings.titles or not pools:
+            return {}
+        names = sorted({passages.titles[c] for c in np.unique(np.concatenate(pools)).tolist()} - {""})
+        return dict(zip(names, self._view.tokens(names) if names else [], strict=True))
 
     def _pools(self, passages: Passages, options: Sequence[_Option]) -> list[Ints]:
         """The coarse pool of each option: positions of chunks, ascending."""
@@ -316,29 +268,44 @@ class Uscrake:
         self._counts["pool"] += sum(len(pool) for pool in pools)
         return pools
 
-    def _text_items(self, passages: Passages, options: Sequence[_Option], pools: Sequence[Ints]) -> list[list[Item]]:
+    def _text_items(
+        self,
+        passages: Passages,
+        titles: Mapping[str, TokenVectors],
+        options: Sequence[_Option],
+        pools: Sequence[Ints],
+    ) -> list[list[Item]]:
         """Text evidence of one question's options; a query without a single token has none."""
-        settings, store = self._settings, passages.store
+        settings = self._settings
         union = np.unique(np.concatenate(pools))
         able = [i for i, option in enumerate(options) if len(option.query)]
         made: list[list[Item]] = [[] for _ in options]
         if not len(union) or not able:
             return made
-        pool, rows = store.gather(union)
-        texts = ranking.Texts(pool, np.asarray(store.pieces[rows]))
-        queries = [options[i].query for i in able]
-        all_scores = ranking.scores_of(queries, texts, store, settings.cost, settings.k, settings.temperature)
-        if settings.cost == "fusion" and settings.links:
-            at = union.tolist()
-            links = TitleLinks.of(
-                [passages.titles[c] for c in at], [passages.texts[c] for c in at], [passages.documents[c] for c in at]
+        texts, queries = passages.gather(union, titles), [options[i].query for i in able]
+        if settings.cost == "fusion":
+            all_scores = self._fused(passages, union, queries, texts)
+        else:
+            all_scores = ranking.scores_of(
+                queries, texts, passages.store, settings.cost, settings.k, settings.temperature
             )
-            all_scores = [links.raised(scores) for scores in all_scores]
         for i, scores in zip(able, all_scores, strict=True):
             kept = ranking.best(scores, settings.k)
             chunks = [int(union[p]) for p in kept]
             made[i] = self._items(passages, options[i], chunks, scores[kept])
         return made
+
+    def _fused(self, passages: Passages, union: Ints, queries: Sequence[Query], texts: TokenPool) -> list[Array]:
+        """Scores of ``fusion``, raised along the links between the texts that it ranks."""
+        deep, weight = self._settings.transported, self._settings.links
+        nearest = [nearest_tokens(query.tokens.vectors, texts) for query in queries]
+        made = [ranking.fused(q, texts, passages.store, deep, n) for q, n in zip(queries, nearest, strict=True)]
+        if not weight:
+            return made
+        ranked = np.flatnonzero(np.isfinite(made).any(axis=0))
+        at = union.tolist()
+        links = TitleLinks.of([passages.titles[c] for c in at], [passages.texts[c] for c in at], ranked)
+        return [links.raised(scores, n, weight) for scores, n in zip(made, nearest, strict=True)]
 
     def _items(self, passages: Passages, option: _Option, chunks: Sequence[int], scores: Array) -> list[Item]:
         """The kept chunks, nearest first, as evidence: whole, or their best sentences."""
@@ -353,11 +320,9 @@ class Uscrake:
             )
         if settings.grain == "chunk":
             return [
-                _item(
-                    option.label, "chunk", passages.ids[c], "", passages.texts[c], store.vectors[store.rows_of(c)], why
-                )
-                for c, why in zip(chunks, reasons, strict=True)
-            ]
+                _item(option.label, "chunk", passages.ids[c], "", passages.texts[c], store.vectors[store.rows_of(c)], score, why)
+                for c, score, why in zip(chunks, scores.tolist(), reasons, strict=True)
+            ]  # fmt: skip
         sentences: list[Sentence] = []
         for number, chunk in enumerate(chunks):
             place = store.rows_of(chunk)
@@ -369,10 +334,11 @@ class Uscrake:
             sentence = sentences[p]
             chunk = chunks[sentence.chunk]
             text = passages.texts[chunk][sentence.start : sentence.end]
-            why = {**reasons[sentence.chunk], "sentence_score": round(float(own[p]), 9)}
+            score = float(own[p])
+            why = {**reasons[sentence.chunk], "sentence_score": round(score, 9)}
             locator = f"{sentence.start}:{sentence.end}"
             vectors = store.vectors[sentence.rows]
-            made.append(_item(option.label, "sentence", passages.ids[chunk], locator, text, vectors, why))
+            made.append(_item(option.label, "sentence", passages.ids[chunk], locator, text, vectors, score, why))
         return made
 
     # Graph ----------------------------------------------------------------------------------------------------
@@ -400,7 +366,7 @@ class Uscrake:
     # Together -------------------------------------------------------------------------------------------------
 
     def _ranked(self, option: _Option, picks: Sequence[Pick], scores: Array) -> list[Pick]:
-        """Text and the best triples in one list, by the judge's score, ties in the order in which they were found."""
+        """Text and the best triples in one list, by these scores, ties in the order in which they were found."""
         order = np.argsort(-scores.round(9), kind="stable").tolist()
         triples = [i for i in order if picks[i].kind == "triple"][: self._settings.s]
         kept = [i for i in order if picks[i].kind != "triple" or i in triples]
@@ -411,6 +377,20 @@ class Uscrake:
         ]
 
 
+def joined(own: Array, judged: Array, texts: int, share: float) -> Array:
+    """The judge's scores, in which the first ``texts`` also keep their own order.
+
+    Own scores are brought to the mean and the spread that the judge gives the same texts; the judge's ``share`` is the
+    weight of its score in the mean of both. Triples have no score but the judge's.
+    """
+    mine, theirs = own[:texts], judged[:texts]
+    spread = float(mine.std()) if texts else 0.0
+    if not spread > 0:
+        return judged
+    placed = theirs.mean() + theirs.std() * (mine - mine.mean()) / spread
+    return np.concatenate([share * theirs + (1 - share) * placed, judged[texts:]])
+
+
 def _with_stance(option: _Option, pick: Pick) -> str:
     """Why a row was picked, with what it says of the option."""
     says = stance(option.question.text, option.text, pick.kind, pick.text)
@@ -418,7 +398,14 @@ def _with_stance(option: _Option, pick: Pick) -> str:
 
 
 def _item(
-    label: str, kind: str, chunk_id: str, locator: str, text: str, vectors: npt.NDArray[Any], why: dict[str, Any]
+    label: str,
+    kind: str,
+    chunk_id: str,
+    locator: str,
+    text: str,
+    vectors: npt.NDArray[Any],
+    score: float,
+    why: dict[str, Any],
 ) -> Item:
     reason = json.dumps(why, ensure_ascii=False, sort_keys=True)
-    return Item(Pick(label, kind, (Parent("chunk", chunk_id, chunk_id),), locator, text, 0.0, reason), vectors)
+    return Item(Pick(label, kind, (Parent("chunk", chunk_id, chunk_id),), locator, text, score, reason), vectors)

@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.experiment.selection import Asked, Pick, evidence_rows
@@ -19,16 +21,18 @@ from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.retrieval import vector_index
-from evidence_assets.retrieval.bm25 import BM25Index, CorpusStatistics, Counts
+from evidence_assets.retrieval.bm25 import CorpusStatistics, Counts
+from evidence_assets.retrieval.maxsim import maxsim_texts
 from evidence_assets.retrieval.token_store import TokenStore, build, build_statistics, source_version
 from evidence_assets.systems.uscrake import VERSION
 from evidence_assets.systems.uscrake import chunk_ranking as ranking
 from evidence_assets.systems.uscrake.chunk_ranking import Query, TitleLinks
 from evidence_assets.systems.uscrake.concept_triples import ConceptTriples
 from evidence_assets.systems.uscrake.evidence_judges import Item, LateInteraction, PairJudge
-from evidence_assets.systems.uscrake.system import Passages, Settings, Uscrake
+from evidence_assets.systems.uscrake.settings import Settings
+from evidence_assets.systems.uscrake.system import Passages, Uscrake, joined
 from evidence_assets.text.sentences import sentence_spans
-from evidence_assets.transport import TokenMeasure, distance, ground_cost, ground_costs
+from evidence_assets.transport import TokenMeasure, TokenPool, distance, ground_cost, ground_costs
 from evidence_assets.transport.divergence import jensen_shannon
 from evidence_assets_tests.systems.small_models import SharedWords, WordEncoder
 from evidence_assets_tests.systems.uscrake.token_models import PieceEncoder
@@ -74,7 +78,7 @@ def passages(folder: Path, pages: dict[str, str] = PAGES) -> Passages:
     vectors = ENCODER.sentences(texts) if texts else np.zeros((0, ENCODER.dimensions), np.float32)
     vector_index.build(folder / "index", vectors, built_from="v", model_id="pieces")
     index = vector_index.VectorIndex(folder / "index", expected="v")
-    return Passages("v", titles, texts, titles, titles, [sentence_spans(t) for t in texts], index, store)
+    return Passages("v", titles, texts, titles, [sentence_spans(t) for t in texts], index, store)
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +88,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Passages:
 
 def selector(corpus: Passages | None, *, triples: ConceptTriples | None = None, **settings: Any) -> Uscrake:
     weights = {"weights": "idf"} if settings.get("cost") == "moverscore" else {}
-    stated = Settings(**{"cost": "fusion", "R": 4, "k": 2, "s": 3, "sentences": 10, **weights, **settings})
+    stated = Settings(**{"cost": "fusion", "R": 4, "k": 2, "s": 3, "sentences": 10, "titles": False, **weights, **settings})
     return Uscrake("u", stated, corpus, ENCODER, ENCODER, LateInteraction(ENCODER), triples)
 
 
@@ -92,9 +96,8 @@ def query(text: str) -> Query:
     return Query(text, ENCODER.tokens([text])[0])
 
 
-def whole(corpus: Passages) -> ranking.Texts:
-    pool, rows = corpus.store.gather(range(len(corpus.ids)))
-    return ranking.Texts(pool, np.asarray(corpus.store.pieces[rows]))
+def whole(corpus: Passages) -> TokenPool:
+    return corpus.gather(np.arange(len(corpus.ids)), {})
 
 
 def why(pick: Pick) -> dict[str, Any]:
@@ -214,21 +217,35 @@ def test_the_published_cost_is_the_divergence_of_scaled_softmaxes(corpus: Passag
     assert -scores[sugar] == pytest.approx(float(jensen_shannon(p, q)), abs=1e-9)
 
 
-def test_the_transport_part_of_the_fusion_is_the_exact_distance(corpus: Passages) -> None:
+def test_fusion_is_the_mean_of_late_interaction_and_exact_transport(corpus: Passages) -> None:
     asked, texts = query("salty fish live in the sea"), whole(corpus)
     own = ranking.query_measure(asked, "cosine", corpus.store, 1.0)
-    found = ranking.transported(asked, texts, corpus.store, range(len(texts.pool)))
-    expected = [-distance(own, texts.pool.measure(i, "cosine"), "cosine") for i in range(len(texts.pool))]
-    np.testing.assert_allclose(found, expected, atol=1e-12)
-    some = ranking.transported(asked, texts, corpus.store, [1])
-    assert np.isneginf(np.delete(some, 1)).all() and some[1] == found[1]
+    costs = np.array([distance(own, texts.measure(i, "cosine"), "cosine") for i in range(len(texts))])
+    late = maxsim_texts(asked.tokens.vectors, texts)
+    found = ranking.scores_of([asked], texts, corpus.store, "fusion", 1)[0]
+    np.testing.assert_allclose(found, (late + 1 - costs) / 2, atol=1e-12)
+    some = ranking.scores_of([asked], texts, corpus.store, "fusion", 1, deep=2)[0]
+    assert set(np.flatnonzero(np.isfinite(some))) == set(np.argsort(-late)[:2])
+    assert some[np.isfinite(some)] == pytest.approx(found[np.isfinite(some)])
 
 
-def test_bm25_of_a_pool_is_that_of_an_index_over_the_whole_corpus(corpus: Passages) -> None:
-    asked = query("salty fish live, live in the sea")
-    expected = BM25Index([corpus.store.pieces_of(i) for i in range(len(corpus.ids))], form="plus_one")
-    found = ranking.lexical(asked, whole(corpus), corpus.store)
-    np.testing.assert_allclose(found, expected.scores(asked.tokens.tokens), rtol=1e-12)
+def test_a_title_is_ranked_as_words_of_its_text(corpus: Passages) -> None:
+    titles = dict(zip(corpus.ids, ENCODER.tokens(corpus.ids), strict=True)) | {"Sea": ENCODER.tokens([" "])[0]}
+    texts = corpus.gather(np.arange(len(corpus.ids)), titles)
+    for i, name in enumerate(corpus.ids):
+        rows = slice(int(texts.offsets[i]), int(texts.offsets[i + 1]))
+        expected = np.concatenate(
+            [titles[name].vectors.astype(np.float16), corpus.store.vectors[corpus.store.rows_of(i)]]
+        )
+        np.testing.assert_array_equal(texts.vectors[rows], expected)
+        weights = corpus.store.token_weights(titles[name].tokens)
+        np.testing.assert_allclose(texts.weights[rows], [*weights, *corpus.store.weights[corpus.store.rows_of(i)]])
+    asked = [Asked("q", "b", "mcqa", "One", ("sugar",))]
+    with_title, without = (
+        selector(corpus, cost="maxsim", grain="chunk", R=6, k=6, titles=t).select(asked)[0] for t in (True, False)
+    )
+    scores = [{p.parents[0].id: p.score for p in picks} for picks in (with_title, without)]
+    assert scores[0]["One"] == pytest.approx(1, abs=1e-3) and scores[1]["One"] < 0.9
 
 
 @pytest.mark.parametrize("cost", COSTS)
@@ -335,11 +352,37 @@ def test_equal_chunks_are_ordered_by_their_ids(tmp_path: Path) -> None:
 
 def test_mentions_of_titles_link_chunks_of_different_pages() -> None:
     links = TitleLinks.of(
-        ["Bee (insect)", "Honey", "Bee (insect)"],
-        ["Honey is made by a bee.", "Bees visit; a BEE, too.", "A beehive holds it."],
-        ["bee", "honey", "bee"],
+        ["Bee (insect)", "Honey", "Bee (insect)", "Honey"],
+        ["Honey is made by a bee.", "Bees visit; a BEE, too.", "A beehive holds it.", "By a bee."],
+        np.array([0, 1, 2]),
     )
     assert list(zip(links.sources.tolist(), links.targets.tolist(), strict=True)) == [(0, 1), (1, 0), (1, 2)]
+
+
+@given(st.data())
+def test_no_link_changes_the_first_place_or_raises_what_says_nothing_new(data: st.DataObject) -> None:
+    n, words = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 4))
+    cosines = st.lists(st.floats(-1, 1), min_size=words * n, max_size=words * n)
+    nearest = np.array(data.draw(cosines)).reshape(words, n)
+    scores = np.array(data.draw(st.lists(st.floats(-1, 1) | st.just(-np.inf), min_size=n, max_size=n)))
+    pairs = data.draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=8))
+    ends = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    weight = data.draw(st.floats(0.1, 9))
+    made = TitleLinks(ends[:, 0], ends[:, 1]).raised(scores, nearest, weight)
+    assert (made >= scores).all() and made.argmax() == scores.argmax()
+    for j in range(n):
+        better = [i for i, target in pairs if target == j and scores[i] > scores[j]]
+        assert not better or made[j] < max(scores[i] for i in better)
+        if all((nearest[:, j] <= nearest[:, i]).all() for i in better):
+            assert made[j] == scores[j]
+
+
+def test_a_named_page_gains_what_it_says_beyond_the_one_that_names_it() -> None:
+    nearest = np.array([[0.9, 0.2, 0.9], [0.3, 0.8, 0.3]])
+    scores = np.array([0.6, 0.4, 0.5])
+    links = TitleLinks(np.array([0, 0]), np.array([1, 2]))
+    assert links.raised(scores, nearest, 0.4).tolist() == pytest.approx([0.6, 0.5, 0.5])  # + 0.4 · (0.8 − 0.3) / 2
+    assert links.raised(scores, nearest, 9.0)[1] == pytest.approx(0.6) and links.raised(scores, nearest, 9.0)[1] < 0.6
 
 
 def test_the_picks_are_those_of_this_version(corpus: Passages) -> None:
@@ -351,7 +394,7 @@ def test_the_picks_are_those_of_this_version(corpus: Passages) -> None:
             selector(corpus, cost="jsd", grain="chunk", triples=graph()).select(QUESTIONS),
         )
     ]
-    assert (VERSION, content_id(chosen)) == ("3", "7cbde43235ee4a42f762b53ea3369d1a")
+    assert (VERSION, content_id(chosen)) == ("4", "b83fba")
 
 
 # Graph -----------------------------------------------------------------------------------------------------------
@@ -410,10 +453,32 @@ def test_a_benchmark_without_a_graph_is_said_to_have_none(corpus: Passages) -> N
 
 
 def test_a_cross_encoder_orders_text_and_triples_alike(corpus: Passages) -> None:
-    uscrake = Uscrake("u", Settings("fusion", 4, 2, 3), corpus, ENCODER, ENCODER, PairJudge(SharedWords()), graph())
+    settings = Settings("fusion", 4, 2, 3, judge=1)
+    uscrake = Uscrake("u", settings, corpus, ENCODER, ENCODER, PairJudge(SharedWords()), graph())
     picks = [p for p in uscrake.select(QUESTIONS)[1] if p.option == "A"]
     expected = SharedWords().score([("Where do fish live? sea", p.text) for p in picks])
     assert [p.score for p in picks] == expected.tolist() == sorted(expected.tolist(), reverse=True)
+
+
+def test_the_judge_has_its_share_in_the_order_of_text_and_none_where_text_stands_alone(corpus: Passages) -> None:
+    own, judged = np.array([3.0, 1.0, 2.0, 0.0]), np.array([0.2, 0.4, 0.3, 0.9])
+    assert joined(own, judged, 3, 1.0) == pytest.approx(judged)
+    assert joined(own, judged, 3, 0.0) == pytest.approx([0.4, 0.2, 0.3, 0.9])
+    assert joined(own, judged, 3, 0.5) == pytest.approx([0.3, 0.3, 0.3, 0.9])
+    assert joined(own[:1], judged, 1, 0.0) == pytest.approx(judged)
+    orders = []
+    for share in (0.0, 1.0):
+        picks = selector(corpus, triples=graph(), judge=share, R=6, k=6, grain="chunk").select(QUESTIONS)
+        orders.append([[p for p in made if p.kind == "chunk"] for made in picks])
+        alone = selector(corpus, judge=share, R=6, k=6, grain="chunk").select(QUESTIONS)
+        for made in (alone, orders[0]):
+            assert all(
+                why(p)["chunk_rank"] == i
+                for ps in made
+                for o in "AB"
+                for i, p in enumerate([p for p in ps if p.option == o], 1)
+            )
+    assert [p.parents for p in orders[0][0]] != [p.parents for p in orders[1][0]]
 
 
 def test_late_interaction_is_the_mean_of_the_best_cosines() -> None:
@@ -449,6 +514,8 @@ def test_rows_name_chunks_and_edges_as_parents_and_are_taken_over(corpus: Passag
         ({"coarse": "sparse"}, "coarse is 'sparse'"),
         ({"k": 0}, "keep at least one"),
         ({"temperature": 0.0}, "temperature"),
+        ({"judge": 1.5}, "from 0 to 1"),
+        ({"transported": 0}, "keep at least one"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(settings: dict[str, Any], message: str) -> None:
