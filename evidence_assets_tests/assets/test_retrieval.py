@@ -16,10 +16,13 @@ from evidence_assets.assets.resources import LakeIOManager, LakeResource
 from evidence_assets.assets.system import variant_defs
 from evidence_assets.benchmarks import declared as benchmark
 from evidence_assets.benchmarks.declared import Benchmark
+from evidence_assets.experiment.scores.passage_scores import paired
 from evidence_assets.experiment.variants import Variant
+from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.store import Lake
 
 DOCUMENTS = {"d1": "Quinine treats malaria.", "d2": "Sand becomes glass.", "d3": "Bees make honey.", "d4": "Owls hunt."}
+QUERIES = [{"_id": "q1", "text": "What treats malaria?"}, {"_id": "q2", "text": "What do bees and owls do?"}]
 CACHES = (benchmark.benchmarks, partitions.benchmark_partitions, partitions.question_partitions)
 
 
@@ -35,39 +38,72 @@ def declared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Benchmark]:
         cache.cache_clear()
 
 
-def test_gold_documents_are_found_and_counted(declared: Benchmark, tmp_path: Path) -> None:
-    lake = Lake.create(tmp_path / "data_lake", question_shards=1, corpus_shards=1)
-    folder = lake.raw / "mini"
-    (folder / "qrels").mkdir(parents=True)
-    corpus = [{"_id": name, "title": "", "text": text} for name, text in DOCUMENTS.items()]
-    asked = [{"_id": "q1", "text": "What treats malaria?"}, {"_id": "q2", "text": "What do bees and owls do?"}]
-    for name, rows in (("corpus", corpus), ("queries", asked)):
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    judged = "query-id\tcorpus-id\tscore\nq1\td1\t1\nq2\td3\t2\nq2\td4\t1\nq2\td2\t0\n"
-    (folder / "qrels" / "test.tsv").write_text(judged)
+class Collection:
+    """The collection in a lake of its own, and the assets of some variants."""
 
-    loaded = [
-        Corpus(name="mini", folder="mini", documents="beir", source="raw/benchmarks/mini"),
-        question_assets.Questions(),
-    ]
-    variant = Variant(system="baselines", family="retrieval", name="bm25", method="bm25", parameters={"k": 3})
-    parts = [component.build_defs(None) for component in loaded] + [variant_defs(variant)]  # type: ignore[arg-type]
-    assets = [a for made in parts for a in made.assets or [] if isinstance(a, dg.AssetsDefinition)]
-    resource = LakeResource(root=str(lake.root))
+    def __init__(self, root: Path, documents: dict[str, str], variants: list[Variant]) -> None:
+        self.lake = Lake.create(root / "data_lake", question_shards=1, corpus_shards=1)
+        folder = self.lake.raw / "mini"
+        (folder / "qrels").mkdir(parents=True)
+        corpus = [{"_id": name, "title": "", "text": text} for name, text in documents.items()]
+        for name, rows in (("corpus", corpus), ("queries", QUERIES)):
+            (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        judged = "query-id\tcorpus-id\tscore\nq1\td1\t1\nq2\td3\t2\nq2\td4\t1\nq2\td2\t0\n"
+        (folder / "qrels" / "test.tsv").write_text(judged)
+        loaded = [
+            Corpus(name="mini", folder="mini", documents="beir", source="raw/benchmarks/mini"),
+            question_assets.Questions(),
+        ]
+        parts = [component.build_defs(None) for component in loaded]  # type: ignore[arg-type]
+        parts += [variant_defs(variant) for variant in variants]
+        self._assets = [a for made in parts for a in made.assets or [] if isinstance(a, dg.AssetsDefinition)]
+        self.make("0", "corpus/mini/chunks", "corpus/mini/embeddings")
+        self.make(None, "corpus/mini/index", "corpus/mini/token_store")
+        self.make("mini|0", "questions/retrieval", *(f"evidence/retrieval/{v.name}" for v in variants))
+        self.make("mini", *(f"scores/retrieval/{v.name}" for v in variants))
 
-    def make(partition: str | None, *keys: str) -> None:
+    def make(self, partition: str | None, *keys: str) -> None:
+        resource = LakeResource(root=str(self.lake.root))
         dg.materialize(
-            assets,
+            self._assets,
             selection=[dg.AssetKey(key.split("/")) for key in keys],
             partition_key=partition,
             resources={"lake": resource, "lake_io": LakeIOManager(lake=resource)},
         )
 
-    make("0", "corpus/mini/chunks", "corpus/mini/embeddings")
-    make(None, "corpus/mini/index")
-    make("mini|0", "questions/retrieval", "evidence/retrieval/bm25")
-    make("mini", "scores/retrieval/bm25")
+
+def test_gold_documents_are_found_and_counted(declared: Benchmark, tmp_path: Path) -> None:
+    variant = Variant(system="baselines", family="retrieval", name="bm25", method="bm25", parameters={"k": 3})
+    lake = Collection(tmp_path, DOCUMENTS, [variant]).lake
     assert {row["doc_id"] for row in lake.read("chunks").to_dicts()} == set(DOCUMENTS)
     scores = {row["metric"]: (row["value"], row["n"]) for row in lake.read("scores").to_dicts()}
     assert scores["recall@2"] == scores["ndcg@10"] == scores["mrr"] == scores["hit@1"] == (1.0, 2)
     assert "evidence_recall" not in scores, "no gold sentence is named"
+
+
+def test_each_ground_cost_is_served_with_its_own_ranking(declared: Benchmark, tmp_path: Path) -> None:
+    """What is stored, and so scored, is the order of the cost, not that of a judge that reads after it."""
+    stated = {"parts": "chunks", "grain": "chunk", "titles": False, "k": 9, "judge": 1}
+    costs = ("jsd", "cosine")
+    variants = [
+        Variant(system="uscrake", family="retrieval", name=cost, parameters={**stated, "cost": cost}) for cost in costs
+    ]
+    documents = DOCUMENTS | {
+        "d5": "Bees visit an owl.", "d6": "Malaria is a disease of the blood.", "d7": "What do owls do at night?",
+    }  # fmt: skip
+    world = Collection(tmp_path, documents, variants)
+    orders = {}
+    for cost in costs:
+        rows = world.lake.read("evidence", f"evidence/retrieval/{cost}").sort("question_id", "rank")
+        reasons = [json.loads(why) for why in rows["why"]]
+        assert [why["chunk_rank"] for why in reasons] == rows["rank"].to_list()
+        assert [why["chunk_score"] for why in reasons] == pytest.approx(rows["score"].to_list(), abs=1e-8)
+        orders[cost] = rows["source_id"].to_list()
+    assert sorted(orders["jsd"]) == sorted(orders["cosine"]) and orders["jsd"] != orders["cosine"]
+    with connect(world.lake.root) as connection:
+        found = paired(connection, "jsd", "cosine", "mini")
+    scores = {(row["selector"], row["metric"]): row["value"] for row in world.lake.read("scores").to_dicts()}
+    for metric in ("recall@2", "mrr", "ndcg@10"):
+        first, second = (scores[cost, metric] for cost in costs)
+        assert found[metric].value == pytest.approx(first - second)
+        assert found[metric].low <= found[metric].value <= found[metric].high
