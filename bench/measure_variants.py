@@ -31,7 +31,7 @@ from typing import Any
 import yaml
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-METRICS = "accuracy,hit@1,recall@2,recall@5,recall@10,evidence_recall"
+METRICS = "accuracy,hit@1,recall@2,recall@5,recall@10,mrr,ndcg@10,evidence_recall"
 
 
 def project(root: Path, world: Path | None, benchmark: str, split: str | None) -> dict[str, str]:

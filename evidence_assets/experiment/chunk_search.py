@@ -36,6 +36,7 @@ class Chunks:
     version: str
     ids: Sequence[str]
     texts: Sequence[str]
+    titles: Sequence[str] = ()
 
     def pick(self, label: str, position: int, score: float) -> Pick:
         """The chunk at ``position`` as evidence."""
@@ -46,16 +47,22 @@ class Chunks:
 def chunks_in(step: Step) -> Chunks:
     """The chunks of the corpus that the partition's benchmark is answered from."""
     corpus = open_corpus(step.lake, step.benchmark.corpus)
-    return Chunks(corpus.version, corpus.chunks["chunk_id"].to_list(), corpus.chunks["text"].to_list())
+    ids, texts, titles = (corpus.chunks[column].to_list() for column in ("chunk_id", "text", "title"))
+    return Chunks(corpus.version, ids, texts, titles)
 
 
 class Bm25Chunks:
-    """The ``k`` chunks with the highest BM25 score against question and option."""
+    """The ``k`` chunks with the highest BM25 score against question and option; ``titles`` also counts their titles' words."""
 
-    def __init__(self, name: str, chunks: Chunks, k: int, version: str) -> None:
+    def __init__(self, name: str, chunks: Chunks, k: int, version: str, *, titles: bool = False) -> None:
         self.name, self._chunks, self._k = name, chunks, k
-        self._index = BM25Index([words(text) for text in chunks.texts], form="plus_one")
-        self.version = content_id("bm25", version, k, chunks.version)
+        read = (
+            [f"{title} {text}" for title, text in zip(chunks.titles, chunks.texts, strict=True)]
+            if titles
+            else chunks.texts
+        )
+        self._index = BM25Index([words(text) for text in read], form="plus_one")
+        self.version = content_id("bm25", version, k, chunks.version, *(["titles"] if titles else []))
 
     def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
         made = []

@@ -25,12 +25,19 @@ class BaselineSettings:
     k: int = 5
 
 
+@dataclass(frozen=True)
+class Bm25Settings(BaselineSettings):
+    """``titles`` says whether the words of its title are words of each chunk."""
+
+    titles: bool = False
+
+
 def _defaults(profile: Profile) -> Mapping[str, Any]:
     return {"k": profile.retrieval.k}
 
 
-def _bm25(name: str, step: Step, settings: BaselineSettings) -> Selector:
-    return Bm25Chunks(name, chunks_in(step), settings.k, VERSION)
+def _bm25(name: str, step: Step, settings: Bm25Settings) -> Selector:
+    return Bm25Chunks(name, chunks_in(step), settings.k, VERSION, titles=settings.titles)
 
 
 def _cosine(name: str, step: Step, settings: BaselineSettings) -> Selector:
@@ -56,7 +63,7 @@ SYSTEM = System(
     "baselines",
     VERSION,
     {
-        "bm25": _method(_bm25, "corpus"),
+        "bm25": Method(settings=Bm25Settings, open=_bm25, reads=("corpus",), defaults=_defaults),
         "cosine": _method(_cosine, "corpus"),
         "bm25_cells": _method(_bm25_cells, "tables"),
         "cosine_cells": _method(_cosine_cells, "tables"),

@@ -22,23 +22,24 @@ from evidence_assets.systems.uscrake import VERSION
 from evidence_assets.systems.uscrake import system as uscrake
 from evidence_assets.systems.uscrake.concept_triples import ConceptTriples
 from evidence_assets.systems.uscrake.evidence_judges import Judge, LateInteraction, PairJudge
+from evidence_assets.systems.uscrake.passages import Passages
 from evidence_assets.systems.uscrake.settings import Settings
 
 
-def _passages(lake: Lake, name: str, tokens: ModelSettings) -> uscrake.Passages:
+def _passages(lake: Lake, name: str, tokens: ModelSettings) -> Passages:
     corpus = open_corpus(lake, name)
     return _open_passages(str(lake.root), name, corpus.version, model_key(encoder(tokens)))
 
 
 @lru_cache(maxsize=2)
-def _open_passages(root: str, name: str, version: str, token_model: str) -> uscrake.Passages:
+def _open_passages(root: str, name: str, version: str, token_model: str) -> Passages:
     lake = Lake(root)
     corpus = open_corpus(lake, name)
     ids = corpus.chunks["chunk_id"].to_list()
     store = TokenStore(lake.index_folder(f"corpus/{name}/token_store"), expected=source_version(ids, token_model))
     spans = [[(s["start"], s["end"]) for s in row] for row in corpus.chunks["sentence_offsets"].to_list()]
     texts, titles = (corpus.chunks[name].to_list() for name in ("text", "title"))
-    return uscrake.Passages(version, ids, texts, titles, spans, corpus.index, store)
+    return Passages(version, ids, texts, titles, spans, corpus.index, store)
 
 
 @lru_cache(maxsize=2)

@@ -17,87 +17,33 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from evidence_assets.experiment.selection import Asked, Parent, Pick, Progress, pick_fact
 from evidence_assets.lake.ids import content_id
-from evidence_assets.models.protocols import Encoder, TokenVectors
-from evidence_assets.retrieval.bm25 import BM25Index
+from evidence_assets.models.protocols import Encoder
 from evidence_assets.retrieval.maxsim import nearest_tokens
-from evidence_assets.retrieval.token_store import TokenStore
-from evidence_assets.retrieval.vector_index import VectorIndex
 from evidence_assets.systems.uscrake import VERSION
 from evidence_assets.systems.uscrake import chunk_ranking as ranking
 from evidence_assets.systems.uscrake.chunk_ranking import Query, Sentence, TitleLinks
 from evidence_assets.systems.uscrake.concept_triples import Candidates, ConceptTriples
 from evidence_assets.systems.uscrake.evidence_judges import Item, Judge
+from evidence_assets.systems.uscrake.passages import Passages
 from evidence_assets.systems.uscrake.settings import Settings
 from evidence_assets.systems.uscrake.stance import stance
 from evidence_assets.transport import TokenPool
 
 BLOCK = 256
 """Questions whose tokens and candidates are held in memory together."""
-NO_TOKENS = TokenVectors(np.zeros((0, 0), np.float32), np.zeros((0, 2), np.int32), np.zeros(0, np.int32), ())
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.integer[Any]]
-
-
-@dataclass(frozen=True)
-class Passages:
-    """The chunks of a corpus in the index's order, with their tokens."""
-
-    version: str
-    ids: Sequence[str]
-    texts: Sequence[str]
-    titles: Sequence[str]
-    sentences: Sequence[Sequence[tuple[int, int]]]
-    index: VectorIndex
-    store: TokenStore
-
-    @contextmanager
-    def at(self, positions: Ints, encoder: Encoder, words: bool = False) -> Iterator[Passages]:
-        """Some of the chunks, in their order, with tokens encoded now; ``words`` where those are whole words."""
-        chosen = positions.tolist()
-        ids, texts = [self.ids[i] for i in chosen], [self.texts[i] for i in chosen]
-        titles, sentences = [self.titles[i] for i in chosen], [self.sentences[i] for i in chosen]
-        with TemporaryDirectory() as folder:
-            store = self.store.encode(Path(folder) / "tokens", ids, texts, encoder, words)
-            yield Passages(self.version, ids, texts, titles, sentences, self.index, store)
-
-    def weighted(self, reading: Literal["corpus", "idf"]) -> Passages:
-        """The same chunks, their tokens weighted by the corpus alone."""
-        return replace(self, store=self.store.weighted(reading))
-
-    def gather(self, chunks: Ints, titles: Mapping[str, TokenVectors]) -> TokenPool:
-        """The tokens of some chunks, those of its title before each that has one among ``titles``."""
-        texts, _ = self.store.gather(chunks)
-        if not titles:
-            return texts
-        before = [titles.get(self.titles[c], NO_TOKENS) for c in chunks.tolist()]
-        places = np.repeat(texts.offsets[:-1], [len(t.tokens) for t in before])
-        vectors = np.concatenate([t.vectors for t in before if len(t.tokens)])
-        weights = np.concatenate([self.store.token_weights(t.tokens) for t in before])
-        return TokenPool(
-            np.insert(texts.vectors, places, vectors, axis=0),
-            texts.offsets + np.concatenate([[0], np.cumsum([len(t.tokens) for t in before])]),
-            np.insert(texts.weights, places, weights),
-            check=False,
-        )
-
-    @cached_property
-    def lexical(self) -> BM25Index:
-        """Inverted index over the tokens' surface forms, made when a hybrid pool first asks for it."""
-        return BM25Index([self.store.pieces_of(i) for i in range(len(self.ids))], form="plus_one")
 
 
 @dataclass(frozen=True)
@@ -220,39 +166,33 @@ class Uscrake:
     @contextmanager
     def _with_tokens(self, passages: Passages, pools: list[Ints]) -> Iterator[tuple[Passages, list[Ints]]]:
         """The chunks of the pools with the tokens that are ranked, and the pools as positions among them."""
-        reading = self._settings.weights
+        settings = self._settings
+        union, words = np.unique(np.concatenate([*pools, np.zeros(0, np.int64)])), settings.tokens == "words"
         with ExitStack() as stack:
             if self._viewed or not passages.store.meta.vectors:
-                union = np.unique(np.concatenate(pools)) if pools else np.zeros(0, np.int64)
-                words = self._settings.tokens == "words"
                 passages = stack.enter_context(passages.at(union, self._view, words))
                 pools = [np.searchsorted(union, pool) for pool in pools]
-            yield passages if reading == "text" else passages.weighted(reading), pools
+                union = np.arange(len(union))
+            if settings.titles:
+                passages = stack.enter_context(passages.titled(union, self._view, words))
+            yield passages if settings.weights == "text" else passages.weighted(settings.weights), pools
 
     def _texts(
         self, passages: Passages, options: Sequence[_Option], pools: Sequence[Ints], progress: Callable[[int], None]
     ) -> list[list[Item]]:
         """Text evidence of every option, question by question."""
         made: list[list[Item]] = [[] for _ in options]
-        titles = self._titles(passages, pools)
         members: dict[str, list[int]] = {}
         for i, option in enumerate(options):
             members.setdefault(option.question.question_id, []).append(i)
         for done, group in enumerate(members.values(), 1):
-            found = self._text_items(passages, titles, [options[i] for i in group], [pools[i] for i in group])
+            found = self._text_items(passages, [options[i] for i in group], [pools[i] for i in group])
             for i, items in zip(group, found, strict=True):
                 # Copied, because the files that they lie in may be gone when they are judged.
                 # A judge reads the encoder's own tokens, so that what is ranked by other ones is judged by its text.
                 made[i] = [Item(item.pick, None if self._viewed else np.array(item.vectors)) for item in items]
             progress(done)
         return made
-
-    def _titles(self, passages: Passages, pools: Sequence[Ints]) -> dict[str, TokenVectors]:
-        """The tokens of the titles that chunks of the pools stand under, where titles are ranked."""
-        if not self._settings.titles or not pools:
-            return {}
-        names = sorted({passages.titles[c] for c in np.unique(np.concatenate(pools)).tolist()} - {""})
-        return dict(zip(names, self._view.tokens(names) if names else [], strict=True))
 
     def _pools(self, passages: Passages, options: Sequence[_Option]) -> list[Ints]:
         """The coarse pool of each option: positions of chunks, ascending."""
@@ -268,13 +208,7 @@ class Uscrake:
         self._counts["pool"] += sum(len(pool) for pool in pools)
         return pools
 
-    def _text_items(
-        self,
-        passages: Passages,
-        titles: Mapping[str, TokenVectors],
-        options: Sequence[_Option],
-        pools: Sequence[Ints],
-    ) -> list[list[Item]]:
+    def _text_items(self, passages: Passages, options: Sequence[_Option], pools: Sequence[Ints]) -> list[list[Item]]:
         """Text evidence of one question's options; a query without a single token has none."""
         settings = self._settings
         union = np.unique(np.concatenate(pools))
@@ -282,7 +216,7 @@ class Uscrake:
         made: list[list[Item]] = [[] for _ in options]
         if not len(union) or not able:
             return made
-        texts, queries = passages.gather(union, titles), [options[i].query for i in able]
+        texts, queries = passages.gather(union), [options[i].query for i in able]
         if settings.cost == "fusion":
             all_scores = self._fused(passages, union, queries, texts)
         else:

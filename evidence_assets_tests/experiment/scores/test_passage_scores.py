@@ -76,10 +76,10 @@ def test_recall_on_hotpotqa_is_what_other_code_counted(dev_data: Path, monkeypat
     folder = dev_data / "hotpotqa-100"
     documents = list(read_passages("hotpotqa", folder, "train"))
     asked = question_rows(read_questions("hotpotqa", folder, "train"), "train", 0, 1)
-    texts = [f"{document.title}. {document.text}" for document in documents]
-    chunks = Chunks("1", [f"k{i}" for i in range(len(texts))], texts)
+    texts, titles = [document.text for document in documents], [document.title for document in documents]
+    chunks = Chunks("1", [f"k{i}" for i in range(len(texts))], texts, titles)
     picked = evidence_rows(
-        Bm25Chunks("bm25", chunks, 10, "1"),
+        Bm25Chunks("bm25", chunks, 10, "1", titles=True),
         of_rows(frame_of("questions", asked)),
         frame([]),
         frame_of("lineage_edges", []),

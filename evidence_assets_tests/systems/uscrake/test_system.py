@@ -29,8 +29,9 @@ from evidence_assets.systems.uscrake import chunk_ranking as ranking
 from evidence_assets.systems.uscrake.chunk_ranking import Query, TitleLinks
 from evidence_assets.systems.uscrake.concept_triples import ConceptTriples
 from evidence_assets.systems.uscrake.evidence_judges import Item, LateInteraction, PairJudge
+from evidence_assets.systems.uscrake.passages import Passages
 from evidence_assets.systems.uscrake.settings import Settings
-from evidence_assets.systems.uscrake.system import Passages, Uscrake, joined
+from evidence_assets.systems.uscrake.system import Uscrake, joined
 from evidence_assets.text.sentences import sentence_spans
 from evidence_assets.transport import TokenMeasure, TokenPool, distance, ground_cost, ground_costs
 from evidence_assets.transport.divergence import jensen_shannon
@@ -99,7 +100,7 @@ def query(text: str) -> Query:
 
 
 def whole(corpus: Passages) -> TokenPool:
-    return corpus.gather(np.arange(len(corpus.ids)), {})
+    return corpus.gather(np.arange(len(corpus.ids)))
 
 
 def why(pick: Pick) -> dict[str, Any]:
@@ -232,16 +233,16 @@ def test_fusion_is_the_mean_of_late_interaction_and_exact_transport(corpus: Pass
 
 
 def test_a_title_is_ranked_as_words_of_its_text(corpus: Passages) -> None:
-    titles = dict(zip(corpus.ids, ENCODER.tokens(corpus.ids), strict=True)) | {"Sea": ENCODER.tokens([" "])[0]}
-    texts = corpus.gather(np.arange(len(corpus.ids)), titles)
-    for i, name in enumerate(corpus.ids):
+    some = replace(corpus, titles=[title if title != "Sea" else "" for title in corpus.titles])
+    with some.titled(np.arange(len(corpus.ids)), ENCODER) as titled:
+        texts = titled.gather(np.arange(len(corpus.ids)))
+    for i, name in enumerate(some.titles):
         rows = slice(int(texts.offsets[i]), int(texts.offsets[i + 1]))
-        expected = np.concatenate(
-            [titles[name].vectors.astype(np.float16), corpus.store.vectors[corpus.store.rows_of(i)]]
-        )
-        np.testing.assert_array_equal(texts.vectors[rows], expected)
-        weights = corpus.store.token_weights(titles[name].tokens)
-        np.testing.assert_allclose(texts.weights[rows], [*weights, *corpus.store.weights[corpus.store.rows_of(i)]])
+        (title,), of_text = ENCODER.tokens([name]), corpus.store.rows_of(i)
+        expected = [*title.vectors.astype(np.float16), *corpus.store.vectors[of_text]]
+        np.testing.assert_array_equal(texts.vectors[rows], np.array(expected))
+        weights = [*corpus.store.token_weights(title.tokens), *corpus.store.weights[of_text]]
+        np.testing.assert_allclose(texts.weights[rows], weights)
     asked = [Asked("q", "b", "mcqa", "One", ("sugar",))]
     with_title, without = (
         selector(corpus, cost="maxsim", grain="chunk", R=6, k=6, titles=t).select(asked)[0] for t in (True, False)
