@@ -188,9 +188,10 @@ class Uscrake:
         for done, group in enumerate(members.values(), 1):
             found = self._text_items(passages, [options[i] for i in group], [pools[i] for i in group])
             for i, items in zip(group, found, strict=True):
-                # Copied, because the files that they lie in may be gone when they are judged.
-                # A judge reads the encoder's own tokens, so that what is ranked by other ones is judged by its text.
-                made[i] = [Item(item.pick, None if self._viewed else np.array(item.vectors)) for item in items]
+                # Copied for the judge, because the files that they lie in may be gone by then. It reads the encoder's
+                # own tokens, so that what is ranked by other ones is judged by its text.
+                unread = self._viewed or self._graph is None
+                made[i] = [Item(item.pick, None if unread else np.array(item.vectors)) for item in items]
             progress(done)
         return made
 
