@@ -99,6 +99,13 @@ class GraphPaths(_Strict):
     passages: int = Field(ge=1, description="Paths kept per option.")
 
 
+class Calibration(_Strict):
+    """Temperatures that turn weights of options into probabilities, by task family; fitted on development data."""
+
+    mcqa: float = Field(1.0, gt=0)
+    table: float = Field(1.0, gt=0)
+
+
 class Profile(_Strict):
     """Everything that differs between a laptop and a GPU machine."""
 
@@ -114,6 +121,7 @@ class Profile(_Strict):
     retrieval: Retrieval
     harvesting: Harvesting
     ugat: GraphPaths
+    calibration: Calibration = Field(default_factory=Calibration)
     presets: tuple[str, ...] = Field((), description="Presets whose variants are loaded besides the default ones.")
     sample: Literal["full", "small"] = Field("full", description="Size of the sample world; small is for quick tests.")
 
