@@ -29,7 +29,7 @@ SOLVERS = ("extractive", "generator")
 @lru_cache
 def generator(settings: GeneratorSettings) -> Generator:
     """The profile's language model, loaded once a process."""
-    return load_generator(settings.backend, **settings.model_dump(exclude={"backend"}))
+    return load_generator(settings.backend, **settings.model_dump(exclude={"backend", "megabytes"}))
 
 
 def _documents(step: Step, chunks: Sequence[str]) -> dict[str, str]:

@@ -33,6 +33,7 @@ class ModelSettings(_Strict):
     revision: str | None = Field(None, description="Commit or tag; part of every key.")
     device: str = Field("auto", description="auto, cpu, cuda or cuda:N.")
     dtype: str = Field("auto", description="auto, float32, bfloat16 or float16.")
+    megabytes: int | None = Field(None, description="Size of the download, for `evidence doctor`.")
 
 
 class GeneratorSettings(_Strict):
@@ -47,6 +48,7 @@ class GeneratorSettings(_Strict):
     timeout_seconds: float = Field(300, gt=0)
     four_bit: bool = Field(False, description="For transformers: load weights in 4 bit (bitsandbytes).")
     folder: str = Field("", description="For replay: folder of recorded answers.")
+    megabytes: int | None = Field(None, description="Size of the download, for `evidence doctor`.")
 
 
 class Shards(_Strict):
