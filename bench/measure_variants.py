@@ -5,8 +5,9 @@
 
 Everything lies in a temporary folder, or in ``--lake``, where a later call finds its corpora, graphs and evidence again.
 Presets need not be opted in. Graphs are built without harvested triples unless ``--harvest`` is given. ``--split dev``
-asks the half that settings are chosen on. A world is YAML: its first document links folders of EVIDENCE_DEV_DATA, or
-collections that ``retrieval_collections.py`` writes, into the lake's ``raw``, the others declare corpora, graphs and benchmarks as ``evidence_assets/defs`` does, or state ``variants``
+asks the half that settings are chosen on. A world is YAML: its first document links folders and files of EVIDENCE_DEV_DATA, or
+collections that ``retrieval_collections.py`` writes, into the lake's ``raw``, the others declare corpora, graphs and
+benchmarks as ``evidence_assets/defs`` does, or state ``variants``
 of a ``system`` as its ``variants.yaml`` does.
 
 Printed are the metrics of each variant with their 95 % intervals, questions a minute, the difference of the first
@@ -174,11 +175,14 @@ def main() -> None:
             os.environ["EVIDENCE_PROFILE"] = str(stated.profile.resolve())
         for source, place in links.items():
             target = kept / "lake" / "raw" / place
-            data = Path(os.environ["EVIDENCE_DEV_DATA"])
-            if not target.exists() and source in COLLECTIONS:
-                write(source, data, target)
-            elif not target.exists():
-                shutil.copytree(data / source, target)
+            given = Path(os.environ["EVIDENCE_DEV_DATA"]) / source
+            if source in COLLECTIONS and not target.exists():
+                write(source, given.parent, target)
+            elif given.is_dir() and not target.exists():
+                shutil.copytree(given, target)
+            elif given.is_file():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(given, target)
         shutil.copy(REPOSITORY / "dagster.yaml", kept)
         wall = inside = 0.0
         for assets, took, seconds in materialized(stated.benchmark, stated.variants, stated.harvest):
