@@ -67,7 +67,7 @@ class Settings:
     titles: bool = True
     links: float = 2.0
     transported: int = 100
-    judge: float = 0.5
+    judge: float = 0.0
     triples_judged: int = 10
     temperature: float = 1.0
     tokens: Literal["pieces", "words"] = "pieces"
