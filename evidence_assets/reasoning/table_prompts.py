@@ -53,7 +53,7 @@ def choose_request(task: ChooseAnswer) -> Request:
     table = _table(_given(task))
     cases = {chain.hypothesis: _written(chain) for chain in task.chains}
     if task.task == "verification":
-        text = table_tasks.verify_claim_task(task.question, table, cases)
+        text = table_tasks.verify_claim_task(task.question, task.labels, table, cases)
     else:
         text = table_tasks.choose_option_task(
             task.question, task.labels, task.options, table, cases, negated=task.negated

@@ -97,12 +97,12 @@ def explain_option(question: str, label: str, option: str, table: str) -> str:
     )
 
 
-def verify_claim_task(claim: str, table: str, explanations: dict[str, str]) -> str:
+def verify_claim_task(claim: str, labels: Sequence[str], table: str, explanations: dict[str, str]) -> str:
     """Task: weigh the explanations of all labels against the table and name one label.
 
     Without explanations (the variant that leaves them out) the table alone is weighed.
     """
-    return _verification("claim", claim, "", table, explanations, tuple(_STANCES))
+    return _verification("claim", claim, "", table, explanations, tuple(labels))
 
 
 def choose_option_task(

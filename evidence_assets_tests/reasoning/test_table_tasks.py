@@ -14,7 +14,7 @@ from evidence_assets.reasoning.table_tasks import (
     table_text,
     verify_claim_task,
 )
-from evidence_assets.reasoning.tables import TableView
+from evidence_assets.reasoning.tables.view import TableView
 
 LABELS = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION")
 VIEW = TableView.of("t", "Scores", ["Model", "F1"], [["A", "[BOLD] 1.0"], ["B", ""]])
@@ -50,10 +50,10 @@ def test_text_cannot_leave_its_marks() -> None:
 
 
 def test_verification_lists_all_cases_and_the_only_replies() -> None:
-    task = verify_claim_task("A", "x", {label: f"case {label}" for label in LABELS})
+    task = verify_claim_task("A", LABELS, "x", {label: f"case {label}" for label in LABELS})
     assert all(f"case {label}" in task for label in LABELS)
     assert task.endswith("SUPPORTS, REFUTES, NOT ENOUGH INFORMATION")
-    bare = verify_claim_task("A", "x", {})
+    bare = verify_claim_task("A", LABELS, "x", {})
     assert "Case for" not in bare
     assert choose_option_task("Which?", ("A", "B"), ("a", "b"), "x", {}).endswith("A, B")
 
