@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import polars as pl
 import pytest
 
 from evidence_assets.benchmarks.declared import Benchmark
-from evidence_assets.experiment.path_check import paths_wrong
+from evidence_assets.experiment.path_check import facts_named, paths_wrong
 from evidence_assets.experiment.system import lacking
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.lineage import dangling
 from evidence_assets.lake.store import Lake
+from evidence_assets.reasoning.paths import Fact
 from evidence_assets.systems.ugat.methods import SYSTEM
 from evidence_assets.systems.ugat.settings import UgatSettings
 from evidence_assets_tests.conftest import World
@@ -38,6 +40,18 @@ def test_paths_stand_in_the_graph_and_a_changed_one_does_not(lake: Lake, variant
     broken = rows.with_columns(pl.col("locator").str.replace(r'"[0-9a-f]{4}', '"0000'))
     assert "is not in the graph" in paths_wrong(broken, lake)[0]
     assert "no list of edges" in paths_wrong(rows.with_columns(pl.lit("12:57").alias("locator")), lake)[0]
+
+
+def test_a_name_is_looked_up_in_the_graph_of_the_benchmark(tmp_path: Path) -> None:
+    fact = {"head_id": "n1", "relation": "IsA", "tail_id": "n2"}
+    for graph, cat in (("sample", "Cat"), ("other", "CAT")):
+        nodes = [{"node_id": n, "name": name, "aliases": []} for n, name in (("n1", cat), ("n2", "pet"))]
+        edges = [{"edge_id": "e", **fact, "triple_ids": [], "sources": [], "licences": []}]
+        lake = Lake.create(tmp_path)
+        lake.write(f"knowledge/{graph}/nodes", "", {"kg_nodes": nodes})
+        lake.write(f"knowledge/{graph}/edges", "", {"kg_edges": edges})
+    assert facts_named(lake, "sample", {"e", "unknown"}) == {"e": Fact(*fact.values(), "Cat", "pet")}
+    assert facts_named(lake, "other", {"e"})["e"].head == "CAT"
 
 
 def test_why_names_the_nodes_their_relevance_and_the_attention_of_the_edges(lake: Lake) -> None:
