@@ -10,6 +10,7 @@ import pytest
 
 from evidence_assets.benchmarks.declared import Benchmark
 from evidence_assets.experiment.path_check import facts_named, paths_wrong
+from evidence_assets.experiment.question_concepts import NOT_REACHED
 from evidence_assets.experiment.system import lacking
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.catalogue import connect
@@ -83,8 +84,10 @@ def test_subgraphs_hold_what_questions_name(lake: Lake) -> None:
     assert {row["question_id"] for row in rows} == set(questions["question_id"])
     for row in rows:
         inside = {node["node_id"] for node in row["nodes"]}
-        named = {node for link in row["concepts"] for node in link["node_ids"]}
-        assert named <= inside and len(inside) <= 64
+        reached = {node["node_id"] for node in row["nodes"] if node["hop"] != NOT_REACHED}
+        named, options = ({node for link in row[part] for node in link["node_ids"]} for part in ("concepts", "targets"))
+        assert named <= reached and len(reached) <= 64 and inside - reached <= options
+        assert options <= inside or not named
         assert {node["node_id"] for node in row["nodes"] if node["hop"] == 0} == named
 
 
