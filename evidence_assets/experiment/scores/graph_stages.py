@@ -131,7 +131,8 @@ def says(graph: str, benchmark: str, value: float, low: float, high: float, n: i
     figures = f"{value:.3f} (95 % interval {low:.3f} to {high:.3f}) of {n} questions, where chance is {CHANCE}"
     if low > CHANCE:
         return f"{graph} tells the right options of {benchmark} from wrong ones: {figures}."
-    return f"{graph} carries no signal for the questions of {benchmark}: right options are ahead in {figures}."
+    more = ", and evidence leads to wrong ones rather" if high < CHANCE else ""
+    return f"{graph} carries no signal for the questions of {benchmark}: right options are ahead in {figures}{more}."
 
 
 def verdicts(connection: duckdb.DuckDBPyConnection) -> list[str]:
