@@ -5,7 +5,7 @@
 
 Everything lies in a temporary folder, or in ``--lake``, where a later call finds its corpora, graphs and evidence again.
 Presets need not be opted in. Graphs are built without harvested triples unless ``--harvest`` is given. ``--split dev``
-asks the half that settings are chosen on. A world is YAML: its first document links folders or files of EVIDENCE_DEV_DATA into
+asks the half that settings are chosen on. A world is YAML: its first document links folders and files of EVIDENCE_DEV_DATA into
 the lake's ``raw``, the others declare corpora, graphs and benchmarks as ``evidence_assets/defs`` does, or state ``variants``
 of a ``system`` as its ``variants.yaml`` does.
 
@@ -166,9 +166,11 @@ def main() -> None:
         for source, place in links.items():
             target = kept / "lake" / "raw" / place
             given = Path(os.environ["EVIDENCE_DEV_DATA"]) / source
-            if not target.exists():
+            if given.is_dir() and not target.exists():
+                shutil.copytree(given, target)
+            elif given.is_file():
                 target.parent.mkdir(parents=True, exist_ok=True)
-                (shutil.copytree if given.is_dir() else shutil.copy)(given, target)
+                shutil.copy(given, target)
         shutil.copy(REPOSITORY / "dagster.yaml", kept)
         wall = inside = 0.0
         for assets, took, seconds in materialized(stated.benchmark, stated.variants, stated.harvest):
