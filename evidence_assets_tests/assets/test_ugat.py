@@ -11,6 +11,7 @@ import pytest
 from evidence_assets.benchmarks.declared import Benchmark
 from evidence_assets.experiment.path_check import facts_named, paths_wrong
 from evidence_assets.experiment.question_concepts import NOT_REACHED
+from evidence_assets.experiment.scores.graph_stages import verdicts
 from evidence_assets.experiment.system import lacking
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.catalogue import connect
@@ -89,6 +90,18 @@ def test_subgraphs_hold_what_questions_name(lake: Lake) -> None:
         assert named <= reached and len(reached) <= 64 and inside - reached <= options
         assert options <= inside or not named
         assert {node["node_id"] for node in row["nodes"] if node["hop"] == 0} == named
+
+
+def test_scores_say_where_questions_are_lost_and_whether_the_graph_carries_a_signal(lake: Lake) -> None:
+    scores = lake.read("scores", "scores/mcqa/ugat")
+    found = scores.filter(pl.col("metric").str.starts_with("graph_") & (pl.col("scope_id") == "sample_graph"))
+    values = dict(found.select("metric", "value").iter_rows())
+    assert values["graph_linked"] >= values["graph_right_found"] > 0 and values["graph_signal"] > 0.5
+    assert values["graph_right_kept"] == values["graph_right_linked"]
+    assert set(scores.filter(pl.col("metric").str.starts_with("graph_"))["scope_id"]) == {"sample_graph"}
+    with connect(lake.root) as connection:
+        said = verdicts(connection)
+    assert any("as ugat reads it, tells the right options of sample_graph from wrong ones" in each for each in said)
 
 
 def test_what_a_benchmark_lacks() -> None:
