@@ -71,14 +71,15 @@ def supports(options: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> d
             forms = {normalise_answer(form) for form in ([toward] if toward else [head, tail]) if form}
             labels = {label for label, form in named.items() if form in forms}
         for label in labels & best.keys():
-            best[label] = max(row["score"], row["score"] if best[label] is None else best[label])
+            held = best[label]
+            best[label] = row["score"] if held is None else max(held, row["score"])
     return best
 
 
 def _linked(question: Mapping[str, Any], around: Mapping[str, Any]) -> dict[str, float]:
     hop = {node["node_id"]: node["hop"] for node in around["nodes"]}
     right = {node for link in around["targets"] if link["option"] == question["gold"][0] for node in link["node_ids"]}
-    made = {
+    made: dict[str, float] = {
         "linked": bool(around["concepts"]),
         "right_linked": bool(right),
         "right_reached": any(hop.get(node, NOT_REACHED) != NOT_REACHED for node in right),

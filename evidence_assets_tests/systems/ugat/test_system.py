@@ -110,7 +110,7 @@ def test_paths_are_ranked_by_the_cosine_of_what_their_edges_say_to_the_question(
     (found,) = relevant_paths_batch(graph, load(), [QUESTION], replace(SETTINGS, rank="words"))
     assert {passage.text for passage in found.passages["C"]} == said.keys() and len(said) > 1
     for passage in found.passages["C"]:
-        total = sum(drawn(sentence + ".") for sentence in passage.text.removesuffix(".").split(". "))
+        total = np.sum([drawn(sentence + ".") for sentence in passage.text.removesuffix(".").split(". ")], axis=0)
         cosine = total @ VECTOR / np.linalg.norm(total) / np.linalg.norm(VECTOR)
         assert passage.score == pytest.approx(cosine, abs=1e-5)
     scores = [passage.score for passage in found.passages["C"]]
