@@ -7,6 +7,7 @@ words; of a knowledge base nodes are ranked; of a retrieval collection the evide
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple
 from typing import Any
 
 import polars as pl
@@ -21,7 +22,7 @@ from evidence_assets.experiment.answers import (
 )
 from evidence_assets.experiment.chains import chain_rows, citation_rows
 from evidence_assets.experiment.path_check import paths_wrong
-from evidence_assets.experiment.scores import passage_scores, scoring
+from evidence_assets.experiment.scores import graph_stages, passage_scores, scoring
 from evidence_assets.experiment.scores.metrics import Estimate
 from evidence_assets.experiment.scores.retrieval_scores import retrieval_metrics
 from evidence_assets.experiment.selection import Asked, NoEvidence, asked, evidence_rows
@@ -221,6 +222,8 @@ class _Standard:
             inputs["citations"] = self._citations
         if variant.counterfactual:
             inputs["counterfactuals"] = self._counterfactuals
+        if on_graph := variant.family == "mcqa" and "graph" in self._method.reads:
+            inputs["subgraphs"] = "subgraphs/mcqa"
         paced = [self._evidence, *([self._chains] if self._explained else []), self._predictions]
 
         def make(step: Step) -> Made:
@@ -228,6 +231,9 @@ class _Standard:
             predictions, questions = tables["predictions"], tables["questions"]
             if questions.height and not predictions.height:
                 raise StaleInput(f"{self._predictions} has no rows for {step.benchmark_name}: materialize it first")
+            more = dict(self._triple_metrics(step, questions, tables["evidence"]) or {})
+            if on_graph:
+                more |= graph_stages.graph_stages(questions.to_dicts(), tables["subgraphs"], tables["evidence"])
             rows = scoring.score_rows(
                 step.benchmark_name,
                 variant.selector,
@@ -239,15 +245,19 @@ class _Standard:
                 tables.get("citations", pl.DataFrame(schema=dict.fromkeys(TABLES["citations"].names, pl.String))),
                 variant.published,
                 tables.get("counterfactuals"),
-                self._triple_metrics(step, questions, tables["evidence"]),
+                more,
                 encoder(step.profile.token_encoder) if variant.bertscore else None,
             )
-            return Made(rows, metadata=shown_scores(rows, "hit@1" if variant.family == "search" else "accuracy"))
+            shown = shown_scores(rows, "hit@1" if variant.family == "search" else "accuracy")
+            if signal := more.get(graph_stages.SIGNAL):
+                shown["graph"] = graph_stages.says(step.benchmark.graph, step.benchmark_name, *astuple(signal))
+            return Made(rows, metadata=shown)
 
         return self._stage(
             f"scores/{variant.place}", "scores", make, "What the variant reaches",
             [Read(key, "benchmark") for key in inputs.values()], partitions="benchmarks", paced=paced,
-            version=f"{VERSION}:{variant.retrieval}:{variant.bertscore}:{variant.published or ''}",
+            version=f"{VERSION}:{variant.retrieval}:{variant.bertscore}:{variant.published or ''}"
+            + (f":{graph_stages.VERSION}" if on_graph else ""),
         )  # fmt: skip
 
     def _triple_metrics(
