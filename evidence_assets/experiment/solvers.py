@@ -11,7 +11,7 @@ from evidence_assets.models.generators import load_generator
 from evidence_assets.models.in_use import encoder
 from evidence_assets.models.protocols import Generator
 from evidence_assets.profiles import GeneratorSettings
-from evidence_assets.reasoning.asking import Remembered
+from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.reasoning.direct import BestFound
 from evidence_assets.reasoning.extractive import ExtractiveSolver, idf_of
 from evidence_assets.reasoning.prompted import PromptedSolver
@@ -28,6 +28,13 @@ SOLVERS = ("extractive", "generator")
 def generator(settings: GeneratorSettings) -> Generator:
     """The profile's language model, loaded once a process."""
     return load_generator(settings.backend, **settings.model_dump(exclude={"backend"}))
+
+
+def language_model(step: Step, settings: GeneratorSettings) -> LanguageModel:
+    """A language model as a step asks it: completions kept in the lake, progress told, tokens counted for the step."""
+    model = LanguageModel(generator(settings), CompletionCache(step.lake.cache), step.progress("requests"))
+    step.usages.append(model.usage)
+    return model
 
 
 def _word_weights(step: Step) -> dict[str, float] | None:
@@ -57,7 +64,7 @@ def solver_named(name: str, family: str, step: Step) -> Solver:
             encoder(step.profile.encoder), idf=_word_weights(step), on_progress=step.progress("tasks")
         )
     if name == "generator":
-        return PromptedSolver(generator(settings), CompletionCache(step.lake.cache), step.progress("tasks"))
+        return PromptedSolver(language_model(step, settings))
     raise BadInput(f"there is no solver {name!r}; known: {', '.join(SOLVERS)}")
 
 
@@ -70,12 +77,10 @@ def chooser(name: str, family: str, step: Step, *, explained: bool) -> Solver:
     return solver if explained or not isinstance(solver, ExtractiveSolver) else BestFound()
 
 
-def reader_of_profile(step: Step) -> Generator | None:
-    """The profile's language model, its completions kept; None where the profile has none."""
+def reader_of_profile(step: Step) -> LanguageModel | None:
+    """The profile's language model; None where the profile has none."""
     settings = step.profile.generator
-    if settings.backend == "extractive":
-        return None
-    return Remembered(generator(settings), CompletionCache(step.lake.cache), step.progress("requests"))
+    return None if settings.backend == "extractive" else language_model(step, settings)
 
 
 def short_answers(step: Step) -> ShortAnswerSolver:
@@ -83,4 +88,4 @@ def short_answers(step: Step) -> ShortAnswerSolver:
     settings = step.profile.generator
     if settings.backend == "extractive":
         return ExtractiveShortAnswers(encoder(step.profile.encoder))
-    return PromptedShortAnswers(generator(settings), CompletionCache(step.lake.cache), step.progress("questions"))
+    return PromptedShortAnswers(language_model(step, settings))

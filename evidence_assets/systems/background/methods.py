@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from evidence_assets.experiment.inputs import graph_of
 from evidence_assets.experiment.selection import Selector, asked
-from evidence_assets.experiment.solvers import generator
+from evidence_assets.experiment.solvers import language_model
 from evidence_assets.experiment.stage import Read, Stage
 from evidence_assets.experiment.step import Made, Step
 from evidence_assets.experiment.system import Method, NoSettings, OwnStages, System
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput, StaleInput
-from evidence_assets.models.completion_cache import CompletionCache
 from evidence_assets.models.in_use import encoder
 from evidence_assets.systems.background import VERSION
 from evidence_assets.systems.background import system as background
@@ -63,9 +62,7 @@ def _recall_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
                 f"background knowledge takes a language model: name one under `generator` in the profile "
                 f"{step.profile.name}, or leave this variant out"
             )
-        source = background.PromptedBackground(
-            generator(model), CompletionCache(step.lake.cache), step.progress("requests")
-        )
+        source = background.PromptedBackground(language_model(step, model))
         questions = asked(step.read_here("questions", QUESTIONS))
         return background.recall_rows(source, variant.name, questions, step.previous(), step.previous_lineage())
 
