@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
+from evidence_assets import profiles
 from evidence_assets.experiment.step import Step
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.ids import content_id
 from evidence_assets.models.completion_cache import CompletionCache
 from evidence_assets.models.generators import load_generator
 from evidence_assets.models.in_use import encoder
 from evidence_assets.models.protocols import Generator
 from evidence_assets.profiles import GeneratorSettings
-from evidence_assets.reasoning.asking import LanguageModel
+from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
+from evidence_assets.reasoning.direct import VERSION as DIRECT_VERSION
 from evidence_assets.reasoning.direct import BestFound
+from evidence_assets.reasoning.extractive import VERSION as EXTRACTIVE_VERSION
 from evidence_assets.reasoning.extractive import ExtractiveSolver, idf_of
-from evidence_assets.reasoning.prompted import PromptedSolver
-from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers, PromptedShortAnswers, ShortAnswerSolver
+from evidence_assets.reasoning.prompted import CHOOSING, EXPLAINING, PromptedSolver
+from evidence_assets.reasoning.prompted import VERSION as PROMPTED_VERSION
+from evidence_assets.reasoning.short_answers import (
+    SHORT_ANSWER,
+    ExtractiveShortAnswers,
+    PromptedShortAnswers,
+    ShortAnswerSolver,
+)
+from evidence_assets.reasoning.short_answers import VERSION as SHORT_VERSION
 from evidence_assets.reasoning.tables.solver import TableSolver
 from evidence_assets.reasoning.tasks import Solver
 from evidence_assets.retrieval.corpus import OpenCorpus, open_corpus
@@ -35,6 +47,30 @@ def language_model(step: Step, settings: GeneratorSettings) -> LanguageModel:
     model = LanguageModel(generator(settings), CompletionCache(step.lake.cache), step.progress("requests"))
     step.usages.append(model.usage)
     return model
+
+
+def asking_version(settings: GeneratorSettings, *tasks: PromptedTask[Any, Any]) -> str:
+    """The model and the words of what it is asked, for a code version: known without loading the model.
+
+    Empty where the profile has no language model.
+    """
+    if settings.backend == "extractive":
+        return ""
+    model = settings.backend, settings.name, settings.revision, settings.constrain, settings.four_bit, settings.folder
+    return content_id(model, [task.version for task in tasks])[:12]
+
+
+def reasoning_version(name: str, family: str) -> str:
+    """Who reasons in a task family, for the code version of chains and predictions."""
+    settings, encoding = profiles.load().generator, profiles.load().encoder
+    if family == "graph":
+        asked = asking_version(settings, SHORT_ANSWER)
+        return f"{SHORT_VERSION}:{asked or f'{encoding.name}@{encoding.revision}'}"
+    if name == "generator" and (asked := asking_version(settings, EXPLAINING, CHOOSING)):
+        return f"{PROMPTED_VERSION}:{asked}"
+    if family == "table":
+        return TableSolver.version
+    return f"{EXTRACTIVE_VERSION}:{DIRECT_VERSION}:{encoding.name}@{encoding.revision}" if family == "mcqa" else ""
 
 
 def _word_weights(step: Step) -> dict[str, float] | None:

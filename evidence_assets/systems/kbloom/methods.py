@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from evidence_assets import profiles
-from evidence_assets.experiment.solvers import language_model
+from evidence_assets.experiment.solvers import asking_version, language_model
 from evidence_assets.experiment.stage import Read, Stage
 from evidence_assets.experiment.step import Made, Markdown, Step
 from evidence_assets.experiment.system import NoSettings, OwnStages, System
@@ -24,7 +24,7 @@ from evidence_assets.profiles import GeneratorSettings, Profile
 from evidence_assets.systems.kbloom import VERSION, coverage, judging, rows, sample_model, scores
 from evidence_assets.systems.kbloom.plot import bars
 from evidence_assets.systems.kbloom.sample_model import names_of
-from evidence_assets.systems.kbloom.statement_judging import PromptedJudge
+from evidence_assets.systems.kbloom.statement_judging import JUDGE, PromptedJudge
 from evidence_assets.systems.kbloom.system import KBloomSettings, Kinds, check_kinds, check_seeds, harvest, mine
 
 SEEDS, FOLDER = "knowledge/seeds", "raw/seeds"
@@ -215,7 +215,8 @@ class _Stages:
             )
             return Made(scored)
 
-        names = [settings.name for settings in judges] + ([rated.name] if rated else [])
+        asked = [asking_version(settings, JUDGE) for settings in judges]
+        names = [*asked, *([f"{rated.name}@{rated.revision}"] if rated else [])]
         return [
             self._scored(
                 "_judged", make,
