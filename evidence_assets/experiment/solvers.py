@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
+
+import polars as pl
 
 from evidence_assets import profiles
 from evidence_assets.experiment.step import Step
@@ -18,7 +21,7 @@ from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
 from evidence_assets.reasoning.direct import VERSION as DIRECT_VERSION
 from evidence_assets.reasoning.direct import BestFound
 from evidence_assets.reasoning.extractive import VERSION as EXTRACTIVE_VERSION
-from evidence_assets.reasoning.extractive import ExtractiveSolver, idf_of
+from evidence_assets.reasoning.extractive import ExtractiveSolver
 from evidence_assets.reasoning.prompted import CHOOSING, EXPLAINING, PromptedSolver
 from evidence_assets.reasoning.prompted import VERSION as PROMPTED_VERSION
 from evidence_assets.reasoning.short_answers import (
@@ -30,16 +33,15 @@ from evidence_assets.reasoning.short_answers import (
 from evidence_assets.reasoning.short_answers import VERSION as SHORT_VERSION
 from evidence_assets.reasoning.tables.solver import TableSolver
 from evidence_assets.reasoning.tasks import Solver
-from evidence_assets.retrieval.corpus import OpenCorpus, open_corpus
+from evidence_assets.retrieval.corpus import open_corpus
 
-COUNTED_CHUNKS = 200_000
 SOLVERS = ("extractive", "generator")
 
 
 @lru_cache
 def generator(settings: GeneratorSettings) -> Generator:
     """The profile's language model, loaded once a process."""
-    return load_generator(settings.backend, **settings.model_dump(exclude={"backend"}))
+    return load_generator(settings.backend, **settings.model_dump(exclude={"backend", "megabytes"}))
 
 
 def language_model(step: Step, settings: GeneratorSettings) -> LanguageModel:
@@ -73,18 +75,13 @@ def reasoning_version(name: str, family: str) -> str:
     return f"{EXTRACTIVE_VERSION}:{DIRECT_VERSION}:{encoding.name}@{encoding.revision}" if family == "mcqa" else ""
 
 
-def _word_weights(step: Step) -> dict[str, float] | None:
-    """Inverse document frequencies over the benchmark's corpus; none for corpora too large to count in a step."""
+def _documents(step: Step, chunks: Sequence[str]) -> dict[str, str]:
+    """The document of each of some chunks of the benchmark's corpus."""
     name = step.benchmark.corpus
     if not name:
-        return None
-    corpus = open_corpus(step.lake, name)
-    return _idf(corpus) if corpus.chunks.height <= COUNTED_CHUNKS else None
-
-
-@lru_cache(maxsize=4)
-def _idf(corpus: OpenCorpus) -> dict[str, float]:
-    return idf_of(corpus.chunks["text"].to_list())
+        return {}
+    rows = open_corpus(step.lake, name).chunks.filter(pl.col("chunk_id").is_in(list(chunks)))
+    return dict(rows.select("chunk_id", "doc_id").iter_rows())
 
 
 def solver_named(name: str, family: str, step: Step) -> Solver:
@@ -97,7 +94,9 @@ def solver_named(name: str, family: str, step: Step) -> Solver:
         if family == "table":
             return TableSolver()
         return ExtractiveSolver(
-            encoder(step.profile.encoder), idf=_word_weights(step), on_progress=step.progress("tasks")
+            encoder(step.profile.encoder),
+            documents=lambda chunks: _documents(step, chunks),
+            on_progress=step.progress("tasks"),
         )
     if name == "generator":
         return PromptedSolver(language_model(step, settings))

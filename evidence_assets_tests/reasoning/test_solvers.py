@@ -6,6 +6,7 @@ import dataclasses
 import json
 
 from evidence_assets.lake.ids import content_id
+from evidence_assets.models.encoders import EMBEDDED, load_encoder
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.reasoning.citations import check
@@ -63,7 +64,8 @@ class SolverContract:
 
     def test_it_answers_with_one_of_the_labels(self) -> None:
         chains, choice = self.answer()
-        assert choice.status in ("answered", "ambiguous", "insufficient") and 0 <= choice.confidence <= 1
+        assert choice.status in ("answered", "ambiguous", "insufficient") and 0 <= (choice.confidence or 0) <= 1
+        assert not choice.weights or choice.answer == max(choice.weights, key=lambda label: choice.weights[label])
         assert choice.answer is not None and self.options["ABCDE".index(choice.answer)] == self.right
         assert set(choice.supported) <= {chain.hypothesis for chain in chains}
         assert all(chain.support is None or 0 <= chain.support <= 1 for chain in chains)
@@ -98,7 +100,7 @@ class SolverContract:
 
 class TestExtractive(SolverContract):
     def solver(self) -> Solver:
-        return ExtractiveSolver()
+        return ExtractiveSolver(load_encoder(EMBEDDED, device="cpu"))
 
 
 class TestBestFound(SolverContract):
