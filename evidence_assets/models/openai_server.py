@@ -12,7 +12,9 @@ begins with ``refused``: one failed row.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import email.utils
+import functools
 import json
 import math
 import os
@@ -60,6 +62,8 @@ class _Round:
     requests: Sequence[Request]
     give: Callable[[tuple[int, Completion]], None]
     gone: str = ""
+    stop: Callable[[], object] = lambda: None
+    """Breaks off what is under way; may be called from another thread."""
 
 
 class OpenAIGenerator:
@@ -132,7 +136,10 @@ class OpenAIGenerator:
                 while (completed := arrived.get()) is not None:
                     yield completed
             finally:
-                current.gone = current.gone or "nobody waits for the replies"
+                if not asking.done():  # whoever read the replies has left
+                    current.gone = "nobody waits for the replies"
+                    with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+                        current.stop()
             asking.result()
 
     def served(self) -> list[str]:
@@ -177,7 +184,9 @@ class OpenAIGenerator:
 
     async def _ask_all(self, current: _Round) -> None:
         """Ask a round's requests in their order, as many at once as may be."""
-        waiting = iter(enumerate(current.requests))
+        waiting, this = iter(enumerate(current.requests)), asyncio.current_task()
+        assert this is not None
+        current.stop = functools.partial(asyncio.get_running_loop().call_soon_threadsafe, this.cancel)
 
         async def work(session: aiohttp.ClientSession) -> None:
             for number, request in waiting:
