@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from evidence_assets import profiles
 from evidence_assets.benchmarks.declared import of_family
 from evidence_assets.experiment.answers import (
     Answerer,
@@ -26,7 +27,7 @@ from evidence_assets.experiment.scores import graph_stages, passage_scores, scor
 from evidence_assets.experiment.scores.metrics import Estimate
 from evidence_assets.experiment.scores.retrieval_scores import retrieval_metrics
 from evidence_assets.experiment.selection import Asked, NoEvidence, asked, evidence_rows
-from evidence_assets.experiment.solvers import chooser, short_answers, solver_named
+from evidence_assets.experiment.solvers import asking_version, chooser, reasoning_version, short_answers, solver_named
 from evidence_assets.experiment.stage import Read, Stage
 from evidence_assets.experiment.step import Made, Step
 from evidence_assets.experiment.system import Method, OwnStages, System, lacking, source_reads
@@ -67,7 +68,12 @@ class _Standard:
     def __init__(self, system: System, variant: Variant, method: Method[Any]) -> None:
         self._system, self._variant, self._method = system, variant, method
         self._settings = method.settings_of(variant)
-        self._version = system.version_with(self._settings)
+        asked = asking_version(profiles.load().generator, *method.asks) if method.asks else ""
+        self._version = ":".join(filter(None, (system.version_with(self._settings), asked)))
+        self._reasoned = (
+            f"{VERSION}:{self._version}:{variant.solver}:{variant.explain}:"
+            f"{reasoning_version(variant.solver, variant.family)}"
+        )
         place, family = variant.place, variant.family
         self._questions, self._evidence = f"questions/{family}", f"evidence/{family}/{variant.selector}"
         self._chains, self._predictions = f"chains/{place}", f"predictions/{place}"
@@ -81,7 +87,8 @@ class _Standard:
             return [*made, self._passage_scores()]
         if self._explained:
             made.append(self._stage(self._chains, "chains", self._make_chains, "One reasoning chain an option",
-                                    [self._questions, self._evidence], pool=self._pool))  # fmt: skip
+                                    [self._questions, self._evidence], pool=self._pool,
+                                    version=self._reasoned))  # fmt: skip
         made.append(self._prediction_stage())
         if self._explained:
             made.append(self._stage(self._citations, "citations", self._make_citations, "Every citation, checked",
@@ -90,7 +97,8 @@ class _Standard:
         if variant.counterfactual:
             made.append(self._stage(self._counterfactuals, "counterfactuals", self._make_counterfactuals,
                                     "Answers without the evidence they cite",
-                                    [*self._answered_from, self._predictions], pool=self._pool))  # fmt: skip
+                                    [*self._answered_from, self._predictions], pool=self._pool,
+                                    version=self._reasoned))  # fmt: skip
         return made
 
     def _stage(
@@ -201,7 +209,7 @@ class _Standard:
 
         return self._stage(
             self._predictions, "predictions", make, "One answer a question", self._answered_from,
-            pool=self._pool, check=failed_share,
+            pool=self._pool, check=failed_share, version=self._reasoned,
         )  # fmt: skip
 
     def _make_citations(self, step: Step) -> Made:
