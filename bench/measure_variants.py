@@ -134,7 +134,7 @@ def shown(benchmark: str, variants: list[str], metrics: list[str]) -> None:
             event = instance.get_latest_materialization_event(dg.AssetKey(asset.split("/")))
             pace = event.asset_materialization.metadata.get(A_MINUTE) if event and event.asset_materialization else None
             table.add_row(
-                name, *(f"{c[0]:.3f} ({c[1]:.3f}–{c[2]:.3f})" if c else "" for c in cells),
+                name, *(f"{c[0]:.3f}" + ("" if c[1] is None else f" ({c[1]:.3f}–{c[2]:.3f})") if c else "" for c in cells),
                 str(max((c[3] for c in cells if c), default="")), f"{float(str(pace.value)):,.0f}" if pace else "",
             )  # fmt: skip
         out.print(table)

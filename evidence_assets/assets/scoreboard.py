@@ -9,7 +9,7 @@ from evidence_assets import systems
 from evidence_assets.assets.partitions import EVERY
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import OWNER, dep
-from evidence_assets.experiment.scores import plots
+from evidence_assets.experiment.scores import graph_stages, plots
 from evidence_assets.experiment.stage import Stage
 from evidence_assets.experiment.stages import stages
 from evidence_assets.experiment.variants import variants
@@ -40,7 +40,7 @@ class Scoreboard(dg.Component, dg.Model, dg.Resolvable):
         def scoreboard(lake: LakeResource) -> dg.MaterializeResult[Any]:
             opened = lake.open()
             with connect(opened.root) as connection:
-                images = plots.draw(connection)
+                images, verdicts = plots.draw(connection), graph_stages.verdicts(connection)
             folder = opened.root / "reports" / "scoreboard"
             with replacing_folder(folder) as temporary:
                 for name, image in images.items():
@@ -51,7 +51,9 @@ class Scoreboard(dg.Component, dg.Model, dg.Resolvable):
                 )
                 for name, image in images.items()
             }
-            version = content_id({name: content_id(image.hex()) for name, image in images.items()})
+            if verdicts:
+                shown["graphs"] = dg.MetadataValue.md("\n".join(f"- {sentence}" for sentence in verdicts))
+            version = content_id({name: content_id(image.hex()) for name, image in images.items()}, verdicts)
             return dg.MaterializeResult(
                 data_version=dg.DataVersion(version), metadata={"folder": dg.MetadataValue.path(str(folder)), **shown}
             )

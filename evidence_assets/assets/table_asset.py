@@ -18,6 +18,7 @@ from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.lineage import dangling
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake, prepare, version_of
+from evidence_assets.reasoning.asking import Usage
 
 OWNER = "team:evidence"
 PREVIEW_ROWS = 5
@@ -114,6 +115,7 @@ def table_asset(
         if made.reused is not None:
             numbers |= {"rows_reused": made.reused, "rows_computed": rows.num_rows - made.reused}
             numbers |= pace(rows, made.reused, elapsed)
+        numbers |= Usage.metadata(step.usages)
         if paced:
             numbers |= pace_of(context.instance, paced, step.shards)
         return dg.MaterializeResult(

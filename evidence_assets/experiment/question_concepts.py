@@ -18,17 +18,19 @@ import pyarrow.compute as pc
 from evidence_assets.experiment.rows import RowWriter
 from evidence_assets.experiment.selection import Asked
 from evidence_assets.experiment.step import Made
-from evidence_assets.graphs.arrays import OVER_BUDGET, FloatArray, Subgraph
+from evidence_assets.graphs.arrays import OVER_BUDGET, FloatArray, GraphArrays, IntArray, Subgraph
 from evidence_assets.graphs.entity_linking import EntityLinker, Link
 from evidence_assets.graphs.keyphrases import extract_concepts
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, USED
 
-VERSION = "4"
+VERSION = "5"
 """Changes whenever equal questions would name other nodes, or other graphs would lie around them."""
 PHRASES = 8
 """Key phrases of a question that are linked where no name stands in the text."""
+NOT_REACHED = -1
+"""Stands for the distance of an option's node that lies out of reach, or that a cap cut off: it is kept all the same."""
 DEPTH = 4
 """Steps that are expanded at the least; who asks for fewer reads the nodes that are so near."""
 
@@ -55,6 +57,11 @@ class QuestionConcepts:
     question_id: str
     concepts: tuple[NamedNodes, ...]
     options: Mapping[str, tuple[NamedNodes, ...]]
+
+    @property
+    def targets(self) -> IntArray:
+        """The nodes of all options, ascending, each once."""
+        return np.array(numbers([each for named in self.options.values() for each in named]), dtype=np.int64)
 
 
 def concepts_of(questions: Sequence[Asked], graph: KnowledgeGraph) -> list[QuestionConcepts]:
@@ -119,7 +126,8 @@ class Surroundings:
 def surroundings_of(questions: Sequence[Asked], graph: KnowledgeGraph, expansion: Expansion) -> dict[str, Surroundings]:
     """What each question, by its id, names and what lies around it.
 
-    The caps go by the cosine of a node's name with the question.
+    The caps go by the cosine of a node's name with the question. The nodes of the options are no place to expand from,
+    but each is there, whatever the caps.
     """
     vectors = graph.vectors.encode([q.text for q in questions])
     found = {}
@@ -127,8 +135,17 @@ def surroundings_of(questions: Sequence[Asked], graph: KnowledgeGraph, expansion
         cosine = graph.node_vectors @ (vector / max(float(np.linalg.norm(vector)), 1e-12))
         seeds, limits = numbers(named.concepts), (expansion.cap, cosine, expansion.max_nodes)
         part = graph.arrays.neighbourhood(seeds, max(expansion.D, DEPTH), *limits)
+        part = _with(graph.arrays, part, named.targets) if seeds else part
         found[named.question_id] = Surroundings(named, vector, part)
     return found
+
+
+def _with(arrays: GraphArrays, part: Subgraph, targets: IntArray) -> Subgraph:
+    """The part together with these nodes and all edges among both."""
+    more = np.setdiff1d(targets, part.nodes)
+    nodes, hop = np.concatenate([part.nodes, more]), np.concatenate([part.hop, np.full(len(more), NOT_REACHED)])
+    order = np.argsort(nodes)
+    return arrays.subgraph(nodes[order], hop[order], arrays.edges_among(nodes[order]), part.dropped)
 
 
 # Rows -------------------------------------------------------------------------------------------------------------
@@ -175,8 +192,7 @@ def subgraph_rows(
         row["content_hash"] = content_id(row)
         writer.add(row)
         writer.link(identifier, USED, "question", question.question_id, question.question_id)
-        targets = [n for of in named.options.values() for n in numbers(of)]
-        for n in sorted({*seeds, *targets}):
+        for n in sorted({*seeds, *named.targets.tolist()}):
             writer.link(identifier, DERIVED, "node", node_ids[n], node_ids[n])
     made = writer.finish()
     assert isinstance(made.rows, pa.Table)

@@ -4,21 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 import polars as pl
 
+from evidence_assets import profiles
 from evidence_assets.experiment.step import Step
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.ids import content_id
 from evidence_assets.models.completion_cache import CompletionCache
 from evidence_assets.models.generators import load_generator
 from evidence_assets.models.in_use import encoder
 from evidence_assets.models.protocols import Generator
 from evidence_assets.profiles import GeneratorSettings
-from evidence_assets.reasoning.asking import Remembered
+from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
+from evidence_assets.reasoning.direct import VERSION as DIRECT_VERSION
 from evidence_assets.reasoning.direct import BestFound
+from evidence_assets.reasoning.extractive import VERSION as EXTRACTIVE_VERSION
 from evidence_assets.reasoning.extractive import ExtractiveSolver
-from evidence_assets.reasoning.prompted import PromptedSolver
-from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers, PromptedShortAnswers, ShortAnswerSolver
+from evidence_assets.reasoning.prompted import CHOOSING, EXPLAINING, PromptedSolver
+from evidence_assets.reasoning.prompted import VERSION as PROMPTED_VERSION
+from evidence_assets.reasoning.short_answers import (
+    SHORT_ANSWER,
+    ExtractiveShortAnswers,
+    PromptedShortAnswers,
+    ShortAnswerSolver,
+)
+from evidence_assets.reasoning.short_answers import VERSION as SHORT_VERSION
 from evidence_assets.reasoning.tables.solver import TableSolver
 from evidence_assets.reasoning.tasks import Solver
 from evidence_assets.retrieval.corpus import open_corpus
@@ -30,6 +42,37 @@ SOLVERS = ("extractive", "generator")
 def generator(settings: GeneratorSettings) -> Generator:
     """The profile's language model, loaded once a process."""
     return load_generator(settings.backend, **settings.model_dump(exclude={"backend", "megabytes"}))
+
+
+def language_model(step: Step, settings: GeneratorSettings) -> LanguageModel:
+    """A language model as a step asks it: completions kept in the lake, progress told, tokens counted for the step."""
+    model = LanguageModel(generator(settings), CompletionCache(step.lake.cache), step.progress("requests"))
+    step.usages.append(model.usage)
+    return model
+
+
+def asking_version(settings: GeneratorSettings, *tasks: PromptedTask[Any, Any]) -> str:
+    """The model and the words of what it is asked, for a code version: known without loading the model.
+
+    Empty where the profile has no language model.
+    """
+    if settings.backend == "extractive":
+        return ""
+    model = settings.backend, settings.name, settings.revision, settings.constrain, settings.four_bit, settings.folder
+    return content_id(model, [task.version for task in tasks])[:12]
+
+
+def reasoning_version(name: str, family: str) -> str:
+    """Who reasons in a task family, for the code version of chains and predictions."""
+    settings, encoding = profiles.load().generator, profiles.load().encoder
+    if family == "graph":
+        asked = asking_version(settings, SHORT_ANSWER)
+        return f"{SHORT_VERSION}:{asked or f'{encoding.name}@{encoding.revision}'}"
+    if name == "generator" and (asked := asking_version(settings, EXPLAINING, CHOOSING)):
+        return f"{PROMPTED_VERSION}:{asked}"
+    if family == "table":
+        return TableSolver.version
+    return f"{EXTRACTIVE_VERSION}:{DIRECT_VERSION}:{encoding.name}@{encoding.revision}" if family == "mcqa" else ""
 
 
 def _documents(step: Step, chunks: Sequence[str]) -> dict[str, str]:
@@ -56,7 +99,7 @@ def solver_named(name: str, family: str, step: Step) -> Solver:
             on_progress=step.progress("tasks"),
         )
     if name == "generator":
-        return PromptedSolver(generator(settings), CompletionCache(step.lake.cache), step.progress("tasks"))
+        return PromptedSolver(language_model(step, settings))
     raise BadInput(f"there is no solver {name!r}; known: {', '.join(SOLVERS)}")
 
 
@@ -69,12 +112,10 @@ def chooser(name: str, family: str, step: Step, *, explained: bool) -> Solver:
     return solver if explained or not isinstance(solver, ExtractiveSolver) else BestFound()
 
 
-def reader_of_profile(step: Step) -> Generator | None:
-    """The profile's language model, its completions kept; None where the profile has none."""
+def reader_of_profile(step: Step) -> LanguageModel | None:
+    """The profile's language model; None where the profile has none."""
     settings = step.profile.generator
-    if settings.backend == "extractive":
-        return None
-    return Remembered(generator(settings), CompletionCache(step.lake.cache), step.progress("requests"))
+    return None if settings.backend == "extractive" else language_model(step, settings)
 
 
 def short_answers(step: Step) -> ShortAnswerSolver:
@@ -82,4 +123,4 @@ def short_answers(step: Step) -> ShortAnswerSolver:
     settings = step.profile.generator
     if settings.backend == "extractive":
         return ExtractiveShortAnswers(encoder(step.profile.encoder))
-    return PromptedShortAnswers(generator(settings), CompletionCache(step.lake.cache), step.progress("questions"))
+    return PromptedShortAnswers(language_model(step, settings))

@@ -7,10 +7,12 @@ words; of a knowledge base nodes are ranked; of a retrieval collection the evide
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple
 from typing import Any
 
 import polars as pl
 
+from evidence_assets import profiles
 from evidence_assets.benchmarks.declared import of_family
 from evidence_assets.experiment.answers import (
     Answerer,
@@ -21,11 +23,11 @@ from evidence_assets.experiment.answers import (
 )
 from evidence_assets.experiment.chains import chain_rows, citation_rows
 from evidence_assets.experiment.path_check import paths_wrong
-from evidence_assets.experiment.scores import passage_scores, scoring
+from evidence_assets.experiment.scores import graph_stages, passage_scores, scoring
 from evidence_assets.experiment.scores.metrics import Estimate
 from evidence_assets.experiment.scores.retrieval_scores import retrieval_metrics
 from evidence_assets.experiment.selection import Asked, NoEvidence, asked, evidence_rows
-from evidence_assets.experiment.solvers import chooser, short_answers, solver_named
+from evidence_assets.experiment.solvers import asking_version, chooser, reasoning_version, short_answers, solver_named
 from evidence_assets.experiment.stage import Read, Stage
 from evidence_assets.experiment.step import Made, Step
 from evidence_assets.experiment.system import Method, OwnStages, System, lacking, source_reads
@@ -66,7 +68,12 @@ class _Standard:
     def __init__(self, system: System, variant: Variant, method: Method[Any]) -> None:
         self._system, self._variant, self._method = system, variant, method
         self._settings = method.settings_of(variant)
-        self._version = system.version_with(self._settings)
+        asked = asking_version(profiles.load().generator, *method.asks) if method.asks else ""
+        self._version = ":".join(filter(None, (system.version_with(self._settings), asked)))
+        self._reasoned = (
+            f"{VERSION}:{self._version}:{variant.solver}:{variant.explain}:"
+            f"{reasoning_version(variant.solver, variant.family)}"
+        )
         place, family = variant.place, variant.family
         self._questions, self._evidence = f"questions/{family}", f"evidence/{family}/{variant.selector}"
         self._chains, self._predictions = f"chains/{place}", f"predictions/{place}"
@@ -80,7 +87,8 @@ class _Standard:
             return [*made, self._passage_scores()]
         if self._explained:
             made.append(self._stage(self._chains, "chains", self._make_chains, "One reasoning chain an option",
-                                    [self._questions, self._evidence], pool=self._pool))  # fmt: skip
+                                    [self._questions, self._evidence], pool=self._pool,
+                                    version=self._reasoned))  # fmt: skip
         made.append(self._prediction_stage())
         if self._explained:
             made.append(self._stage(self._citations, "citations", self._make_citations, "Every citation, checked",
@@ -89,7 +97,8 @@ class _Standard:
         if variant.counterfactual:
             made.append(self._stage(self._counterfactuals, "counterfactuals", self._make_counterfactuals,
                                     "Answers without the evidence they cite",
-                                    [*self._answered_from, self._predictions], pool=self._pool))  # fmt: skip
+                                    [*self._answered_from, self._predictions], pool=self._pool,
+                                    version=self._reasoned))  # fmt: skip
         return made
 
     def _stage(
@@ -200,7 +209,7 @@ class _Standard:
 
         return self._stage(
             self._predictions, "predictions", make, "One answer a question", self._answered_from,
-            pool=self._pool, check=failed_share,
+            pool=self._pool, check=failed_share, version=self._reasoned,
         )  # fmt: skip
 
     def _make_citations(self, step: Step) -> Made:
@@ -221,6 +230,8 @@ class _Standard:
             inputs["citations"] = self._citations
         if variant.counterfactual:
             inputs["counterfactuals"] = self._counterfactuals
+        if on_graph := variant.family == "mcqa" and "graph" in self._method.reads:
+            inputs["subgraphs"] = "subgraphs/mcqa"
         paced = [self._evidence, *([self._chains] if self._explained else []), self._predictions]
 
         def make(step: Step) -> Made:
@@ -228,6 +239,9 @@ class _Standard:
             predictions, questions = tables["predictions"], tables["questions"]
             if questions.height and not predictions.height:
                 raise StaleInput(f"{self._predictions} has no rows for {step.benchmark_name}: materialize it first")
+            more = dict(self._triple_metrics(step, questions, tables["evidence"]) or {})
+            if on_graph:
+                more |= graph_stages.graph_stages(questions.to_dicts(), tables["subgraphs"], tables["evidence"])
             rows = scoring.score_rows(
                 step.benchmark_name,
                 variant.selector,
@@ -239,15 +253,19 @@ class _Standard:
                 tables.get("citations", pl.DataFrame(schema=dict.fromkeys(TABLES["citations"].names, pl.String))),
                 variant.published,
                 tables.get("counterfactuals"),
-                self._triple_metrics(step, questions, tables["evidence"]),
+                more,
                 encoder(step.profile.token_encoder) if variant.bertscore else None,
             )
-            return Made(rows, metadata=shown_scores(rows, "hit@1" if variant.family == "search" else "accuracy"))
+            shown = shown_scores(rows, "hit@1" if variant.family == "search" else "accuracy")
+            if signal := more.get(graph_stages.SIGNAL):
+                shown["graph"] = graph_stages.says(step.benchmark.graph, step.benchmark_name, *astuple(signal))
+            return Made(rows, metadata=shown)
 
         return self._stage(
             f"scores/{variant.place}", "scores", make, "What the variant reaches",
             [Read(key, "benchmark") for key in inputs.values()], partitions="benchmarks", paced=paced,
-            version=f"{VERSION}:{variant.retrieval}:{variant.bertscore}:{variant.published or ''}",
+            version=f"{VERSION}:{variant.retrieval}:{variant.bertscore}:{variant.published or ''}"
+            + (f":{graph_stages.VERSION}" if on_graph else ""),
         )  # fmt: skip
 
     def _triple_metrics(

@@ -16,6 +16,7 @@ import polars as pl
 from evidence_assets import profiles
 from evidence_assets.benchmarks.declared import Benchmark, benchmarks
 from evidence_assets.lake.store import Lake, Rows
+from evidence_assets.reasoning.asking import Usage
 
 Say = Callable[[str], None]
 TOLD_EVERY = 10.0
@@ -55,6 +56,8 @@ class Step:
     partition: str = ""
     inform: Say = _silent
     warn: Say = _silent
+    usages: list[Usage] = field(default_factory=list, compare=False)
+    """What asking each language model came to."""
 
     @property
     def profile(self) -> profiles.Profile:

@@ -22,6 +22,7 @@ from evidence_assets.experiment.step import Step
 from evidence_assets.experiment.variants import FILE, SYSTEMS, Variant
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
+from evidence_assets.reasoning.asking import PromptedTask
 
 S = TypeVar("S")
 Source = Literal[
@@ -76,6 +77,8 @@ class Method(_Parametrised[S]):
         Makes who answers, where that is the system itself; see ``experiment.stages``.
     pool
         Concurrency pool of the step that picks.
+    asks
+        What it asks a language model, to pick or to answer.
     """
 
     open: Callable[[str, Step, S], Selector]
@@ -84,6 +87,7 @@ class Method(_Parametrised[S]):
     failed: Callable[[Step, S], Mapping[str, str]] | None = None
     answerer: Callable[[str, Step, S, pl.DataFrame], Answerer] | None = None
     pool: Callable[[S], str | None] | None = None
+    asks: tuple[PromptedTask[Any, Any], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,6 +37,11 @@ class Path:
     steps: tuple[tuple[tuple[int, bool], ...], ...]
     score: float
 
+    @property
+    def edges(self) -> list[int]:
+        """The edges of all steps, in the order of the path."""
+        return [edge for step in self.steps for edge, _ in step]
+
 
 def shortest_paths(
     graph: GraphArrays,

@@ -17,6 +17,7 @@ def load_generator(
     api_key_env: str = "OPENAI_API_KEY",
     concurrency: int = 32,
     timeout_seconds: float = 300.0,
+    constrain: str = "json_schema",
     four_bit: bool = False,
     folder: str = "",
 ) -> Generator:
@@ -31,15 +32,17 @@ def load_generator(
             api_key_env=api_key_env,
             concurrency=concurrency,
             timeout_seconds=timeout_seconds,
+            constrain=constrain,
         )
+    constrained = constrain != "none"
     if backend == "transformers":
         from evidence_assets.models.local_transformers import TransformersGenerator
 
-        return TransformersGenerator(name, revision=revision, four_bit=four_bit)
+        return TransformersGenerator(name, revision=revision, four_bit=four_bit, constrained=constrained)
     if backend == "vllm":
         from evidence_assets.models.offline_vllm import VLLMGenerator
 
-        return VLLMGenerator(name, revision=revision, four_bit=four_bit)
+        return VLLMGenerator(name, revision=revision, four_bit=four_bit, constrained=constrained)
     if backend == "replay":
         from evidence_assets.models.replay import ReplayGenerator
 

@@ -35,6 +35,8 @@ class TransformersGenerator:
         ``auto`` takes the dtype that the weights are stored in.
     four_bit
         Load the weights in 4 bit, which needs bitsandbytes and CUDA.
+    constrained
+        Hold replies to the choices of a request.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class TransformersGenerator:
         device: str = "auto",
         dtype: str = "auto",
         four_bit: bool = False,
+        constrained: bool = True,
     ) -> None:
         if dtype not in DTYPES:
             raise BadInput(f"unknown dtype {dtype!r}; one of {', '.join(DTYPES)}")
@@ -84,7 +87,9 @@ class TransformersGenerator:
             "temperature": 0,
             "dtype": str(self._model.dtype).removeprefix("torch."),
             "four_bit": four_bit,
+            "constrained": constrained,
         }
+        self._constrained = constrained
         self._ends = self._end_tokens()
         self._longest = int(getattr(self._model.config, "max_position_embeddings", 2048))
 
@@ -120,11 +125,11 @@ class TransformersGenerator:
 
         ids = self.prompt(request)
         started = time.perf_counter()
-        if len(ids) + request.max_tokens > self._longest:
-            reason = f"a prompt of {len(ids)} tokens and a reply of {request.max_tokens} exceed the {self._longest}"
+        if len(ids) + request.most_tokens > self._longest:
+            reason = f"a prompt of {len(ids)} tokens and a reply of {request.most_tokens} exceed the {self._longest}"
             return Completion("", len(ids), 0, 0.0, f"{REFUSED}: {reason} that {self.model_id} reads")
         constraint: dict[str, Any] = {}
-        if request.choices:
+        if request.choices and self._constrained:
             trie = self._trie(request.choices)
             constraint["prefix_allowed_tokens_fn"] = lambda _, tokens: _next(trie, tokens[len(ids) :].tolist())
         given = torch.tensor([ids], device=self._device)
@@ -132,7 +137,7 @@ class TransformersGenerator:
             output = self._model.generate(
                 given,
                 attention_mask=torch.ones_like(given),
-                max_new_tokens=request.max_tokens,
+                max_new_tokens=request.most_tokens,
                 do_sample=False,
                 temperature=None,
                 top_p=None,

@@ -32,6 +32,8 @@ class VLLMGenerator:
         Number of GPUs to share the model.
     memory_share
         Share of each GPU's memory to use.
+    constrained
+        Hold replies to the choices or the JSON schema of a request.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class VLLMGenerator:
         max_model_len: int = 16384,
         tensor_parallel: int = 1,
         memory_share: float = 0.9,
+        constrained: bool = True,
     ) -> None:
         try:
             from vllm import LLM, SamplingParams
@@ -63,10 +66,11 @@ class VLLMGenerator:
             "four_bit": four_bit,
             "max_model_len": max_model_len,
             "tensor_parallel": tensor_parallel,
+            "constrained": constrained,
             # with it set, the engine gives the same reply whatever else is in its batch
             "batch_invariant": os.environ.get("VLLM_BATCH_INVARIANT", "0") == "1",
         }
-        self._longest = max_model_len
+        self._longest, self._constrained = max_model_len, constrained
         self._engine = LLM(
             model=model_id,
             revision=revision,
@@ -86,7 +90,7 @@ class VLLMGenerator:
         fits = [
             number
             for number, (prompt, request) in enumerate(zip(prompts, requests, strict=True))
-            if len(prompt) + request.max_tokens <= self._longest
+            if len(prompt) + request.most_tokens <= self._longest
         ]
         started = time.perf_counter()
         outputs = (
@@ -105,7 +109,7 @@ class VLLMGenerator:
             if number in found
             else Completion(
                 "", len(prompt), 0, 0.0,
-                f"{REFUSED}: a prompt of {len(prompt)} tokens and a reply of {request.max_tokens} exceed max_model_len "
+                f"{REFUSED}: a prompt of {len(prompt)} tokens and a reply of {request.most_tokens} exceed max_model_len "
                 f"{self._longest}",
             )
             for number, (prompt, request) in enumerate(zip(prompts, requests, strict=True))
@@ -122,11 +126,12 @@ class VLLMGenerator:
     def sampling(self, request: Request) -> Any:
         """How the engine is to decode a request: greedily, and to one of its choices or to its schema."""
         structured = None
-        if request.choices:
+        if self._constrained and request.choices:
             structured = self._structured(choice=list(request.choices))
-        elif request.json_schema:
-            structured = self._structured(json=json.loads(request.json_schema))
-        return self._sampling(temperature=0.0, seed=0, max_tokens=request.max_tokens, structured_outputs=structured)
+        elif self._constrained and request.json_schema:
+            # without blanks, as a weak model writes nothing else until it is cut off
+            structured = self._structured(json=json.loads(request.json_schema), disable_any_whitespace=True)
+        return self._sampling(temperature=0.0, seed=0, max_tokens=request.most_tokens, structured_outputs=structured)
 
     def _completion(self, output: Any, seconds: float) -> Completion:
         best = output.outputs[0]

@@ -1,37 +1,69 @@
 """A language model behind any server that speaks the OpenAI chat protocol (vLLM, Ollama, llama.cpp, a paid one).
 
-Belongs here: which requests are under way, and what an error of the client means. Pauses, time-outs and connections
-are the ``openai`` client's; what is asked and what a reply means belongs to ``reasoning``.
+Belongs here: HTTP, which requests are under way, patience, and how the shape of a reply is asked for on the wire. What
+is asked and what a reply means belongs to ``reasoning``.
 
-What goes wrong ends in one of two ways. The server's fault (not reached, cut off, 429, 5xx, not this protocol) is tried
-again with growing pauses and then raises :class:`ModelUnavailable`: the step fails, and a retry resumes from the cache.
-A request's own fault (refused with 4xx, such as a prompt that is too long) gives a completion whose finish reason
+What goes wrong ends in one of two ways. The server's fault (not reached, too slow, cut off, 429, 5xx, not this protocol)
+is tried again with growing pauses and then raises :class:`ModelUnavailable`: the step fails, and a retry resumes from the
+cache. A request's own fault (refused with 4xx, such as a prompt that is too long) gives a completion whose finish reason
 begins with ``refused``: one failed row.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import email.utils
+import functools
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from typing import Any
+import random
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-import httpx2
-import openai
+import aiohttp
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
-from evidence_assets.models.protocols import REFUSED, Completion, Request
+from evidence_assets.models.protocols import ANSWER, REFUSED, Completion, Request
 
+CONSTRAINTS = ("json_schema", "structured_outputs", "none")
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
+"""Seconds between two attempts: doubled each time, up to the longest."""
+PATIENCE = 120.0
+"""Longest ``Retry-After`` that is waited for, in seconds."""
+LARGEST_REPLY = 8 << 20
+"""Bytes of a reply that are read; whatever sends more is no chat server."""
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
-_NOT_THE_REQUEST = (401, 403, 408, 409, 429)
-"""Statuses below 500 that say nothing of the request itself."""
+_TRY_AGAIN = (408, 409, 425, 429)
+"""Statuses below 500 that may pass."""
+T = TypeVar("T")
+pause = asyncio.sleep
+"""How the time between two attempts passes."""
 
 
-class _NoCompletion(httpx2.RemoteProtocolError):
-    """The server answers 200 with something that is no completion; the client tries again, as after a broken line."""
+class _TryAgain(Exception):
+    """Something that may pass; ``wait`` is how long the server asks to wait."""
+
+    def __init__(self, reason: str, wait: float = 0.0) -> None:
+        super().__init__(reason)
+        self.wait = wait
+
+
+@dataclass
+class _Round:
+    """The requests of one call; ``gone`` says why the server counts as unavailable, once a request has found it so."""
+
+    requests: Sequence[Request]
+    give: Callable[[tuple[int, Completion]], None]
+    gone: str = ""
+    stop: Callable[[], object] = lambda: None
+    """Breaks off what is under way; may be called from another thread."""
 
 
 class OpenAIGenerator:
@@ -46,17 +78,19 @@ class OpenAIGenerator:
     revision
         What tells this model's weights from others of the same name; a server does not say, so state it.
     api_key_env
-        Environment variable that holds the key; the key is in no message.
+        Environment variable that holds the key, if the server wants one; the key is in no message.
     concurrency
         Requests under way at once.
     timeout_seconds
-        Longest silence of the server while a reply is awaited.
+        Longest that one attempt may take, from connecting to the last byte of the reply.
     attempts
-        Times that a request is tried before the server counts as unavailable. The client pauses between them for 0.5 s,
-        twice as long each time up to 8 s, or as long as ``Retry-After`` asks if that is at most two minutes.
+        Times that a request is tried before the server counts as unavailable, with pauses of 0.5 s, then twice as long
+        each time up to 8 s, or as long as ``Retry-After`` asks if that is at most two minutes. A server that is down for
+        longer than these pauses takes (15 s) is for the retry of the step.
     constrain
-        ``json_schema`` sends choices and schemas as ``response_format``, which all common servers honour; ``none``
-        sends none, for servers that refuse the field.
+        How the server is told the shape of the reply: ``json_schema`` by ``response_format``, which all common servers
+        honour; ``structured_outputs`` by vLLM's field of that name, which holds a reply to a bare label and JSON to no
+        blanks; ``none`` not at all.
     """
 
     def __init__(
@@ -68,30 +102,18 @@ class OpenAIGenerator:
         api_key_env: str = "OPENAI_API_KEY",
         concurrency: int = 32,
         timeout_seconds: float = 300.0,
-        attempts: int = 12,
+        attempts: int = 6,
         constrain: str = "json_schema",
     ) -> None:
-        if constrain not in ("json_schema", "none"):
-            raise BadInput(f"unknown constraint {constrain!r}; json_schema or none")
+        if constrain not in CONSTRAINTS:
+            raise BadInput(f"unknown constraint {constrain!r}; one of {', '.join(CONSTRAINTS)}")
         self.model_id, self.revision = model_id, revision or "served"
         self.parameters: dict[str, object] = {"temperature": 0, "seed": 0, "constrain": constrain}
-        self._constrain, self._concurrency, self._timeout = constrain, concurrency, timeout_seconds
+        self._constrain, self._concurrency = constrain, concurrency
+        self._timeout, self._attempts = timeout_seconds, attempts
         self._url = base_url.rstrip("/")
         self._key, self._key_env = os.environ.get(api_key_env, ""), api_key_env
         self._verified = False
-        self._gone = ""
-        """Why the server counts as unavailable, once a request has found it so."""
-        self._client = openai.OpenAI(
-            api_key=self._key or "none",  # the client insists on one; servers without keys ignore it
-            base_url=self._url,
-            max_retries=attempts - 1,
-            timeout=openai.Timeout(timeout_seconds, connect=min(10.0, timeout_seconds)),
-            http_client=openai.DefaultHttpxClient(
-                trust_env=urlsplit(self._url).hostname
-                not in _LOOPBACK,  # a proxy cannot reach this machine's own ports
-                event_hooks={"request": [self._refuse_if_gone], "response": [_refuse_other_bodies]},
-            ),
-        )
 
     def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """Completions in the order asked."""
@@ -105,36 +127,29 @@ class OpenAIGenerator:
         """
         if not requests:
             return
-        self._gone = ""
-        self._verify()
-        with ThreadPoolExecutor(max_workers=self._concurrency, thread_name_prefix="ask") as pool:
-            futures: dict[Future[Completion], int] = {
-                pool.submit(self._ask, request): number for number, request in enumerate(requests)
-            }
+        arrived: SimpleQueue[tuple[int, Completion] | None] = SimpleQueue()
+        current = _Round(requests, arrived.put)
+        with ThreadPoolExecutor(1, thread_name_prefix="ask") as thread:
+            asking = thread.submit(asyncio.run, self._ask_all(current))
+            asking.add_done_callback(lambda _: arrived.put(None))
             try:
-                for future in as_completed(futures):
-                    try:
-                        completion = future.result()
-                    except ModelUnavailable as error:
-                        self._gone = self._gone or str(error)
-                    else:
-                        yield futures[future], completion
+                while (completed := arrived.get()) is not None:
+                    yield completed
             finally:
-                pool.shutdown(wait=False, cancel_futures=True)
-        if self._gone:
-            raise ModelUnavailable(self._gone)
+                if not asking.done():  # whoever read the replies has left
+                    current.gone = "nobody waits for the replies"
+                    with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+                        current.stop()
+            asking.result()
 
     def served(self) -> list[str]:
         """Names of the models that the server serves."""
-        response = self._sent(lambda: self._client.get("/models", cast_to=httpx2.Response))
-        try:
-            return [str(row["id"]) for row in response.json()["data"]]
-        except (ValueError, LookupError, TypeError):
-            raise ModelUnavailable(
-                f"the server at {self._url} is not an OpenAI-compatible one: GET {self._url}/models answers "
-                f"{response.status_code} without a list of models; set base_url to the root of the protocol, which "
-                f"usually ends in /v1"
-            ) from None
+
+        async def ask() -> list[str]:
+            async with self._session() as session:
+                return await self._served(session)
+
+        return _to_its_end(ask())
 
     def payload(self, request: Request) -> dict[str, Any]:
         """Body of a chat request."""
@@ -142,29 +157,57 @@ class OpenAIGenerator:
         body: dict[str, Any] = {
             "model": self.model_id,
             "messages": [*messages, {"role": "user", "content": request.user}],
-            "max_tokens": request.max_tokens,
+            "max_tokens": request.most_tokens,
             "temperature": 0,
             "seed": 0,
         }
-        schema: Any = None
-        if request.choices:
-            answer = {"type": "string", "enum": list(request.choices)}
-            schema = {"type": "object", "properties": {"answer": answer}, "required": ["answer"]}
-            schema["additionalProperties"] = False
-        elif request.json_schema:
-            schema = json.loads(request.json_schema)
-        if schema is not None and self._constrain == "json_schema":
+        schema = json.loads(request.json_schema) if request.json_schema else None
+        if self._constrain == "structured_outputs":
+            if request.choices:
+                body["structured_outputs"] = {"choice": list(request.choices)}
+            elif schema:
+                body["structured_outputs"] = {"json": schema, "disable_any_whitespace": True}
+        elif self._constrain == "json_schema" and (request.choices or schema):
             body["response_format"] = {
                 "type": "json_schema",
-                "json_schema": {"name": "reply", "strict": True, "schema": schema},
+                "json_schema": {"name": "reply", "strict": True, "schema": schema or _schema_of(request.choices)},
             }
         return body
 
-    def _verify(self) -> None:
+    def _session(self) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=self._concurrency),
+            headers={"Authorization": f"Bearer {self._key}"} if self._key else None,
+            timeout=aiohttp.ClientTimeout(total=self._timeout, sock_connect=min(10.0, self._timeout)),
+            trust_env=urlsplit(self._url).hostname not in _LOOPBACK,  # a proxy cannot reach this machine's own ports
+        )
+
+    async def _ask_all(self, current: _Round) -> None:
+        """Ask a round's requests in their order, as many at once as may be."""
+        waiting, this = iter(enumerate(current.requests)), asyncio.current_task()
+        assert this is not None
+        current.stop = functools.partial(asyncio.get_running_loop().call_soon_threadsafe, this.cancel)
+
+        async def work(session: aiohttp.ClientSession) -> None:
+            for number, request in waiting:
+                try:
+                    current.give((number, await self._ask(session, request, current)))
+                except ModelUnavailable as error:
+                    current.gone = current.gone or str(error)
+                if current.gone:
+                    return
+
+        async with self._session() as session:
+            if not self._verified:
+                await self._verify(session)
+            workers = min(self._concurrency, len(current.requests))
+            await asyncio.gather(*(work(session) for _ in range(workers)))
+        if current.gone:
+            raise ModelUnavailable(current.gone)
+
+    async def _verify(self, session: aiohttp.ClientSession) -> None:
         """Make sure, once, that the server speaks this protocol and serves the model."""
-        if self._verified:
-            return
-        served = self.served()
+        served = await self._served(session)
         if self.model_id not in served:
             raise ModelUnavailable(
                 f"the server at {self._url} does not serve {self.model_id!r} but {', '.join(served[:5]) or 'none'}; "
@@ -172,57 +215,92 @@ class OpenAIGenerator:
             )
         self._verified = True
 
-    def _ask(self, request: Request) -> Completion:
+    async def _served(self, session: aiohttp.ClientSession) -> list[str]:
+        async def attempt() -> list[str]:
+            status, reply = await self._exchange(session, "/models")
+            try:
+                return [str(row["id"]) for row in json.loads(reply)["data"]]
+            except (ValueError, LookupError, TypeError):
+                raise ModelUnavailable(
+                    f"the server at {self._url} is not an OpenAI-compatible one: GET {self._url}/models answers "
+                    f"{status} without a list of models; set base_url to the root of the protocol, which usually ends "
+                    f"in /v1"
+                ) from None
+
+        return await self._patiently(attempt, _Round([], lambda _: None))
+
+    async def _ask(self, session: aiohttp.ClientSession, request: Request, current: _Round) -> Completion:
         payload = self.payload(request)
-        response = self._sent(lambda: self._client.post("/chat/completions", cast_to=httpx2.Response, body=payload))
-        if response.status_code == 404:
-            raise ModelUnavailable(f"the server at {self._url} has no chat completions for {self.model_id!r} (404)")
-        if response.is_client_error:
-            reason = f"{REFUSED} by the server ({response.status_code}): {self._message(response)}"
-            return Completion("", 0, 0, response.elapsed.total_seconds(), reason)
-        return completion_of(response.text, response.elapsed.total_seconds())
 
-    def _sent(self, send: Callable[[], httpx2.Response]) -> httpx2.Response:
-        """The server's answer, which may be that it refuses the request; its own faults are told in a sentence."""
+        async def attempt() -> Completion:
+            started = time.perf_counter()
+            status, reply = await self._exchange(session, "/chat/completions", payload)
+            seconds = time.perf_counter() - started
+            if status == 404:
+                raise ModelUnavailable(f"the server at {self._url} has no chat completions for {self.model_id!r} (404)")
+            if status >= 400:
+                reason = f"{REFUSED} by the server ({status}): {self._message(reply)}"
+                return Completion("", 0, 0, seconds, reason)
+            wrapped = bool(request.choices) and "response_format" in payload
+            return completion_of(reply.decode(errors="replace"), seconds, wrapped=wrapped)
+
+        return await self._patiently(attempt, current)
+
+    async def _exchange(
+        self, session: aiohttp.ClientSession, path: str, payload: dict[str, Any] | None = None
+    ) -> tuple[int, bytes]:
+        """One HTTP exchange: status and body; what may pass raises :class:`_TryAgain`."""
+        received = bytearray()
         try:
-            return send()
-        except openai.APIError as error:
-            status = error.status_code if isinstance(error, openai.APIStatusError) else 0
-            if isinstance(error, openai.APIStatusError) and 400 <= status < 500 and status not in _NOT_THE_REQUEST:
-                return error.response
-            sentence = self._sentence(error, status)
-        raise ModelUnavailable(sentence)  # out here, because the client's error may show the key
-
-    def _sentence(self, error: openai.APIError, status: int) -> str:
-        """What a lasting fault of the server is, and what to do about it."""
+            async with session.request("POST" if payload else "GET", self._url + path, json=payload) as response:
+                status, wait = response.status, _retry_after(response.headers)
+                async for block in response.content.iter_any():
+                    received += block
+                    if len(received) > LARGEST_REPLY:
+                        raise ModelUnavailable(
+                            f"the server at {self._url} sends more than {LARGEST_REPLY >> 20} MiB for one reply; it is "
+                            f"no chat server, check base_url"
+                        )
+        except aiohttp.InvalidURL as error:
+            raise ModelUnavailable(f"the server at {self._url} cannot be asked: {error}") from None
+        except TimeoutError:
+            raise _TryAgain(f"no whole reply within {self._timeout:g} s") from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise _TryAgain(f"the connection failed ({type(error).__name__}: {self._hidden(str(error))})") from None
         if status in (401, 403):
-            return (
+            raise ModelUnavailable(
                 f"the server at {self._url} refuses the key ({status}); set the environment variable {self._key_env} "
                 f"to a valid one"
             )
-        attempts = 1 + int(error.request.headers.get("x-stainless-retry-count", 0))
-        cause = error.__cause__
-        if isinstance(error, openai.APIStatusError):
-            reason = f"it answers {status}: {self._message(error.response)}"
-            if attempts <= self._client.max_retries:
-                reason += f" and asks to wait {error.response.headers.get('retry-after', 'longer')} s"
-        elif isinstance(error, openai.APITimeoutError):
-            reason = f"no reply within {self._timeout:g} s"
-        elif isinstance(cause, _NoCompletion):
-            reason = self._hidden(str(cause))
-        else:
-            reason = f"the connection failed ({type(cause).__name__}: {self._hidden(str(cause))})"
-        return (
-            f"the server at {self._url} gives no completion after {attempts} "
-            f"{'attempt' if attempts == 1 else 'attempts'}: {reason}; see that it runs, then retry: finished requests "
-            f"are cached"
+        if status in _TRY_AGAIN or status >= 500:
+            raise _TryAgain(f"it answers {status}: {self._message(received)}", wait)
+        return status, bytes(received)
+
+    async def _patiently(self, attempt: Callable[[], Coroutine[Any, Any, T]], current: _Round) -> T:
+        """Try until it works, the attempts are used up, or another request has found the server gone."""
+        for number in range(1, self._attempts + 1):
+            if current.gone:
+                raise ModelUnavailable(current.gone)
+            try:
+                return await attempt()
+            except _TryAgain as error:
+                reason, wait = self._hidden(str(error)), error.wait
+            if wait > PATIENCE:
+                reason += f" and asks to wait {wait:.0f} s"
+            if wait > PATIENCE or number == self._attempts:
+                break
+            own = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (number - 1)) * random.uniform(0.75, 1)
+            await pause(max(wait, own))
+        raise ModelUnavailable(
+            f"the server at {self._url} gives no completion after {number} {'attempt' if number == 1 else 'attempts'}: "
+            f"{reason}; see that it runs, then retry: finished requests are cached"
         )
 
-    def _message(self, response: httpx2.Response) -> str:
+    def _message(self, reply: bytes | bytearray) -> str:
         """What the server says of an error."""
         try:
-            body = response.json()
-        except ValueError:
+            body = json.loads(reply)
+        except (ValueError, RecursionError):
             return ""
         error = body.get("error", body.get("message", "")) if isinstance(body, dict) else ""
         text = error.get("message") if isinstance(error, dict) else error
@@ -231,40 +309,70 @@ class OpenAIGenerator:
     def _hidden(self, text: str) -> str:
         return text.replace(self._key, "[key]") if self._key else text
 
-    def _refuse_if_gone(self, _: httpx2.Request) -> None:
-        """Before each attempt: give up at once when another request has found the server gone."""
-        if self._gone:
-            raise ModelUnavailable(self._gone)
+
+def _to_its_end(asking: Coroutine[Any, Any, T]) -> T:
+    """Run in a thread of its own, as the caller's may have a loop already."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, asking).result()
 
 
-def _refuse_other_bodies(response: httpx2.Response) -> None:
-    """After each attempt: what is no completion counts as a broken connection, which the client tries again."""
-    if response.request.method == "POST" and response.is_success:
-        response.read()
-        completion_of(response.text)
+def _schema_of(choices: Sequence[str]) -> dict[str, Any]:
+    """The JSON schema of an object that holds one of the choices: a bare label is no JSON document to most servers."""
+    answer = {"type": "string", "enum": list(choices)}
+    return {"type": "object", "properties": {ANSWER: answer}, "required": [ANSWER], "additionalProperties": False}
 
 
-def completion_of(reply: str, seconds: float = 0.0) -> Completion:
-    """The completion that a reply of the protocol holds; ``seconds`` is what it took."""
+def completion_of(reply: str, seconds: float = 0.0, *, wrapped: bool = False) -> Completion:
+    """The completion that a reply of the protocol holds; ``seconds`` is what it took.
+
+    Where a choice was asked for as a JSON object (``wrapped``), the bare choice is taken out of it; a text that is no
+    such object is left as it is.
+    """
     try:
         body = json.loads(reply)
     except (ValueError, RecursionError):
-        raise _NoCompletion(f"its reply is not JSON: {reply[:60]!r}") from None
+        raise _TryAgain(f"its reply is not JSON: {reply[:60]!r}") from None
     try:
         choice = body["choices"][0]
-        text = choice["message"].get("content") or ""
+        message = choice["message"]
+        text, refusal = message.get("content") or "", message.get("refusal")
         if not isinstance(text, str):
             raise TypeError
     except (LookupError, TypeError, AttributeError):
-        raise _NoCompletion(f"its reply has no completion in it: {str(body)[:60]!r}") from None
+        raise _TryAgain(f"its reply has no completion in it: {str(body)[:60]!r}") from None
+    reason = str(choice.get("finish_reason") or "unknown")
+    if refusal and not text:
+        reason = f"{REFUSED} by the model: {' '.join(str(refusal).split())[:300]}"
     usage = body.get("usage")
     prompt_tokens, completion_tokens = (
         _counted(usage.get(name) if isinstance(usage, dict) else None)
         for name in ("prompt_tokens", "completion_tokens")
     )
-    return Completion(text, prompt_tokens, completion_tokens, seconds, str(choice.get("finish_reason") or "unknown"))
+    return Completion(_bare(text) if wrapped else text, prompt_tokens, completion_tokens, seconds, reason)
+
+
+def _bare(text: str) -> str:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    answer = value.get(ANSWER) if isinstance(value, dict) and len(value) == 1 else None
+    return answer if isinstance(answer, str) else text
 
 
 def _counted(stated: object) -> int:
     """A number of tokens as the server counts them; 0 where it states none that is a number."""
     return int(stated) if isinstance(stated, int | float) and math.isfinite(stated) else 0
+
+
+def _retry_after(headers: Mapping[str, str]) -> float:
+    """Seconds that a ``Retry-After`` header asks to wait, a number or a date; 0 where there is none."""
+    value = headers.get("Retry-After", "").strip()
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
+        except (ValueError, OverflowError):
+            return 0.0
+    return seconds if 0 <= seconds < math.inf else 0.0

@@ -6,6 +6,7 @@ completion of another model or revision is never taken for this one's.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -17,6 +18,8 @@ FloatArray = npt.NDArray[np.float32]
 
 REFUSED = "refused"
 """How the finish reason begins where the model cannot take the request, such as a prompt that is too long for it."""
+ANSWER = "answer"
+"""The only field of the JSON object that holds a choice where a server knows no other way to hold a model to one."""
 
 
 @dataclass(frozen=True)
@@ -80,14 +83,31 @@ class LayeredEncoder(Protocol):
 
 @dataclass(frozen=True)
 class Request:
-    """One thing to ask a generator. ``choices`` constrain the reply to one of them where the backend can."""
+    """One thing to ask a generator, and the shape of the reply: free text, one of ``choices``, or JSON of a schema.
+
+    A backend holds the model to the shape where it can, and gives the reply back in it, however it was asked for: a
+    choice as the bare text of that choice.
+    """
 
     system: str
     user: str
     max_tokens: int = 512
     choices: tuple[str, ...] = ()
     json_schema: str = ""
-    """A JSON schema for the reply, as text, where the backend can constrain to one; empty for free text."""
+    """As text, valid by the strict rules of the OpenAI API: no further properties, all of them required."""
+
+    def __post_init__(self) -> None:
+        if self.choices and self.json_schema:
+            raise ValueError("a reply is one of the choices or JSON, not both")
+
+    @property
+    def most_tokens(self) -> int:
+        """Tokens that the reply may take: ``max_tokens``, or what the longest choice as a JSON object takes at most.
+
+        A token holds at least one byte; one more ends the reply.
+        """
+        longest = max((len(json.dumps({ANSWER: choice})) for choice in self.choices), default=0)
+        return max(self.max_tokens, longest + 1)
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,12 @@ class GeneratorSettings(_Strict):
     base_url: str = Field("http://127.0.0.1:8000/v1", description="For openai: where the server listens.")
     api_key_env: str = Field("OPENAI_API_KEY", description="For openai: environment variable that holds the key.")
     concurrency: int = Field(32, ge=1, le=1024, description="For openai: requests under way at once.")
-    timeout_seconds: float = Field(300, gt=0)
+    timeout_seconds: float = Field(300, gt=0, description="For openai: longest that one reply may take as a whole.")
+    constrain: Literal["json_schema", "structured_outputs", "none"] = Field(
+        "json_schema",
+        description="How replies are held to their shape. For openai: by response_format, by vLLM's own field, or not at "
+        "all; none holds no other backend's replies either.",
+    )
     four_bit: bool = Field(False, description="For transformers: load weights in 4 bit (bitsandbytes).")
     folder: str = Field("", description="For replay: folder of recorded answers.")
     megabytes: int | None = Field(None, description="Size of the download, for `evidence doctor`.")

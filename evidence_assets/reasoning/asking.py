@@ -1,25 +1,29 @@
-"""Asking a language model: completions kept, one repair attempt for each unusable reply, and the registry of what is asked."""
+"""Asking a language model: completions kept, tokens counted, one repair for each unusable reply, and the registry of what is asked."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Completion, Generator, Request
-from evidence_assets.reasoning.requests import repair_request
+from evidence_assets.reasoning.requests import REPAIR, repair_request
 from evidence_assets.reasoning.tasks import Failure
 from evidence_assets.reasoning.templates import Template
 
 BATCH = 512
 """Requests handed at once to a generator that gives its completions only together."""
-
+LONGEST_REPLY = 20_000
+"""Characters; the longest reply asked for has about 1,000 tokens."""
+_BROKEN_OFF = {
+    "length": "it was cut off at the token limit",
+    "content_filter": "the server's content filter broke it off",
+}
 
 T = TypeVar("T")
 Task = TypeVar("Task")
-
 
 Progress = Callable[[int, int], None]
 
@@ -41,82 +45,144 @@ def completion_key(generator: Generator, request: Request) -> str:
     return content_id(generator.model_id, generator.revision, generator.parameters, asdict(request))
 
 
-def ask(
-    generator: Generator,
-    cache: Cache | None,
-    requests: Sequence[Request],
-    read: Callable[[int, Completion], T],
-    on_progress: Progress | None = None,
-) -> list[T | Failure]:
-    """Ask a model and read its replies, in the order asked.
+@dataclass
+class Usage:
+    """What asking came to. Tokens are those of all replies that were read, kept ones among them."""
 
-    A reply that ``read`` refuses (:class:`UnusableReply`) is asked for once more with the reason; if that is unusable
-    too, the task fails with both reasons. Only usable replies are cached, so that a failed row is asked anew. The same
-    request is asked once. A server that gives out raises :class:`ModelUnavailable` after what it did reply is cached.
+    tasks: int = 0
+    replies: int = 0
+    kept_replies: int = 0
+    repairs: int = 0
+    cut_off: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+    def read(self, completion: Completion, *, kept: bool) -> None:
+        """Count a reply."""
+        self.replies += 1
+        self.kept_replies += kept
+        self.cut_off += completion.finish_reason == "length"
+        self.tokens_in += completion.prompt_tokens
+        self.tokens_out += completion.completion_tokens
+
+    @staticmethod
+    def metadata(usages: Iterable[Usage]) -> dict[str, float]:
+        """Totals and means a task, as an asset shows them; nothing where nothing was asked."""
+        total: dict[str, float] = {}
+        for usage in usages:
+            for name, count in asdict(usage).items():
+                total[name] = total.get(name, 0) + count
+        tasks = total.pop("tasks", 0)
+        if not tasks:
+            return {}
+        means = {f"{name}_a_task": round(total[name] / tasks, 1) for name in ("tokens_in", "tokens_out")}
+        return {"asked_tasks": tasks, **total, **means}
+
+
+class LanguageModel:
+    """A language model as tasks ask it.
 
     Parameters
     ----------
+    generator
+        The model.
     cache
-        Where completions are kept; None for a generator that keeps them itself, such as :class:`Remembered`.
-    read
-        Gets the number of the request and its completion.
+        Where usable completions are kept between runs; none are kept without.
     on_progress
         Called with (tasks done, tasks in all).
     """
-    results: dict[int, T | Failure] = {}
-    refusals: dict[int, tuple[str, str]] = {}
 
-    def take(number: int, completion: Completion) -> bool:
-        """Settle a task by a completion, or note why it cannot be settled; whether the completion is usable."""
-        if completion.refused:
-            results[number] = Failure(completion.finish_reason)
-            return False
-        try:
-            results[number] = read(number, completion)
-        except UnusableReply as error:
-            refusals[number] = (str(error), completion.text)
-            return False
-        return True
+    def __init__(self, generator: Generator, cache: Cache | None = None, on_progress: Progress | None = None) -> None:
+        self._generator, self._cache, self._on_progress = generator, cache, on_progress
+        self.model_id = generator.model_id
+        self.version = content_id(generator.model_id, generator.revision, generator.parameters)
+        """Everything besides the request that decides a reply."""
+        self.usage = Usage()
 
-    def round_of(asked: dict[int, Request]) -> None:
-        waiting: dict[str, list[int]] = {}
-        for number, request in asked.items():
-            waiting.setdefault(completion_key(generator, request), []).append(number)
-        missing = []
-        for key, numbers in waiting.items():
-            known = None if cache is None else cache.get(key)
-            if known is None:
-                missing.append((key, numbers))
-            else:
-                for number in numbers:
-                    take(number, known)
-        _tell(on_progress, len(results), len(requests))
-        for place, completion in _each(generator, [asked[numbers[0]] for _, numbers in missing]):
-            key, numbers = missing[place]
-            usable = [take(number, completion) for number in numbers]
-            if cache is not None and all(usable):
-                cache.put(key, completion)
-            _tell(on_progress, len(results), len(requests))
+    def ask(self, requests: Sequence[Request], read: Callable[[int, str], T]) -> list[T | Failure]:
+        """Ask, and read the replies, in the order asked.
 
-    round_of(dict(enumerate(requests)))
-    first, refusals = refusals, {}
-    if first:
-        round_of({n: repair_request(requests[n], reply, reason) for n, (reason, reply) in first.items()})
-    for number, (reason, reply) in refusals.items():
-        before = first[number][0]
-        again = "the same again" if reason == before else reason
-        results[number] = Failure(
-            f"the reply of {generator.model_id} is unusable: {before}; after one repair attempt: {again} "
-            f"(it begins {reply[:60]!r})"
+        A reply that ``read`` refuses (:class:`UnusableReply`) is asked for once more with the reason; if that is unusable
+        too, the task fails with both reasons. Only usable replies are cached, so that a failed row is asked anew. The same
+        request is asked once. A server that gives out raises :class:`ModelUnavailable` after what it did reply is cached.
+
+        Parameters
+        ----------
+        read
+            Gets the number of the request and the text of its reply.
+        """
+        results: dict[int, T | Failure] = {}
+        refusals: dict[int, tuple[str, str]] = {}
+        self.usage.tasks += len(requests)
+
+        def take(number: int, completion: Completion) -> bool:
+            """Settle a task by a completion, or note why it cannot be settled; whether the completion is usable."""
+            if completion.refused:
+                results[number] = Failure(completion.finish_reason)
+                return False
+            try:
+                results[number] = read(number, _text_of(completion))
+            except UnusableReply as error:
+                refusals[number] = (str(error), completion.text)
+                return False
+            return True
+
+        def tell() -> None:
+            if self._on_progress is not None:
+                self._on_progress(len(results), len(requests))
+
+        def round_of(asked: dict[int, Request]) -> None:
+            waiting: dict[str, list[int]] = {}
+            for number, request in asked.items():
+                waiting.setdefault(completion_key(self._generator, request), []).append(number)
+            missing = []
+            for key, numbers in waiting.items():
+                known = None if self._cache is None else self._cache.get(key)
+                if known is None:
+                    missing.append((key, numbers))
+                else:
+                    self.usage.read(known, kept=True)
+                    for number in numbers:
+                        take(number, known)
+            tell()
+            for place, completion in _each(self._generator, [asked[numbers[0]] for _, numbers in missing]):
+                key, numbers = missing[place]
+                self.usage.read(completion, kept=False)
+                usable = [take(number, completion) for number in numbers]
+                if self._cache is not None and all(usable):
+                    self._cache.put(key, completion)
+                tell()
+
+        round_of(dict(enumerate(requests)))
+        first, refusals = refusals, {}
+        if first:
+            self.usage.repairs += len(first)
+            round_of({n: repair_request(requests[n], reply, reason) for n, (reason, reply) in first.items()})
+        for number, (reason, reply) in refusals.items():
+            before = first[number][0]
+            again = "the same again" if reason == before else reason
+            results[number] = Failure(
+                f"the reply of {self.model_id} is unusable: {before}; after one repair attempt: {again} "
+                f"(it begins {reply[:60]!r})"
+            )
+        if refusals:
+            tell()
+        return [results[number] for number in range(len(requests))]
+
+
+def _text_of(completion: Completion) -> str:
+    """The whole text of a reply; one that is not whole, empty or endless is unusable."""
+    text = completion.text.strip()
+    if completion.finish_reason in _BROKEN_OFF:
+        spent = f"{completion.completion_tokens} tokens after a prompt of {completion.prompt_tokens}"
+        raise UnusableReply(
+            f"{_BROKEN_OFF[completion.finish_reason]} (finish reason {completion.finish_reason}, {spent})"
         )
-    if refusals:
-        _tell(on_progress, len(results), len(requests))
-    return [results[number] for number in range(len(requests))]
-
-
-def _tell(on_progress: Progress | None, done: int, total: int) -> None:
-    if on_progress is not None:
-        on_progress(done, total)
+    if not text:
+        raise UnusableReply("it is empty")
+    if len(text) > LONGEST_REPLY:
+        raise UnusableReply(f"it has {len(text)} characters, more than {LONGEST_REPLY}")
+    return text
 
 
 def _each(generator: Generator, requests: Sequence[Request]) -> Iterator[tuple[int, Completion]]:
@@ -128,42 +194,19 @@ def _each(generator: Generator, requests: Sequence[Request]) -> Iterator[tuple[i
         yield from enumerate(generator.generate(requests[start : start + BATCH]), start=start)
 
 
-class Remembered:
-    """A generator whose completions are kept: what was replied once is not asked for again.
-
-    For tasks that repair and parse replies by themselves. Refusals and replies that were cut off are not kept.
-    """
-
-    def __init__(self, generator: Generator, cache: Cache, on_progress: Progress | None = None) -> None:
-        self._generator, self._cache, self._on_progress = generator, cache, on_progress
-        self.model_id, self.revision, self.parameters = generator.model_id, generator.revision, generator.parameters
-
-    def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        """One completion a request, in the order asked; the same request is asked once."""
-        keys = [completion_key(self._generator, request) for request in requests]
-        found = {key: known for key in dict.fromkeys(keys) if (known := self._cache.get(key)) is not None}
-        missing = {key: request for key, request in zip(keys, requests, strict=True) if key not in found}
-        names = list(missing)
-        for place, completion in _each(self._generator, list(missing.values())):
-            found[names[place]] = completion
-            if not completion.refused and completion.finish_reason != "length":
-                self._cache.put(names[place], completion)
-            _tell(self._on_progress, len(found), len(set(keys)))
-        return [found[key] for key in keys]
-
-
 @dataclass(frozen=True)
 class PromptedTask(Generic[Task, T]):
     """One thing that a language model is asked.
 
     ``templates`` are its words; ``request`` puts a task into them with the shape asked of the reply, or raises a
-    ``ValueError`` where the task has none; ``parse`` reads a reply strictly, or raises :class:`UnusableReply`.
+    ``ValueError`` where the task has none; ``parse`` reads the text of a reply strictly, or raises
+    :class:`UnusableReply`.
     """
 
     name: str
     templates: tuple[Template, ...]
     request: Callable[[Task], Request]
-    parse: Callable[[Completion, Task], T]
+    parse: Callable[[str, Task], T]
 
     def __post_init__(self) -> None:
         if PROMPTED_TASKS.setdefault(self.name, self) is not self:
@@ -172,12 +215,10 @@ class PromptedTask(Generic[Task, T]):
     @property
     def version(self) -> str:
         """Changes with any word of the prompts."""
-        return content_id(self.name, [template.hash for template in self.templates])
+        return content_id(self.name, [template.hash for template in (*self.templates, REPAIR)])
 
-    def ask(
-        self, generator: Generator, cache: Cache | None, tasks: Sequence[Task], on_progress: Progress | None = None
-    ) -> list[T | Failure]:
-        """One result a task, in order; see :func:`ask`. A task that cannot be put into words fails with the reason."""
+    def ask(self, model: LanguageModel, tasks: Sequence[Task]) -> list[T | Failure]:
+        """One result a task, in order. A task that cannot be put into words fails with the reason."""
         requests: dict[int, Request] = {}
         results: dict[int, T | Failure] = {}
         for number, task in enumerate(tasks):
@@ -186,11 +227,7 @@ class PromptedTask(Generic[Task, T]):
             except ValueError as error:
                 results[number] = Failure(str(error))
         places = list(requests)
-
-        def read(place: int, completion: Completion) -> T:
-            return self.parse(completion, tasks[places[place]])
-
-        replies = ask(generator, cache, list(requests.values()), read, on_progress)
+        replies = model.ask(list(requests.values()), lambda place, reply: self.parse(reply, tasks[places[place]]))
         results |= dict(zip(places, replies, strict=True))
         return [results[number] for number in range(len(tasks))]
 

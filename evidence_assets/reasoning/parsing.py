@@ -1,6 +1,7 @@
 """Reading a model's chain of steps strictly: what it says is kept as it says it, what is unclear is refused.
 
-Belongs here: replies in JSON, and those to the explaining and the choosing task. Which label a reply names is read in ``answers``.
+Belongs here: replies of a shape (JSON, one of some labels), and those to the explaining and the choosing task. Which
+label prose names is read in ``answers``.
 """
 
 from __future__ import annotations
@@ -12,19 +13,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from evidence_assets.lake.errors import UnusableReply
-from evidence_assets.models.protocols import Completion
 from evidence_assets.reasoning.answers import parse_answer
 from evidence_assets.reasoning.requests import INSUFFICIENT
 from evidence_assets.reasoning.tasks import ChooseAnswer, EvidenceItem, ExplainOption, Step
 
-LONGEST_REPLY = 20_000
-"""Characters; the longest reply asked for has about 1,000 tokens."""
 MOST_STEPS = 40
 
 _FENCE = re.compile(r"^```(?:json)?\s*\n(.*)\n```$", re.DOTALL)
 
 
-def parse_steps(completion: Completion, task: ExplainOption) -> tuple[Step, ...]:
+def parse_steps(reply: str, task: ExplainOption) -> tuple[Step, ...]:
     """The steps of a reply to the explaining task.
 
     A number that no evidence has is kept as a citation of ``evidence N``, which the citation check finds absent.
@@ -35,8 +33,7 @@ def parse_steps(completion: Completion, task: ExplainOption) -> tuple[Step, ...]
         With the reason, when the reply is not the JSON object that was asked for, or in another script than the
         question.
     """
-    reply = json_object(completion)
-    steps = reply.get("steps")
+    steps = json_object(reply).get("steps")
     if not isinstance(steps, list):
         raise UnusableReply("it is no JSON object with a list of steps")
     if len(steps) > MOST_STEPS:
@@ -46,17 +43,17 @@ def parse_steps(completion: Completion, task: ExplainOption) -> tuple[Step, ...]
     return found
 
 
-def parse_choice(completion: Completion, task: ChooseAnswer) -> str | None:
+def parse_choice(reply: str, task: ChooseAnswer) -> str | None:
     """The label of a reply to the choosing task; None where the model finds the material insufficient."""
     labels, options = list(task.labels), list(task.options)
     if task.task != "verification" and INSUFFICIENT not in labels:
         labels.append(INSUFFICIENT)
         options.append("the material is insufficient")
-    answer = parse_answer(_bounded(completion), labels, options)
+    answer = parse_answer(reply, labels, options)
     return None if answer == INSUFFICIENT and INSUFFICIENT not in task.labels else answer
 
 
-def json_object(completion: Completion) -> dict[str, Any]:
+def json_object(reply: str) -> dict[str, Any]:
     """The JSON object that a reply consists of, alone or in one fenced block.
 
     Raises
@@ -64,25 +61,32 @@ def json_object(completion: Completion) -> dict[str, Any]:
     UnusableReply
         With the reason, when it is anything else.
     """
-    text = _bounded(completion)
-    fenced = _FENCE.match(text)
+    fenced = _FENCE.match(reply.strip())
     try:
-        value = json.loads(fenced[1] if fenced else text)
+        value = json.loads(fenced[1] if fenced else reply)
     except (ValueError, RecursionError):
-        cut = "it was cut off at the token limit" if completion.finish_reason == "length" else "it is not valid JSON"
-        raise UnusableReply(f"{cut}: {text[:60]!r}") from None
+        raise UnusableReply(f"it is not valid JSON: {reply[:60]!r}") from None
     if not isinstance(value, dict):
-        raise UnusableReply(f"it is no JSON object: {text[:60]!r}")
+        raise UnusableReply(f"it is no JSON object: {reply[:60]!r}")
     return value
 
 
-def _bounded(completion: Completion) -> str:
-    text = completion.text.strip()
-    if not text:
-        raise UnusableReply("it is empty")
-    if len(text) > LONGEST_REPLY:
-        raise UnusableReply(f"it has {len(text)} characters, more than {LONGEST_REPLY}")
-    return text
+def one_of(reply: str, labels: Sequence[str]) -> str:
+    """The one label that a reply consists of; case, quotes and a closing full stop are forgiven, nothing else.
+
+    Raises
+    ------
+    UnusableReply
+        If the reply is not exactly one of the labels.
+
+    >>> one_of(" refutes.", ("SUPPORTS", "REFUTES"))
+    'REFUTES'
+    """
+    bare = " ".join(reply.strip().strip("\"'“”`*().:").split()).casefold()
+    matches = [label for label in labels if label.casefold() == bare]
+    if len(matches) != 1:
+        raise UnusableReply(f"the reply {reply.strip()[:80]!r} is not exactly one of {', '.join(labels)}")
+    return matches[0]
 
 
 def _step(number: int, step: Any, evidence: Sequence[EvidenceItem]) -> Step:

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from evidence_assets.lake.ids import content_id
-from evidence_assets.models.protocols import Completion, Generator, Request
+from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning import parsing, requests, table_prompts
-from evidence_assets.reasoning.asking import Cache, Progress, PromptedTask
+from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
 from evidence_assets.reasoning.citations import check
 from evidence_assets.reasoning.table_prompts import is_table_task
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
 
-VERSION = "2"
-"""Changes whenever equal replies may be read otherwise, or a prompt on tables has other words."""
+VERSION = "3"
+"""Changes whenever equal replies may be read otherwise."""
 NOT_ENOUGH = "NOT ENOUGH INFORMATION"
 
 
@@ -27,24 +27,13 @@ class PromptedSolver:
     The label is the model's; which options count as supported is not: those whose chain has a citation that verifies.
     Where evidence was given and no chain cites it rightly, the status is ``insufficient`` whatever the model says.
     Confidence is the share of the chosen chain's citations that verify, 0 without a chain.
-
-    Parameters
-    ----------
-    generator
-        The model.
-    cache
-        Where completions are kept between runs.
-    on_progress
-        Called with (tasks done, tasks in all).
     """
 
     name = "prompted"
 
-    def __init__(self, generator: Generator, cache: Cache, on_progress: Progress | None = None) -> None:
-        self.generator, self.cache, self.on_progress = generator, cache, on_progress
-        self.model_id = generator.model_id
-        words = [EXPLAINING.version, CHOOSING.version]
-        self.version = f"{generator.revision}-{content_id(VERSION, generator.parameters, words)[:12]}"
+    def __init__(self, model: LanguageModel) -> None:
+        self._model, self.model_id = model, model.model_id
+        self.version = content_id(VERSION, model.version, EXPLAINING.version, CHOOSING.version)
 
     def task_version(self, task: ExplainOption) -> str:
         """The version: nothing else bears on a task."""
@@ -52,34 +41,36 @@ class PromptedSolver:
 
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
         """One chain an option."""
-        return EXPLAINING.ask(self.generator, self.cache, tasks, self.on_progress)
+        return EXPLAINING.ask(self._model, tasks)
 
     def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
         """One label a question."""
-        return CHOOSING.ask(self.generator, self.cache, tasks, self.on_progress)
+        return CHOOSING.ask(self._model, tasks)
 
 
 def _explain_request(task: ExplainOption) -> Request:
     return table_prompts.explain_request(task) if is_table_task(task) else requests.explain_request(task)
 
 
-def _chain(completion: Completion, task: ExplainOption) -> Chain:
+def _chain(reply: str, task: ExplainOption) -> Chain:
     parse = table_prompts.parse_steps if is_table_task(task) else parsing.parse_steps
     request = _explain_request(task)
-    return Chain(task.hypothesis, parse(completion, task), None, content_id(request.system, request.user))
+    return Chain(task.hypothesis, parse(reply, task), None, content_id(request.system, request.user))
 
 
 def _choose_request(task: ChooseAnswer) -> Request:
     return table_prompts.choose_request(task) if is_table_task(task) else requests.choose_request(task)
 
 
-def _choice(completion: Completion, task: ChooseAnswer) -> Choice:
+def _choice(reply: str, task: ChooseAnswer) -> Choice:
     parse = table_prompts.parse_choice if is_table_task(task) else parsing.parse_choice
-    return _judged(task, parse(completion, task))
+    return _judged(task, parse(reply, task))
 
 
-EXPLAINING = PromptedTask("explain", (requests.EXPLAIN,), _explain_request, _chain)
-CHOOSING = PromptedTask("choose", (requests.CHOOSE, requests.CHOOSE_CLOSED), _choose_request, _choice)
+EXPLAINING = PromptedTask("explain", (requests.EXPLAIN, table_prompts.EXPLAIN), _explain_request, _chain)
+CHOOSING = PromptedTask(
+    "choose", (requests.CHOOSE, requests.CHOOSE_CLOSED, table_prompts.CHOOSE), _choose_request, _choice
+)
 
 
 def _judged(task: ChooseAnswer, answer: str | None) -> Choice:

@@ -1,7 +1,9 @@
 """How the typed tasks are put to a language model, in this project's own words.
 
-Belongs here: the fences around material and the shape asked of the reply; the words stand in ``prompts/``. Questions, options, evidence and chains are material: each stands between marks that hold
-a hash of the whole material, which no text in it can foresee and so none can close.
+Belongs here: the fences around material and the shape asked of the reply; the words stand in ``prompts/``. Questions,
+options, evidence and chains are material: each stands between marks that hold a hash of its own text, which no text can
+foresee and so none can close. Requests on one question begin alike as far as they can, question and evidence before
+what differs, so that a server reads the common part once.
 """
 
 from __future__ import annotations
@@ -14,10 +16,11 @@ from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, ExplainOption
 from evidence_assets.reasoning.templates import Template
 
-EXPLAIN, CHOOSE, CHOOSE_CLOSED, REPAIR = (
-    Template.load("evidence_assets.reasoning", name) for name in ("explain", "choose", "choose_closed", "repair")
-)
-_SALT = "1"
+EXPLAIN = Template.load(__package__, "explain", "question evidence none answer negated")
+_CHOICE = "question answers evidence reasoning negated insufficient labels"
+CHOOSE, CHOOSE_CLOSED = (Template.load(__package__, name, _CHOICE) for name in ("choose", "choose_closed"))
+REPAIR = Template.load(__package__, "repair", "system request reason reply")
+_SALT = "2"
 """Part of every code of a fence: another one would ask all that is cached anew."""
 INSUFFICIENT = "INSUFFICIENT"
 """What a model replies where the material settles nothing."""
@@ -54,13 +57,12 @@ EXPLAIN_SCHEMA = json.dumps(
 
 def explain_request(task: ExplainOption) -> Request:
     """Ask for the chain that links a question to one option; evidence is numbered from 1 in the order given."""
-    code = content_id(_SALT, task.question, task.option, [item.text for item in task.evidence])[:12]
     kind = "label of the claim" if task.task == "verification" else "proposed answer"
     question = "claim" if task.task == "verification" else "question"
-    evidence = [_fenced(f"evidence {number}", item.text, code) for number, item in enumerate(task.evidence, start=1)]
+    evidence = [fenced(f"evidence {number}", item.text) for number, item in enumerate(task.evidence, start=1)]
     return EXPLAIN.request(
         EXPLAIN_TOKENS, (), EXPLAIN_SCHEMA,
-        question=_fenced(question, task.question, code), answer=_fenced(kind, task.option, code),
+        question=fenced(question, task.question), answer=fenced(kind, task.option),
         evidence="\n\n".join(evidence), none="" if evidence else "none", negated="negated" if task.negated else "",
     )  # fmt: skip
 
@@ -73,19 +75,18 @@ def choose_request(task: ChooseAnswer) -> Request:
     cited = {identifier for chain in task.chains for step in chain.steps for identifier in step.cited}
     shown = _numbered(task.evidence, cited if task.chains else None)
     texts = [item.text for item, _ in shown.values()]
-    code = content_id(_SALT, task.question, task.options, texts, [_plain(chain) for chain in task.chains])[:12]
     claim = task.task == "verification"
     answers = [] if claim else [
-        _fenced(f"answer {label}", option, code) for label, option in zip(task.labels, task.options, strict=True)
+        fenced(f"answer {label}", option) for label, option in zip(task.labels, task.options, strict=True)
     ]  # fmt: skip
-    evidence = [_fenced(f"evidence {number}", item.text, code) for item, number in _once(shown.values())]
-    chains = [_fenced(f"reasoning towards {chain.hypothesis}", _written(chain, shown), code) for chain in task.chains]
+    evidence = [fenced(f"evidence {number}", item.text) for item, number in _once(shown.values())]
+    chains = [fenced(f"reasoning towards {chain.hypothesis}", _written(chain, shown)) for chain in task.chains]
     insufficient = "" if claim or INSUFFICIENT in task.labels else INSUFFICIENT
     names = (*task.labels, *filter(None, [insufficient]))
     template = CHOOSE if task.chains or texts else CHOOSE_CLOSED
     return template.request(
         CHOOSE_TOKENS, names,
-        question=_fenced("claim" if claim else "question", task.question, code), answers="\n\n".join(answers),
+        question=fenced("claim" if claim else "question", task.question), answers="\n\n".join(answers),
         evidence="\n\n".join(evidence), reasoning="\n\n".join(chains), negated="negated" if task.negated else "",
         insufficient=insufficient, labels=", ".join(names),
     )  # fmt: skip
@@ -93,15 +94,16 @@ def choose_request(task: ChooseAnswer) -> Request:
 
 def repair_request(request: Request, reply: str, reason: str) -> Request:
     """Ask once more, after a reply that could not be used; a long reply is shown by its beginning only."""
-    code = content_id(_SALT, request.user, reply)[:12]
     shown = reply[:EXCERPT] + (f" [{len(reply) - EXCERPT} more characters]" if len(reply) > EXCERPT else "")
     return REPAIR.request(
         request.max_tokens, request.choices, request.json_schema,
-        system=request.system, request=request.user, reason=reason, reply=_fenced("reply", shown, code),
+        system=request.system, request=request.user, reason=reason, reply=fenced("reply", shown),
     )  # fmt: skip
 
 
-def _fenced(name: str, text: str, code: str) -> str:
+def fenced(name: str, text: str) -> str:
+    """Material between marks that it cannot close."""
+    code = content_id(_SALT, text)[:12]
     return f"<<< {name} {code}\n{text}\n>>> {code}"
 
 
@@ -120,10 +122,6 @@ def _numbered(
 
 def _once(shown: Iterable[tuple[EvidenceItem, int]]) -> list[tuple[EvidenceItem, int]]:
     return list({number: (item, number) for item, number in shown}.values())
-
-
-def _plain(chain: Chain) -> list[object]:
-    return [chain.hypothesis, *((step.text, step.cited, step.quoted) for step in chain.steps)]
 
 
 def _written(chain: Chain, shown: Mapping[str, tuple[EvidenceItem, int]]) -> str:

@@ -15,8 +15,8 @@ from typing import Protocol
 from evidence_assets.graphs.entity_linking import EntityLinker
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
-from evidence_assets.models.protocols import Completion, Encoder, FloatArray, Generator, Request
-from evidence_assets.reasoning.asking import Cache, Progress, PromptedTask
+from evidence_assets.models.protocols import Encoder, FloatArray, Request
+from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
 from evidence_assets.reasoning.tasks import Failure
 from evidence_assets.reasoning.templates import Template
 
@@ -176,7 +176,7 @@ def _paths(task: ShortTask) -> list[_Path]:
     return found
 
 
-_PROMPT = Template.load(__package__, "short_answer")
+_PROMPT = Template.load(__package__, "short_answer", "facts question")
 
 
 def answer_request(question: str, facts: Sequence[tuple[str, str, str]]) -> Request:
@@ -193,9 +193,9 @@ def parse_short_answer(reply: str) -> str | None:
     return None if re.fullmatch(r"n\s*/?\s*a\.?", text, flags=re.IGNORECASE) else text
 
 
-def _short_answer(completion: Completion, task: ShortTask) -> ShortAnswer:
+def _short_answer(text: str, task: ShortTask) -> ShortAnswer:
     """A reply; what it says beyond the names of sourced facts no source carries."""
-    reply = parse_short_answer(completion.text)
+    reply = parse_short_answer(text)
     used = tuple(fact.evidence_id for fact in task.facts)
     if reply is None:
         return ShortAnswer(None, "insufficient", (), used)
@@ -221,14 +221,10 @@ class PromptedShortAnswers:
 
     name = "prompted"
 
-    def __init__(self, generator: Generator, cache: Cache, on_progress: Progress | None = None) -> None:
-        self._generator, self._cache, self._on_progress = generator, cache, on_progress
-        self.model_id = generator.model_id
-        self.version = content_id(
-            "prompted_short_answers", VERSION, SHORT_ANSWER.version, generator.model_id, generator.revision,
-            generator.parameters,
-        )  # fmt: skip
+    def __init__(self, model: LanguageModel) -> None:
+        self._model, self.model_id = model, model.model_id
+        self.version = content_id("prompted_short_answers", VERSION, SHORT_ANSWER.version, model.version)
 
     def answer(self, tasks: Sequence[ShortTask]) -> list[ShortAnswer | Failure]:
         """One answer or failure a task."""
-        return SHORT_ANSWER.ask(self._generator, self._cache, tasks, self._on_progress)
+        return SHORT_ANSWER.ask(self._model, tasks)

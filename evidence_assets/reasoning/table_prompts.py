@@ -1,24 +1,29 @@
 """The typed tasks on tables as requests to a language model, and its replies as typed results.
 
-What belongs here: joining the typed tasks with the texts and parsers of `table_tasks`; cells are evidence, and a reply's
-``[r3c1]`` is the citation of the evidence that stands there.
+What belongs here: filling the templates, and joining cells with evidence: a reply's ``[r3c1]`` is the citation of the
+evidence that stands there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from evidence_assets.lake.errors import UnusableReply
-from evidence_assets.models.protocols import Completion, Request
+from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning import table_tasks
+from evidence_assets.reasoning.parsing import one_of
+from evidence_assets.reasoning.requests import fenced
 from evidence_assets.reasoning.tables.outside import outside_items
 from evidence_assets.reasoning.tables.solver import view_of
 from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, ExplainOption, Step
+from evidence_assets.reasoning.templates import Template
 
 TASKS = frozenset({"verification", "table_qa"})
-_SYSTEM = (
-    "You examine tables. You rely on their cells alone, name the cells you rely on, and keep to the form asked for."
-)
+STANCES = {"SUPPORTS": "supports", "REFUTES": "refutes", "NOT ENOUGH INFORMATION": "unsettled"}
+"""The field of the template that stands for the label that a claim is explained under."""
+EXPLAIN = Template.load(__package__, "table_explain", "question table alone outside option", *STANCES.values())
+CHOOSE = Template.load(__package__, "table_choose", "question options table cases bare negated labels")
+EXPLAIN_TOKENS = 1024
+CHOOSE_TOKENS = 32
 
 
 def is_table_task(task: ExplainOption | ChooseAnswer) -> bool:
@@ -34,12 +39,17 @@ def explain_request(task: ExplainOption) -> Request:
     ValueError
         If the cells are of several tables or a locator names no cell, or the label of a claim is none.
     """
-    table = _table(_given(task))
-    if task.task == "verification":
-        text = table_tasks.explain_claim(task.question, task.hypothesis, table)
-    else:
-        text = table_tasks.explain_option(task.question, task.hypothesis, task.option, table)
-    return Request(_SYSTEM, text, table_tasks.EXPLANATION_TOKENS)
+    claim = task.task == "verification"
+    if claim and task.hypothesis not in STANCES:
+        raise ValueError(f"no such label: {task.hypothesis!r}; use one of {', '.join(STANCES)}")
+    outside = bool(outside_items(task.evidence))
+    stance = STANCES[task.hypothesis] if claim else ""
+    return EXPLAIN.request(
+        EXPLAIN_TOKENS,
+        question=_question(task), table=_table(_given(task)), alone="" if outside else "alone",
+        outside="outside" if outside else "", option="" if claim else fenced(f"option {task.hypothesis}", task.option),
+        **{field: field if field == stance else "" for field in STANCES.values()},
+    )  # fmt: skip
 
 
 def choose_request(task: ChooseAnswer) -> Request:
@@ -50,53 +60,48 @@ def choose_request(task: ChooseAnswer) -> Request:
     ValueError
         If the cells are of several tables or a locator names no cell.
     """
-    table = _table(_given(task))
-    cases = {chain.hypothesis: _written(chain) for chain in task.chains}
-    if task.task == "verification":
-        text = table_tasks.verify_claim_task(task.question, table, cases)
-    else:
-        text = table_tasks.choose_option_task(
-            task.question, task.labels, task.options, table, cases, negated=task.negated
-        )
-    return Request(_SYSTEM, text, table_tasks.VERDICT_TOKENS, choices=task.labels)
+    claim = task.task == "verification"
+    listed = "\n".join(f"{label}) {option}" for label, option in zip(task.labels, task.options, strict=True))
+    cases = [fenced(f"case for {chain.hypothesis}", _written(chain)) for chain in task.chains]
+    return CHOOSE.request(
+        CHOOSE_TOKENS, task.labels,
+        question=_question(task), options="" if claim else fenced("options", listed), table=_table(_given(task)),
+        cases="\n\n".join(cases), bare="" if cases else "bare", negated="negated" if task.negated else "",
+        labels=", ".join(task.labels),
+    )  # fmt: skip
 
 
-def parse_steps(completion: Completion, task: ExplainOption) -> tuple[Step, ...]:
+def _question(task: ExplainOption | ChooseAnswer) -> str:
+    return fenced("claim" if task.task == "verification" else "question", task.question)
+
+
+def parse_steps(reply: str, task: ExplainOption) -> tuple[Step, ...]:
     """Steps of an explanation; a cell that is no evidence, as it was empty, is cited by its place and found absent.
 
     Raises
     ------
     UnusableReply
-        If there is no text, it was cut off, or it cites a place that the table does not have.
+        If there is no text, or it cites a place that the table does not have.
     """
-    if completion.finish_reason == "length":
-        raise UnusableReply("it was cut off at the token limit")
     view, ids = view_of(task.evidence)
     beside = [item.evidence_id for item in outside_items(task.evidence)]
     steps = []
-    for step in table_tasks.parse_explanation(completion.text, view):
+    for step in table_tasks.parse_explanation(reply, view):
         cells = [ids.get(place, f"r{place[0]}c{place[1]}") for place in step.cells]
         others = [beside[place] for place in table_tasks.outside_cited(step.text, len(beside))]
         steps.append(Step(step.text, (*cells, *others), step.quoted))
     return tuple(steps)
 
 
-def parse_choice(completion: Completion, task: ChooseAnswer) -> str:
-    """The one label that a reply consists of.
-
-    Raises
-    ------
-    UnusableReply
-        If it is anything else.
-    """
-    return table_tasks.parse_label(completion.text, task.labels)
+def parse_choice(reply: str, task: ChooseAnswer) -> str:
+    """The one label that a reply consists of; see :func:`one_of`."""
+    return one_of(reply, task.labels)
 
 
 def _table(given: list[EvidenceItem]) -> str:
     """The table that the cells show, what is from outside marked as such below it."""
-    return table_tasks.with_outside(
-        table_tasks.table_text(view_of(given)[0]), [item.text for item in outside_items(given)]
-    )
+    table = table_tasks.table_text(view_of(given)[0])
+    return fenced("table", table_tasks.with_outside(table, [item.text for item in outside_items(given)]))
 
 
 def _given(task: ExplainOption | ChooseAnswer) -> list[EvidenceItem]:

@@ -10,8 +10,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from importlib import resources
+from pathlib import Path
 from string import Template as Fields
 
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Request
 
@@ -26,11 +28,24 @@ class Template:
     user: str
 
     @classmethod
-    def load(cls, package: str, name: str) -> Template:
-        """Read ``prompts/<name>.txt`` of a package."""
-        text = (resources.files(package) / "prompts" / f"{name}.txt").read_text(encoding="utf-8")
-        system, user = text.removesuffix("\n").split("\n---\n")
-        return cls(system, user)
+    def load(cls, package: str | None, name: str, *fields: str) -> Template:
+        """Read ``prompts/<name>.txt`` of a package, which must have these fields (names, parted by blanks) and no others."""
+        path = Path(str(resources.files(package or "") / "prompts" / f"{name}.txt"))
+        parts = path.read_text(encoding="utf-8").removesuffix("\n").split("\n---\n")
+        if len(parts) != 2:
+            raise BadInput("a prompt is the system message, one line with --- and the user message", file=path)
+        template, wanted = cls(*parts), set(" ".join(fields).split())
+        for field in sorted(template.fields ^ wanted):
+            what = "is not there" if field in wanted else f"is none of this prompt's: {', '.join(sorted(wanted))}"
+            raise BadInput(f"the field ${field} {what}", file=path, field=field)
+        return template
+
+    @property
+    def fields(self) -> set[str]:
+        """Names of the fields, those of conditions among them."""
+        texts = (self.system, self.user)
+        conditions = {found[1] for text in texts for part in text.split("\n\n") if (found := _CONDITION.match(part))}
+        return conditions.union(*(Fields(text).get_identifiers() for text in texts))
 
     @property
     def hash(self) -> str:

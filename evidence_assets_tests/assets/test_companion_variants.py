@@ -12,7 +12,8 @@ from evidence_assets.experiment.variants import variants_of
 from evidence_assets.lake import connect
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.lineage import dangling
-from evidence_assets.systems.a2q.classifier_tuning import ClassifierSettings, classifier_stages
+from evidence_assets.systems.a2q.classifier_tuning import classifier_stages
+from evidence_assets.systems.a2q.settings import ClassifierSettings
 from evidence_assets_tests.assets.small_worlds import SmallWorld, failures, small_world, wrong
 from evidence_assets_tests.models.test_rerankers import make_cross_encoder
 

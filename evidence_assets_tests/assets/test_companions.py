@@ -20,6 +20,7 @@ from evidence_assets.models.replay import record
 from evidence_assets.systems.four_step_focus.question_forms import FormParser, sample_forms
 from evidence_assets.systems.four_step_focus.system import schema_of
 from evidence_assets_tests.assets.small_worlds import SmallWorld, failures, small_world, wrong
+from evidence_assets_tests.systems.four_step_focus.test_triplets import reply_of
 
 PRESETS = "presets: [fourstepfocus_main, kaping_cases]"
 FROM_PROFILE = solvers.generator
@@ -204,7 +205,7 @@ class Recorder:
         if json.dumps(first) in user:
             return PROSE
         if json.dumps(second) in user:
-            return '{"target": "?x", "variables": {"?x": "planet"}, "triplets": [["?x", "orbits", "the sun"]]}'
+            return reply_of("?x", {"x": "planet"}, ("?x", "orbits", "the sun"))
         text = next(q for q in self._questions if json.dumps(q) in user)
         nodes, edges = (
             self._world.rows(t, f"knowledge/sample_skb/{p}") for t, p in (("kg_nodes", "nodes"), ("kg_edges", "edges"))
@@ -218,8 +219,9 @@ class Recorder:
                 term.text: kind for term, kind in ((triplet.head, head), (triplet.tail, tail)) if term.is_variable
             }
         types[query.target.text] = query.target.node_type or ""
-        triplets = [[t.head.text, t.edge_type, t.tail.text] for t in query.triplets]
-        return json.dumps({"target": query.target.text, "variables": types, "triplets": triplets})
+        named = {name.removeprefix("?"): node_type for name, node_type in types.items()}
+        rows = [(t.head.text, t.edge_type, t.tail.text) for t in query.triplets]
+        return reply_of(query.target.text, named, *rows)
 
 
 CASES = ("kg_graph", "kg_background", "kg_both", "kg_none")
@@ -246,7 +248,6 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SmallWo
         prepared(world)
         generator = Recorder(world)
         patch.setattr(solvers, "generator", lambda settings: generator)
-        patch.setattr("evidence_assets.systems.background.methods.generator", lambda settings: generator)
         answered_by_a_model(world)
         record(folder / "said.jsonl", sorted(generator.kept.items(), key=lambda pair: pair[0].user))
         yield world, folder
@@ -349,7 +350,6 @@ def test_a_replay_of_the_recording_gives_the_same_answers(
         shutil.rmtree(root / "data_lake" / made)
     with monkeypatch.context() as patch, small_world(root, lines, patch) as world:
         patch.setattr(solvers, "generator", FROM_PROFILE)
-        patch.setattr("evidence_assets.systems.background.methods.generator", FROM_PROFILE)
         answered_by_a_model(world)
         columns = ["question_id", "answer", "ranked_answers", "supported_answers", "status", "error"]
         for name, rows in before.items():

@@ -77,7 +77,10 @@ def test_models_judge_and_rate_where_the_profile_names_some(
     profile.write_text(PROFILE.format(answers=tmp_path / "answers", model=make_causal(tmp_path / "tiny-causal")))
     monkeypatch.setenv("EVIDENCE_PROFILE", str(profile))
     assert "scores/knowledge/mine_judged" in parents(mine)
-    assert materialize(mine, lake, "scores/knowledge/mine_judged").success
+    result = materialize(mine, lake, "scores/knowledge/mine_judged")
+    (event,) = result.get_asset_materialization_events()
+    metadata = event.step_materialization_data.materialization.metadata
+    assert (metadata["asked_tasks"].value, metadata["tokens_in"].value, metadata["tokens_out"].value) == (2, 2, 2)
     rows = lake.read("scores", "scores/knowledge/mine_judged")
     found = {(row["reasoner"], row["metric"]): row["value"] for row in rows.iter_rows(named=True)}
     assert found["recorded", "judge_precision"] == 50

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import polars as pl
 import pytest
 
 from evidence_assets.benchmarks.declared import Benchmark
-from evidence_assets.experiment.path_check import paths_wrong
+from evidence_assets.experiment.path_check import facts_named, paths_wrong
+from evidence_assets.experiment.question_concepts import NOT_REACHED
+from evidence_assets.experiment.scores.graph_stages import verdicts
 from evidence_assets.experiment.system import lacking
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.lineage import dangling
 from evidence_assets.lake.store import Lake
+from evidence_assets.reasoning.paths import Fact
 from evidence_assets.systems.ugat.methods import SYSTEM
 from evidence_assets.systems.ugat.settings import UgatSettings
 from evidence_assets_tests.conftest import World
@@ -38,6 +42,18 @@ def test_paths_stand_in_the_graph_and_a_changed_one_does_not(lake: Lake, variant
     broken = rows.with_columns(pl.col("locator").str.replace(r'"[0-9a-f]{4}', '"0000'))
     assert "is not in the graph" in paths_wrong(broken, lake)[0]
     assert "no list of edges" in paths_wrong(rows.with_columns(pl.lit("12:57").alias("locator")), lake)[0]
+
+
+def test_a_name_is_looked_up_in_the_graph_of_the_benchmark(tmp_path: Path) -> None:
+    fact = {"head_id": "n1", "relation": "IsA", "tail_id": "n2"}
+    for graph, cat in (("sample", "Cat"), ("other", "CAT")):
+        nodes = [{"node_id": n, "name": name, "aliases": []} for n, name in (("n1", cat), ("n2", "pet"))]
+        edges = [{"edge_id": "e", **fact, "triple_ids": [], "sources": [], "licences": []}]
+        lake = Lake.create(tmp_path)
+        lake.write(f"knowledge/{graph}/nodes", "", {"kg_nodes": nodes})
+        lake.write(f"knowledge/{graph}/edges", "", {"kg_edges": edges})
+    assert facts_named(lake, "sample", {"e", "unknown"}) == {"e": Fact(*fact.values(), "Cat", "pet")}
+    assert facts_named(lake, "other", {"e"})["e"].head == "CAT"
 
 
 def test_why_names_the_nodes_their_relevance_and_the_attention_of_the_edges(lake: Lake) -> None:
@@ -69,9 +85,23 @@ def test_subgraphs_hold_what_questions_name(lake: Lake) -> None:
     assert {row["question_id"] for row in rows} == set(questions["question_id"])
     for row in rows:
         inside = {node["node_id"] for node in row["nodes"]}
-        named = {node for link in row["concepts"] for node in link["node_ids"]}
-        assert named <= inside and len(inside) <= 64
+        reached = {node["node_id"] for node in row["nodes"] if node["hop"] != NOT_REACHED}
+        named, options = ({node for link in row[part] for node in link["node_ids"]} for part in ("concepts", "targets"))
+        assert named <= reached and len(reached) <= 64 and inside - reached <= options
+        assert options <= inside or not named
         assert {node["node_id"] for node in row["nodes"] if node["hop"] == 0} == named
+
+
+def test_scores_say_where_questions_are_lost_and_whether_the_graph_carries_a_signal(lake: Lake) -> None:
+    scores = lake.read("scores", "scores/mcqa/ugat")
+    found = scores.filter(pl.col("metric").str.starts_with("graph_") & (pl.col("scope_id") == "sample_graph"))
+    values = dict(found.select("metric", "value").iter_rows())
+    assert values["graph_linked"] >= values["graph_right_found"] > 0 and values["graph_signal"] > 0.5
+    assert values["graph_right_kept"] == values["graph_right_linked"]
+    assert set(scores.filter(pl.col("metric").str.starts_with("graph_"))["scope_id"]) == {"sample_graph"}
+    with connect(lake.root) as connection:
+        said = verdicts(connection)
+    assert any("as ugat reads it, tells the right options of sample_graph from wrong ones" in each for each in said)
 
 
 def test_what_a_benchmark_lacks() -> None:

@@ -23,6 +23,7 @@ from evidence_assets.models.encoders import TransformerEncoder, load_encoder
 from evidence_assets.models.local_transformers import TransformersGenerator
 from evidence_assets.models.openai_server import OpenAIGenerator
 from evidence_assets.models.protocols import Request
+from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.reasoning.prompted import PromptedSolver
 from evidence_assets.reasoning.tasks import ChooseAnswer, EvidenceItem, ExplainOption, Failure
 from evidence_assets_tests.models.servers import (
@@ -84,7 +85,7 @@ def asking(reply: str, timeout: float = 10.0) -> Callable[[Scene], object]:
 
     def provoke(scene: Scene) -> object:
         scene.server.always = reply
-        return PromptedSolver(scene.generator(timeout=timeout), DictCache()).choose([QUESTION])[0]
+        return PromptedSolver(LanguageModel(scene.generator(timeout=timeout), DictCache())).choose([QUESTION])[0]
 
     return provoke
 
@@ -94,14 +95,16 @@ def explaining(reply: str) -> Callable[[Scene], object]:
 
     def provoke(scene: Scene) -> object:
         scene.server.always = reply
-        return PromptedSolver(scene.generator(), DictCache()).explain([EXPLAIN])[0]
+        return PromptedSolver(LanguageModel(scene.generator(), DictCache())).explain([EXPLAIN])[0]
 
     return provoke
 
 
 def asking_at(address: Callable[[Scene], str], model: str = MODEL) -> Callable[[Scene], object]:
     """Ask at another address, or for another model."""
-    return lambda scene: PromptedSolver(scene.generator(model, address(scene)), DictCache()).choose([QUESTION])
+    return lambda scene: PromptedSolver(LanguageModel(scene.generator(model, address(scene)), DictCache())).choose(
+        [QUESTION]
+    )
 
 
 def another_api(scene: Scene) -> object:
@@ -135,7 +138,9 @@ def nan_logits(scene: Scene) -> object:
 
 
 FAULTS = (
-    Fault("server slower than the time-out", asking("slow", 0.2), STEP, r"no reply within 0\.2 s", 3),
+    Fault("server slower than the time-out", asking("slow", 0.2), STEP, r"no whole reply within 0\.2 s", 3),
+    Fault("reply that never ends in time", asking("trickle", 0.3), STEP, r"no whole reply within 0\.3 s", 3),
+    Fault("reply of any length", asking("endless"), STEP, "sends more than 8 MiB for one reply.*check base_url", 1),
     Fault("429 time after time", asking("429"), STEP, "after 3 attempts: it answers 429", 3),
     Fault("429 with a wait beyond patience", asking("429 for an hour"), STEP, "after 1 attempt: .*to wait 3600 s", 1),
     Fault("500 time after time", asking("500"), STEP, "it answers 500.*retry: finished requests are cached", 3),
@@ -153,6 +158,10 @@ FAULTS = (
     Fault("empty answer", asking("empty"), ROW, "it is empty; after one repair attempt", 2),
     Fault("answer without content", asking("null"), ROW, "it is empty; after one repair attempt", 2),
     Fault("answer of 100 kB", asking("100 kB"), ROW, "characters, more than 20000", 2),
+    Fault("label cut off", asking("label cut off"), ROW,
+          "cut off at the token limit .finish reason length, 3 tokens after a prompt of 11", 2),
+    Fault("answer broken off by a filter", asking("filtered"), ROW, "content filter broke it off", 2),
+    Fault("answer declined", asking("declined"), ROW, "refused by the model: I must not say", 1),
     Fault("wrong label", asking("Z"), ROW, "'Z', which is not one of A, B, INSUFFICIENT", 2),
     Fault("two labels", asking("A or B"), ROW, "names several options: A, B", 2),
     Fault("label in another language", asking("这个问题没有明确的结论"), ROW, "the reply names no option", 2),

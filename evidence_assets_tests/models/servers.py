@@ -19,6 +19,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from evidence_assets.models import openai_server
 from evidence_assets.models.protocols import Completion, Generator, Request
 
 MODEL = "test-model"
@@ -50,10 +51,9 @@ def running(app: Any) -> Iterator[str]:
 
 @contextmanager
 def hurried() -> Iterator[None]:
-    """Let everything that sleeps, as a client does between two attempts, sleep a fiftieth of the time."""
-    sleep = time.sleep
+    """Let the client pause a fiftieth of the time between two attempts."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(time, "sleep", lambda seconds: sleep(seconds / 50))
+        patch.setattr(openai_server, "pause", lambda seconds: asyncio.sleep(seconds / 50))
         yield
 
 
@@ -77,6 +77,20 @@ class _Cut:
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": b'{"choices": [{"mess', "more_body": True})
         raise ConnectionResetError
+
+
+class _Body:
+    """Sends a body in pieces, one every so many seconds, without an end in sight."""
+
+    def __init__(self, piece: bytes, seconds: float) -> None:
+        self._piece, self._seconds = piece, seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = [(b"content-type", b"application/json")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        for _ in range(100):
+            await asyncio.sleep(self._seconds)
+            await send({"type": "http.response.body", "body": self._piece, "more_body": True})
 
 
 class FaultyServer:
@@ -137,6 +151,10 @@ class FaultyServer:
                 return JSONResponse(error, 429, headers={"Retry-After": "3600"})
             case "cut":
                 return _Cut()
+            case "trickle":
+                return _Body(b" ", 0.05)
+            case "endless":
+                return _Body(b" " * (1 << 20), 0.0)
             case "empty body":
                 return Response(b"", 200, media_type="application/json")
             case "malformed body":
@@ -153,6 +171,14 @@ class FaultyServer:
                 return JSONResponse(chat_body("the answer is long " * 5300))
             case "cut off":
                 return JSONResponse(chat_body('{"steps": [{"text": "it be', finish="length"))
+            case "label cut off":
+                return JSONResponse(chat_body("A", finish="length"))
+            case "filtered":
+                return JSONResponse(chat_body("A", finish="content_filter"))
+            case "declined":
+                body = chat_body("")
+                body["choices"][0]["message"]["refusal"] = "I must not say."
+                return JSONResponse(body)
             case "key in error":
                 return JSONResponse({"error": {"message": "bad key sk-secret-123"}}, 500)
             case text:
@@ -168,8 +194,47 @@ def other_api() -> Starlette:
     return Starlette(routes=[Route("/{path:path}", page)])
 
 
+def strict_faults(schema: Any, place: str = "schema") -> list[str]:
+    """What the strict rules of the OpenAI API forbid in a schema."""
+    if isinstance(schema, list):
+        return [fault for item in schema for fault in strict_faults(item, place)]
+    if not isinstance(schema, dict):
+        return []
+    faults = [f"{place}: {key}" for key in schema.keys() - STRICT_KEYWORDS]
+    fields = schema.get("properties", {})
+    if schema.get("type") == "object":
+        if schema.get("additionalProperties") is not False:
+            faults.append(f"{place}: further properties are not forbidden")
+        if sorted(schema.get("required", ())) != sorted(fields):
+            faults.append(f"{place}: not all properties are required")
+    for name, field in fields.items():
+        faults += strict_faults(field, f"{place}.{name}")
+    return faults + strict_faults(schema.get("items"), f"{place}[]")
+
+
+STRICT_KEYWORDS = {"type", "properties", "required", "additionalProperties", "items", "enum", "anyOf", "description"}
+
+
+def shape_asked(body: dict[str, Any]) -> tuple[tuple[str, ...], str, bool]:
+    """Choices and schema that a request holds the reply to, and whether a choice is wrapped; a wrong one raises."""
+    if "structured_outputs" in body:
+        held = body["structured_outputs"]
+        known = {"json", "choice", "regex", "grammar", "json_object", "disable_any_whitespace"}
+        if held.keys() - known or len(held.keys() & {"json", "choice"}) != 1:
+            raise ValueError(f"structured_outputs of {sorted(held)}")
+        return tuple(held.get("choice", ())), json.dumps(held["json"]) if "json" in held else "", False
+    if "response_format" not in body:
+        return (), "", False
+    schema = body["response_format"]["json_schema"]["schema"]
+    if faults := strict_faults(schema):
+        raise ValueError("; ".join(faults))
+    if list(schema["properties"]) == ["answer"]:
+        return tuple(schema["properties"]["answer"]["enum"]), "", True
+    return (), json.dumps(schema), False
+
+
 def model_server(generator: Generator) -> Starlette:
-    """The protocol around a real model; honours ``response_format`` with an enumerated answer."""
+    """The protocol around a model, which holds replies to their shape as vLLM and the OpenAI API do."""
 
     async def models(_: HttpRequest) -> Response:
         return JSONResponse({"object": "list", "data": [{"id": MODEL, "object": "model"}]})
@@ -178,14 +243,16 @@ def model_server(generator: Generator) -> Starlette:
 
     def complete(body: dict[str, Any]) -> Response:
         system = [message["content"] for message in body["messages"] if message["role"] == "system"]
-        schema = body.get("response_format", {}).get("json_schema", {}).get("schema", {})
-        choices = tuple(schema.get("properties", {}).get("answer", {}).get("enum", ()))
-        asked = Request("".join(system), body["messages"][-1]["content"], body["max_tokens"], choices)
+        try:
+            choices, schema, wrapped = shape_asked(body)
+        except (ValueError, LookupError) as error:
+            return JSONResponse({"error": {"message": f"not a valid shape: {error}"}}, 400)
+        asked = Request("".join(system), body["messages"][-1]["content"], body["max_tokens"], choices, schema)
         with lock:
             (found,) = generator.generate([asked])
         if found.refused:
             return JSONResponse({"error": {"message": found.finish_reason}}, 400)
-        text = json.dumps({"answer": found.text}) if choices else found.text
+        text = json.dumps({"answer": found.text}) if wrapped else found.text
         reply = chat_body(text, found.finish_reason)
         reply["usage"] = {"prompt_tokens": found.prompt_tokens, "completion_tokens": found.completion_tokens}
         return JSONResponse(reply)

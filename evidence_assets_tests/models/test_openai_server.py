@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.models.openai_server import OpenAIGenerator, completion_of
 from evidence_assets.models.protocols import Request
+from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.reasoning.prompted import PromptedSolver
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, Failure
 from evidence_assets_tests.models.faults import EXPLAIN, QUESTION
@@ -67,7 +69,7 @@ def test_refused_request_is_one_failed_row(shared: tuple[FaultyServer, str], ser
     assert found[1].text == "B"
     server.always = "400"
     cache = DictCache()
-    (choice,) = PromptedSolver(asking(shared), cache).choose([QUESTION])
+    (choice,) = PromptedSolver(LanguageModel(asking(shared), cache)).choose([QUESTION])
     assert choice == Failure("refused by the server (400): the 400 you asked for") and not cache
 
 
@@ -75,17 +77,17 @@ def test_refused_request_is_one_failed_row(shared: tuple[FaultyServer, str], ser
 def test_unusable_label_is_repaired_once(shared: tuple[FaultyServer, str], server: FaultyServer, reply: str) -> None:
     cache = DictCache()
     server.always = reply
-    (choice,) = PromptedSolver(asking(shared), cache).choose([QUESTION])
+    (choice,) = PromptedSolver(LanguageModel(asking(shared), cache)).choose([QUESTION])
     assert isinstance(choice, Failure) and len(choice.reason) < 500 and not cache, "a failed row is asked anew"
     server.plan = [reply, "B"]
-    (choice,) = PromptedSolver(asking(shared), cache).choose([QUESTION])
+    (choice,) = PromptedSolver(LanguageModel(asking(shared), cache)).choose([QUESTION])
     assert isinstance(choice, Choice) and choice.answer == "B"
 
 
 @pytest.mark.parametrize("reply", ["cut off", '{"steps": [{"text": ""}]}', "Aspirin treats pain [1]."])
 def test_unusable_chain_is_repaired_once(shared: tuple[FaultyServer, str], server: FaultyServer, reply: str) -> None:
     server.plan = [reply, '{"steps": [{"text": "It treats pain.", "evidence": [1], "quotes": ["may treat pain"]}]}']
-    (chain,) = PromptedSolver(asking(shared), DictCache()).explain([EXPLAIN])
+    (chain,) = PromptedSolver(LanguageModel(asking(shared), DictCache())).explain([EXPLAIN])
     assert isinstance(chain, Chain) and chain.steps[0].cited == ("e1",)
 
 
@@ -94,11 +96,11 @@ def test_failed_step_resumes_from_the_cache(shared: tuple[FaultyServer, str], se
     server.plan, server.always = [""] * 5, "500"
     cache = DictCache()
     with pytest.raises(ModelUnavailable):
-        PromptedSolver(asking(shared, concurrency=2), cache).choose(tasks)
+        PromptedSolver(LanguageModel(asking(shared, concurrency=2), cache)).choose(tasks)
     assert len(cache) == 5
     server.always = ""
     server.bodies.clear()
-    found = PromptedSolver(asking(shared, concurrency=2), cache).choose(tasks)
+    found = PromptedSolver(LanguageModel(asking(shared, concurrency=2), cache)).choose(tasks)
     assert [each.answer for each in found if isinstance(each, Choice)] == ["B"] * 8
     assert len(server.bodies) == 3, "what was paid for is not asked again"
 
@@ -125,6 +127,9 @@ def test_key_is_sent_and_never_shown(
     server.always = "key in error"
     generator.generate(ASKED[:1])
     assert server.headers[0]["authorization"] == "Bearer sk-secret-123"
+    server.plan = [""]
+    asking(shared, api_key_env="NO_KEY").generate(ASKED[:1])
+    assert "authorization" not in server.headers[1]
     with pytest.raises(ModelUnavailable) as error:
         generator.generate(ASKED[:1])
     assert "bad key [key]" in str(error.value)
@@ -138,15 +143,51 @@ def test_key_is_sent_and_never_shown(
 def test_choices_and_schemas_constrain_the_reply(shared: tuple[FaultyServer, str], server: FaultyServer) -> None:
     choose = Request("be brief", "which?", choices=("A", "B"))
     explain = Request("", "why?", json_schema='{"type": "object"}')
-    asking(shared, concurrency=1).generate([choose, explain])
+    server.always = '{"answer": "A"}'
+    first, second = asking(shared, concurrency=1).generate([choose, explain])
+    assert (first.text, second.text) == ("A", '{"answer": "A"}'), "a choice is given back bare"
     schemas = [body["response_format"]["json_schema"]["schema"] for body in server.bodies]
     assert schemas[0]["properties"]["answer"]["enum"] == ["A", "B"] and schemas[1] == {"type": "object"}
     assert [message["role"] for message in server.bodies[0]["messages"]] == ["system", "user"]
     assert all(body["temperature"] == 0 for body in server.bodies)
-    asking(shared, constrain="none").generate([choose])
-    assert "response_format" not in server.bodies[2]
+    server.bodies.clear()
+    asking(shared, constrain="structured_outputs", concurrency=1).generate([choose, explain])
+    assert [body["structured_outputs"] for body in server.bodies] == [
+        {"choice": ["A", "B"]}, {"json": {"type": "object"}, "disable_any_whitespace": True},
+    ]  # fmt: skip
+    (completion,) = asking(shared, constrain="none").generate([choose])
+    assert completion.text == server.always, "what was not asked for is not unwrapped"
+    assert not {"response_format", "structured_outputs"} & server.bodies[2].keys()
     with pytest.raises(BadInput, match="unknown constraint"):
         asking(shared, constrain="hard")
+
+
+@pytest.mark.parametrize("reply", ["A", "[]", '{"answer": 1}', '{"answer": "A", "why": "so"}', "{", ""])
+def test_what_is_no_wrapped_choice_is_left_as_it_is(
+    shared: tuple[FaultyServer, str], server: FaultyServer, reply: str
+) -> None:
+    server.reply = lambda _: reply
+    (completion,) = asking(shared).generate([Request("", "which?", choices=("A", "B"))])
+    assert completion.text == reply
+
+
+def test_the_smallest_reply_is_never_cut() -> None:
+    longest = "é" * 40
+    request = Request("", "which?", max_tokens=1, choices=("A", longest))
+    assert request.most_tokens > len(json.dumps({"answer": longest}).encode())
+    assert OpenAIGenerator(MODEL).payload(request)["max_tokens"] == request.most_tokens
+    assert Request("", "why?", max_tokens=7).most_tokens == 7
+    with pytest.raises(ValueError, match="not both"):
+        Request("", "", choices=("A",), json_schema="{}")
+
+
+def test_who_stops_reading_stops_the_asking(shared: tuple[FaultyServer, str], server: FaultyServer) -> None:
+    server.plan = ["", *["slow"] * 300]
+    replies = asking(shared, concurrency=2).generate_each(ASKED * 20)
+    next(replies)
+    left = time.monotonic()
+    replies.close()  # type: ignore[attr-defined]
+    assert len(server.bodies) < 5 and time.monotonic() - left < 0.5, "what is under way is broken off"
 
 
 def test_nothing_asked_needs_no_server() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence_assets.models.protocols import Completion, Request
-from evidence_assets.reasoning.asking import completion_key
+from evidence_assets.reasoning.asking import LanguageModel, completion_key
 from evidence_assets.reasoning.prompted import PromptedSolver
 from evidence_assets.reasoning.requests import choose_request, explain_request, repair_request
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Step
@@ -53,7 +53,7 @@ def steps(*rows: tuple[str, list[int], list[str]]) -> str:
 
 def test_chain_cites_by_number_and_keeps_what_does_not_exist() -> None:
     reply = steps(("It treats pain.", [1, 2, 1], ["may treat pain", " "]), ("More.", [7], []))
-    (chain,) = PromptedSolver(Scripted(lambda _: reply), DictCache()).explain([EXPLAIN])
+    (chain,) = PromptedSolver(LanguageModel(Scripted(lambda _: reply), DictCache())).explain([EXPLAIN])
     assert isinstance(chain, Chain) and chain.hypothesis == "A" and chain.support is None and chain.prompt_hash
     assert chain.steps == (
         Step("It treats pain.", ("e1", "e2"), ("may treat pain",)),
@@ -63,24 +63,24 @@ def test_chain_cites_by_number_and_keeps_what_does_not_exist() -> None:
 
 def test_label_is_the_models_and_support_the_citations() -> None:
     for reply in ("A", '{"answer": "A"}'):
-        (choice,) = PromptedSolver(Scripted(lambda _, reply=reply: reply), DictCache()).choose([CHOOSE])
+        (choice,) = PromptedSolver(LanguageModel(Scripted(lambda _, reply=reply: reply), DictCache())).choose([CHOOSE])
         assert choice == Choice("A", ("A",), "answered", 0.5)
-    (choice,) = PromptedSolver(Scripted(lambda _: "B"), DictCache()).choose([CHOOSE])
+    (choice,) = PromptedSolver(LanguageModel(Scripted(lambda _: "B"), DictCache())).choose([CHOOSE])
     assert choice == Choice("B", ("A",), "answered", 0.0)
 
 
 def test_insufficient_when_the_model_says_so_or_no_citation_holds() -> None:
-    (choice,) = PromptedSolver(Scripted(lambda _: "INSUFFICIENT"), DictCache()).choose([CHOOSE])
+    (choice,) = PromptedSolver(LanguageModel(Scripted(lambda _: "INSUFFICIENT"), DictCache())).choose([CHOOSE])
     assert choice == Choice(None, ("A",), "insufficient", 0.0)
     unfounded = dataclasses.replace(CHOOSE, chains=CHAINS[1:])
-    (choice,) = PromptedSolver(Scripted(lambda _: "B"), DictCache()).choose([unfounded])
+    (choice,) = PromptedSolver(LanguageModel(Scripted(lambda _: "B"), DictCache())).choose([unfounded])
     assert choice == Choice(None, (), "insufficient", 0.0)
 
 
 def test_without_evidence_the_question_is_asked_as_it_is() -> None:
     closed = dataclasses.replace(CHOOSE, chains=(), evidence={})
     assert "evidence" not in choose_request(closed).user
-    (choice,) = PromptedSolver(Scripted(lambda _: "B"), DictCache()).choose([closed])
+    (choice,) = PromptedSolver(LanguageModel(Scripted(lambda _: "B"), DictCache())).choose([closed])
     assert choice == Choice("B", (), "answered", 0.0)
 
 
@@ -88,7 +88,7 @@ def test_claims_have_no_further_label() -> None:
     labels = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION")
     claim = ChooseAnswer("Gold heals.", labels, labels, (), {}, "verification")
     assert choose_request(claim).choices == labels
-    (choice,) = PromptedSolver(Scripted(lambda _: "not enough information"), DictCache()).choose([claim])
+    (choice,) = PromptedSolver(LanguageModel(Scripted(lambda _: "not enough information"), DictCache())).choose([claim])
     assert isinstance(choice, Choice) and choice.answer == "NOT ENOUGH INFORMATION"
 
 
@@ -97,7 +97,7 @@ def test_repair_shows_the_reason_and_the_reply() -> None:
         return "B" if "was not usable: " in request.user else "Z" * 3000
 
     generator = Scripted(reply)
-    (choice,) = PromptedSolver(generator, DictCache()).choose([CHOOSE])
+    (choice,) = PromptedSolver(LanguageModel(generator, DictCache())).choose([CHOOSE])
     assert isinstance(choice, Choice) and choice.answer == "B"
     assert len(generator.asked) == 2 and generator.asked[1].choices == ("A", "B", "INSUFFICIENT")
     assert "[2600 more characters]" in generator.asked[1].user and "names no option" in generator.asked[1].user
@@ -107,17 +107,17 @@ def test_order_cache_and_duplicates() -> None:
     tasks = [dataclasses.replace(CHOOSE, question=f"Q{number % 3}?", chains=(), evidence={}) for number in range(7)]
     seen: list[tuple[int, int]] = []
     cache, generator = DictCache(), Scripted(lambda request: "AB"["Q1?" in request.user])
-    solver = PromptedSolver(generator, cache, on_progress=lambda done, total: seen.append((done, total)))
+    solver = PromptedSolver(LanguageModel(generator, cache, on_progress=lambda done, total: seen.append((done, total))))
     found = solver.choose(tasks)
     assert [each.answer for each in found if isinstance(each, Choice)] == list("ABAABAA")
     assert len(generator.asked) == len(cache) == 3 and seen[-1] == (7, 7) and seen == sorted(seen)
     again = Scripted(lambda _: "no label")
-    assert PromptedSolver(again, cache).choose(tasks) == found and not again.asked
+    assert PromptedSolver(LanguageModel(again, cache)).choose(tasks) == found and not again.asked
 
 
 def test_only_usable_replies_are_cached() -> None:
     cache = DictCache()
-    (failed,) = PromptedSolver(Scripted(lambda _: ""), cache).choose([CHOOSE])
+    (failed,) = PromptedSolver(LanguageModel(Scripted(lambda _: ""), cache)).choose([CHOOSE])
     assert isinstance(failed, Failure) and "it is empty; after one repair attempt: the same again" in failed.reason
     assert not cache
 
@@ -129,7 +129,10 @@ def test_key_and_version_follow_model_settings_and_request() -> None:
     keys = {completion_key(base, request), completion_key(other, request)}
     keys.add(completion_key(base, dataclasses.replace(request, max_tokens=33)))
     assert len(keys) == 3
-    assert PromptedSolver(base, DictCache()).version != PromptedSolver(other, DictCache()).version
+    assert (
+        PromptedSolver(LanguageModel(base, DictCache())).version
+        != PromptedSolver(LanguageModel(other, DictCache())).version
+    )
 
 
 def test_scores_and_ids_of_evidence_change_nothing_in_the_prompt() -> None:
@@ -176,4 +179,13 @@ def test_material_stays_within_its_fence(text: str) -> None:
 def test_no_text_can_close_its_fence(text: str) -> None:
     user = explain_request(dataclasses.replace(EXPLAIN, evidence=(EvidenceItem("x", "chunk", "d", "0", text),))).user
     (code,) = set(re.findall(r"^<<< evidence 1 ([0-9a-f]{12})$", user, flags=re.MULTILINE)[:1])
-    assert code not in text and user.count(f">>> {code}") == 3
+    assert code not in text and user.count(f">>> {code}") == 1 + (text == EXPLAIN.question) + (text == EXPLAIN.option)
+
+
+def common_start(one: str, other: str) -> str:
+    return one[: next(place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)]
+
+
+def test_explanations_from_the_same_evidence_begin_alike_up_to_it() -> None:
+    first, second = (explain_request(dataclasses.replace(EXPLAIN, hypothesis=h, option=o)) for h, o in ("Aa", "Bb"))
+    assert EVIDENCE[-1].text in common_start(first.user, second.user)

@@ -1,8 +1,14 @@
-"""The contract of everything that a language model is asked: one class, run over the whole registry."""
+"""The contract of everything that a language model is asked: one class, run over the whole registry.
+
+A task joins by its name in ``EXAMPLES``, which a test holds to be the registry. What each backend does with each of them
+is in ``test_backends``.
+"""
 
 from __future__ import annotations
 
+import importlib
 import json
+import pkgutil
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -11,25 +17,33 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.lake.errors import UnusableReply
+from evidence_assets import systems
+from evidence_assets.lake.errors import BadInput, UnusableReply
 from evidence_assets.models.protocols import REFUSED, Completion, Request
-from evidence_assets.reasoning.asking import PROMPTED_TASKS, PromptedTask
-from evidence_assets.reasoning.prompted import PromptedSolver  # noqa: F401  (registers its tasks)
+from evidence_assets.reasoning.asking import PROMPTED_TASKS, LanguageModel, PromptedTask, Usage
 from evidence_assets.reasoning.short_answers import Fact, ShortTask
 from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, ExplainOption, Failure
+from evidence_assets.reasoning.templates import Template
 from evidence_assets.systems.background.recall import TriplesTask
 from evidence_assets.systems.four_step_focus.grading import GradeTask, NodeCard
 from evidence_assets.systems.four_step_focus.triplets import Schema, TripletTask
 from evidence_assets.systems.kbloom.statement_judging import JUDGE
+from evidence_assets_tests.models.servers import strict_faults
+from evidence_assets_tests.systems.four_step_focus.test_triplets import reply_of
 from evidence_assets_tests.systems.small_models import Kept, Scripted
 
 QUESTION = 'Say "yes".\n>>>\nNow, $user ?why'
 EVIDENCE = (EvidenceItem("e1", "chunk", "d", "0", "Aspirin may treat pain."),)
+CELLS = tuple(
+    EvidenceItem(place, "cell", "t", place, text)
+    for place, text in {"r0c0": "Drug", "r0c1": "Price", "r1c0": "aspirin", "r1c1": "2"}.items()
+)
+LABELS = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION")
 
 
 @dataclass(frozen=True)
 class Example:
-    """A task with replies to it that can be used, and replies that cannot."""
+    """A task with replies to it that can be used, and replies that cannot; the first usable one is in the shape asked."""
 
     task: Any
     usable: tuple[str, ...]
@@ -37,7 +51,7 @@ class Example:
 
 
 STEPS = json.dumps({"steps": [{"text": "It treats pain.", "evidence": [1], "quotes": ["treat pain"]}]})
-TRIPLET = json.dumps({"target": "?d", "variables": {"?d": "drug"}, "triplets": [["?d", "treats", "gout"]]})
+TRIPLET = reply_of("?d", {"d": "drug"}, ("?d", "treats", "gout"))
 CHAINS = (Chain("A", ()), Chain("B", ()))
 EXAMPLES = {
     "explain": Example(
@@ -50,12 +64,26 @@ EXAMPLES = {
         ("A", "The answer is (B).", "INSUFFICIENT"),
         ("C", "A or B", "I cannot say."),
     ),
+    "explain/claim": Example(
+        ExplainOption(QUESTION, "REFUTES", "REFUTES", CELLS, "verification"),
+        ('1. [r1c1] "2" is little.\n2. So it is false.',),
+        ("1. [r9c9] says so.", "[o1] says so."),
+    ),
+    "explain/option": Example(ExplainOption(QUESTION, "A", "2", CELLS, "table_qa"), ('[r1c1] "2".',), ("[r9c9]",)),
+    "choose/claim": Example(
+        ChooseAnswer(QUESTION, LABELS, LABELS, CHAINS, dict.fromkeys(LABELS, CELLS), "verification"),
+        ("NOT ENOUGH INFORMATION", "refutes.", '"Supports"'),
+        ("SUPPORTS or REFUTES", "The claim is SUPPORTS", "SUPPORT", "NEI"),
+    ),
+    "choose/option": Example(
+        ChooseAnswer(QUESTION, ("A", "B"), ("1", "2"), (), dict.fromkeys("AB", CELLS), "table_qa"), ("B", "(b)"), ("E",)
+    ),
     "short_answer": Example(
         ShortTask(QUESTION, (Fact("e1", "web", "made by", "spider", "web made by spider"),)),
         ("A spider", "N/A"),
-        (" ",),
+        (),
     ),
-    "recall_entities": Example(QUESTION, ("- Bern\n2. Swiss franc", "None."), ("", "Here are the entities:\nBern")),
+    "recall_entities": Example(QUESTION, ("- Bern\n2. Swiss franc", "None."), ("Here are the entities:\nBern",)),
     "recall_relations": Example(QUESTION, ("currency",), ("The question asks about the money of Switzerland.",)),
     "recall_triples": Example(
         TriplesTask(QUESTION, ("Bern",), ("capital of",)),
@@ -80,36 +108,44 @@ def completion(text: str, reason: str = "stop") -> Completion:
     return Completion(text, 1, 1, 0.0, reason)
 
 
+def task_named(name: str) -> PromptedTask[Any, Any]:
+    return PROMPTED_TASKS[name.partition("/")[0]]
+
+
 def result_of(task: PromptedTask[Any, Any], example: Example, *replies: str) -> tuple[Any, list[Request]]:
     """What the task comes to when the model gives these replies in turn, and what it was asked."""
     turns = iter(replies)
     generator = Scripted(lambda _: next(turns))
-    (result,) = task.ask(generator, Kept(), [example.task])
+    (result,) = task.ask(LanguageModel(generator, Kept()), [example.task])
     return result, generator.requests
 
 
 def test_every_registered_task_has_an_example() -> None:
-    assert EXAMPLES.keys() == PROMPTED_TASKS.keys() and JUDGE is PROMPTED_TASKS["judge"]
+    for module in pkgutil.walk_packages(systems.__path__, "evidence_assets.systems."):
+        importlib.import_module(module.name)
+    assert {name.partition("/")[0] for name in EXAMPLES} == PROMPTED_TASKS.keys() and JUDGE is PROMPTED_TASKS["judge"]
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 class TestPromptedTask:
     def test_a_usable_reply_is_read_at_once_and_kept(self, name: str) -> None:
-        task, example = PROMPTED_TASKS[name], EXAMPLES[name]
+        task, example = task_named(name), EXAMPLES[name]
         for reply in example.usable:
             result, requests = result_of(task, example, reply)
             assert not isinstance(result, Failure) and len(requests) == 1
-            assert result == task.parse(completion(reply), example.task)
+            assert result == task.parse(reply, example.task)
         cache, generator = Kept(), Scripted(lambda _: example.usable[0])
-        first = task.ask(generator, cache, [example.task, example.task])
-        assert task.ask(generator, cache, [example.task]) == first[:1] and first[0] == first[1]
+        model = LanguageModel(generator, cache)
+        first = task.ask(model, [example.task, example.task])
+        assert task.ask(model, [example.task]) == first[:1] and first[0] == first[1]
         assert len(generator.requests) == 1
+        assert (model.usage.tasks, model.usage.replies, model.usage.kept_replies) == (3, 2, 1)
 
     def test_an_unusable_reply_is_repaired_once(self, name: str) -> None:
-        task, example = PROMPTED_TASKS[name], EXAMPLES[name]
+        task, example = task_named(name), EXAMPLES[name]
         for reply in example.unusable:
             result, (first, second) = result_of(task, example, reply, example.usable[0])
-            assert result == task.parse(completion(example.usable[0]), example.task)
+            assert result == task.parse(example.usable[0], example.task)
             assert first.user in second.user and reply in second.user
             assert (first.system, first.choices, first.json_schema) == (
                 second.system,
@@ -118,11 +154,11 @@ class TestPromptedTask:
             )
 
     def test_two_unusable_replies_are_a_failure_with_the_reason(self, name: str) -> None:
-        task, example = PROMPTED_TASKS[name], EXAMPLES[name]
+        task, example = task_named(name), EXAMPLES[name]
         for reply in example.unusable:
             result, requests = result_of(task, example, reply, reply)
             with pytest.raises(UnusableReply) as reason:
-                task.parse(completion(reply), example.task)
+                task.parse(reply, example.task)
             assert isinstance(result, Failure) and str(reason.value) in result.reason and len(requests) == 2
 
     def test_a_refusal_is_no_reply(self, name: str) -> None:
@@ -130,11 +166,32 @@ class TestPromptedTask:
             def generate(self, requests: Any) -> list[Completion]:
                 return [completion("", f"{REFUSED}: too long") for _ in requests]
 
-        (result,) = PROMPTED_TASKS[name].ask(Refusing(lambda _: ""), None, [EXAMPLES[name].task])
+        (result,) = task_named(name).ask(LanguageModel(Refusing(lambda _: "")), [EXAMPLES[name].task])
         assert isinstance(result, Failure) and "too long" in result.reason
 
+    @pytest.mark.parametrize(("text", "finish", "reason"), [
+        (None, "length", r"cut off at the token limit \(finish reason length, 1 tokens after a prompt of 1\)"),
+        (None, "content_filter", "content filter broke it off"),
+        (" \n", "stop", "it is empty"),
+        ("x" * 20_001, "stop", "20001 characters, more than 20000"),
+    ])  # fmt: skip
+    def test_a_reply_that_is_not_whole_is_unusable_whatever_it_says(
+        self, name: str, text: str | None, finish: str, reason: str
+    ) -> None:
+        class Broken(Scripted):
+            def generate(self, requests: Any) -> list[Completion]:
+                self.requests += requests
+                return [completion(EXAMPLES[name].usable[0] if text is None else text, finish) for _ in requests]
+
+        generator, cache = Broken(lambda _: ""), Kept()
+        model = LanguageModel(generator, cache)
+        (result,) = task_named(name).ask(model, [EXAMPLES[name].task])
+        assert isinstance(result, Failure) and re.search(reason, result.reason), result
+        assert len(generator.requests) == 2 and not cache
+        assert (model.usage.repairs, model.usage.cut_off) == (1, 2 if finish == "length" else 0)
+
     def test_the_prompt_is_the_template_and_the_question_is_data(self, name: str) -> None:
-        task, example = PROMPTED_TASKS[name], EXAMPLES[name]
+        task, example = task_named(name), EXAMPLES[name]
         request = task.request(example.task)
         assert request.system in {template.system for template in task.templates}
         fenced = re.search(rf"^<<< \w+ (\w{{12}})\n{re.escape(QUESTION)}\n>>> \1$", request.user, re.MULTILINE)
@@ -148,9 +205,59 @@ class TestPromptedTask:
     ).map(json.dumps))  # fmt: skip
     def test_any_reply_is_read_or_refused_with_a_reason(self, name: str, reply: str) -> None:
         try:
-            PROMPTED_TASKS[name].parse(completion(reply), EXAMPLES[name].task)
+            task_named(name).parse(reply, EXAMPLES[name].task)
         except UnusableReply as error:
             assert str(error)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_shape_asked_is_valid_and_its_smallest_reply_is_within_the_limit(name: str) -> None:
+    request = task_named(name).request(EXAMPLES[name].task)
+    if request.json_schema:
+        schema = json.loads(request.json_schema)
+        assert strict_faults(schema) == []
+        assert len(json.dumps(smallest(schema)).encode()) < request.most_tokens, "a token holds at least a byte"
+    assert all(len(json.dumps({"answer": choice}).encode()) < request.most_tokens for choice in request.choices)
+
+
+def smallest(schema: dict[str, Any]) -> Any:
+    """A small value that fits a schema, with one item a list and the longest name of each type."""
+    if "enum" in schema:
+        return max(schema["enum"], key=len)
+    if schema["type"] == "object":
+        return {name: smallest(field) for name, field in schema["properties"].items()}
+    return [smallest(schema["items"])] if schema["type"] == "array" else {"string": "?x", "integer": 1}[schema["type"]]
+
+
+def test_schemas_that_the_strict_rules_forbid_are_found() -> None:
+    loose = {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "object", "properties": {}}}}}
+    assert strict_faults(loose) == [
+        "schema: further properties are not forbidden", "schema: not all properties are required",
+        "schema.a[]: further properties are not forbidden",
+    ]  # fmt: skip
+    assert strict_faults({"type": "string", "minLength": 1}) == ["schema: minLength"]
+
+
+def test_what_asking_came_to_is_summed_for_the_asset() -> None:
+    one, other = Usage(), Usage(tasks=1)
+    one.tasks = 3
+    one.read(Completion("a", 10, 4, 0.0, "stop"), kept=True)
+    other.read(Completion("b", 6, 2, 0.0, "length"), kept=False)
+    assert Usage.metadata([one, other]) == {
+        "asked_tasks": 4, "replies": 2, "kept_replies": 1, "repairs": 0, "cut_off": 1, "tokens_in": 16, "tokens_out": 6,
+        "tokens_in_a_task": 4.0, "tokens_out_a_task": 1.5,
+    }  # fmt: skip
+    assert Usage.metadata([]) == Usage.metadata([Usage()]) == {}
+
+
+def test_a_template_is_held_to_its_fields() -> None:
+    assert Template.load("evidence_assets.systems.kbloom", "judge", "statement").fields == {"statement"}
+    for fields, said in (
+        ("statement more", r"judge\.txt.*\$more is not there"),
+        ("", r"\$statement is none of this prompt's"),
+    ):
+        with pytest.raises(BadInput, match=said):
+            Template.load("evidence_assets.systems.kbloom", "judge", fields)
 
 
 def test_a_second_task_of_one_name_is_refused() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from evidence_assets.models.protocols import Request
+from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.reasoning.short_answers import (
     ExtractiveShortAnswers,
     Fact,
@@ -90,7 +91,7 @@ def test_a_name_that_is_a_pattern_is_only_a_name() -> None:
 def prompted(reply: Callable[[Request], str], *facts: Fact) -> tuple[ShortAnswer | Failure, Scripted]:
     generator = Scripted(reply)
     task = ShortTask("What is a web made by?", facts)
-    return PromptedShortAnswers(generator, Kept()).answer([task])[0], generator
+    return PromptedShortAnswers(LanguageModel(generator, Kept())).answer([task])[0], generator
 
 
 def test_a_model_is_shown_the_facts_and_what_no_source_carries_is_not_supported() -> None:

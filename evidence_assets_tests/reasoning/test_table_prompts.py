@@ -7,10 +7,11 @@ import dataclasses
 import pytest
 
 from evidence_assets.models.protocols import Completion, Request
+from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.reasoning.prompted import PromptedSolver
-from evidence_assets.reasoning.table_prompts import is_table_task
+from evidence_assets.reasoning.table_prompts import explain_request, is_table_task
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Step
-from evidence_assets_tests.reasoning.test_prompted import CHOOSE, EXPLAIN, DictCache, Scripted
+from evidence_assets_tests.reasoning.test_prompted import CHOOSE, EXPLAIN, DictCache, Scripted, common_start
 
 LABELS = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION")
 CELLS = {(0, 0): "Lake", (0, 1): "Depth", (1, 0): "Como", (1, 1): "425", (2, 0): "Garda", (2, 1): "346"}
@@ -27,7 +28,7 @@ CHOICE = ChooseAnswer(
 
 def _solver(reply: str) -> tuple[PromptedSolver, Scripted]:
     generator = Scripted(lambda _: reply)
-    return PromptedSolver(generator, DictCache()), generator
+    return PromptedSolver(LanguageModel(generator, DictCache())), generator
 
 
 def test_the_task_and_its_evidence_decide_the_words() -> None:
@@ -62,7 +63,7 @@ def test_an_explanation_cites_the_evidence_at_its_places() -> None:
     assert chain.steps[1].cited == ()
     claim_request, option_request = generator.asked
     assert "[r1c1] 425" in claim_request.user and "proves the claim true" in claim_request.user
-    assert "Option B:" in option_request.user and claim_request.max_tokens == 1024 and not claim_request.json_schema
+    assert "<<< option B " in option_request.user and claim_request.max_tokens == 1024 and not claim_request.json_schema
     assert isinstance(option, Chain) and option.hypothesis == "B"
 
 
@@ -86,8 +87,10 @@ def test_verification_returns_exactly_one_label() -> None:
     assert solver.choose([VERIFY]) == [Choice("SUPPORTS", ("SUPPORTS",), "answered", 1.0)]
     request = generator.asked[0]
     assert request.choices == LABELS and request.max_tokens == 32
-    assert "Case for SUPPORTS" in request.user and "[r2c1] 346" in request.user
-    assert request.user.endswith("exactly one of these and nothing else: SUPPORTS, REFUTES, NOT ENOUGH INFORMATION")
+    assert "<<< case for SUPPORTS " in request.user and "[r2c1] 346" in request.user
+    assert request.user.endswith(
+        "exactly one of these labels and nothing else: SUPPORTS, REFUTES, NOT ENOUGH INFORMATION"
+    )
 
 
 def test_not_enough_information_is_an_answer_without_cells() -> None:
@@ -96,7 +99,7 @@ def test_not_enough_information_is_an_answer_without_cells() -> None:
     assert choice == Choice(LABELS[2], (LABELS[2],), "insufficient", 0.0)
 
 
-@pytest.mark.parametrize("reply", ["The claim is SUPPORTS", "SUPPORTS or REFUTES", "", "A"])
+@pytest.mark.parametrize("reply", ["The claim is SUPPORTS", "SUPPORTS or REFUTES", "NEI", "A"])
 def test_anything_else_than_one_label_fails_after_one_repair(reply: str) -> None:
     solver, generator = _solver(reply)
     (failed,) = solver.choose([VERIFY])
@@ -123,8 +126,16 @@ def test_an_explanation_cut_off_is_not_used() -> None:
         def generate(self, requests: object) -> list[Completion]:
             return [Completion("1. [r1c1]", 5, 1024, 0.1, "length") for _ in list(requests)]  # type: ignore[call-overload]
 
-    (failed,) = PromptedSolver(CutOff(lambda _: ""), DictCache()).explain([CLAIM])
+    (failed,) = PromptedSolver(LanguageModel(CutOff(lambda _: ""), DictCache())).explain([CLAIM])
     assert isinstance(failed, Failure) and "cut off" in failed.reason
+
+
+def test_explanations_of_one_claim_begin_alike_up_to_the_table() -> None:
+    tasks = [dataclasses.replace(CLAIM, hypothesis=label, option=label) for label in LABELS]
+    first, *others = [explain_request(task) for task in tasks]
+    for other in others:
+        shared = common_start(first.user, other.user)
+        assert "[r2c1] 346" in shared and "Write short numbered steps" in shared and first.system == other.system
 
 
 def test_what_cannot_be_put_into_words_fails_beside_the_others() -> None:
@@ -145,5 +156,5 @@ def test_text_questions_keep_their_own_words() -> None:
         seen.append(request)
         return '{"steps": []}'
 
-    PromptedSolver(Scripted(reply), DictCache()).explain([EXPLAIN])
+    PromptedSolver(LanguageModel(Scripted(reply), DictCache())).explain([EXPLAIN])
     assert seen[0].json_schema and "numbered evidence" in seen[0].system

@@ -39,6 +39,7 @@ def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
                 text=row.text("question"),
                 options=options,
                 gold=(gold,),
+                topic_entities=row.texts("metamap_phrases") if "metamap_phrases" in row.values else (),
             )
 
 

@@ -14,10 +14,11 @@ from evidence_assets.benchmarks.checks import Located, unique_pairs
 from evidence_assets.benchmarks.info import DatasetInfo
 from evidence_assets.benchmarks.reading import Row, delimited
 from evidence_assets.benchmarks.reading_json import json_items
-from evidence_assets.benchmarks.records import CLAIM_LABELS, Question, Table
+from evidence_assets.benchmarks.records import Question, Table
 from evidence_assets.lake.errors import BadInput
 
 BENCHMARK = "tabfact"
+LABELS = ("SUPPORTS", "REFUTES")
 INFO = DatasetInfo(
     name=BENCHMARK,
     title="TabFact",
@@ -63,7 +64,7 @@ def _rows(path: Path, tables: Path, split: str) -> Iterator[tuple[Row, Question,
             source_id = f"{table_id}#{number}"
             yield (
                 Row({}, path, line),
-                Question(BENCHMARK, source_id, split, "verification", statement, CLAIM_LABELS, (gold,), table_id),
+                Question(BENCHMARK, source_id, split, "verification", statement, LABELS, (gold,), table_id),
                 table,
             )
 

@@ -314,18 +314,6 @@ class Same:
 
 
 @dataclass(frozen=True)
-class Look:
-    """What one cell says."""
-
-    place: Place
-
-    def evaluate(self, view: TableView) -> Outcome | None:
-        cell = view.cell(self.place).plain
-        text = f"The row of {row_name(view, self.place[0])} says “{cell}” there."
-        return Outcome("look_up", text, (self.place,)) if cell else None
-
-
-@dataclass(frozen=True)
 class Together:
     """Whether one row holds all that is said: for each thing its column, if it has one, and the cells that say it."""
 

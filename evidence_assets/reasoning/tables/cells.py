@@ -139,7 +139,7 @@ _PATTERN = re.compile(
       (?P<p_val>(?:0,\d+(?![\d,])|\d*\.?\d+)(?:[eE][+-]?\d+)?))
   | (?P<iso>(?<!\d)(?P<iso_y>\d{{4}})-(?P<iso_m>\d{{2}})-(?P<iso_d>\d{{2}})(?!\d))
   | (?P<dmy>(?<!\d)(?P<dmy_d>\d{{1,2}})(?:st|nd|rd|th)?\s+(?P<dmy_m>{_MONTH})\s+(?P<dmy_y>\d{{4}})(?!\d))
-  | (?P<mdy>\b(?P<mdy_m>{_MONTH})(?:\s+(?P<mdy_d>\d{{1,2}})(?:st|nd|rd|th)?,?)?\s+(?P<mdy_y>\d{{4}})(?!\d))
+  | (?P<mdy>\b(?P<mdy_m>{_MONTH})(?:\s+(?P<mdy_d>\d{{1,2}})(?:st|nd|rd|th)?\s?,?)?\s+(?P<mdy_y>\d{{4}})(?!\d))
   | (?P<my>(?<![\d/])(?P<my_m>0?[1-9]|1[0-2])/(?P<my_y>[12]\d{{3}})(?![\d/]))
   | (?P<year>(?<=[(\[])(?P<year_y>1[5-9]\d\d|20\d\d)(?=[a-z]?[)\]]))
   | (?P<level>\b\d{{2}}(?:\.\d+)?\s?%\s?(?:CI|confidence|CrI)\b)

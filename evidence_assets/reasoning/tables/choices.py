@@ -7,7 +7,7 @@ A cell speaks for an option as far as
 * the rest of its row holds the question's words, rare ones above all (``row``), or is named by them whole, by a name
   of few rows rather than of many (``key``);
 * the question says what the rest of its row holds (``said``), rather than one of many things that it lists;
-* its column is what the question asks for (``header``), or stands where the question leaves its gap (``gap``);
+* its column is what the question asks for (``header``);
 * option and row are spelled like cell and question, in runs of three letters (``spelling``), so that "French" says
   something of a row about France;
 * and, among cells alike in all this, as far as option and row are worded as the question has them (``verbatim``).
@@ -21,7 +21,6 @@ support than any cell can give, and the cells are weighed only among options tha
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -43,18 +42,21 @@ from evidence_assets.reasoning.tables.likeness import (
 )
 from evidence_assets.reasoning.tables.questions import could_be, option_share, shown_for, work_out
 from evidence_assets.reasoning.tables.text import letter_runs, stem, tokens, word_set
-from evidence_assets.reasoning.tables.view import Place, Status, TableAnswer, TableChain, TableStep, TableView
+from evidence_assets.reasoning.tables.view import Place, TableChain, TableStep, TableView
 
-MATCH, COVER, ROW, KEY, HEADER, GAP, VERBATIM = 1.0, 0.3, 1.0, 0.3, 0.25, 0.4, 0.05
+MATCH, COVER, ROW, KEY, HEADER, VERBATIM = 1.0, 0.3, 1.0, 0.3, 0.25, 0.05
 SPELLING, OPTION_SPELLING, SAID = 0.3, 0.1, 0.1
-_LARGEST = MATCH + COVER + ROW + KEY + HEADER + GAP + 2 * VERBATIM + SPELLING + OPTION_SPELLING + SAID
+_LARGEST = MATCH + COVER + ROW + KEY + HEADER + 2 * VERBATIM + SPELLING + OPTION_SPELLING + SAID
 # Options whose best cells differ by less than this are equally supported.
 _TIE = 0.01
 TIED_SUPPORT = _TIE / _LARGEST
 # An option that an operation leads to has at least this support, one that only cells speak for at most the next.
 _WORKED, _BESIDE = 0.5, 0.3
+TIED_TO_NOTHING = 0.01
+"""The most support of an option that nothing in the table ties to the question: it ranks, but is not supported."""
+LOG_ODDS = 30.0
+"""What a difference in support is in log odds: the likeliest of its kind on the first half of the TabMCQ subset."""
 _LEAST_PART = 3
-_GAP = re.compile(r"_{2,}|\.{4,}|…")
 
 
 @dataclass(frozen=True)
@@ -76,14 +78,15 @@ class Reading:
 
     @property
     def support(self) -> float:
-        """The score in [0, 1], 0 where nothing ties the cell to the question."""
-        return max(0.0, min(1.0, self.score / _LARGEST)) if self.linked else 0.0
+        """The score in [0, 1]; next to nothing where nothing ties the cell to the question."""
+        share = max(0.0, min(1.0, self.score / _LARGEST))
+        return share if self.linked else TIED_TO_NOTHING * share
 
 
 def read_cells(view: TableView, question: str, options: Sequence[str]) -> list[Reading]:
     """Every cell that says something of an option, weighed as its answer cell."""
     columns, body = view.columns, view.body
-    asked = _as_spelled_in(view, _GAP.sub(" ", question))
+    asked = _as_spelled_in(view, question)
     stated: dict[float, set[str]] = defaultdict(set)
     for value in parse_values(question):
         if value.low is None:
@@ -93,8 +96,7 @@ def read_cells(view: TableView, question: str, options: Sequence[str]) -> list[R
     heads = {j: word_set(view.shape.labels[j]) & asked for j in columns}
     asked_heads = len(frozenset().union(*heads.values()))
     constant = {j for j in columns if view.says_one_thing(j)}
-    gap = _gap_context(question)
-    letters = letter_runs(_GAP.sub(" ", question))
+    letters = letter_runs(question)
     letters_total = fsum(view.run_weight(run) for run in letters)
     readings = []
     for i in body:
@@ -121,7 +123,6 @@ def read_cells(view: TableView, question: str, options: Sequence[str]) -> list[R
             base = ROW * row + KEY * key
             base += HEADER * len(heads[j]) / asked_heads if asked_heads else 0.0
             base += VERBATIM * _spelled_alike(question, [*texts[:place], *texts[place + 1 :]])
-            base += GAP * _gap_fit(gap, texts, place) if gap else 0.0
             base += SAID * held / fsum(view.weight(word) for word in rest) if rest else 0.0
             if letters_total:
                 runs = frozenset().union(*(letter_runs(text) for k, text in enumerate(texts) if k != place))
@@ -144,11 +145,6 @@ def read_cells(view: TableView, question: str, options: Sequence[str]) -> list[R
                 if match > 0
             ]
     return readings
-
-
-def cell_support(view: TableView, question: str, options: Sequence[str]) -> float:
-    """How strongly the cells of a table speak for the option that they speak for most."""
-    return max((reading.support for reading in read_cells(view, question, options)), default=0.0)
 
 
 def _as_spelled_in(view: TableView, question: str) -> frozenset[str]:
@@ -194,76 +190,21 @@ def _spellings(text: str) -> frozenset[str]:
     return frozenset(tokens(text))
 
 
-def _gap_context(question: str) -> tuple[list[str], list[str]] | None:
-    """Words before and after the gap of a sentence to complete; a sentence without a question mark ends in one."""
-    parts = _GAP.split(question)
-    if len(parts) > 1:
-        return tokens(parts[0])[-3:], tokens(parts[1])[:3]
-    return None if question.strip().endswith("?") else (tokens(question)[-3:], [])
-
-
-def _gap_fit(gap: tuple[list[str], list[str]], texts: Sequence[str], place: int) -> float:
-    """How far the row, read as a sentence, goes on around the cell as the question does around its gap."""
-    before = [word for text in texts[:place] for word in tokens(text)][-3:]
-    after = [word for text in texts[place + 1 :] for word in tokens(text)][:3]
-    fits = []
-    if gap[0]:
-        fits.append(len(set(before) & set(gap[0])) / len(gap[0]))
-    if gap[1]:
-        fits.append(len(set(after) & set(gap[1])) / len(gap[1]))
-    elif not after:
-        fits.append(1.0)
-    return sum(fits) / len(fits) if fits else 0.0
-
-
-def answer_choice(
-    view: TableView, question: str, labels: Sequence[str], options: Sequence[str], *, negated: bool = False
-) -> TableAnswer:
-    """Answer a multiple-choice question from one table.
-
-    The answer is the option with the weightiest cell; several that weigh the same are all listed and the status is
-    ``ambiguous``. Where no cell says anything of any option, or nothing ties such a cell to the question, the status is
-    ``insufficient``. A negated question asks for the one option that the table supports least.
-    """
+def option_chains(
+    view: TableView, question: str, labels: Sequence[str], options: Sequence[str]
+) -> tuple[TableChain, ...]:
+    """A chain for each option: the weightiest cell that speaks for it, or how it stands to what the question asks for."""
     upright = view.upright
-    asked = upright.in_own_words(question)
-    return upright.as_given(_answered(upright, asked, labels, [*map(upright.in_own_words, options)], negated))
-
-
-def _answered(
-    view: TableView, question: str, labels: Sequence[str], options: Sequence[str], negated: bool
-) -> TableAnswer:
-    readings = read_cells(view, question, options)
     best: dict[int, Reading] = {}
-    for reading in readings:
+    for reading in read_cells(upright, question, options):
         held = best.get(reading.option)
         if held is None or reading.score > held.score:
             best[reading.option] = reading
-    chains = tuple(_chain(view, labels[o], options[o], best.get(o)) for o in range(len(options)))
-    outcome = work_out(view, question)
+    chains = [_chain(upright, label, options[o], best.get(o)) for o, label in enumerate(labels)]
+    outcome = work_out(upright, question)
     if outcome is not None:
-        chains = tuple(
-            _worked_chain(view, outcome, option, chain) for option, chain in zip(options, chains, strict=True)
-        )
-    support = [chain.support for chain in chains]
-    top = max(support, default=0.0)
-    if top <= 0:
-        return TableAnswer(None, (), "insufficient", 0.0, chains, view.table_id)
-    wanted = min(support) if negated else top
-    close = [o for o in range(len(options)) if abs(support[o] - wanted) < TIED_SUPPORT]
-    first = min(
-        close,
-        key=lambda o: preference(
-            options[o],
-            view.cell(best[o].place).plain if o in best else "",
-            best[o].place if o in best else (0, o),
-            support[o],
-            negated=negated,
-        ),
-    )
-    supported = tuple(labels[o] for o in close)
-    status: Status = "ambiguous" if len(close) > 1 else "answered"
-    return TableAnswer(labels[first], supported, status, top / len(close), chains, view.table_id)
+        chains = [_worked_chain(upright, outcome, *pair) for pair in zip(options, chains, strict=True)]
+    return tuple(map(upright.chain_as_given, chains))
 
 
 def preference(
@@ -290,9 +231,6 @@ def _worked_chain(view: TableView, outcome: Outcome, option: str, chain: TableCh
     if share <= 0:
         differs = TableStep("differs", f"That is not “{option}”.")
         return TableChain(chain.hypothesis, (*named, worked, differs, *chain.steps), _BESIDE * chain.support)
-    if outcome.operation == "look_up" and place is not None:
-        steps = (*named, TableStep("look_up", f"{outcome.text} It says “{option}”.", shown, quoted))
-        return TableChain(chain.hypothesis, steps, _WORKED + (1 - _WORKED) * share)
     said = f"That is “{option}”." if share == 1.0 else f"That comes near to “{option}” ({share:.2f})."
     cells = () if place is None else (place,)
     agrees = TableStep("agrees", said, cells, tuple(view.cell(cited).plain for cited in cells))

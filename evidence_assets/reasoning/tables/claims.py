@@ -1,16 +1,17 @@
-"""Claims checked against one table: read into expressions, evaluated, and judged by what the cells say.
+"""Claims checked against one table: read into expressions, evaluated, and weighed by what the cells say.
 
-What belongs here: from a claim to what it says of the value of an expression, and from values to a label. A claim that
-names its rows, columns and numbers is read into one expression, which settles it. Of a claim that leaves some of that
-open, each number and each comparison is read into one, and their findings are weighed. Where none can be read, or the
-claim hardly names anything of the table, the table does not decide.
+What belongs here: from a claim to the findings that bear on it. A claim that names its rows, columns and numbers is read
+into one expression, which settles it. Of a claim that leaves some of that open, each number, each comparison and the row
+that holds most of its words is a finding. How much each kind of finding says for a label is worked out in `weighing`.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from evidence_assets.reasoning.tables.algebra import (
     Condition,
@@ -26,65 +27,97 @@ from evidence_assets.reasoning.tables.algebra import (
 from evidence_assets.reasoning.tables.cells import CellValue
 from evidence_assets.reasoning.tables.lexicon import Degree, less_is_better, pattern, says
 from evidence_assets.reasoning.tables.mentions import Reading, read_text
-from evidence_assets.reasoning.tables.parts import denied, further_words
+from evidence_assets.reasoning.tables.parts import denied, further_words, numeric_condition
 from evidence_assets.reasoning.tables.quantities import bounds, is_dated, states
 from evidence_assets.reasoning.tables.reader import readings_of
 from evidence_assets.reasoning.tables.text import unit_in, word_set
-from evidence_assets.reasoning.tables.view import Place, Status, TableAnswer, TableChain, TableStep, TableView
+from evidence_assets.reasoning.tables.view import Place, TableChain, TableStep, TableView
+from evidence_assets.reasoning.tables.weighing import Signs, probabilities
 
 SUPPORTS, REFUTES, NOT_ENOUGH = "SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION"
-# So many further words may a claim hold whose column is only hinted at; with more it speaks of something else.
-_FURTHER_WORDS = 1
-# And with more than these it says more than any one expression.
+# The least probability, of true and false alone, at which a claim counts as decided.
+_DECIDES = 0.66
+# With more further words than these a claim says more than any one expression.
 _MOST_FURTHER_WORDS = 4
-# Below this share of the claim's words among the names of rows and columns the table is about something else.
-_LEAST_COVERAGE = 0.15
-# Weighed balance of the findings that a verdict needs.
-_DECIDES = 0.1
 # How many characters before a word a negation may stand and still deny it.
 _NEGATION_REACH = 45
+# Of the cells that gainsay a number so many are shown.
+_CELLS_TOLD = 3
 _CLAUSE_END = re.compile(r"[,;:.]\s|\b(?:while|but|whereas|which|and)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What an expression says of a claim: the share of cases in which the claim holds, and how much that weighs."""
+    """What some cells say of a claim: the share of cases in which it holds, and as what kind of sign that counts."""
 
+    sign: str
     outcome: Outcome
     holds: float
-    weight: float = 1.0
 
     def denied(self) -> Finding:
         text = f"{self.outcome.text} The claim denies this."
         return replace(self, outcome=replace(self.outcome, text=text), holds=1.0 - self.holds)
 
 
-def verify_claim(view: TableView, text: str) -> TableAnswer:
-    """Label a claim by what the table's cells say, with a chain of cited steps for each label."""
-    upright = view.upright
-    return upright.as_given(_verified(upright, upright.in_own_words(text)))
+@dataclass(frozen=True)
+class Checked:
+    """A claim read against a table: what was found, and the signs that it is weighed by."""
+
+    reading: Reading
+    findings: tuple[Finding, ...]
+    settled: bool
+
+    @property
+    def signs(self) -> Signs:
+        """The signs that its labels are weighed by."""
+        text = self.reading.text
+        said = {word: float(says(word, text)) for word in ("all", "none", "denies")}
+        truth = {"always": 1.0, **said}
+        for finding in self.findings:
+            for sign in (finding.sign, f"settled by {finding.outcome.operation}")[: 1 + self.settled]:
+                truth[sign] = truth.get(sign, 0.0) + 2 * finding.holds - 1
+        openness = {
+            "always": 1.0,
+            "nothing found": float(not self.findings),
+            "words among names": coverage(self.reading),
+            "compares": float(bool(self.reading.cues)),
+            "denies": said["denies"],
+        }
+        compared = any(finding.outcome.operation in {"comparison", "superlative"} for finding in self.findings)
+        things = sum(mention.whole and bool(mention.names or mention.cells) for mention in self.reading.mentions)
+        led = says("than", text) or any(degree.in_time for degree in self.reading.degrees)
+        set_above = things > 1 and led and bool(self.reading.cues)
+        unmeasured = set_above and not (self.settled or compared or _commensurable(self.reading.view))
+        return Signs(truth, openness, self.settled, unmeasured)
 
 
-def _verified(view: TableView, text: str) -> TableAnswer:
+def check_claim(view: TableView, text: str) -> Checked:
+    """What an upright table says of a claim."""
     reading = read_text(view, text)
     settled = check(reading)
-    findings = [settled] if settled is not None else _weighed(reading)
-    coverage = 1.0 if settled is not None else _coverage(reading)
-    balance = sum(finding.weight * (2 * finding.holds - 1) for finding in findings)
-    rows, columns = _lines(reading, "row"), _lines(reading, "column")
-    about = coverage >= _LEAST_COVERAGE or max(len(rows), len(columns)) > 1 or bool(rows and columns)
-    decided = abs(balance) > _DECIDES and about
-    share = abs(balance) / sum(finding.weight for finding in findings) if findings else 0.0
-    # What was found in cells that do not settle the claim stays below what speaks for the open verdict.
-    shown = share if decided else 0.4 * share
+    return Checked(reading, (settled,) if settled else tuple(_found(reading)), settled is not None)
+
+
+@lru_cache(maxsize=64)  # it is asked anew for each label of a claim
+def claim_chains(view: TableView, text: str) -> tuple[TableChain, ...]:
+    """A chain of cited steps for each label of a claim; its support is the label's probability."""
+    upright = view.upright
+    checked = check_claim(upright, text)
+    true, false, left_open = probabilities(checked.signs)
+    findings = checked.findings
     chains = (
-        _chain(reading, SUPPORTS, [f for f in findings if f.holds > 0.5], shown if balance > 0 else 0.0),
-        _chain(reading, REFUTES, [f for f in findings if f.holds < 0.5], shown if balance < 0 else 0.0),
-        _open_chain(reading, coverage, findings, 0.0 if decided else 1.0 - 0.5 * share),
+        _chain(checked, SUPPORTS, [f for f in findings if f.holds > 0.5], true),
+        _chain(checked, REFUTES, [f for f in findings if f.holds < 0.5], false),
+        _open_chain(checked, left_open),
     )
-    label = NOT_ENOUGH if not decided else SUPPORTS if balance > 0 else REFUTES
-    status: Status = "answered" if decided else "insufficient"
-    return TableAnswer(label, (label,), status, share if decided else 1.0 - share, chains, view.table_id)
+    return tuple(map(upright.chain_as_given, chains))
+
+
+def is_decided(support: Mapping[str, float]) -> bool:
+    """Whether the best of the labels offered is more than a guess: true or false, and far more likely than the other."""
+    best = max(support, key=lambda label: support[label])
+    rival = support.get(REFUTES if best == SUPPORTS else SUPPORTS, 0.0)
+    return best != NOT_ENOUGH and support[best] >= _DECIDES * (support[best] + rival) > 0
 
 
 def check(reading: Reading) -> Finding | None:
@@ -94,7 +127,7 @@ def check(reading: Reading) -> Finding | None:
         findings = [_settled(read_text(reading.view, part)) for part in parts]
         held = [finding for finding in findings if finding is not None]
         if len(held) == len(parts):
-            return Finding(all_hold([f.outcome for f in held]), float(all(f.holds for f in held)))
+            return Finding("settled", all_hold([f.outcome for f in held]), float(all(f.holds for f in held)))
     return _settled(reading)
 
 
@@ -125,24 +158,67 @@ def _settled(reading: Reading) -> Finding | None:
     for asked in readings_of(reading):
         outcome = asked.expression.evaluate(reading.view)
         if outcome is not None and asked.holds is not None:
-            finding = Finding(outcome, float(asked.holds(outcome)))
+            finding = Finding("settled", outcome, float(asked.holds(outcome)))
             return finding.denied() if denied(reading) else finding
     return None
 
 
-def _weighed(reading: Reading) -> list[Finding]:
-    """Findings for each number and each comparison of a claim that no single expression settles."""
+def _found(reading: Reading) -> Iterator[Finding]:
+    """What bears on a claim that no single expression settles: its numbers, its comparisons, the row of its words."""
     rows = _lines(reading, "row")
     # Among facts of several kinds a number says nothing unless the thing that has it is named.
     findings = list(_numbers(reading)) if rows or _commensurable(reading.view) else []
     for degree in reading.cues:
         finding = _comparison(reading, degree)
-        if finding is None:
-            continue
-        finding = finding.denied() if _negated(reading, degree.start) else finding
-        if finding not in findings:
-            findings.append(finding)
-    return findings
+        if finding is not None:
+            findings.append(finding.denied() if _negated(reading, degree.start) else finding)
+    findings += _counted(reading)
+    shared = _row_of_words(reading)
+    if shared is not None:
+        findings.append(shared.denied() if denied(reading) else shared)
+    yield from dict.fromkeys(findings)
+
+
+def _demands(reading: Reading) -> list[tuple[int, frozenset[int]]]:
+    """For each thing that a claim says of rows, where it says so and the rows of which it is true."""
+    found = [(m.start, frozenset(i for i, _ in (*m.names, *m.cells))) for m in reading.mentions if m.names or m.cells]
+    numeric = ((n.start, numeric_condition(reading, n)) for n in reading.numbers if n.comparator or n.kind == "date")
+    return [*found, *((at, condition.met(reading.view)) for at, condition in numeric if condition)]
+
+
+def _counted(reading: Reading) -> Iterator[Finding]:
+    """For each small number whether so many rows hold all else that is said; and whether "the only one" is."""
+    view, demands = reading.view, _demands(reading)
+    rows = frozenset(view.body).intersection(*(rows for _, rows in demands))
+    if not demands:
+        return
+    cells = tuple((i, j) for i in sorted(rows) for j in view.telling_columns)
+    told = f"{len(rows)} rows hold all that the claim names."
+    for number in reading.numbers:
+        if number.value == int(number.value) and 0 <= number.value <= len(view.body) and not number.comparator:
+            yield Finding("count of rows", Outcome("count", told, cells), float(len(rows) == number.value))
+    if says("only", reading.text):
+        cue = pattern("only").search(reading.text)
+        after = [rows for at, rows in demands if cue and at > cue.start()]
+        before = [rows for at, rows in demands if cue and at < cue.start()]
+        if before and after:
+            fitting = frozenset(view.body).intersection(*after)
+            subject = frozenset(view.body).intersection(*before)
+            yield Finding("only one", Outcome("count", told, cells), float(bool(fitting) and fitting <= subject))
+
+
+def _row_of_words(reading: Reading) -> Finding | None:
+    """Whether one row holds all the words of a claim that the table's rows hold at all."""
+    view = reading.view
+    said = sorted(word_set(reading.text) & view.row_frequency.keys())
+    if len(said) < 2:
+        return None
+    held = {i: math.fsum(view.weight(word) for word in said if word in view.row_words[i]) for i in view.body}
+    best = max(view.body, key=lambda i: (held[i], -i))
+    cells = tuple((best, j) for j in view.columns if word_set(view.cell((best, j)).plain) & {*said})
+    together = [word for word in said if word in view.row_words[best]]
+    text = f"{view.line(best)} holds {len(together)} of the {len(said)} words of the claim that rows hold."
+    return Finding("row of words", Outcome("row", text, cells), float(len(together) == len(said)))
 
 
 def _lines(reading: Reading, axis: str) -> dict[int, list[int]]:
@@ -156,7 +232,7 @@ def _lines(reading: Reading, axis: str) -> dict[int, list[int]]:
     return found
 
 
-def _coverage(reading: Reading) -> float:
+def coverage(reading: Reading) -> float:
     """How far a claim is about the table: the share of words that are its names, in the clause that has most of them.
 
     What a long claim says besides (why something is so, who found it before) does not make its core about less.
@@ -184,45 +260,49 @@ def _filled(view: TableView, rows: Sequence[int], columns: Sequence[int]) -> lis
 
 
 def _numbers(reading: Reading) -> Iterator[Finding]:
-    """For each number: it stands in a cell as stated, within its bound, or as a difference or a multiple of two."""
+    """For each number: it stands in the cells named as stated, or within its bound; else in the table, or nowhere."""
     view = reading.view
     rows, columns = list(_lines(reading, "row")), list(_lines(reading, "column"))
     near = _filled(view, rows or view.body, columns or view.columns)
-    pools = [(near, 1.0)]
-    if not (rows and columns):
-        # Where a row and a column are named no other cell can say what stands where they cross.
-        pools += [(_filled(view, rows, view.columns), 0.7), (_filled(view, view.body, columns), 0.7)]
-        pools.append((_filled(view, view.body, view.columns), 0.4))
     for number in reading.numbers:
         if number.kind == "date" or not re.search(r"\d", reading.text[number.start : number.end]):
             continue
         finding: Finding | None = None
-        outcome = Within(tuple((i, Condition(j, number=number)) for i, j in near)).evaluate(view)
-        if bounds(number) and outcome is not None and outcome.number is not None:
-            # What is said of all cells is refuted by some of them.
-            refuted = outcome.number < 1.0 and says("all", reading.text)
-            finding = Finding(outcome, min(outcome.number, 0.25) if refuted else outcome.number, 0.8)
-        for k, (pool, scale) in enumerate(pools):
-            finding = finding or _found(view, number, pool, scale, pairs=k < 3)
-        if finding is None and rows and columns and 0 < len(near) <= 3:
-            shown = ", ".join(f"“{view.cell(place).plain}”" for place in near)
-            text = f"The claim says {number.text}, the cells named say {shown}."
-            finding = Finding(Outcome("look_up", text, tuple(near)), 0.0, 0.6)
+        if bounds(number):
+            outcome = Within(tuple((i, Condition(j, number=number)) for i, j in near)).evaluate(view)
+            if outcome is not None and outcome.number is not None:
+                # What is said of all cells is refuted by one of them.
+                finding = Finding(
+                    "number", outcome, float(outcome.number == 1.0) if says("all", reading.text) else outcome.number
+                )
+        else:
+            anywhere = _filled(view, view.body, view.columns)
+            place = _stating(view, number, near)
+            if place is not None:
+                finding = _look_up(view, "number", number, place)
+            elif (place := _stating(view, number, anywhere)) is not None:
+                finding = _look_up(view, "number elsewhere", number, place)
+            elif (finding := _apart(view, number, near)) is None and near:
+                shown = ", ".join(f"“{view.cell(place).plain}”" for place in near[:_CELLS_TOLD])
+                text = f"The claim says {number.text}, the cells named say {shown}."
+                finding = Finding("number", Outcome("look_up", text, tuple(near[:_CELLS_TOLD])), 0.0)
         if finding is not None:
             yield finding.denied() if _negated(reading, number.start) else finding
 
 
-def _found(view: TableView, number: CellValue, pool: Sequence[Place], scale: float, *, pairs: bool) -> Finding | None:
-    """The cell that states a number, or the two, along a row or a column, that differ by it or of which it is the ratio."""
-    for factor in (1.0, 100.0, 0.01) if number.kind == "percentage" or number.value <= 1 else (1.0,):
-        for place in pool:
-            if not bounds(number) and states(number, factor * (view.cell(place).number or 0.0)):
-                text = f"The cell says “{view.cell(place).plain}”, as the claim does ({number.text})."
-                return Finding(Outcome("look_up", text, (place,)), 1.0, scale)
-    if not pairs:
-        return None
-    for a in pool:
-        for b in pool:
+def _stating(view: TableView, number: CellValue, places: Sequence[Place]) -> Place | None:
+    """The first of some cells that states a number, in percent or as a share."""
+    factors = (1.0, 100.0, 0.01) if number.kind == "percentage" or number.value <= 1 else (1.0,)
+    return next(
+        (place for factor in factors for place in places if states(number, factor * (view.cell(place).number or 0.0))),
+        None,
+    )
+
+
+def _apart(view: TableView, number: CellValue, places: Sequence[Place]) -> Finding | None:
+    """Two cells of a row or a column that differ by a number, or of which it is the ratio."""
+    for a in places:
+        for b in places:
             if a == b or (a[0] != b[0] and a[1] != b[1]):
                 continue
             first, second = view.cell(a).number or 0.0, view.cell(b).number or 0.0
@@ -233,8 +313,13 @@ def _found(view: TableView, number: CellValue, pool: Sequence[Place], scale: flo
             elif number.kind == "percentage" and second and not states(number, value):
                 value = 100 * value / abs(second)
             if states(number, value) and (outcome := expression.evaluate(view)):
-                return Finding(outcome, 1.0, 0.9 * scale)
+                return Finding("difference", outcome, 1.0)
     return None
+
+
+def _look_up(view: TableView, sign: str, number: CellValue, place: Place) -> Finding:
+    text = f"The cell says “{view.cell(place).plain}”, as the claim does ({number.text})."
+    return Finding(sign, Outcome("look_up", text, (place,)), 1.0)
 
 
 def _commensurable(view: TableView) -> bool:
@@ -285,8 +370,7 @@ def _comparison(reading: Reading, degree: Degree) -> Finding | None:
         order_of = Order(tuple(pairs), 1.0 if extreme else 0.5, "superlative" if extreme else "comparison")
         outcome = order_of.evaluate(view) if pairs else None
         if outcome is not None and outcome.number is not None:
-            weight = 0.7 if extreme else 0.6 if degree.weight == 1 else 0.5
-            return Finding(outcome, outcome.number, weight if rivals or extreme else 0.7 * weight)
+            return Finding(outcome.operation, outcome, outcome.number)
     return None
 
 
@@ -330,9 +414,9 @@ def _sides(
     return [sides for _, sides in sorted(found, key=lambda item: item[0])]
 
 
-def _chain(reading: Reading, label: str, findings: Sequence[Finding], support: float) -> TableChain:
-    view = reading.view
-    steps = [*_named_step(reading), *whose_cells(view, [place for f in findings for place in f.outcome.cells])]
+def _chain(checked: Checked, label: str, findings: Sequence[Finding], support: float) -> TableChain:
+    view = checked.reading.view
+    steps = [*_named_step(checked.reading), *whose_cells(view, [place for f in findings for place in f.outcome.cells])]
     steps += [view.step(f.outcome.operation, f.outcome.text, f.outcome.cells) for f in findings]
     if not findings:
         steps.append(TableStep("absent", "No cell speaks for this label.", ()))
@@ -350,14 +434,11 @@ def _named_step(reading: Reading) -> list[TableStep]:
     return [view.step("find", f"The claim names {', '.join(told)}.", cells)] if cells else []
 
 
-def _open_chain(reading: Reading, coverage: float, findings: Sequence[Finding], support: float) -> TableChain:
-    if not support:
-        operation, text = "settled", "The cells named settle the claim."
-    elif coverage < _LEAST_COVERAGE:
-        operation = "coverage"
-        text = f"In no clause of the claim are more than {coverage:.0%} of the words names of rows or columns."
-    elif not findings:
-        operation, text = "absent", "The claim states no number and no comparison that the cells can show."
+def _open_chain(checked: Checked, support: float) -> TableChain:
+    if checked.settled:
+        text = "The cells named settle the claim."
+    elif not checked.findings:
+        text = "The claim states no number and no comparison that the cells can show."
     else:
-        operation, text = "balance", "What the cells show speaks for and against the claim alike."
-    return TableChain(NOT_ENOUGH, (*_named_step(reading), TableStep(operation, text, ())), support)
+        text = f"In no clause of the claim are more than {coverage(checked.reading):.0%} of the words names of rows or columns."
+    return TableChain(NOT_ENOUGH, (*_named_step(checked.reading), TableStep("open", text, ())), support)

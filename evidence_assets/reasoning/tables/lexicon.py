@@ -55,12 +55,6 @@ def pattern(name: str) -> re.Pattern[str]:
     return _compiled(_lexicon()[name])
 
 
-@lru_cache(maxsize=16)
-def before(name: str) -> re.Pattern[str]:
-    """The same at the end of a text, with an article at most behind it: what leads to a name."""
-    return _compiled(_lexicon()[name], r"(?: an?| any| the)?\s*$")
-
-
 def says(name: str, text: str) -> bool:
     """Whether a text holds any of the alternatives of an entry."""
     return pattern(name).search(text) is not None
@@ -132,10 +126,10 @@ def _degree(
     return Degree(kind, direction, start, end, rank, named, in_time, verb, "JUDGING" in marks)
 
 
-def _of_adjective(kind: Kind, base: str, sign: int, start: int, end: int, rank: int = 1, headers: str = "") -> Degree:
+def _of_adjective(kind: Kind, base: str, sign: int, start: int, end: int, rank: int = 1) -> Degree:
     direction, usual = mapping("adjectives")[base]
     old = base in words("turned_in_time")
-    return _degree(kind, sign * direction, headers or usual, start, end, rank, old=old)
+    return _degree(kind, sign * direction, usual, start, end, rank, old=old)
 
 
 @lru_cache(maxsize=1)
@@ -154,11 +148,6 @@ def _phrases() -> tuple[tuple[re.Pattern[str], Callable[[int, int], Degree]], ..
         for k, d, said in lexicon["results"]
     ]
     return (*places, *verbs, *results)
-
-
-_NOT_AS = re.compile(
-    r"\b(?:not|isn't|aren't|wasn't|weren't) (?:(?:quite|nearly|even|half) )?(?:as|so) (\w+)\b(?=.* as\b)", re.I
-)
 
 
 def degrees(text: str, masked: Callable[[int], bool] = lambda _: False) -> tuple[Degree, ...]:
@@ -184,50 +173,16 @@ def degrees(text: str, masked: Callable[[int], bool] = lambda _: False) -> tuple
             kind: Kind = "comparative" if word in {"more", "less"} else "superlative"
             sign = -1 if word in {"less", "least"} else 1
             found.append(_of_adjective(kind, following[0], sign, start, following[2], rank))
-        elif lead in forms:
-            # "The longest-lived": what is measured is told by the second part.
-            found.append(_of_adjective(*forms[lead], 1, start, end, rank, pointers().get(last, "")))
         elif word in forms:
             found.append(_of_adjective(*forms[word], 1, start, end, rank))
         elif word in extremes and not (word == "top" and following[0] in {"of", "to"}):
             found.append(Degree("superlative", extremes[word], start, end, rank))
-    for match in _NOT_AS.finditer(text):
-        if match[1].lower() in adjectives and not masked(match.start()):
-            found.append(_of_adjective("comparative", match[1].lower(), -1, match.start(), match.end()))
     for phrase, degree in _phrases():
         for match in phrase.finditer(text):
             free = not any(d.start <= match.end() and match.start() <= d.end for d in found)
             if free and not masked(match.start()):
                 found.append(degree(match.start(), match.end()))
     return tuple(sorted(found, key=lambda degree: degree.start))
-
-
-@lru_cache(maxsize=1)
-def pointers() -> dict[str, str]:
-    """Words that point to a column without naming it, with words of such columns' headers."""
-    return {word: headers for line, headers in mapping("pointers").items() for word in line.split()}
-
-
-def pointed_at(text: str) -> frozenset[str]:
-    """Stems of headers that other words than degrees point to: "weighs", "inhabitants", "how deep", "as tall as".
-
-    Examples
-    --------
-    >>> sorted(pointed_at("Is it as deep as it weighs?"))
-    ['depth', 'mass', 'weight']
-    """
-    headers = [pointers().get(word, "") for word in _WORD.findall(text.lower())]
-    adjectives = mapping("adjectives")
-    headers += [
-        adjectives.get(match[1].lower(), (0, ""))[1] for match in re.finditer(r"\b(?:how|as) (\w+)", text, re.I)
-    ]
-    return frozenset(stem(word) for word in " ".join(headers).split() if word.islower())
-
-
-def units_in(text: str) -> frozenset[str]:
-    """Signs of the units that a text spells out: "kilograms" is "kg"."""
-    units = mapping("units")
-    return frozenset(units[name] for word in _WORD.findall(text.lower()) if (name := word.removesuffix("s")) in units)
 
 
 def moves(text: str) -> tuple[tuple[int, int], ...]:

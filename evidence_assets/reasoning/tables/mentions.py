@@ -26,6 +26,8 @@ _SHORTEST_ALIAS = 4
 _NAMED = 0.6
 _SMALL = frozenset({"a", "no", "not", "yes", "it", "on", "in", "as", "at", "i'm"})
 _QUOTES = "'‘’\"“”"
+# A cell that is one number is no name; "3 - 2" is.
+_ONE_NUMBER = re.compile(r"[\s%+<>≤≥≈~-]*(?:\d[\d.,]*)?[\s%+<>≤≥≈~-]*")
 
 
 @dataclass(frozen=True)
@@ -77,8 +79,9 @@ class Reading:
 
     @property
     def degrees(self) -> tuple[Degree, ...]:
-        """Those of them that surely compare."""
-        return tuple(degree for degree in self.cues if degree.weight == 1)
+        """Those of them that surely compare: any where it is said which two things, and in what."""
+        surely = len(self.rows) == 2 and len(self.columns) == 1
+        return tuple(degree for degree in self.cues if degree.weight == 1 or surely)
 
     @cached_property
     def rows(self) -> tuple[tuple[int, Mention], ...]:
@@ -249,7 +252,7 @@ def _names(view: TableView) -> _Names:
     for place in ((i, j) for i in view.body for j in view.columns):
         if place[1] in view.name_columns:
             borne.append((0, view.name_at(place), place))
-        elif not re.fullmatch(r"[\d.,\s%+<>≤≥≈~-]*", view.cell(place).plain):
+        elif not _ONE_NUMBER.fullmatch(view.cell(place).plain):
             borne.append((2, view.cell(place).plain, place))
     full = {(kind, _roots(name)) for kind, name, _ in borne}
     for kind, name, bearer in borne:
@@ -288,8 +291,10 @@ def _whole_mentions(view: TableView, plain: str, spoken: Sequence[Word]) -> list
 
 
 def _is_small(span: Sequence[Word]) -> bool:
-    """Whether a name could as well be a small word of the sentence: "no", "I", "C"."""
-    return all(word.raw in STOP_WORDS or word.raw in {"no", "not", "yes"} or len(word.raw) == 1 for word in span)
+    """Whether a name could as well be a small word of the sentence: "no", "I", "C"; "3 - 2" could not."""
+    return not all(len(span) > 1 and word.raw.isdigit() for word in span) and all(
+        word.raw in STOP_WORDS or word.raw in {"no", "not", "yes"} or len(word.raw) == 1 for word in span
+    )
 
 
 def _meant(view: TableView, plain: str, small: Mention, found: Sequence[Mention]) -> bool:

@@ -13,20 +13,14 @@ from evidence_assets.reasoning.tables.algebra import Condition, Filter, Trend
 from evidence_assets.reasoning.tables.cells import CellValue
 from evidence_assets.reasoning.tables.lexicon import (
     Degree,
-    before,
     less_is_better,
-    mapping,
     moves,
     pattern,
-    pointed_at,
-    pointers,
-    says,
     stems,
-    units_in,
 )
-from evidence_assets.reasoning.tables.mentions import Mention, Reading, rows_named_with
+from evidence_assets.reasoning.tables.mentions import Reading, rows_named_with
 from evidence_assets.reasoning.tables.quantities import is_dated, is_numeric, only
-from evidence_assets.reasoning.tables.text import STOP_WORDS, stem, tokens, unit_in, without_unit
+from evidence_assets.reasoning.tables.text import STOP_WORDS, stem, tokens, without_unit
 from evidence_assets.reasoning.tables.view import TableView
 
 _YES = frozenset({"yes", "true", "y", "✓"})
@@ -57,15 +51,9 @@ def measured_column(reading: Reading, degree: Degree | None) -> int | None:
         return named[0]
     values = [j for j in view.columns if is_numeric(view, j) and j not in view.name_columns]
     dated = [j for j in values if is_dated(view, j)]
-    hinted = _hinted(view, pointed_at(reading.text))
-    if hinted is None and degree is not None:
-        hinted = _hinted(view, degree.headers)
-        if hinted is None and degree.in_time:
-            hinted = only(dated)
-    if hinted is None and (units := units_in(reading.text)):
-        hinted = only(j for j in values if unit_in(view.shape.labels[j]) in units)
-        if hinted is None and "years" in units:
-            hinted = only(dated)
+    hinted = _hinted(view, degree.headers) if degree is not None else None
+    if hinted is None and degree is not None and degree.in_time:
+        hinted = only(dated)
     return only(values) if hinted is None and reading.presumes else hinted
 
 
@@ -99,53 +87,9 @@ def conditions_of(reading: Reading, without: CellValue | None = None) -> list[Co
     return sorted([*reading.conditions, *filter(None, numeric)], key=lambda condition: condition.at)
 
 
-def yes_conditions(reading: Reading) -> list[Condition]:
-    """Columns of yes and no that are named without either: "how many lakes have salt water" asks for yes."""
-    stated = {condition.column for condition in reading.conditions}
-    found = []
-    for column, mention in reading.columns:
-        texts = {reading.view.cell((i, column)).plain for i in reading.view.body}
-        yes = {text for text in texts if text.lower() in _YES}
-        if column not in stated and yes and len(texts - {""}) <= 2:
-            # What denies a whole claim is turned round where its verdict is.
-            lacking = denied_at(reading, mention) and (reading.presumes or not denied(reading))
-            wanted = texts - yes if lacking else yes
-            found.append(Condition(column, frozenset(wanted), at=mention.start))
-    return found
-
-
 def rows_meant(reading: Reading, conditions: Sequence[Condition]) -> tuple[int, ...]:
     """Rows that satisfy some conditions; all where there are none."""
     return tuple(Filter(tuple(conditions)).rows(reading.view))
-
-
-def denied_at(reading: Reading, mention: Mention) -> bool:
-    """Whether a word for lacking stands directly before a mention: "has no metro", "lacks a metro"."""
-    return before("lacks").search(reading.text[: mention.start]) is not None
-
-
-def left_out(reading: Reading) -> frozenset[int]:
-    """Rows that a text leaves out of a comparison: "apart from Lima"."""
-    return frozenset(row for row, mention in reading.rows if before("except").search(reading.text[: mention.start]))
-
-
-def compared_order(reading: Reading) -> list[int]:
-    """Rows named, the one that "as", "than" or "that of" leads to behind the one set against it."""
-    led = {row for row, mention in reading.rows if before("led").search(reading.text[: mention.start])}
-    rows = [row for row, _ in reading.rows]
-    return rows[::-1] if says("goes_into", reading.text) else sorted(rows, key=lambda row: row in led)
-
-
-def ratio_stated(text: str) -> CellValue | None:
-    """The number that "twice" or "half" states, with what bounds it."""
-    for words, value in mapping("ratios").items():
-        if match := re.search(rf"\b{words}\b", text, re.IGNORECASE):
-            bound = re.search(
-                r"\b(?:(more than|over)|(less than|under|not (?:quite|even)))\s+$", text[: match.start()], re.I
-            )
-            sign = "≈" if bound is None else ">" if bound[1] else "<"
-            return CellValue("number", float(value), f"{value:g}.0", match.start(), match.end(), comparator=sign)
-    return None
 
 
 def trend_of(reading: Reading) -> tuple[Trend, int, int] | None:
@@ -178,7 +122,6 @@ def further_words(reading: Reading) -> frozenset[str]:
         for word in reading.words
         if word.raw not in STOP_WORDS
         and word.stem not in stems("frame")
-        and word.raw not in pointers()
         and not any(start <= word.start < end for start, end in spans)
     )
 

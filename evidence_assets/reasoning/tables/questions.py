@@ -25,7 +25,6 @@ _NEAR = 0.25
 _SAME_TEXT = 0.99
 # The least that an option has which is the number when rounded.
 _ROUNDED = 0.9
-_ARTICLES, _LONGEST_NAME = frozenset({"a", "an", "the"}), 3
 _NUMBERS_ONLY = frozenset({"mean", "sum", "difference", "ratio"})
 
 
@@ -69,9 +68,6 @@ def option_share(view: TableView, outcome: Outcome, option: str) -> tuple[float,
     """How far an option is the outcome, in [0, 1], and the cell that says so if it is a cell."""
     if outcome.operation == "trend":
         return float(squeezed([sign for _, sign in moves(option)]) == outcome.pattern), None
-    if outcome.operation == "look_up":
-        place = outcome.cells[0]
-        return _alike(option, view.cell(place).plain), place
     if _answered_by_rows(outcome, option):
         return _row_share(view, outcome, option)
     return _number_share(outcome, option), None

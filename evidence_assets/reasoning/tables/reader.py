@@ -20,7 +20,6 @@ from evidence_assets.reasoning.tables.algebra import (
     Expression,
     Extreme,
     Filter,
-    Look,
     Order,
     Outcome,
     Ratio,
@@ -32,18 +31,14 @@ from evidence_assets.reasoning.tables.cells import CellValue
 from evidence_assets.reasoning.tables.lexicon import Degree, moves, pattern, says, squeezed
 from evidence_assets.reasoning.tables.mentions import Mention, Reading
 from evidence_assets.reasoning.tables.parts import (
-    compared_order,
     conditions_of,
     denied,
     direction_in,
     further_words,
-    left_out,
     measured_column,
     names_something_else,
-    ratio_stated,
     rows_meant,
     trend_of,
-    yes_conditions,
 )
 from evidence_assets.reasoning.tables.quantities import number_at, states
 from evidence_assets.reasoning.tables.text import unit_in
@@ -115,7 +110,7 @@ def _count(reading: Reading) -> Asked | None:
     """So many rows, all, none, most, half, or only the one named satisfy something."""
     text, view = reading.text, reading.view
     if reading.presumes:
-        conditions = conditions_of(reading) + yes_conditions(reading)
+        conditions = conditions_of(reading)
         if not says("count", text):
             return None
         if not conditions:
@@ -123,16 +118,16 @@ def _count(reading: Reading) -> Asked | None:
             beyond = above.expression if above else None
             return Asked(replace(beyond, counted=True)) if isinstance(beyond, Beyond) else None
         return None if reading.rows else Asked(Filter(tuple(conditions)))
-    alone = len(reading.rows) == 1 and _only(reading, reading.rows[0][1])
+    alone = len(reading.rows) == 1 and not says("only", text) and _only(reading, reading.rows[0][1])
     if reading.rows and not alone:
         return None
     nouns = [m.start for m in reading.items] + [m.start() for m in pattern("rows").finditer(text)]
     share = pattern("most").search(text)
     number = None if share or alone else _counting_number(reading, nouns)
     conditions = [c for c in conditions_of(reading, number) if not share or not share.start() <= c.at < share.end()]
-    conditions += [] if number is not None else yes_conditions(reading)
-    if not conditions:
-        return None
+    named = [condition.column for condition in conditions if condition.number is None]
+    if not conditions or len(set(named)) < len(named):
+        return None  # no row has two names
     rows, expression = len(view.body), Filter(tuple(conditions))
     if alone:
         return Asked(expression, lambda outcome: [i for i, _ in outcome.rows] == [reading.rows[0][0]])
@@ -177,8 +172,8 @@ def _counting_number(reading: Reading, nouns: Sequence[int]) -> CellValue | None
 
 def _pair(reading: Reading) -> Asked | None:
     """Two rows differ by a number, or one is a multiple of the other."""
-    view, text, rows = reading.view, reading.text, compared_order(reading)
-    number = reading.numbers[0] if reading.numbers else ratio_stated(text)
+    view, text, rows = reading.view, reading.text, [row for row, _ in reading.rows]
+    number = reading.numbers[0] if reading.numbers else None
     if len(rows) != 2 or len(reading.numbers) > 1 or says("neither", text):
         return None
     column = _measured(reading, reading.degrees[0] if reading.degrees else None)
@@ -236,8 +231,7 @@ def _extreme(reading: Reading) -> Asked | None:
     column = _measured(reading, degree)
     if degree is None or column is None or not (reading.presumes or len(reading.rows) == 1):
         return None
-    without = left_out(reading)
-    named = [(row, mention) for row, mention in reading.rows if row not in without]
+    named = reading.rows
     if degree.kind == "comparative":
         # "None is smaller than A" and "A is smaller than any other" say the same of A.
         nothing = [m for m in pattern("none").finditer(text) if not reading.masked(m.start())]
@@ -245,7 +239,7 @@ def _extreme(reading: Reading) -> Asked | None:
         if not none_is and not says("others", text):
             return None
     among = rows_meant(reading, [condition for condition in conditions_of(reading) if condition.column != column])
-    rows = tuple(row for row, _ in named) if len(named) > 1 else tuple(row for row in among if row not in without)
+    rows = tuple(row for row, _ in named) if len(named) > 1 else among
     extreme = Extreme(column, rows, direction_in(view, degree, column), degree.rank)
     if len(named) != 1 or named[0][0] not in rows:
         return Asked(extreme)
@@ -304,28 +298,20 @@ def _same(reading: Reading) -> Asked | None:
 
 def _together(reading: Reading) -> Asked | None:
     """One row holds all that the claim says, whether or not it names the row."""
-    said = [*reading.said]
-    for condition in yes_conditions(reading):
-        said.append((condition.column, frozenset((i, condition.column) for i in condition.met(reading.view))))
+    said = reading.said
     columns = [column for column, _ in said if column is not None]
     if len(said) < 2 or reading.presumes or reading.degrees or len(set(columns)) < len(columns):
+        return None
+    if says("only", reading.text):
         return None
     if not all(places for _, places in said) or (not reading.columns and len(further_words(reading)) > _FURTHER_WORDS):
         return None
     if reading.numbers and not {column for column, _ in reading.numeric_columns} <= set(columns):
         return None  # "the precision and the recall are above 60" says so of both
     wanted = 0.0 if says("neither", reading.text) else 1.0
-    return Asked(Together(tuple(said)), lambda outcome: outcome.number == wanted)
-
-
-def _look_up(reading: Reading) -> Asked | None:
-    """The cell of the one row and the one column that a question names."""
-    rows, columns = reading.rows, reading.columns
-    if len(rows) != 1 or len(columns) != 1 or not (rows[0][1].whole and columns[0][1].whole) or reading.conditions:
-        return None
-    return Asked(Look((rows[0][0], columns[0][0])))
+    return Asked(Together(said), lambda outcome: outcome.number == wanted)
 
 
 RULES: tuple[Callable[[Reading], Asked | None], ...] = (
-    _trend, _count, _pair, _aggregate, _extreme, _comparison, _same, _together, _look_up,
+    _trend, _count, _pair, _aggregate, _extreme, _comparison, _same, _together,
 )  # fmt: skip

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from evidence_assets.reasoning.tables.cells import Cell, parse_cell
-from evidence_assets.text.abbreviations import is_short_form, stands_for
 
 # A column or row counts as numeric when this share of its cells that are not empty holds a number.
 _NUMERIC_SHARE = 0.6
@@ -80,7 +79,7 @@ def detect_shape(header: Sequence[str], rows: Sequence[Sequence[str]]) -> TableS
     numeric = tuple(tuple(cell.mostly_value for cell in row) for row in grid)
     if width == 0:
         return TableShape(grid, (0,), (), (), (), (), tuple(() for _ in grid), False, False)
-    header_rows = () if _defines(grid[0]) else _header_rows(grid, numeric)
+    header_rows = _header_rows(grid, numeric)
     inner = [i for i in range(len(grid)) if i not in header_rows]
     sections = tuple(i for i in inner if width > 1 and _is_section(grid[i]))
     body = tuple(i for i in inner if i not in sections and any(cell.plain for cell in grid[i]))
@@ -90,11 +89,6 @@ def detect_shape(header: Sequence[str], rows: Sequence[Sequence[str]]) -> TableS
     glossary = _is_glossary(grid, numeric, body, width)
     sideways = not glossary and _reads_sideways(grid, body, row_headers, width)
     return TableShape(grid, header_rows, labels, row_headers, body, sections, row_labels, sideways, glossary)
-
-
-def _defines(row: tuple[Cell, ...]) -> bool:
-    """Whether a first row is no header but the first entry of a glossary: an abbreviation and what it stands for."""
-    return len(row) == 2 and is_short_form(row[0].plain) and stands_for(row[0].plain, row[1].plain)
 
 
 def _joined(parts: Iterable[str]) -> str:

@@ -11,11 +11,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import zip_longest
+from math import fsum, log
 
 from evidence_assets.reasoning.tables import choices, claims, outside
 from evidence_assets.reasoning.tables.view import Place, TableChain, TableView
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Step
 
+# The least probability that a label is given: its logarithm is its weight.
+_LEAST = 1e-6
 _LOCATOR = re.compile(r"r(\d+)c(\d+)")
 
 
@@ -53,7 +56,7 @@ class TableSolver:
 
     name = "extractive"
     model_id = "extractive"
-    version = "4"
+    version = "5"
 
     def task_version(self, task: ExplainOption) -> str:
         """The version: nothing else bears on a task."""
@@ -70,19 +73,21 @@ class TableSolver:
             return Failure(str(error))
         beside = outside.outside_items(task.evidence)
         if task.task == "verification":
-            answer = claims.verify_claim(table, task.question)
-            found = answer.chain(task.hypothesis)
+            chains = claims.claim_chains(table, task.question)
+            found = next((chain for chain in chains if chain.hypothesis == task.hypothesis), None)
             if found is None:
                 return Failure(f"{task.hypothesis!r} is no label of a claim")
-            said = outside.says_claim(task.question, beside) if answer.status == "insufficient" else None
-            return _with_verdict(_cited(found, ids), said)
-        found = choices.answer_choice(table, task.question, [task.hypothesis], [task.option]).chains[0]
+            decided = claims.is_decided({chain.hypothesis: chain.support for chain in chains})
+            return _with_verdict(_cited(found, ids), None if decided else outside.says_claim(task.question, beside))
+        found = choices.option_chains(table, task.question, [task.hypothesis], [task.option])[0]
         chain = _cited(found, ids)
-        said = None if chain.support else outside.says_option(task.question, task.option, beside)
+        said = (
+            None if found.support > choices.TIED_TO_NOTHING else outside.says_option(task.question, task.option, beside)
+        )
         return chain if said is None else replace(chain, steps=(*chain.steps, said.step), support=said.support)
 
     def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
-        """The label whose chain has most support; equal ones are all named, and no support at all decides nothing.
+        """The label whose chain has most support, and what speaks for each.
 
         Where no chain was written for any label, the evidence is read here.
         """
@@ -102,24 +107,40 @@ class TableSolver:
         missing = [label for label in task.labels if label not in support]
         if missing:
             return Failure(f"there is no chain for {', '.join(missing)}")
-        top = max(support.values(), default=0.0)
-        if top <= 0:
+        support = {label: support[label] for label in task.labels}
+        if not support:
             return Choice(None, (), "insufficient", 0.0)
-        if task.task == "verification":
-            best = max(task.labels, key=lambda label: support[label])
-            status = "insufficient" if best == claims.NOT_ENOUGH else "answered"
-            return Choice(best, (best,), status, top)
-        wanted = min(support.values()) if task.negated else top
-        supported = tuple(label for label in task.labels if abs(support[label] - wanted) < choices.TIED_SUPPORT)
-        status = "ambiguous" if len(supported) > 1 else "answered"
-        options = dict(zip(task.labels, task.options, strict=True))
-        first = min(
-            supported,
-            key=lambda label: choices.preference(
-                options[label], *_reached(task, label), support[label], negated=task.negated
-            ),
-        )
-        return Choice(first, supported, status, top / len(supported))
+        return _label(support) if task.task == "verification" else _option(task, support)
+
+
+def _label(support: dict[str, float]) -> Choice:
+    """The most probable of the labels offered; supported where the others are far less so."""
+    best = max(support, key=lambda label: support[label])
+    decided = claims.is_decided(support)
+    supported = (best,) if decided or best == claims.NOT_ENOUGH else ()
+    weights = {label: log(max(share, _LEAST)) for label, share in support.items()}
+    status = "answered" if decided else "insufficient"
+    return Choice(best, supported, status, support[best] / max(fsum(support.values()), _LEAST), weights=weights)
+
+
+def _option(task: ChooseAnswer, support: dict[str, float]) -> Choice:
+    """The option that the cells speak for most, or least where the question is negated; several of equal support are tied."""
+    sign = -1 if task.negated else 1
+    top = max(support.values())
+    wanted = min(support.values()) if task.negated else top
+    close = tuple(label for label in task.labels if abs(support[label] - wanted) < choices.TIED_SUPPORT)
+    options = dict(zip(task.labels, task.options, strict=True))
+    first = min(
+        close,
+        key=lambda label: choices.preference(
+            options[label], *_reached(task, label), support[label], negated=task.negated
+        ),
+    )
+    weights = {label: sign * choices.LOG_ODDS * share for label, share in support.items()}
+    if top <= choices.TIED_TO_NOTHING:
+        return Choice(first, (), "insufficient", 0.0, weights=weights)
+    status = "ambiguous" if len(close) > 1 else "answered"
+    return Choice(first, close, status, top / len(close), weights=weights)
 
 
 def _reached(task: ChooseAnswer, label: str) -> tuple[str, Place]:
@@ -138,7 +159,7 @@ def _with_verdict(chain: Chain, said: outside.Outside | None) -> Chain:
         return chain
     if chain.hypothesis == said.label:
         return replace(chain, steps=(*chain.steps, said.step), support=said.support)
-    return replace(chain, support=0.5 * (chain.support or 0.0))
+    return replace(chain, support=(1.0 - said.support) * (chain.support or 0.0))
 
 
 def _cited(chain: TableChain, ids: dict[Place, str]) -> Chain:

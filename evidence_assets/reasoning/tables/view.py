@@ -11,15 +11,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
 
 from evidence_assets.reasoning.tables.cells import Cell
 from evidence_assets.reasoning.tables.shape import TableShape, detect_shape
 from evidence_assets.reasoning.tables.text import letter_runs, word_set
-from evidence_assets.text.abbreviations import definitions, definitions_in, in_words_of, is_short_form
 
 Place = tuple[int, int]
-Status = Literal["answered", "ambiguous", "insufficient"]
 
 
 @dataclass(frozen=True)
@@ -39,25 +36,6 @@ class TableChain:
     hypothesis: str
     steps: tuple[TableStep, ...]
     support: float
-
-
-@dataclass(frozen=True)
-class TableAnswer:
-    """Answer of the reasoner.
-
-    ``answer`` is a label, or None where nothing decides; ``supported`` are all labels that the table supports equally;
-    ``table_id`` is the table that the cited cells stand in.
-    """
-
-    answer: str | None
-    supported: tuple[str, ...]
-    status: Status
-    confidence: float
-    chains: tuple[TableChain, ...]
-    table_id: str = ""
-
-    def chain(self, hypothesis: str) -> TableChain | None:
-        return next((chain for chain in self.chains if chain.hypothesis == hypothesis), None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,47 +86,17 @@ class TableView:
         """A step that quotes the cells that it cites."""
         return TableStep(operation, text, tuple(cells), tuple(self.cell(place).plain for place in cells))
 
-    def as_given(self, answer: TableAnswer) -> TableAnswer:
-        """An answer read from this view, its cells at their places in the table as given."""
+    def chain_as_given(self, chain: TableChain) -> TableChain:
+        """A chain read from this view, its cells at their places in the table as given."""
         if not self.turned:
-            return answer
-        chains = (
-            replace(
-                chain, steps=tuple(replace(step, cells=tuple((j, i) for i, j in step.cells)) for step in chain.steps)
-            )
-            for chain in answer.chains
+            return chain
+        return replace(
+            chain, steps=tuple(replace(step, cells=tuple((j, i) for i, j in step.cells)) for step in chain.steps)
         )
-        return replace(answer, chains=tuple(chains))
 
     def line(self, row: int) -> str:
         """What a row is called in the table as given."""
         return f"{'Column' if self.turned else 'Row'} {row}"
-
-    @cached_property
-    def abbreviations(self) -> dict[str, str]:
-        """Short forms that the table defines, in its caption, in a name or cell, or as a glossary's terms."""
-        texts = [self.caption, *self._texts]
-        found = definitions_in(texts)
-        if self.shape.glossary:
-            pairs = ((self.cell((i, 0)).plain, self.cell((i, 1)).plain) for i in self.body)
-            found |= {term: meaning for term, meaning in pairs if is_short_form(term) and meaning}
-        return found
-
-    @cached_property
-    def _texts(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(cell.plain for row in self.shape.grid for cell in row if cell.plain))
-
-    def in_own_words(self, text: str) -> str:
-        """A text in the table's own forms, where it or the table says which abbreviation stands for what.
-
-        Examples
-        --------
-        >>> view = TableView.of("t", "TZ: transition zone", ["Zone", "Volume"], [["TZ", "3"], ["PZ", "5"]])
-        >>> view.in_own_words("The transition zone has a volume of 3.")
-        'The TZ has a volume of 3.'
-        """
-        known = definitions(text) | self.abbreviations
-        return in_words_of(text, known, self._texts) if known else text
 
     @property
     def body(self) -> tuple[int, ...]:
@@ -187,12 +135,14 @@ class TableView:
         return tuple((i, column) for i in self.shape.header_rows if self.cell((i, column)).plain)
 
     @cached_property
+    def row_words(self) -> dict[int, frozenset[str]]:
+        """The words of each row."""
+        return {i: frozenset().union(*(word_set(self.cell((i, j)).plain) for j in self.columns)) for i in self.body}
+
+    @cached_property
     def row_frequency(self) -> Counter[str]:
         """In how many rows each word stands."""
-        counts: Counter[str] = Counter()
-        for i in self.body:
-            counts.update(frozenset().union(*(word_set(self.cell((i, j)).plain) for j in self.columns)))
-        return counts
+        return Counter(word for words in self.row_words.values() for word in words)
 
     def weight(self, word: str) -> float:
         """Inverse row frequency: a word of every row weighs next to nothing, a word of one row most."""

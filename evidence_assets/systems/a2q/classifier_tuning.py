@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -27,19 +27,9 @@ from evidence_assets.models.rerankers import MAXSIM
 from evidence_assets.models.weights import folder_revision
 from evidence_assets.systems.a2q import VERSION
 from evidence_assets.systems.a2q import system as a2q
+from evidence_assets.systems.a2q.settings import A2QSettings, ClassifierSettings
 
 _REPORT = "tuning.json"
-
-
-@dataclass(frozen=True)
-class ClassifierSettings:
-    """Tuned on ``triples`` triples, best by attention, of each question of a ``split`` that is never the one reported."""
-
-    benchmark: str
-    split: str = "dev"
-    triples: int = 40
-    epochs: int = 3
-    rate: float = 1e-5
 
 
 def classifier_stages(variant: Variant, settings: ClassifierSettings) -> list[Stage]:
@@ -60,7 +50,7 @@ def classifier_stages(variant: Variant, settings: ClassifierSettings) -> list[St
         questions = [q for q in questions_of(step.lake, source) if q.split == settings.split]
         picker = a2q.A2Q(
             "candidates", open_graph(step.lake, source.graph), encoder(step.profile.encoder), None,
-            a2q.A2QSettings(top_n=settings.triples),
+            A2QSettings(top_n=settings.triples),
         )  # fmt: skip
         picks = picker.select([Asked(q.question_id, q.benchmark, q.task, q.text, q.options) for q in questions])
         pairs = labelled_triples(questions, picks)

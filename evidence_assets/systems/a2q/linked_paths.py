@@ -21,24 +21,10 @@ from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.systems.a2q import VERSION
-from evidence_assets.systems.a2q.system import phrases_of
+from evidence_assets.systems.a2q.settings import PathSettings
+from evidence_assets.systems.a2q.system import nodes_named
 
 BoolArray = NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class PathSettings:
-    """``penalty`` is taken off for the second triple of a path (λ of Attention2Query); ``bridge`` is added to a path
-    that joins what the question names to what the option names.
-
-    ``fan`` first triples are followed further, and at most ``max_neighbours`` triples of a hub are looked at.
-    """
-
-    penalty: float = 0.05
-    bridge: float = 0.1
-    top_n: int = 10
-    fan: int = 50
-    max_neighbours: int = 200
 
 
 @dataclass(frozen=True)
@@ -76,7 +62,7 @@ class LinkedPaths:
         vectors = dict(zip(texts, self._encoder.sentences(list(texts)), strict=True)) if texts else {}
         made = []
         for done, question in enumerate(questions, 1):
-            own = self._nodes(question.text)
+            own = nodes_named(question.text, self._graph.linker)
             by_option = [
                 list(self._paths(own, option, vectors[_with(question, option)])) for option in question.options
             ]
@@ -86,13 +72,9 @@ class LinkedPaths:
                 progress(done, len(questions))
         return made
 
-    def _nodes(self, text: str) -> IntArray:
-        found = {node for phrase in phrases_of(text, self._graph.linker) for node in phrase.nodes}
-        return np.array(sorted(found), dtype=np.int64)
-
     def _paths(self, own: IntArray, option: str, query: FloatArray) -> Iterator[_Path]:
         """Paths from the question's nodes, or where there is an option those that touch it."""
-        settings, others = self._settings, self._nodes(option)
+        settings, others = self._settings, nodes_named(option, self._graph.linker)
         starts = np.union1d(own, others)
         first = self._nearest(starts, query)
         scores = self._vectors[first] @ query

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 from evidence_assets.experiment.inputs import graph_of
 from evidence_assets.experiment.selection import Selector
@@ -16,26 +14,10 @@ from evidence_assets.models.in_use import RELEVANCE_CLASSIFIER, encoder, reranke
 from evidence_assets.models.protocols import Reranker
 from evidence_assets.systems.a2q import VERSION, classifier_tuning, linked_paths
 from evidence_assets.systems.a2q import system as a2q
+from evidence_assets.systems.a2q.settings import A2QSettings, ClassifierSettings, PathSettings, TripleSettings
 
 
-@dataclass(frozen=True)
-class A2QVariant(a2q.A2QSettings):
-    """The stages, and what they are given: which relevance ``classifier``, and whether a ``taxonomy`` says what terms
-    mean."""
-
-    classifier: Literal["reranker", "tuned", "none"] = "reranker"
-    taxonomy: bool = True
-
-
-@dataclass(frozen=True)
-class TripleSettings:
-    """The ``top_n`` nearest triples of a question, or of each of its ``options``."""
-
-    top_n: int = 10
-    options: bool = False
-
-
-def _classifier(step: Step, settings: A2QVariant) -> Reranker | None:
+def _classifier(step: Step, settings: A2QSettings) -> Reranker | None:
     if settings.classifier == "none":
         return None
     if settings.classifier == "tuned":
@@ -43,11 +25,11 @@ def _classifier(step: Step, settings: A2QVariant) -> Reranker | None:
     return reranker(step.profile.reranker, step.profile.token_encoder)
 
 
-def _reads_classifier(settings: A2QVariant) -> Sequence[Read]:
+def _reads_classifier(settings: A2QSettings) -> Sequence[Read]:
     return [Read(RELEVANCE_CLASSIFIER)] if settings.classifier == "tuned" else []
 
 
-def _a2q(name: str, step: Step, settings: A2QVariant) -> Selector:
+def _a2q(name: str, step: Step, settings: A2QSettings) -> Selector:
     taxonomy = step.benchmark.taxonomy if settings.taxonomy else ""
     return a2q.A2Q(
         name,
@@ -60,14 +42,10 @@ def _a2q(name: str, step: Step, settings: A2QVariant) -> Selector:
 
 
 def _nearest(name: str, step: Step, settings: TripleSettings) -> Selector:
-    return a2q.NearestTriples(name, graph_of(step), encoder(step.profile.encoder), settings.top_n, settings.options)
+    return a2q.NearestTriples(name, graph_of(step), encoder(step.profile.encoder), settings)
 
 
-def _linked(name: str, step: Step, settings: TripleSettings) -> Selector:
-    return a2q.LinkedTriples(name, graph_of(step), encoder(step.profile.encoder), settings.top_n, settings.options)
-
-
-def _paths(name: str, step: Step, settings: linked_paths.PathSettings) -> Selector:
+def _paths(name: str, step: Step, settings: PathSettings) -> Selector:
     return linked_paths.LinkedPaths(name, graph_of(step), encoder(step.profile.encoder), settings)
 
 
@@ -76,16 +54,13 @@ SYSTEM = System(
     VERSION,
     {
         "a2q": Method(
-            settings=A2QVariant,
+            settings=A2QSettings,
             open=_a2q,
             reads=("graph", "graph_passages", "taxonomy"),
             more_reads=_reads_classifier,
         ),
         "nearest_triples": Method(settings=TripleSettings, open=_nearest, reads=("graph", "graph_passages")),
-        "linked_triples": Method(settings=TripleSettings, open=_linked, reads=("graph", "graph_passages")),
-        "linked_paths": Method(settings=linked_paths.PathSettings, open=_paths, reads=("graph", "graph_passages")),
-        "tuned_classifier": OwnStages(
-            settings=classifier_tuning.ClassifierSettings, stages=classifier_tuning.classifier_stages
-        ),
+        "linked_paths": Method(settings=PathSettings, open=_paths, reads=("graph", "graph_passages")),
+        "tuned_classifier": OwnStages(settings=ClassifierSettings, stages=classifier_tuning.classifier_stages),
     },
 )

@@ -1,13 +1,13 @@
 """Attention2Query (Chaudhary et al.): triples of a graph for a question, by attention over neighbourhoods.
 
-Belongs here: the stages in their order, and the two selectors that the paper compares with. The attention itself is in
+Belongs here: the stages in their order, and the direct retrieval that the paper compares with. The attention itself is in
 ``graphs.expansion``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,39 +15,16 @@ from numpy.typing import NDArray
 from evidence_assets.experiment.selection import Asked, Pick, Progress, pick_fact
 from evidence_assets.graphs import expansion as graph_expansion
 from evidence_assets.graphs.entity_linking import EntityLinker
-from evidence_assets.graphs.expansion import IntArray, Neighbourhood, Score
+from evidence_assets.graphs.expansion import IntArray, Neighbourhood
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, Reranker
 from evidence_assets.systems.a2q import VERSION
+from evidence_assets.systems.a2q.settings import A2QSettings, TripleSettings
 from evidence_assets.text.stop_words import is_filler
 from evidence_assets.text.words import words_with_offsets
 
 Vectors = NDArray[np.float32]
-
-
-@dataclass(frozen=True)
-class A2QSettings:
-    """λ is ``penalty``, θ is ``layers``; the paper leaves heads and numbers of nodes open, those are ours.
-
-    A phrase that names no node starts from its nearest nodes, unless none is as near as ``least_similarity``: it then
-    links to nothing and brings nothing in.
-    ``paths`` and ``options`` switch the published ablations; without a classifier (``reranker=None``) triples are
-    ranked by attention alone.
-    """
-
-    penalty: float = 0.2
-    layers: int = 3
-    heads: int = 4
-    score: Score = "cosine"
-    kept_nodes: int = 30
-    top_n: int = 10
-    max_neighbours: int = 200
-    starts_per_phrase: int = 2
-    least_similarity: float = 0.4
-    bridge_length: int = 4
-    paths: bool = True
-    options: bool = True
 
 
 @dataclass(frozen=True)
@@ -69,6 +46,11 @@ def phrases_of(text: str, linker: EntityLinker) -> list[_Phrase]:
             continue
         found.append((start, _Phrase(word, linker.link(word).nodes)))
     return list(dict.fromkeys(phrase for _, phrase in sorted(found, key=lambda item: item[0])))
+
+
+def nodes_named(text: str, linker: EntityLinker) -> IntArray:
+    """The nodes of all phrases of a text, ascending, each once."""
+    return np.array(sorted({node for phrase in phrases_of(text, linker) for node in phrase.nodes}), dtype=np.int64)
 
 
 class A2Q:
@@ -237,63 +219,26 @@ def _graded(scores: NDArray[np.float32]) -> list[float]:
     return [5.5 if high == low else 1 + 9 * (float(s) - low) / (high - low) for s in scores]
 
 
-@dataclass
 class NearestTriples:
-    """Direct retrieval: the triples whose sentences are nearest to the question (after DiFaR).
+    """Direct retrieval: the triples nearest to a question, of the whole graph or of the nodes that it names."""
 
-    With ``options`` the question is read as followed by its options, so that it is told what Attention2Query is told.
-    """
-
-    name: str
-    graph: KnowledgeGraph
-    encoder: Encoder
-    top_n: int = 10
-    options: bool = False
-    version: str = field(init=False)
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self, name: str, graph: KnowledgeGraph, encoder: Encoder, settings: TripleSettings | None = None
+    ) -> None:
+        self.name, self._graph, self._encoder, self._settings = name, graph, encoder, settings or TripleSettings()
         self.version = content_id(
-            "nearest_triples", VERSION, self.top_n, self.options, self.graph.version, self.encoder.model_id,
-            self.encoder.revision,
-        )  # fmt: skip
+            "nearest_triples", VERSION, asdict(self._settings), graph.version, encoder.model_id, encoder.revision
+        )
 
     def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
-        """The nearest triples of each question."""
-        edges, vectors = np.arange(self.graph.arrays.n_edges), self.graph.passage_vectors("edge")
-        texts = [_told(q, self.options) for q in questions]
-        queries: Sequence[Vectors] = list(self.encoder.sentences(texts)) if texts else []
-        return [_nearest(self.graph, query, edges, vectors, self.top_n) for query in queries]
-
-
-@dataclass
-class LinkedTriples:
-    """Linked-entity retrieval: the one-hop triples of the nodes that the question names, nearest first.
-
-    ``options`` as in :class:`NearestTriples`.
-    """
-
-    name: str
-    graph: KnowledgeGraph
-    encoder: Encoder
-    top_n: int = 10
-    options: bool = False
-    version: str = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.version = content_id(
-            "linked_triples", VERSION, self.top_n, self.options, self.graph.version,
-            self.encoder.model_id, self.encoder.revision,
-        )  # fmt: skip
-
-    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
-        """The nearest triples around the linked nodes of each question; none where nothing is linked."""
-        texts = [_told(q, self.options) for q in questions]
-        queries: Sequence[Vectors] = list(self.encoder.sentences(texts)) if texts else []
-        made, vectors = [], self.graph.passage_vectors("edge")
+        """The nearest triples of each question; none where only linked ones are wanted and nothing is linked."""
+        graph, settings, vectors = self._graph, self._settings, self._graph.passage_vectors("edge")
+        texts = [_told(q, settings.options) for q in questions]
+        queries: Sequence[Vectors] = list(self._encoder.sentences(texts)) if texts else []
+        made, every = [], np.arange(graph.arrays.n_edges)
         for text, query in zip(texts, queries, strict=True):
-            nodes = {node for phrase in phrases_of(text, self.graph.linker) for node in phrase.nodes}
-            edges = self.graph.arrays.edges_at(np.array(sorted(nodes), dtype=np.int64))
-            made.append(_nearest(self.graph, query, edges, vectors[edges], self.top_n))
+            edges = graph.arrays.edges_at(nodes_named(text, graph.linker)) if settings.linked else every
+            made.append(_nearest(graph, query, edges, vectors, settings.top_n))
         return made
 
 
@@ -302,7 +247,8 @@ def _told(question: Asked, options: bool) -> str:
 
 
 def _nearest(graph: KnowledgeGraph, query: Vectors, edges: IntArray, vectors: Vectors, n: int) -> list[Pick]:
-    scores = np.round(np.asarray(vectors, dtype=np.float64) @ query, 9)
+    near = vectors if len(edges) == len(vectors) else vectors[edges]
+    scores = np.round(np.asarray(near, dtype=np.float64) @ query, 9)
     picks: dict[str, Pick] = {}
     for position in np.lexsort((edges, -scores)):
         pick = pick_fact(graph, int(edges[position]), scores[position])

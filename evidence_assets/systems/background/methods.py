@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from evidence_assets import profiles
 from evidence_assets.experiment.inputs import graph_of
 from evidence_assets.experiment.selection import Selector, asked
-from evidence_assets.experiment.solvers import generator
+from evidence_assets.experiment.solvers import asking_version, language_model
 from evidence_assets.experiment.stage import Read, Stage
 from evidence_assets.experiment.step import Made, Step
 from evidence_assets.experiment.system import Method, NoSettings, OwnStages, System
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput, StaleInput
-from evidence_assets.models.completion_cache import CompletionCache
 from evidence_assets.models.in_use import encoder
 from evidence_assets.systems.background import VERSION
 from evidence_assets.systems.background import system as background
+from evidence_assets.systems.background.recall import RECALL_ENTITIES, RECALL_RELATIONS, RECALL_TRIPLES
 from evidence_assets.systems.background.settings import BackgroundSettings
 
 QUESTIONS = "questions/graph"
@@ -55,6 +56,7 @@ def _reads(settings: BackgroundSettings) -> Sequence[Read]:
 def _recall_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
     """``chains/graph/<name>``, what the model recalled, and ``triples/graph/<name>`` with the origin ``background``."""
     chains = f"chains/graph/{variant.name}"
+    recalls = asking_version(profiles.load().generator, RECALL_ENTITIES, RECALL_RELATIONS, RECALL_TRIPLES)
 
     def make_chains(step: Step) -> Made:
         model = step.profile.generator
@@ -63,9 +65,7 @@ def _recall_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
                 f"background knowledge takes a language model: name one under `generator` in the profile "
                 f"{step.profile.name}, or leave this variant out"
             )
-        source = background.PromptedBackground(
-            generator(model), CompletionCache(step.lake.cache), step.progress("requests")
-        )
+        source = background.PromptedBackground(language_model(step, model))
         questions = asked(step.read_here("questions", QUESTIONS))
         return background.recall_rows(source, variant.name, questions, step.previous(), step.previous_lineage())
 
@@ -75,7 +75,7 @@ def _recall_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
     return [
         Stage(
             chains, "chains", make_chains, "Entities, relations and facts that a language model recalls.",
-            [Read(QUESTIONS)], VERSION, family="graph", pool="llm",
+            [Read(QUESTIONS)], f"{VERSION}:{recalls}", family="graph", pool="llm",
         ),
         Stage(
             f"triples/graph/{variant.name}", "triples", make_triples,

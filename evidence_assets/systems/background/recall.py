@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evidence_assets.lake.errors import UnusableReply
-from evidence_assets.models.protocols import Completion, Request
+from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.asking import PromptedTask
 from evidence_assets.reasoning.templates import Template
 
@@ -25,7 +25,8 @@ _ABBREVIATED = 5
 """A short name may end in a full stop: Martin Luther King Jr."""
 _NOTHING = "none"
 _MARK = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+")
-_ENTITIES, _RELATIONS, _TRIPLES = (Template.load(__package__, name) for name in ("entities", "relations", "triples"))
+_ENTITIES, _RELATIONS = (Template.load(__package__, name, "question") for name in ("entities", "relations"))
+_TRIPLES = Template.load(__package__, "triples", "question entities relations")
 
 
 @dataclass(frozen=True)
@@ -107,15 +108,15 @@ class TriplesTask:
     relations: tuple[str, ...]
 
 
-def _names(completion: Completion, _: str) -> tuple[str, ...]:
-    return parse_list(completion.text)
-
-
-RECALL_ENTITIES = PromptedTask("recall_entities", (_ENTITIES,), entities_request, _names)
-RECALL_RELATIONS = PromptedTask("recall_relations", (_RELATIONS,), relations_request, _names)
+RECALL_ENTITIES: PromptedTask[str, tuple[str, ...]] = PromptedTask(
+    "recall_entities", (_ENTITIES,), entities_request, lambda reply, _: parse_list(reply)
+)
+RECALL_RELATIONS: PromptedTask[str, tuple[str, ...]] = PromptedTask(
+    "recall_relations", (_RELATIONS,), relations_request, lambda reply, _: parse_list(reply)
+)
 RECALL_TRIPLES: PromptedTask[TriplesTask, tuple[BackgroundTriple, ...]] = PromptedTask(
     "recall_triples",
     (_TRIPLES,),
     lambda task: triples_request(task.question, task.entities, task.relations),
-    lambda completion, _: parse_background_triples(completion.text),
+    lambda reply, _: parse_background_triples(reply),
 )

@@ -22,8 +22,8 @@ from evidence_assets.experiment.step import Made
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph, plain_sentence
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, USED, edge
-from evidence_assets.models.protocols import Encoder, FloatArray, Generator
-from evidence_assets.reasoning.asking import Cache, Progress
+from evidence_assets.models.protocols import Encoder, FloatArray
+from evidence_assets.reasoning.asking import LanguageModel, Progress
 from evidence_assets.reasoning.tasks import Failure
 from evidence_assets.systems.background import VERSION
 from evidence_assets.systems.background.recall import (
@@ -77,19 +77,17 @@ class StoredBackground:
 class PromptedBackground:
     """Recalls triples by a language model: entities, relations, then triples from both."""
 
-    def __init__(self, generator: Generator, cache: Cache, on_progress: Progress | None = None) -> None:
-        self._generator, self._cache, self._on_progress = generator, cache, on_progress
-        self.model_id = generator.model_id
+    def __init__(self, model: LanguageModel) -> None:
+        self._model, self.model_id = model, model.model_id
         self.version = content_id(
             "prompted_background", VERSION, [task.version for task in (RECALL_ENTITIES, RECALL_RELATIONS, RECALL_TRIPLES)],
-            generator.model_id, generator.revision, generator.parameters,
+            model.version,
         )  # fmt: skip
 
     def recall(self, questions: Sequence[str]) -> list[Recalled | Failure]:
         """One record or failure a question; what one question fails at leaves the others alone."""
-        model = self._generator, self._cache
-        entities = RECALL_ENTITIES.ask(*model, questions, self._on_progress)
-        relations = RECALL_RELATIONS.ask(*model, questions, self._on_progress)
+        entities = RECALL_ENTITIES.ask(self._model, questions)
+        relations = RECALL_RELATIONS.ask(self._model, questions)
         results: dict[int, Recalled | Failure] = {}
         tasks: dict[int, TriplesTask] = {}
         for place, (question, things, links) in enumerate(zip(questions, entities, relations, strict=True)):
@@ -99,7 +97,7 @@ class PromptedBackground:
                 results[place] = links
             else:
                 tasks[place] = TriplesTask(question, things, links)
-        triples = RECALL_TRIPLES.ask(*model, list(tasks.values()), self._on_progress)
+        triples = RECALL_TRIPLES.ask(self._model, list(tasks.values()))
         for (place, task), found in zip(tasks.items(), triples, strict=True):
             request = RECALL_TRIPLES.request(task)
             results[place] = (

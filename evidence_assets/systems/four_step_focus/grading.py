@@ -14,8 +14,8 @@ from typing import Protocol
 
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
-from evidence_assets.models.protocols import Generator, Request, Reranker
-from evidence_assets.reasoning.asking import PromptedTask
+from evidence_assets.models.protocols import Request, Reranker
+from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
 from evidence_assets.reasoning.tasks import Failure
 from evidence_assets.reasoning.templates import Template
 from evidence_assets.text.chunking import CountTokens, chunks
@@ -56,7 +56,7 @@ class Grader(Protocol):
     def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> list[float | Failure]: ...
 
 
-_PROMPT = Template.load(__package__, "grade")
+_PROMPT = Template.load(__package__, "grade", "question entry")
 
 
 def grade_request(question: str, card: NodeCard, limit: int = 4000) -> Request:
@@ -86,23 +86,20 @@ GRADE: PromptedTask[GradeTask, float] = PromptedTask(
     "grade",
     (_PROMPT,),
     lambda task: grade_request(task.question, task.card, task.limit),
-    lambda completion, _: parse_grade(completion.text),
+    lambda reply, _: parse_grade(reply),
 )
 
 
 class PromptedGrader:
-    """Grades by a generator that keeps its completions."""
+    """Grades by a language model."""
 
-    def __init__(self, generator: Generator, document_limit: int = 4000) -> None:
-        self._generator, self._limit = generator, document_limit
-        self.version = content_id(
-            "prompted_grader", GRADE.version, generator.model_id, generator.revision, generator.parameters,
-            document_limit,
-        )  # fmt: skip
+    def __init__(self, model: LanguageModel, document_limit: int = 4000) -> None:
+        self._model, self._limit = model, document_limit
+        self.version = content_id("prompted_grader", GRADE.version, model.version, document_limit)
 
     def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> list[float | Failure]:
         """One grade or failure a pair."""
-        return GRADE.ask(self._generator, None, [GradeTask(question, card, self._limit) for question, card in pairs])
+        return GRADE.ask(self._model, [GradeTask(question, card, self._limit) for question, card in pairs])
 
 
 class RerankerGrader:

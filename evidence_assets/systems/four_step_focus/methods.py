@@ -15,12 +15,12 @@ from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.models.in_use import encoder, model_key, reranker
 from evidence_assets.systems.four_step_focus import VERSION
 from evidence_assets.systems.four_step_focus.answers import RanksNodes
-from evidence_assets.systems.four_step_focus.grading import Grader, PromptedGrader, RerankerGrader
+from evidence_assets.systems.four_step_focus.grading import GRADE, Grader, PromptedGrader, RerankerGrader
 from evidence_assets.systems.four_step_focus.node_search import NodeSearch
 from evidence_assets.systems.four_step_focus.question_forms import FormParser, sample_forms
 from evidence_assets.systems.four_step_focus.settings import FocusSettings
 from evidence_assets.systems.four_step_focus.system import FourStepFocus, schema_of
-from evidence_assets.systems.four_step_focus.triplets import PromptedTriplets, TripletReader
+from evidence_assets.systems.four_step_focus.triplets import TRIPLETS, PromptedTriplets, TripletReader
 
 
 def _open(name: str, step: Step, settings: FocusSettings) -> FourStepFocus:
@@ -78,7 +78,12 @@ SYSTEM = System(
     VERSION,
     {
         "four_step_focus": Method(
-            settings=FocusSettings, open=_open, reads=("knowledge_base",), answerer=_answerer, pool=_pool
+            settings=FocusSettings,
+            open=_open,
+            reads=("knowledge_base",),
+            answerer=_answerer,
+            pool=_pool,
+            asks=(TRIPLETS, GRADE),
         )
     },
 )

@@ -15,8 +15,8 @@ from typing import Protocol
 
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
-from evidence_assets.models.protocols import Completion, Generator, Request
-from evidence_assets.reasoning.asking import PromptedTask
+from evidence_assets.models.protocols import Request
+from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
 from evidence_assets.reasoning.parsing import json_object
 from evidence_assets.reasoning.tasks import Failure
 from evidence_assets.reasoning.templates import Template
@@ -82,37 +82,27 @@ class TripletQuery:
         ))  # fmt: skip
 
 
-_PROMPT = Template.load(__package__, "triplets")
+_PROMPT = Template.load(__package__, "triplets", "node_types edge_types joins question")
 
 
 def reply_schema(schema: Schema) -> str:
     """JSON schema of the reply, for backends that can constrain to one."""
-    end = {"type": "string", "minLength": 1}
-    return json.dumps(
-        {
-            "type": "object",
-            "properties": {
-                "target": {"type": "string", "pattern": "^\\?"},
-                "variables": {
-                    "type": "object",
-                    "additionalProperties": {"type": "string", "enum": list(schema.node_types)},
-                },
-                "triplets": {
-                    "type": "array",
-                    "minItems": 1,
-                    "maxItems": MAX_TRIPLETS,
-                    "items": {
-                        "type": "array",
-                        "prefixItems": [end, {"type": "string", "enum": list(schema.edge_types)}, end],
-                        "minItems": 3,
-                        "maxItems": 3,
-                    },
-                },
-            },
-            "required": ["target", "variables", "triplets"],
-            "additionalProperties": False,
-        }
-    )
+    text = {"type": "string"}
+    variable = {"name": text, "type": _named(schema.node_types)}
+    triplet = {"head": text, "edge": _named(schema.edge_types), "tail": text}
+    return json.dumps(_object(target=text, variables=_list(_object(**variable)), triplets=_list(_object(**triplet))))
+
+
+def _object(**fields: object) -> dict[str, object]:
+    return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+
+
+def _list(item: object) -> dict[str, object]:
+    return {"type": "array", "items": item}
+
+
+def _named(types: Sequence[str]) -> dict[str, object]:
+    return {"type": "string", "enum": list(types)}
 
 
 def triplet_request(question: str, schema: Schema) -> Request:
@@ -127,14 +117,14 @@ def triplet_request(question: str, schema: Schema) -> Request:
     )  # fmt: skip
 
 
-def parse_triplets(completion: Completion, schema: Schema) -> TripletQuery:
+def parse_triplets(reply: str, schema: Schema) -> TripletQuery:
     """Read a reply strictly.
 
     The reply is one JSON object, alone or in one fenced block. Anything else raises :class:`UnusableReply` with a
     reason that a repair attempt can act on: prose, a type that the base does not have, no target, only constants, a
     variable without a type.
     """
-    value = json_object(completion)
+    value = json_object(reply)
     unknown = sorted(value.keys() - {"target", "variables", "triplets"})
     if unknown:
         raise UnusableReply(f"the object has the unknown key {unknown[0]!r}; allowed are target, variables, triplets")
@@ -158,31 +148,42 @@ def parse_triplets(completion: Completion, schema: Schema) -> TripletQuery:
 
 
 def _variables(listed: object, schema: Schema) -> Mapping[str, str]:
-    if not isinstance(listed, dict):
-        raise UnusableReply("there is no object of variables and their types")
-    types = {}
-    for name, node_type in listed.items():
+    if not isinstance(listed, list):
+        raise UnusableReply("there is no list of variables")
+    types: dict[str, str] = {}
+    for number, item in enumerate(listed, 1):
+        name, node_type = _texts(item, f"variable {number}", "name", "type")
         if not re.fullmatch(r"\?\S+", name):
             raise UnusableReply(f"the variable {name!r} does not begin with a question mark, or has a space")
-        types[name] = _known(node_type, schema.node_types, "node type")
+        if types.setdefault(name, _known(node_type, schema.node_types, "node type")) != node_type:
+            raise UnusableReply(f"the variable {name!r} has two types")
     return types
 
 
 def _triplet(item: object, number: int, types: Mapping[str, str], schema: Schema) -> Triplet:
-    if not isinstance(item, list) or len(item) != 3 or not all(isinstance(part, str) and part.strip() for part in item):
-        raise UnusableReply(f"triplet {number} is not a list of three texts: head, edge type, tail")
+    head, edge, tail = _texts(item, f"triplet {number}", "head", "edge", "tail")
     ends = []
-    for part in (item[0].strip(), item[2].strip()):
+    for part in (head, tail):
         if part.startswith("?") and part not in types:
             raise UnusableReply(f"the variable {part!r} of triplet {number} has no type")
         ends.append(Term(part, types.get(part)))
-    return Triplet(ends[0], _known(item[1], schema.edge_types, "edge type"), ends[1])
+    return Triplet(ends[0], _known(edge, schema.edge_types, "edge type"), ends[1])
 
 
-def _known(name: object, allowed: Sequence[str], what: str) -> str:
-    if isinstance(name, str) and name.strip() in allowed:
-        return name.strip()
-    near = difflib.get_close_matches(str(name), allowed, n=1, cutoff=0.4)
+def _texts(item: object, what: str, *names: str) -> list[str]:
+    """The texts of an object that has exactly these fields."""
+    if not isinstance(item, dict) or item.keys() != set(names):
+        raise UnusableReply(f"{what} is not an object of {', '.join(names)}")
+    values = [value.strip() if isinstance(value, str) else "" for value in (item[name] for name in names)]
+    if not all(values):
+        raise UnusableReply(f"{what} has a field that is no text: {item}")
+    return values
+
+
+def _known(name: str, allowed: Sequence[str], what: str) -> str:
+    if name in allowed:
+        return name
+    near = difflib.get_close_matches(name, allowed, n=1, cutoff=0.4)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise UnusableReply(f"{name!r} is no {what} of the knowledge base{hint}")
 
@@ -207,22 +208,21 @@ TRIPLETS: PromptedTask[TripletTask, TripletQuery] = PromptedTask(
     "triplets",
     (_PROMPT,),
     lambda task: triplet_request(task.question, task.schema),
-    lambda completion, task: parse_triplets(completion, task.schema),
+    lambda reply, task: parse_triplets(reply, task.schema),
 )
 
 
 class PromptedTriplets:
-    """Triplets by a generator that keeps its completions."""
+    """Triplets by a language model."""
 
-    def __init__(self, generator: Generator, schema: Schema) -> None:
+    def __init__(self, model: LanguageModel, schema: Schema) -> None:
         if not schema.node_types or not schema.edge_types:
             raise ValueError("the knowledge base has no node types or no edge types: there is nothing to ask in")
-        self._generator, self._schema = generator, schema
+        self._model, self._schema = model, schema
         self.version = content_id(
-            "prompted_triplets", TRIPLETS.version, generator.model_id, generator.revision, generator.parameters,
-            schema.node_types, schema.edge_types, schema.patterns,
+            "prompted_triplets", TRIPLETS.version, model.version, schema.node_types, schema.edge_types, schema.patterns,
         )  # fmt: skip
 
     def read(self, questions: Sequence[str]) -> list[TripletQuery | Failure]:
         """One query or failure a question."""
-        return TRIPLETS.ask(self._generator, None, [TripletTask(question, self._schema) for question in questions])
+        return TRIPLETS.ask(self._model, [TripletTask(question, self._schema) for question in questions])

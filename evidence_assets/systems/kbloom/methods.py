@@ -11,22 +11,20 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from evidence_assets import profiles
-from evidence_assets.experiment.solvers import generator
+from evidence_assets.experiment.solvers import asking_version, language_model
 from evidence_assets.experiment.stage import Read, Stage
 from evidence_assets.experiment.step import Made, Markdown, Step
 from evidence_assets.experiment.system import NoSettings, OwnStages, System
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.store import Rows
-from evidence_assets.models.completion_cache import CompletionCache
 from evidence_assets.models.in_use import MASKED_LM, encoder, masked_lm, model_key, text_likelihood
 from evidence_assets.models.sample_masked_lm import SAMPLE_MASKED_LM
 from evidence_assets.models.sample_masked_lm import VERSION as TRAINING_VERSION
 from evidence_assets.profiles import GeneratorSettings, Profile
-from evidence_assets.reasoning.asking import Remembered
 from evidence_assets.systems.kbloom import VERSION, coverage, judging, rows, sample_model, scores
 from evidence_assets.systems.kbloom.plot import bars
 from evidence_assets.systems.kbloom.sample_model import names_of
-from evidence_assets.systems.kbloom.statement_judging import PromptedJudge
+from evidence_assets.systems.kbloom.statement_judging import JUDGE, PromptedJudge
 from evidence_assets.systems.kbloom.system import KBloomSettings, Kinds, check_kinds, check_seeds, harvest, mine
 
 SEEDS, FOLDER = "knowledge/seeds", "raw/seeds"
@@ -208,17 +206,17 @@ class _Stages:
             return []
 
         def make(step: Step) -> Made:
-            cache, progress = CompletionCache(step.lake.cache), step.progress("verdicts")
             scored = judging.judged_rows(
                 rows.relations_of(step.read("relation_seeds", SEEDS)),
                 step.read("triples", self._harvest),
                 variants=self._known_as,
-                judges=[PromptedJudge(Remembered(generator(settings), cache, progress)) for settings in judges],
+                judges=[PromptedJudge(language_model(step, settings)) for settings in judges],
                 likelihood=None if rated is None else text_likelihood(rated),
             )
             return Made(scored)
 
-        names = [settings.name for settings in judges] + ([rated.name] if rated else [])
+        asked = [asking_version(settings, JUDGE) for settings in judges]
+        names = [*asked, *([f"{rated.name}@{rated.revision}"] if rated else [])]
         return [
             self._scored(
                 "_judged", make,

@@ -10,15 +10,15 @@ import json
 from collections.abc import Sequence
 from typing import Protocol
 
-from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
-from evidence_assets.models.protocols import Generator, Request
-from evidence_assets.reasoning.asking import PromptedTask
+from evidence_assets.models.protocols import Request
+from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
+from evidence_assets.reasoning.parsing import one_of
 from evidence_assets.reasoning.tasks import Failure
 from evidence_assets.reasoning.templates import Template
 
 VERDICTS = {"correct": True, "wrong": False}
-_PROMPT = Template.load(__package__, "judge")
+_PROMPT = Template.load(__package__, "judge", "statement")
 
 
 class Judge(Protocol):
@@ -37,30 +37,24 @@ def judge_request(statement: str) -> Request:
 
 
 def parse_verdict(reply: str) -> bool:
-    """One of the two words, alone; a full stop after it does no harm.
+    """One of the two words, alone; see :func:`one_of`.
 
     >>> parse_verdict("Correct."), parse_verdict("wrong")
     (True, False)
     """
-    verdict = VERDICTS.get(reply.strip().rstrip(".").casefold())
-    if verdict is None:
-        raise UnusableReply(f"the verdict is neither correct nor wrong: {reply.strip()[:40]!r}")
-    return verdict
+    return VERDICTS[one_of(reply, tuple(VERDICTS))]
 
 
-JUDGE = PromptedTask("judge", (_PROMPT,), judge_request, lambda completion, _: parse_verdict(completion.text))
+JUDGE = PromptedTask("judge", (_PROMPT,), judge_request, lambda reply, _: parse_verdict(reply))
 
 
 class PromptedJudge:
-    """Judges by a generator that keeps its completions."""
+    """Judges by a language model."""
 
-    def __init__(self, generator: Generator) -> None:
-        self._generator = generator
-        self.model_id = generator.model_id
-        self.version = content_id(
-            "prompted_judge", JUDGE.version, generator.model_id, generator.revision, generator.parameters
-        )
+    def __init__(self, model: LanguageModel) -> None:
+        self._model, self.model_id = model, model.model_id
+        self.version = content_id("prompted_judge", JUDGE.version, model.version)
 
     def judge(self, statements: Sequence[str]) -> list[bool | Failure]:
         """One verdict or failure a statement; equal statements are asked once."""
-        return JUDGE.ask(self._generator, None, statements)
+        return JUDGE.ask(self._model, statements)

@@ -18,11 +18,9 @@ import numpy as np
 from evidence_assets.benchmarks.records import Table
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.vectors import unit_rows
-from evidence_assets.reasoning.tables.choices import answer_choice
-from evidence_assets.reasoning.tables.claims import verify_claim
 from evidence_assets.reasoning.tables.shape import TableShape, detect_shape
 from evidence_assets.reasoning.tables.text import plain_text, token_set
-from evidence_assets.reasoning.tables.view import Place, TableAnswer, TableView
+from evidence_assets.reasoning.tables.view import Place
 from evidence_assets.systems.ucret.column_repair import TableWords, restore_columns, restore_rows
 from evidence_assets.systems.ucret.columns import Kept, Lines, Selection, column_pieces, column_tokens, select_lines
 from evidence_assets.systems.ucret.settings import UcretSettings
@@ -66,10 +64,6 @@ class TableEvidence:
     columns: Selection
     rows: Selection | None
     cells: tuple[EvidenceCell, ...]
-
-    def view(self, caption: str = "") -> TableView:
-        """The collapsed table as the reasoner and the prompts read it."""
-        return TableView.from_cells(self.question.table_id, {cell.place: cell.text for cell in self.cells}, caption)
 
 
 @dataclass(frozen=True)
@@ -212,11 +206,3 @@ def _cells(table_id: str, read: _Read, columns_: Selection, rows: Selection | No
             if row[kept.line].plain
         ]
     return tuple(found)
-
-
-def answer(evidence: TableEvidence, labels: Sequence[str], *, negated: bool = False) -> TableAnswer:
-    """Second and third stage without a language model, from the evidence cells alone."""
-    question, view = evidence.question, evidence.view()
-    if not question.options:
-        return verify_claim(view, question.text)
-    return answer_choice(view, question.text, labels, question.options, negated=negated)

@@ -9,6 +9,7 @@ from evidence_assets.graphs.attention.scorer import CONTRASTIVE, WALK, Attention
 
 MEASURED = {"contrastive": CONTRASTIVE, "walk": WALK}
 """Scorers with settings of their own, chosen by measurement."""
+CANDIDATES = 3
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,9 @@ class UgatSettings:
         to the question (the published ablation).
     D
         Depth: most steps from the concepts; 3 is the published best.
+    rank
+        What paths are ordered by, and their score: the mean relevance of their ``nodes`` (as printed), or the cosine of
+        their ``words`` to the question, for the best `CANDIDATES` times ``passages`` paths of an option by relevance.
     steps
         T: training steps of the published scorers.
     max_sources
@@ -31,6 +35,7 @@ class UgatSettings:
     """
 
     scorer: Literal["gat", "gcn", "cosine", "contrastive", "walk", "none"] = "gat"
+    rank: Literal["nodes", "words"] = "nodes"
     D: int = 3
     steps: int = 50
     max_sources: int = 64

@@ -8,7 +8,7 @@ to, so that no candidate draws evidence to itself.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -20,7 +20,7 @@ from evidence_assets.graphs.attention.scorer import FeatureGraph, NodeScores, tr
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.paths import Path, shortest_paths
 from evidence_assets.reasoning.paths import Fact, path_locator, path_text
-from evidence_assets.systems.ugat.settings import UgatSettings
+from evidence_assets.systems.ugat.settings import CANDIDATES, UgatSettings
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class PathPassage:
     Attributes
     ----------
     option, score
-        The option it leads to, and the mean relevance of its nodes.
+        The option it leads to, and what it is ranked by; see `UgatSettings.rank`.
     locator
         The stored edges with the direction they are walked in, see `reasoning.paths.path_locator`.
     edge_ids, nodes
@@ -94,7 +94,22 @@ def relevant_paths_batch(
             device,
         )
     cosines = [_cosine(vectors, question.vector) for vectors, question in zip(features, questions, strict=True)]
-    return [_select(graph, vocabulary, *case, settings) for case in zip(questions, cosines, parts, scored, strict=True)]
+    cases = list(zip(questions, cosines, parts, scored, strict=True))
+    paths = [_paths(graph, *case, settings) for case in cases]
+    if settings.rank == "words":
+        paths = _by_words(graph, vocabulary, questions, paths)
+    return [
+        PathSelection(
+            question.named.question_id,
+            {
+                label: _passages(graph, vocabulary, label, of_option, _weights(part, scores), settings.passages)
+                for label, of_option in by_option.items()
+            },
+            part,
+            scores,
+        )
+        for (question, _, part, scores), by_option in zip(cases, paths, strict=True)
+    ]
 
 
 def _cosine(vectors: FloatArray, query: FloatArray) -> FloatArray:
@@ -103,32 +118,61 @@ def _cosine(vectors: FloatArray, query: FloatArray) -> FloatArray:
     return cosine
 
 
-def _select(
+def _weights(part: Subgraph, scores: NodeScores | None) -> dict[int, list[float]]:
+    return {} if scores is None else dict(zip(part.edges.tolist(), scores.attention.tolist(), strict=False))
+
+
+def _paths(
     graph: KnowledgeGraph,
-    vocabulary: Vocabulary,
     question: Surroundings,
     cosine: FloatArray,
     part: Subgraph,
     scores: NodeScores | None,
     settings: UgatSettings,
-) -> PathSelection:
+) -> dict[str, list[Path]]:
+    """The paths to each option, the most relevant first; no more than are looked at."""
     # Nodes outside the subgraph were not scored and add nothing to a path.
     relevance = np.zeros(graph.arrays.n_nodes, dtype=np.float32)
     relevance[part.nodes] = cosine if scores is None else scores.scores
     relevant = part.nodes if scores is None else part.nodes[scores.relevant]
     concepts = np.array(numbers(question.named.concepts), dtype=np.int64)
     concepts = concepts[np.argsort(-relevance[concepts], kind="stable")]
-    others = np.setdiff1d(relevant, concepts)
+    # A path from one option to another says nothing of the question.
+    others = np.setdiff1d(relevant, np.union1d(concepts, question.named.targets))
     others = others[np.argsort(-relevance[others], kind="stable")]
     sources = np.concatenate([concepts, others])[: settings.max_sources]
-    weights = {} if scores is None else dict(zip(part.edges.tolist(), scores.attention.tolist(), strict=False))
-    passages: dict[str, tuple[PathPassage, ...]] = {}
-    for label, linked in question.named.options.items():
-        paths = shortest_paths(
+    most = CANDIDATES * settings.passages if settings.rank == "words" else None
+    return {
+        label: shortest_paths(
             graph.arrays, sources, numbers(linked), settings.path_length, settings.paths_per_pair, relevance
-        )
-        passages[label] = _passages(graph, vocabulary, label, paths, weights, settings.passages)
-    return PathSelection(question.named.question_id, passages, part, scores)
+        )[:most]
+        for label, linked in question.named.options.items()
+    }
+
+
+def _by_words(
+    graph: KnowledgeGraph,
+    vocabulary: Vocabulary,
+    questions: Sequence[Surroundings],
+    paths: Sequence[Mapping[str, list[Path]]],
+) -> list[dict[str, list[Path]]]:
+    """The paths with the score cos(q, Σ_e v_e), best first: v_e the vector of what an edge says, q the question's."""
+    edges = sorted({edge for by_option in paths for of in by_option.values() for path in of for edge in path.edges})
+    vectors = graph.vectors.encode([path_text([_fact(graph, edge)], vocabulary.template) for edge in edges])
+    place = {edge: row for row, edge in enumerate(edges)}
+
+    def ranked(of_option: list[Path], query: FloatArray) -> list[Path]:
+        if not of_option:
+            return []
+        sums = np.stack([vectors[[place[edge] for edge in path.edges]].sum(0) for path in of_option])
+        scores = np.round(_cosine(sums, query).astype(np.float64), 6).tolist()
+        rescored = [replace(path, score=score) for path, score in zip(of_option, scores, strict=True)]
+        return sorted(rescored, key=lambda path: (-path.score, len(path.nodes), path.nodes))
+
+    return [
+        {label: ranked(of_option, question.vector) for label, of_option in by_option.items()}
+        for question, by_option in zip(questions, paths, strict=True)
+    ]
 
 
 def _passages(
@@ -143,23 +187,21 @@ def _passages(
     found: list[PathPassage] = []
     said: set[str] = set()
     for path in paths:
-        text = verbalise(graph, vocabulary, path)
+        text = path_text([_fact(graph, edge) for edge in path.edges], vocabulary.template)
         if text in said or len(found) == most:
             continue
         said.add(text)
-        walked = [edge for step in path.steps for edge, _ in step]
-        ids = tuple(dict.fromkeys(graph.edge_ids[edge] for edge in walked))
         locator = path_locator((graph.edge_ids[edge], along) for step in path.steps for edge, along in step)
         found.append(
             PathPassage(
                 option=label,
                 score=path.score,
                 locator=locator,
-                edge_ids=ids,
+                edge_ids=tuple(dict.fromkeys(graph.edge_ids[edge] for edge in path.edges)),
                 nodes=path.nodes,
                 text=text,
                 attention=tuple(
-                    (graph.edge_ids[e], weights[e][0], weights[e][1]) for e in dict.fromkeys(walked) if e in weights
+                    (graph.edge_ids[e], weights[e][0], weights[e][1]) for e in dict.fromkeys(path.edges) if e in weights
                 ),
                 contradictory=any(_contradicts(graph, vocabulary, step) for step in path.steps),
             )
@@ -173,10 +215,6 @@ def _contradicts(graph: KnowledgeGraph, vocabulary: Vocabulary, step: Sequence[t
     return any(a[1] == b[1] and (a[0], b[0]) in vocabulary.opposites for a, b in combinations(named, 2))
 
 
-def verbalise(graph: KnowledgeGraph, vocabulary: Vocabulary, path: Path) -> str:
-    """The edges of a path as sentences, in the order of the path, each sentence once."""
-    facts = []
-    for edge in (edge for step in path.steps for edge, _ in step):
-        head, relation, tail = graph.triple(edge)
-        facts.append(Fact(str(graph.arrays.heads[edge]), relation, str(graph.arrays.tails[edge]), head, tail))
-    return path_text(facts, vocabulary.template)
+def _fact(graph: KnowledgeGraph, edge: int) -> Fact:
+    head, relation, tail = graph.triple(edge)
+    return Fact(str(graph.arrays.heads[edge]), relation, str(graph.arrays.tails[edge]), head, tail)

@@ -46,14 +46,15 @@ def test_explain_and_choose() -> None:
     choice = TableSolver().choose([task])[0]
     assert isinstance(choice, Choice)
     assert (choice.answer, choice.status) == ("B", "answered")
-    assert chains[1].steps[-1].cited == ("e4-3",)
+    assert chains[1].steps[-1].cited == ("e0-3", "e4-3")
 
 
 def test_without_the_cells_nothing_is_known() -> None:
     chains = _chains(())
     choice = TableSolver().choose([ChooseAnswer(QUESTION, ("A", "B", "C"), tuple(OPTIONS.values()), chains)])[0]
     assert isinstance(choice, Choice)
-    assert (choice.answer, choice.status) == (None, "insufficient")
+    assert (choice.answer, choice.supported, choice.status) == ("A", (), "insufficient")
+    assert set(choice.weights.values()) == {0.0}
 
 
 def test_claims() -> None:

@@ -11,7 +11,8 @@ import pytest
 from evidence_assets.experiment.selection import Asked, Pick
 from evidence_assets.graphs.entity_linking import EntityLinker
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph, plain_sentence
-from evidence_assets.systems.a2q.system import A2Q, A2QSettings, LinkedTriples, NearestTriples, _graded, phrases_of
+from evidence_assets.systems.a2q.settings import A2QSettings, TripleSettings
+from evidence_assets.systems.a2q.system import A2Q, NearestTriples, _graded, phrases_of
 from evidence_assets_tests.graphs.small_graph import graph_of, with_vectors
 from evidence_assets_tests.systems.small_models import SharedWords, WordEncoder
 
@@ -138,9 +139,9 @@ def test_baselines_equal_slow_versions() -> None:
     vectors = ENCODER.sentences(sentences)
     question = asked("pizzeria in the food court")
     cosine = vectors @ ENCODER.sentences([question.text])[0]
-    nearest = NearestTriples("nearest", GRAPH, ENCODER, top_n=3).select([question])[0]
+    nearest = NearestTriples("nearest", GRAPH, ENCODER, TripleSettings(top_n=3)).select([question])[0]
     assert [p.text for p in nearest] == [sentences[i] for i in np.argsort(-cosine, kind="stable")[:3]]
-    linked = LinkedTriples("linked", GRAPH, ENCODER).select([question, asked("?")])
+    linked = NearestTriples("linked", GRAPH, ENCODER, TripleSettings(linked=True)).select([question, asked("?")])
     touching = [i for i, (h, _, t) in enumerate(EDGES) if {h, t} & {0, 1}]
     assert [p.text for p in linked[0]] == [sentences[i] for i in sorted(touching, key=lambda i: -cosine[i])]
     assert linked[1] == []
@@ -149,13 +150,14 @@ def test_baselines_equal_slow_versions() -> None:
 def test_baselines_are_told_the_options_where_asked_to() -> None:
     question = asked("Where is a street?", "chicago", "oven")
     told, untold = (
-        triples(LinkedTriples("linked", GRAPH, ENCODER, options=o).select([question])[0]) for o in (True, False)
+        triples(NearestTriples("linked", GRAPH, ENCODER, TripleSettings(linked=True, options=o)).select([question])[0])
+        for o in (True, False)
     )
     assert set(untold) == {("pizzeria", "AtLocation", "street"), ("street", "PartOf", "city")}
     assert set(untold) < set(told)
     assert ("chicago", "PartOf", "city") in told
     joined = asked("Where is a street? chicago, oven")
-    nearest = NearestTriples("nearest", GRAPH, ENCODER, options=True)
+    nearest = NearestTriples("nearest", GRAPH, ENCODER, TripleSettings(options=True))
     assert nearest.select([question]) == NearestTriples("nearest", GRAPH, ENCODER).select([joined])
     assert nearest.version != NearestTriples("nearest", GRAPH, ENCODER).version
 

@@ -13,6 +13,7 @@ from evidence_assets.experiment.selection import Asked
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import prepare
 from evidence_assets.models.protocols import Request
+from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.systems.background.settings import BackgroundSettings
 from evidence_assets.systems.background.system import (
     BackgroundKnowledge,
@@ -52,7 +53,7 @@ def reply(request: Request) -> str:
 def recalled(*questions: Asked, by: Callable[[Request], str] = reply) -> tuple[pl.DataFrame, Scripted]:
     """Rows of what a scripted model recalls."""
     generator = Scripted(by)
-    source = PromptedBackground(generator, Kept())
+    source = PromptedBackground(LanguageModel(generator, Kept()))
     rows = recall_rows(source, "background", questions or (QUESTION,), empty("chains"), empty("lineage_edges")).rows
     frame = pl.from_arrow(prepare("chains", rows))
     assert isinstance(frame, pl.DataFrame)
@@ -116,7 +117,7 @@ def test_what_is_recalled_is_taken_over_and_what_failed_is_asked_anew() -> None:
         return reply(request)
 
     generator = Scripted(prose)
-    source = PromptedBackground(generator, Kept())
+    source = PromptedBackground(LanguageModel(generator, Kept()))
     first = recall_rows(source, "background", [QUESTION, BAD], empty("chains"), empty("lineage_edges"))
     before = pl.from_arrow(prepare("chains", first.rows))
     lineage = pl.from_arrow(prepare("lineage_edges", first.lineage))

@@ -14,6 +14,7 @@ from evidence_assets.experiment.selection import Asked
 from evidence_assets.graphs.knowledge_graph import GraphVectors, KnowledgeGraph
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.models.protocols import Request
+from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.reasoning.tasks import Failure
 from evidence_assets.retrieval.corpus import matrix
 from evidence_assets.systems.four_step_focus.grading import NodeCard, PromptedGrader, RerankerGrader
@@ -23,6 +24,7 @@ from evidence_assets.systems.four_step_focus.settings import FocusSettings
 from evidence_assets.systems.four_step_focus.system import FourStepFocus, NodeRanking, schema_of
 from evidence_assets.systems.four_step_focus.triplets import PromptedTriplets, TripletReader
 from evidence_assets_tests.graphs.small_graph import graph_of, stored, with_vectors
+from evidence_assets_tests.systems.four_step_focus.test_triplets import reply_of
 from evidence_assets_tests.systems.small_models import Scripted, SharedWords, WordEncoder
 
 DRUG, GENE, DISEASE = 0, 1, 2
@@ -132,7 +134,7 @@ def test_grades_reorder_within_each_group_only() -> None:
 def test_an_unusable_grade_fails_its_question_alone() -> None:
     system = focus(PARSER)
     system._grader = PromptedGrader(
-        Scripted(lambda r: "so so" if "ibuprofen" in r.user and "gout." in r.user else "0.5")
+        LanguageModel(Scripted(lambda r: "so so" if "ibuprofen" in r.user and "gout." in r.user else "0.5"))
     )
     first, second = ask(system, "Name a remedy for gout.", "Name a remedy for fever.")
     assert (first.status, first.nodes) == ("failed", ())
@@ -146,32 +148,33 @@ def test_prompted_triplets_and_their_failure() -> None:
     def reply(request: Request) -> str:
         if "poem" in request.user:
             return "Roses are red."
-        return json.dumps({"target": "?d", "variables": {"?d": "drug"}, "triplets": [["?d", "treats", "pyrexia"]]})
+        return reply_of("?d", {"d": "drug"}, ("?d", "treats", "pyrexia"))
 
-    system = focus(PromptedTriplets(Scripted(reply), schema_of(BASE)))
+    system = focus(PromptedTriplets(LanguageModel(Scripted(reply)), schema_of(BASE)))
     good, bad = ask(system, "What lowers a temperature?", "Write a poem.")
     assert set(good.supported) == {"n0", "n1"}
     assert (bad.status, bad.nodes) == ("failed", ())
     assert "Roses are red." in bad.error
 
 
-def prompted(triplets: list[list[str]], **variables: str) -> TripletReader:
-    types = {f"?{name}": kind for name, kind in variables.items()}
-    reply = json.dumps({"target": "?d", "variables": types, "triplets": triplets})
-    return PromptedTriplets(Scripted(lambda _: reply), schema_of(BASE))
+def prompted(triplets: list[tuple[str, str, str]], **variables: str) -> TripletReader:
+    reply = reply_of("?d", variables, *triplets)
+    return PromptedTriplets(LanguageModel(Scripted(lambda _: reply)), schema_of(BASE))
 
 
 @pytest.mark.parametrize(
     ("triplets", "supported", "note"),
     [
-        ([["?d", "treats", "measles"]], set(), "triplet 1 was left out: the constant 'measles' matches no node"),
-        ([["?d", "treats", "measles"]], set(), "no usable triplet touches the target"),
-        ([["?d", "targets", "?g"]], {"n0", "n1", "n2"}, "the variable ?g is joined to no constant"),
-        ([["?d", "treats", "gout"], ["?d", "treats", "COX"]], set(), "no node satisfies all triplets"),
-        ([["?d", "treats", "gout"], ["aspirin", "treats", "fever"]], {"n1", "n2"}, "both ends are constants"),
+        ([("?d", "treats", "measles")], set(), "triplet 1 was left out: the constant 'measles' matches no node"),
+        ([("?d", "treats", "measles")], set(), "no usable triplet touches the target"),
+        ([("?d", "targets", "?g")], {"n0", "n1", "n2"}, "the variable ?g is joined to no constant"),
+        ([("?d", "treats", "gout"), ("?d", "treats", "COX")], set(), "no node satisfies all triplets"),
+        ([("?d", "treats", "gout"), ("aspirin", "treats", "fever")], {"n1", "n2"}, "both ends are constants"),
     ],
 )
-def test_triplets_that_say_too_little_or_too_much(triplets: list[list[str]], supported: set[str], note: str) -> None:
+def test_triplets_that_say_too_little_or_too_much(
+    triplets: list[tuple[str, str, str]], supported: set[str], note: str
+) -> None:
     ranking = ask(focus(prompted(triplets, d="drug", g="gene")), "Which?")[0]
     assert ranking.status == "answered"
     assert set(ranking.supported) == supported
@@ -182,17 +185,17 @@ def test_triplets_that_say_too_little_or_too_much(triplets: list[list[str]], sup
     ("reply", "reason"),
     [
         ("Aspirin would be my choice.", "not valid JSON"),
-        (json.dumps({"target": "?d", "variables": {"?d": "potion"}, "triplets": [["?d", "treats", "gout"]]}),
+        (reply_of("?d", {"d": "potion"}, ("?d", "treats", "gout")),
          "'potion' is no node type"),
-        (json.dumps({"target": "?d", "variables": {"?d": "drug"}, "triplets": [["?d", "heals", "gout"]]}),
+        (reply_of("?d", {"d": "drug"}, ("?d", "heals", "gout")),
          "'heals' is no edge type"),
-        (json.dumps({"variables": {"?d": "drug"}, "triplets": [["?d", "treats", "gout"]]}), "no target is named"),
-        (json.dumps({"target": "?d", "variables": {"?d": "drug"}, "triplets": [["aspirin", "treats", "gout"]]}),
+        (reply_of("", {"d": "drug"}, ("?d", "treats", "gout")), "no target is named"),
+        (reply_of("?d", {"d": "drug"}, ("aspirin", "treats", "gout")),
          "all ends are constants"),
     ],
 )  # fmt: skip
 def test_replies_that_cannot_be_used_fail_or_leave_vector_search(reply: str, reason: str) -> None:
-    reader = PromptedTriplets(Scripted(lambda _: reply), schema_of(BASE))
+    reader = PromptedTriplets(LanguageModel(Scripted(lambda _: reply)), schema_of(BASE))
     failed = ask(focus(reader), "What helps with gout?")[0]
     assert (failed.status, failed.nodes, failed.picks) == ("failed", (), ())
     assert reason in failed.error
@@ -241,9 +244,7 @@ def test_a_constant_that_names_ten_thousand_nodes() -> None:
     vectors = GraphVectors(WordEncoder().sentences, lambda: np.zeros((0, 64)), lambda: stored("kg_passages", rows))
     base = replace(base, stored_vectors=vectors)
     reader = PromptedTriplets(
-        Scripted(
-            lambda _: '{"target": "?p", "variables": {"?p": "paper"}, "triplets": [["John Smith", "wrote", "?p"]]}'
-        ),
+        LanguageModel(Scripted(lambda _: reply_of("?p", {"p": "paper"}, ("John Smith", "wrote", "?p")))),
         schema_of(base),
     )
     system = focus(reader, base=base)
@@ -261,7 +262,7 @@ def test_an_empty_base_has_no_answer() -> None:
     assert (ranking.status, ranking.nodes, ranking.picks) == ("insufficient", (), ())
     assert schema_of(EMPTY).patterns == ()
     with pytest.raises(ValueError, match="nothing to ask in"):
-        PromptedTriplets(Scripted(str), schema_of(EMPTY))
+        PromptedTriplets(LanguageModel(Scripted(str)), schema_of(EMPTY))
     assert system.rank([]) == []
 
 

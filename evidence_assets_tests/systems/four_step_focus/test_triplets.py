@@ -7,7 +7,7 @@ import json
 import pytest
 
 from evidence_assets.lake.errors import UnusableReply
-from evidence_assets.models.protocols import Completion
+from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.systems.four_step_focus.triplets import (
     PromptedTriplets,
     Schema,
@@ -20,15 +20,30 @@ from evidence_assets.systems.four_step_focus.triplets import (
 from evidence_assets_tests.systems.small_models import Scripted
 
 SCHEMA = Schema(("drug", "disease", "gene/protein"), ("treats", "targets"), (("drug", "treats", "disease"),))
+
+
+def triplets(*rows: tuple[str, str, str]) -> list[dict[str, str]]:
+    return [dict(zip(("head", "edge", "tail"), row, strict=True)) for row in rows]
+
+
+def variables(**types: str) -> list[dict[str, str]]:
+    return [{"name": f"?{name}", "type": node_type} for name, node_type in types.items()]
+
+
+def reply_of(target: str, types: dict[str, str], *rows: tuple[str, str, str]) -> str:
+    """A reply in the form asked for; variables are named without their question mark."""
+    return json.dumps({"target": target, "variables": variables(**types), "triplets": triplets(*rows)})
+
+
 GOOD = {
     "target": "?d",
-    "variables": {"?d": "drug", "?g": "gene/protein"},
-    "triplets": [["?d", "treats", "gout"], ["?d", "targets", "?g"], ["?d", "treats", "gout"]],
+    "variables": variables(d="drug", g="gene/protein"),
+    "triplets": triplets(("?d", "treats", "gout"), ("?d", "targets", "?g"), ("?d", "treats", "gout")),
 }
 
 
 def read(reply: str) -> TripletQuery:
-    return parse_triplets(Completion(reply, 1, 1, 0.0, "stop"), SCHEMA)
+    return parse_triplets(reply, SCHEMA)
 
 
 def changed(**changes: object) -> str:
@@ -47,25 +62,26 @@ def test_a_good_reply_alone_or_fenced() -> None:
     ("reply", "reason"),
     [
         ("Aspirin treats fever, so the answer is aspirin.", "not valid JSON.*Aspirin treats"),
-        ("", "it is empty"),
         ('{"target": "?d"', "not valid JSON"),
         ("[1]", "no JSON object"),
         (json.dumps(GOOD) + " I hope this helps.", "not valid JSON"),
         (changed(answer="aspirin"), "unknown key 'answer'"),
-        (changed(variables={"?d": "medicine", "?g": "drug"}), "'medicine' is no node type"),
-        (changed(triplets=[["?d", "treat", "gout"]]), "'treat' is no edge type.*did you mean 'treats'"),
+        (changed(variables=variables(d="medicine", g="drug")), "'medicine' is no node type"),
+        (changed(triplets=triplets(("?d", "treat", "gout"))), "'treat' is no edge type.*did you mean 'treats'"),
         (changed(target=None), "no target is named"),
         (changed(target=""), "no target is named"),
         (changed(target="?z"), r"target '\?z' is no variable of the triplets"),
         (changed(target="gout"), "is no variable"),
-        (changed(triplets=[["aspirin", "treats", "gout"]]), "all ends are constants"),
-        (changed(triplets=[["?x", "treats", "gout"]]), r"variable '\?x' of triplet 1 has no type"),
+        (changed(triplets=triplets(("aspirin", "treats", "gout"))), "all ends are constants"),
+        (changed(triplets=triplets(("?x", "treats", "gout"))), r"variable '\?x' of triplet 1 has no type"),
         (changed(triplets=[]), "no list of triplets"),
-        (changed(triplets=[["?d", "treats"]]), "triplet 1 is not a list of three texts"),
-        (changed(triplets=[["?d", "treats", " "]]), "triplet 1 is not a list of three texts"),
-        (changed(triplets=[["?d", "treats", f"c{i}"] for i in range(21)]), "21 triplets are more than 20"),
-        (changed(variables=["?d"]), "no object of variables"),
-        (changed(variables={"d": "drug"}), "does not begin with a question mark"),
+        (changed(triplets=[["?d", "treats", "gout"]]), "triplet 1 is not an object of head, edge, tail"),
+        (changed(triplets=triplets(("?d", "treats", " "))), "triplet 1 has a field that is no text"),
+        (changed(triplets=triplets(*(("?d", "treats", f"c{i}") for i in range(21)))), "21 triplets are more than 20"),
+        (changed(variables={"?d": "drug"}), "no list of variables"),
+        (changed(variables=["?d"]), "variable 1 is not an object of name, type"),
+        (changed(variables=[*variables(d="drug"), *variables(d="disease")]), "has two types"),
+        (changed(variables=[{"name": "d", "type": "drug"}]), "does not begin with a question mark"),
     ],
 )
 def test_unusable_replies_have_a_reason(reply: str, reason: str) -> None:
@@ -74,12 +90,12 @@ def test_unusable_replies_have_a_reason(reply: str, reason: str) -> None:
 
 
 def test_variables_that_meet_no_constant_are_named() -> None:
-    reply = changed(triplets=[["?d", "targets", "?g"]], target="?g")
+    reply = changed(triplets=triplets(("?d", "targets", "?g")), target="?g")
     assert read(reply).adrift == ("?d", "?g")
 
 
 def test_contradictory_triplets_are_read_as_they_stand() -> None:
-    query = read(changed(triplets=[["?d", "treats", "gout"], ["?d", "treats", "flu"]]))
+    query = read(changed(triplets=triplets(("?d", "treats", "gout"), ("?d", "treats", "flu"))))
     assert len(query.triplets) == 2
 
 
@@ -87,9 +103,10 @@ def test_the_question_and_the_types_are_in_the_request_as_data() -> None:
     request = triplet_request('Ignore this. "What"?', SCHEMA)
     assert json.dumps('Ignore this. "What"?') in request.user
     assert all(name in request.user for name in ("gene/protein", "targets", "drug | treats | disease"))
-    assert json.loads(request.json_schema)["properties"]["variables"]["additionalProperties"]["enum"][0] == "drug"
+    listed = json.loads(request.json_schema)["properties"]["variables"]["items"]
+    assert listed["properties"]["type"]["enum"][0] == "drug"
 
 
 def test_a_base_without_types_is_refused() -> None:
     with pytest.raises(ValueError, match="nothing to ask in"):
-        PromptedTriplets(Scripted(lambda _: ""), Schema((), ()))
+        PromptedTriplets(LanguageModel(Scripted(lambda _: "")), Schema((), ()))

@@ -13,6 +13,7 @@ from evidence_assets.experiment.answers import WeighsOptions, prediction_rows
 from evidence_assets.experiment.chains import chain_rows
 from evidence_assets.experiment.question_concepts import (
     DEPTH,
+    NOT_REACHED,
     Expansion,
     concepts_of,
     numbers,
@@ -122,7 +123,10 @@ def test_subgraphs_are_written_down_and_read_back(graph: KnowledgeGraph) -> None
     made = subgraph_rows(asked, graph, narrow, *empty)
     rows = {row["question_id"]: row for row in stored("subgraphs", made.rows).to_dicts()}
     assert rows["q2"]["note"] and not rows["q2"]["nodes"] and not rows["q2"]["concepts"]
-    assert len(rows["q1"]["nodes"]) <= 3 and rows["q1"]["dropped"]
+    options = {node for link in rows["q1"]["targets"] for node in link["node_ids"]}
+    placed = {node["node_id"]: node["hop"] for node in rows["q1"]["nodes"]}
+    assert sum(hop != NOT_REACHED for hop in placed.values()) <= 3 and rows["q1"]["dropped"]
+    assert NOT_REACHED in placed.values() and options <= placed.keys(), "no cap cuts an option off"
     fresh, back = (
         surroundings_of(asked, graph, narrow),
         stored_surroundings(stored("subgraphs", made.rows), asked, graph),

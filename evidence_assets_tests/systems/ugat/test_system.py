@@ -11,6 +11,7 @@ import pytest
 
 from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.experiment.question_concepts import NamedNodes, QuestionConcepts, Surroundings
+from evidence_assets.graphs.arrays import FloatArray
 from evidence_assets.graphs.knowledge_graph import GraphVectors, KnowledgeGraph
 from evidence_assets.reasoning.paths import walked_edges
 from evidence_assets.systems.ugat.settings import UgatSettings
@@ -98,6 +99,30 @@ def test_ranks_follow_scores_and_every_passage_comes_from_stored_edges() -> None
             walked = walked_edges(passage.locator)
             steps = [ends[edge] if along else ends[edge][::-1] for edge, along in walked]
             assert list(dict.fromkeys(steps)) == list(pairwise(passage.nodes))
+
+
+def test_paths_are_ranked_by_the_cosine_of_what_their_edges_say_to_the_question() -> None:
+    def drawn(text: str) -> FloatArray:
+        return np.random.default_rng(len(text)).standard_normal(WIDTH)
+
+    said = {passage.text: passage for passage in relevant_paths(QUESTION).passages["C"]}
+    graph = replace(GRAPH, stored_vectors=replace(GRAPH.vectors, encode=lambda texts: np.array([*map(drawn, texts)])))
+    (found,) = relevant_paths_batch(graph, load(), [QUESTION], replace(SETTINGS, rank="words"))
+    assert {passage.text for passage in found.passages["C"]} == said.keys() and len(said) > 1
+    for passage in found.passages["C"]:
+        total = np.sum([drawn(sentence + ".") for sentence in passage.text.removesuffix(".").split(". ")], axis=0)
+        cosine = total @ VECTOR / np.linalg.norm(total) / np.linalg.norm(VECTOR)
+        assert passage.score == pytest.approx(cosine, abs=1e-5)
+    scores = [passage.score for passage in found.passages["C"]]
+    assert scores == sorted(scores, reverse=True) != [said[p.text].score for p in found.passages["C"]]
+
+
+def test_no_path_starts_at_another_option() -> None:
+    options = {"A": ["hydronephrosis"], "B": ["parenchymal thinning"], "C": ["atrophy"]}
+    question = asking(["urethral obstruction"], options)
+    settings = replace(SETTINGS, scorer="none")  # every node is relevant
+    starts = {p.nodes[0] for passages in relevant_paths(question, settings).passages.values() for p in passages}
+    assert starts and not starts & {NODE[name] for of in options.values() for name in of}
 
 
 def test_attention_is_kept_for_edges_of_the_scored_subgraph() -> None:

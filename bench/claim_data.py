@@ -1,0 +1,33 @@
+"""Real claims about tables in halves: the first to fit and choose on, the second to report on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from evidence_assets.benchmarks.official import scitab, tabfact
+from evidence_assets.benchmarks.records import Question, Table
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim with its table."""
+
+    question: Question
+    table: Table
+    first_half: bool
+
+
+def scitab_claims(folder: Path) -> list[Claim]:
+    """SCITAB, halved in file order."""
+    pairs = list(scitab.read(folder / "scitab" / "sci_tab.json"))
+    return [Claim(question, table, 2 * k < len(pairs)) for k, (question, table) in enumerate(pairs)]
+
+
+def tabfact_claims(folder: Path) -> list[Claim]:
+    """TabFact, halved by table in file order."""
+    folder = folder / "tabfact"
+    pairs = list(tabfact.read(folder / "tokenized_data" / "test_examples.json", tabfact.tables_in(folder), "test"))
+    tables = list(dict.fromkeys(table.table_id for _, table in pairs))
+    first = frozenset(tables[: len(tables) // 2])
+    return [Claim(question, table, table.table_id in first) for question, table in pairs]

@@ -1,0 +1,81 @@
+"""What is made of a model's replies is made again when the model, its revision or a prompt is another, and only then."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+import yaml
+
+from evidence_assets.experiment.chains import chain_rows
+from evidence_assets.experiment.selection import Asked
+from evidence_assets.experiment.stages import stages
+from evidence_assets.experiment.step import Made
+from evidence_assets.experiment.variants import variants_of
+from evidence_assets.lake.store import prepare
+from evidence_assets.profiles import PROFILE_VARIABLE
+from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
+from evidence_assets.reasoning.prompted import CHOOSING, EXPLAINING, PromptedSolver
+from evidence_assets.systems import load
+from evidence_assets_tests.graphs.small_graph import stored
+from evidence_assets_tests.systems.small_models import Scripted
+
+QUESTION = Asked("q1", "own", "mcqa", "What treats pain?", ("aspirin", "gold"))
+OTHER_WORDS = property(lambda task: f"{task.name} in other words")
+
+
+def chains(previous: list[dict[str, object]], revision: str = "1", **parameters: object) -> Made:
+    model = Scripted(lambda _: '{"steps": []}')
+    model.revision, model.parameters = revision, parameters
+    solver = PromptedSolver(LanguageModel(model))
+    nothing = stored("lineage_edges", [])
+    return chain_rows(solver, "s", [QUESTION], stored("evidence", []), stored("chains", previous), nothing)
+
+
+def test_chains_are_written_again_for_another_revision_setting_or_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = chains([])
+    rows = prepare("chains", first.rows).to_pylist()
+    assert len(rows) == 2 and chains(rows).reused == 2
+    assert chains(rows, "2").reused == 0
+    assert chains(rows, constrain="none").reused == 0
+    monkeypatch.setattr(PromptedTask, "version", OTHER_WORDS)
+    assert chains(rows).reused == 0
+
+
+@pytest.mark.parametrize("task", [EXPLAINING, CHOOSING], ids=lambda task: str(task.name))
+def test_every_word_of_every_template_is_in_the_version(task: PromptedTask[object, object]) -> None:
+    for place, template in enumerate(task.templates):
+        changed = dataclasses.replace(template, user=template.user + " Please.")
+        templates = (*task.templates[:place], changed, *task.templates[place + 1 :])
+        other = object.__new__(PromptedTask)
+        other.__dict__.update(vars(task) | {"templates": templates})
+        assert other.version != task.version
+
+
+MODEL = {"backend": "openai", "name": "llama", "revision": "1", "constrain": "json_schema"}
+CASES = {"mcqa": "uscrake", "table": "ucret", "search": "four_step_focus"}
+
+
+def versions(family: str, folder: Path, patch: pytest.MonkeyPatch, **changes: object) -> dict[str, str]:
+    """Code versions of a variant's stages by table, under a profile that names a language model."""
+    stated = {"extends": "embedded", "name": "own", "generator": {**MODEL, **changes}}
+    path = folder / f"{abs(hash(str(stated)))}.yaml"
+    path.write_text(yaml.safe_dump(stated))
+    patch.setenv(PROFILE_VARIABLE, str(path))
+    variant = next(v for v in variants_of(CASES[family]) if v.family == family and not v.evidence and v.explain)
+    return {stage.table: stage.version for stage in stages(load(CASES[family]), variant)}
+
+
+@pytest.mark.parametrize("family", CASES)
+def test_code_versions_hold_model_and_prompts(family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = versions(family, tmp_path, monkeypatch)
+    asked = {"evidence", "predictions"} if family == "search" else {"chains", "predictions"}
+    for change in ({"name": "qwen"}, {"revision": "2"}, {"constrain": "none"}):
+        other = versions(family, tmp_path, monkeypatch, **change)
+        assert {table for table in first if other[table] != first[table]} & {"evidence", *asked} == asked, change
+    for same in ({"concurrency": 4}, {"base_url": "http://elsewhere/v1"}, {"timeout_seconds": 9}):
+        assert versions(family, tmp_path, monkeypatch, **same) == first, same
+    monkeypatch.setattr(PromptedTask, "version", OTHER_WORDS)
+    other = versions(family, tmp_path, monkeypatch)
+    assert all(other[table] != first[table] for table in asked)
