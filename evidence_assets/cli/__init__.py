@@ -39,16 +39,33 @@ app.add_typer(experiments)
 def query(
     sql: Annotated[str, typer.Argument(help="Such as \"SELECT * FROM scores WHERE metric = 'accuracy'\".")],
     format: Annotated[Literal["table", "csv", "json"], typer.Option(help="How the rows are printed.")] = "table",
+    seconds: Annotated[float, typer.Option(min=0.1, help="How long the query may take.")] = 60,
+    unsafe: Annotated[
+        bool,
+        typer.Option(
+            "--unsafe",
+            help="DuckDB whole, without limits: the SQL may read and write every file that you may, load extensions and "
+            "change settings. Only for SQL that you wrote or read.",
+        ),
+    ] = False,
     lake: LakeOption = None,
 ) -> None:
-    """Ask the lake with SQL. Every table is a view; "SHOW TABLES" lists them, "DESCRIBE predictions" its columns."""
+    """Ask the lake with SQL. Every table is a view; "SHOW TABLES" lists them, "DESCRIBE predictions" its columns.
+
+    It only reads, and only the lake's tables: one SELECT, DESCRIBE, SUMMARIZE or SHOW, at most 2 GB of memory and a million
+    rows. COPY, ATTACH, SET, EXPLAIN and the rest of DuckDB need --unsafe.
+    """
     with _sentences():
         from evidence_assets.lake.catalogue import connect
+        from evidence_assets.lake.locked_query import ask
 
-        with connect(lake) as connection:
-            cursor = connection.execute(sql)
-            names = [description[0] for description in cursor.description or []]
-            rows = cursor.fetchall()
+        with connect(lake, unsafe=unsafe) as connection:
+            if unsafe:
+                cursor = connection.execute(sql)
+                names = [description[0] for description in cursor.description or []]
+                rows = cursor.fetchall()
+            else:
+                names, rows = ask(connection, sql, seconds)
     if format == "json":
         print(
             json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=1, default=str, ensure_ascii=False)
