@@ -186,8 +186,15 @@ def demo(
         f"\n{report.assets} assets, {report.materializations} materializations in {report.seconds:.0f} s; "
         f"rows reused {report.rows_reused:,}, computed {report.rows_computed:,}; peak memory {report.peak_gib:.2f} GiB"
     )
-    if report.failed_checks:
-        out.print(f"checks that failed: {', '.join(report.failed_checks)}", style="red")
+    if report.failures:
+        out.print("\nThese failed, and everything else was made:", style="red")
+        for failure in report.failures:
+            where = f"{failure.name} [{failure.partition}]" if failure.partition else failure.name
+            out.print(f"  {where}: {failure.said}", markup=False, soft_wrap=True)
+        if report.left_out:
+            left_out = ", ".join(report.left_out)
+            out.print(f"Left out or as before, because they read these: {left_out}", markup=False, soft_wrap=True)
+        out.print("Mend what is named and run `evidence demo` again: what is done is taken over.")
         raise typer.Exit(1)
     out.print("Open the Dagster UI with `make ui`; ask more with `evidence query` and `evidence trace ID`.")
 
