@@ -301,11 +301,17 @@ def gc(
 ) -> None:
     """Folders that no asset makes any more, and what killed runs left behind."""
     with _sentences():
-        from evidence_assets.cli.demo import lake_assets
+        import dagster as dg
+
+        from evidence_assets.cli.demo import dagster_home, end_killed_runs, lake_assets
         from evidence_assets.lake.catalogue import find_lake
         from evidence_assets.lake.housekeeping import collect, orphans
         from evidence_assets.lake.store import Lake
 
+        home = dagster_home()
+        with dg.DagsterInstance.get() as instance:
+            if ended := end_killed_runs(instance, home):
+                out.print(f"{ended} runs of killed processes marked as failed")
         opened = Lake(lake or find_lake())
         found = orphans(opened, lake_assets())
         for path, size in found:

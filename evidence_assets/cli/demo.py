@@ -6,6 +6,7 @@ that the UI shows.
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import re
@@ -14,6 +15,7 @@ import sqlite3
 import time
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -25,10 +27,16 @@ from rich.console import Console
 
 from evidence_assets.assets.automation import Part
 from evidence_assets.assets.partitions import corpus_partitions
+from evidence_assets.assets.resources import LakeResource
 from evidence_assets.benchmarks.declared import Benchmark, benchmarks
 from evidence_assets.definitions import defs
+from evidence_assets.lake.atomic import abandoned
+from evidence_assets.lake.housekeeping import sweep
 
 HOME_VARIABLE = "DAGSTER_HOME"
+ALIVE = "evidence/alive"
+"""Tag of a run of the command line: the file that its process holds locked."""
+_FINISHED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
 
 
 @dataclass(frozen=True)
@@ -78,6 +86,33 @@ def lake_assets() -> list[str]:
     """Keys of all assets that Dagster loads, as the lake writes them."""
     graph = defs().resolve_asset_graph()
     return ["/".join(key.path) for key in graph.materializable_asset_keys]
+
+
+@contextmanager
+def marked_alive(home: Path) -> Iterator[dict[str, str]]:
+    """Tags for the runs of this process; the file that they name stays locked as long as it lives."""
+    folder = home / "alive"
+    folder.mkdir(exist_ok=True)
+    mark = folder / str(uuid.uuid4())
+    with mark.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        try:
+            yield {ALIVE: mark.name}
+        finally:
+            mark.unlink()
+
+
+def end_killed_runs(instance: dg.DagsterInstance, home: Path) -> int:
+    """Say of runs whose process was killed that they failed: nobody else would."""
+    unfinished = [s for s in dg.DagsterRunStatus if s not in _FINISHED]
+    ended = 0
+    for run in instance.get_runs(dg.RunsFilter(statuses=unfinished)):
+        mark = home / "alive" / run.tags.get(ALIVE, "")
+        if ALIVE in run.tags and (not mark.exists() or abandoned(mark)):
+            instance.report_run_failed(run, "The process that worked on this run was killed; what it had made stays.")
+            mark.unlink(missing_ok=True)
+            ended += 1
+    return ended
 
 
 def batches(graph: Any) -> Iterator[list[dg.AssetKey]]:
@@ -136,7 +171,8 @@ def run_all(*, verbose: bool = False, console: Console | None = None) -> Report:
     """
     shown = console or Console(highlight=False)
     started = time.monotonic()
-    dagster_home()
+    home = dagster_home()
+    sweep(LakeResource().open())
     _quiet()
     sqlalchemy.event.listen(sqlalchemy.Engine, "connect", _spare_the_disk)
     loaded = defs()
@@ -144,7 +180,8 @@ def run_all(*, verbose: bool = False, console: Console | None = None) -> Report:
     job = loaded.resolve_implicit_global_asset_job_def()
     report = Report(assets=len(graph.materializable_asset_keys))
     unmade: set[Part] = set()
-    with dg.DagsterInstance.get() as instance:
+    with dg.DagsterInstance.get() as instance, marked_alive(home) as tags:
+        end_killed_runs(instance, home)
         planned = list(batches(graph))
         done = 0
 
@@ -182,6 +219,7 @@ def run_all(*, verbose: bool = False, console: Console | None = None) -> Report:
                     partition_key=partition,
                     asset_selection=selection,
                     run_id=run_id,
+                    tags=tags,
                     raise_on_error=False,
                 )
                 made = _count(report, result, partition)
