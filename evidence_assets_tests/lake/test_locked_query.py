@@ -163,3 +163,9 @@ def test_unsafe_is_duckdb_whole_and_the_help_says_so(lake: Lake, tmp_path: Path)
     assert json.loads((tmp_path / "n.json").read_text()) == {"n": 1}
     help_text = " ".join(runner.invoke(app, ["query", "--help"], terminal_width=400).stdout.split())
     assert "read and write every file that you may" in help_text
+
+
+def test_a_terminal_obeys_no_text_of_the_lake(lake: Lake) -> None:
+    asked = ["query", "SELECT chr(27) || '[2J[bold]' AS text", "--lake", str(lake.root)]
+    shown = CliRunner().invoke(app, asked).stdout
+    assert "\x1b" not in shown and "[2J[bold]" in shown
