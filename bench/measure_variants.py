@@ -5,7 +5,7 @@
 
 Everything lies in a temporary folder, or in ``--lake``, where a later call finds its corpora, graphs and evidence again.
 Presets need not be opted in. Graphs are built without harvested triples unless ``--harvest`` is given. ``--split dev``
-asks the half that settings are chosen on. A world is YAML: its first document links folders of EVIDENCE_DEV_DATA into
+asks the half that settings are chosen on. A world is YAML: its first document links folders and files of EVIDENCE_DEV_DATA into
 the lake's ``raw``, the others declare corpora, graphs and benchmarks as ``evidence_assets/defs`` does, or state ``variants``
 of a ``system`` as its ``variants.yaml`` does.
 
@@ -165,8 +165,12 @@ def main() -> None:
             os.environ["EVIDENCE_PROFILE"] = str(stated.profile.resolve())
         for source, place in links.items():
             target = kept / "lake" / "raw" / place
-            if not target.exists():
-                shutil.copytree(Path(os.environ["EVIDENCE_DEV_DATA"]) / source, target)
+            given = Path(os.environ["EVIDENCE_DEV_DATA"]) / source
+            if given.is_dir() and not target.exists():
+                shutil.copytree(given, target)
+            elif given.is_file():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(given, target)
         shutil.copy(REPOSITORY / "dagster.yaml", kept)
         wall = inside = 0.0
         for assets, took, seconds in materialized(stated.benchmark, stated.variants, stated.harvest):

@@ -209,10 +209,11 @@ def scoreboard(lake: LakeOption = None) -> None:
             rows = connection.execute(
                 """
                 SELECT scope_id, if(scope_kind = 'collection', selector, regexp_extract(asset, '[^/]+$')) AS variant,
-                       reasoner, metric, value, low, high, n, open, published, published_source
+                       reasoner, metric, value, low, high, n, supported, right_of_these, published, published_source
                 FROM scores LEFT JOIN (
-                    SELECT asset, scope_id, max(value) AS open
-                    FROM scores WHERE metric = 'insufficient_share' GROUP BY ALL
+                    PIVOT (SELECT asset, scope_id, metric, value FROM scores WHERE scope_kind = 'benchmark')
+                    ON metric IN ('answered_share' AS supported, 'supported_accuracy' AS right_of_these)
+                    USING max(value) GROUP BY asset, scope_id
                 ) USING (asset, scope_id)
                 WHERE metric IN ('accuracy', 'hit@1', 'precision@50') AND scope_kind <> 'relation'
                 ORDER BY scope_id, metric, value DESC
@@ -226,24 +227,26 @@ def scoreboard(lake: LakeOption = None) -> None:
         "value",
         "95 %",
         "n",
-        "open",
+        "supported",
+        "right of these",
         "published",
         "difference",
         "printed in",
     )
     shown = Table(*headers, title="Scoreboard")
-    for scope, variant, reasoner, metric, value, low, high, n, left_open, published, source in rows:
+    for scope, variant, reasoner, metric, value, low, high, n, supported, right, published, source in rows:
         interval = "" if low is None else f"{low:.3f} – {high:.3f}"
         shown.add_row(
             scope, variant, reasoner, metric, "" if value is None else f"{value:.3f}", interval, str(n),
-            "" if left_open is None else f"{left_open:.0%}", "" if published is None else f"{published:.3f}",
+            *("" if share is None else f"{share:.0%}" for share in (supported, right)), "" if published is None else f"{published:.3f}",
             _difference(value, low, high, published), _cell(source),
         )  # fmt: skip
     out.print(shown)
     out.print(
-        "open: share of questions that the evidence left undecided; it counts as right where nothing is", style="dim"
+        "value: the best option of every question counts; supported: share whose best option the evidence supports",
+        style="dim",
     )
-    if any(row[9] is not None for row in rows):
+    if any(row[10] is not None for row in rows):
         out.print("difference: value − published; * where the interval leaves the published figure out", style="dim")
 
 

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import polars as pl
 
 from evidence_assets.experiment.chains import chain_of, evidence_items, for_option, option_task
+from evidence_assets.experiment.confidence import probabilities
 from evidence_assets.experiment.necessity import Case, check_batch
 from evidence_assets.experiment.rows import RowWriter
 from evidence_assets.experiment.selection import Asked
@@ -22,7 +23,7 @@ from evidence_assets.experiment.step import Made
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import USED
 from evidence_assets.reasoning.short_answers import ShortAnswerSolver
-from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Solver
+from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Solver
 
 Request = tuple[str, tuple[str, ...]]
 """A question, and the facts (content hashes of evidence) that it is answered from."""
@@ -43,12 +44,13 @@ class UsedRow:
 
 @dataclass(frozen=True)
 class Answer:
-    """What is answered to one question; ``ranked`` for systems that rank nodes."""
+    """What is answered to one question; ``ranked`` are options or nodes, with ``probabilities`` where they are known."""
 
     answer: str | None
     status: str
     supported: tuple[str, ...] = ()
     ranked: tuple[str, ...] = ()
+    probabilities: tuple[float, ...] = ()
     confidence: float | None = None
     error: str | None = None
     used: tuple[UsedRow, ...] = ()
@@ -122,12 +124,13 @@ def prediction_rows(
                 "model_id": answerer.model_id,
                 "answer": said.answer,
                 "ranked_answers": list(said.ranked),
+                "probabilities": list(said.probabilities) or None,
                 "supported_answers": list(said.supported),
                 "status": said.status,
                 "confidence": said.confidence,
                 "error": said.error,
                 "content_hash": content_id(
-                    "prediction", said.answer, said.ranked, said.supported, said.status, said.error
+                    "prediction", said.answer, said.ranked, said.probabilities, said.supported, said.status, said.error
                 ),
             }
         )
@@ -224,21 +227,33 @@ def used_evidence(rows: Iterable[Mapping[str, Any]]) -> Iterator[UsedRow]:
         yield UsedRow("evidence", row["evidence_id"], row["content_hash"], rank, row["score"])
 
 
+def _supported_answer(choice: Choice) -> str:
+    """The answer, or the status in place of one that the evidence does not support."""
+    return choice.answer if choice.answer and choice.status != "insufficient" else choice.status
+
+
 class WeighsOptions:
     """A solver that chooses among options, from the chains of all of them; without chains, from the evidence itself.
 
     An answer rests on what its chain cites; the exception among the options, on what the chains of all of them cite.
+    Probabilities are the softmax of the solver's weights over ``temperature``, rounded to six decimals.
     """
 
     def __init__(
-        self, solver: Solver, questions: Sequence[Asked], evidence: pl.DataFrame, chains: pl.DataFrame
+        self,
+        solver: Solver,
+        questions: Sequence[Asked],
+        evidence: pl.DataFrame,
+        chains: pl.DataFrame,
+        temperature: float = 1.0,
     ) -> None:
-        self._solver, self._evidence = solver, evidence_items(evidence)
+        self._solver, self._evidence, self._temperature = solver, evidence_items(evidence), temperature
         self._questions = {q.question_id: q for q in questions}
         self._chains: dict[str, list[dict[str, Any]]] = {}
         for row in chains.sort("question_id", "hypothesis").iter_rows(named=True):
             self._chains.setdefault(row["question_id"], []).append(row)
-        self.name, self.model_id, self.version = solver.name, solver.model_id, solver.version
+        self.name, self.model_id = solver.name, solver.model_id
+        self.version = f"{solver.version}-{temperature}"
 
     def _chains_of(self, question: Asked) -> list[dict[str, Any]]:
         return self._chains.get(question.question_id, [])
@@ -274,8 +289,15 @@ class WeighsOptions:
             if isinstance(choice, Failure):
                 yield Answer.failed(choice.reason, used)
             else:
-                supported, error = tuple(choice.supported), choice.error or None
-                yield Answer(choice.answer, choice.status, supported, (), choice.confidence, error, used)
+                shares = {label: round(p, 6) for label, p in self._probabilities(choice).items()}
+                confidence = shares[choice.answer] if choice.answer and shares else choice.confidence
+                yield Answer(
+                    choice.answer, choice.status, tuple(choice.supported), tuple(shares), tuple(shares.values()),
+                    confidence, choice.error or None, used,
+                )  # fmt: skip
+
+    def _probabilities(self, choice: Choice) -> dict[str, float]:
+        return probabilities(choice.weights, self._temperature) if choice.weights else {}
 
     def _weighed(self, question: Asked) -> list[EvidenceItem]:
         """The evidence of a question without chains, each row once, in its order."""
@@ -326,7 +348,7 @@ class WeighsOptions:
                 )
             )
         return [
-            "failed" if isinstance(choice, Failure) else choice.answer or choice.status
+            "failed" if isinstance(choice, Failure) else _supported_answer(choice)
             for choice in self._solver.choose(choices)
         ]
 
@@ -393,7 +415,7 @@ class AnswersShortly:
                 continue
             rows = {row["evidence_id"]: row for row in self._evidence.get(question.question_id, [])}
             used = tuple(used_evidence(rows[evidence_id] for evidence_id in result.used))
-            yield Answer(result.answer, result.status, tuple(result.supported), (), result.confidence, None, used)
+            yield Answer(result.answer, result.status, tuple(result.supported), confidence=result.confidence, used=used)
 
     def case(self, prediction: Mapping[str, Any]) -> tuple[Case, list[CitedRow]]:
         """See :class:`Answerer`."""

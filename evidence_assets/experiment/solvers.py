@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
+
+import polars as pl
 
 from evidence_assets.experiment.step import Step
 from evidence_assets.lake.errors import BadInput
@@ -13,35 +16,29 @@ from evidence_assets.models.protocols import Generator
 from evidence_assets.profiles import GeneratorSettings
 from evidence_assets.reasoning.asking import Remembered
 from evidence_assets.reasoning.direct import BestFound
-from evidence_assets.reasoning.extractive import ExtractiveSolver, idf_of
+from evidence_assets.reasoning.extractive import ExtractiveSolver
 from evidence_assets.reasoning.prompted import PromptedSolver
 from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers, PromptedShortAnswers, ShortAnswerSolver
 from evidence_assets.reasoning.tables.solver import TableSolver
 from evidence_assets.reasoning.tasks import Solver
-from evidence_assets.retrieval.corpus import OpenCorpus, open_corpus
+from evidence_assets.retrieval.corpus import open_corpus
 
-COUNTED_CHUNKS = 200_000
 SOLVERS = ("extractive", "generator")
 
 
 @lru_cache
 def generator(settings: GeneratorSettings) -> Generator:
     """The profile's language model, loaded once a process."""
-    return load_generator(settings.backend, **settings.model_dump(exclude={"backend"}))
+    return load_generator(settings.backend, **settings.model_dump(exclude={"backend", "megabytes"}))
 
 
-def _word_weights(step: Step) -> dict[str, float] | None:
-    """Inverse document frequencies over the benchmark's corpus; none for corpora too large to count in a step."""
+def _documents(step: Step, chunks: Sequence[str]) -> dict[str, str]:
+    """The document of each of some chunks of the benchmark's corpus."""
     name = step.benchmark.corpus
     if not name:
-        return None
-    corpus = open_corpus(step.lake, name)
-    return _idf(corpus) if corpus.chunks.height <= COUNTED_CHUNKS else None
-
-
-@lru_cache(maxsize=4)
-def _idf(corpus: OpenCorpus) -> dict[str, float]:
-    return idf_of(corpus.chunks["text"].to_list())
+        return {}
+    rows = open_corpus(step.lake, name).chunks.filter(pl.col("chunk_id").is_in(list(chunks)))
+    return dict(rows.select("chunk_id", "doc_id").iter_rows())
 
 
 def solver_named(name: str, family: str, step: Step) -> Solver:
@@ -54,7 +51,9 @@ def solver_named(name: str, family: str, step: Step) -> Solver:
         if family == "table":
             return TableSolver()
         return ExtractiveSolver(
-            encoder(step.profile.encoder), idf=_word_weights(step), on_progress=step.progress("tasks")
+            encoder(step.profile.encoder),
+            documents=lambda chunks: _documents(step, chunks),
+            on_progress=step.progress("tasks"),
         )
     if name == "generator":
         return PromptedSolver(generator(settings), CompletionCache(step.lake.cache), step.progress("tasks"))

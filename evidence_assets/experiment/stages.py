@@ -34,7 +34,7 @@ from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.models.in_use import encoder
 
-VERSION = "2"
+VERSION = "3"
 """Changes when the rows of chains, predictions, citations or scores would be others from the same evidence."""
 FAILED_SHARE_LIMIT = 0.05
 
@@ -80,7 +80,7 @@ class _Standard:
             return [*made, self._passage_scores()]
         if self._explained:
             made.append(self._stage(self._chains, "chains", self._make_chains, "One reasoning chain an option",
-                                    [self._questions, self._evidence, *self._word_counts], pool=self._pool))  # fmt: skip
+                                    [self._questions, self._evidence], pool=self._pool))  # fmt: skip
         made.append(self._prediction_stage())
         if self._explained:
             made.append(self._stage(self._citations, "citations", self._make_citations, "Every citation, checked",
@@ -89,7 +89,7 @@ class _Standard:
         if variant.counterfactual:
             made.append(self._stage(self._counterfactuals, "counterfactuals", self._make_counterfactuals,
                                     "Answers without the evidence they cite",
-                                    [*self._answered_from, self._predictions, *self._word_counts], pool=self._pool))  # fmt: skip
+                                    [*self._answered_from, self._predictions], pool=self._pool))  # fmt: skip
         return made
 
     def _stage(
@@ -124,13 +124,6 @@ class _Standard:
         return None if self._variant.solver == "extractive" else "llm"
 
     @property
-    def _word_counts(self) -> list[str]:
-        """The corpora in which the extractive reasoner counts words; the one on tables does not."""
-        if self._variant.family != "mcqa":
-            return []
-        return [f"corpus/{name}/index" for name in sorted({b.corpus for b in of_family("mcqa") if b.corpus})]
-
-    @property
     def _more_reads(self) -> Sequence[Read]:
         return self._method.more_reads(self._settings) if self._method.more_reads else ()
 
@@ -158,7 +151,8 @@ class _Standard:
         if self._explained:
             # Only who explains can be asked for explanations again; without any, whoever can do without chooses.
             solver = chooser(variant.solver, variant.family, step, explained=variant.explain)
-            return WeighsOptions(solver, questions, evidence, step.read_here("chains", self._chains))
+            temperature = step.profile.calibration.table if variant.family == "table" else step.profile.calibration.mcqa
+            return WeighsOptions(solver, questions, evidence, step.read_here("chains", self._chains), temperature)
         if self._method.answerer:
             return self._method.answerer(variant.name, step, self._settings, evidence)
         failed: Mapping[str, str] = self._method.failed(step, self._settings) if self._method.failed else {}

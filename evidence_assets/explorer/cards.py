@@ -99,10 +99,12 @@ def _facts(pairs: dict[str, object]) -> Html:
 def _answer(question: dict[str, Any] | None, answer: dict[str, Any], asked_again: str) -> Html:
     options = question["options"] if question else []
     gold = question["gold"] if question else []
+    sure = dict(zip(answer["ranked_answers"], answer["probabilities"] or (), strict=False))
     shown = []
     for label, option in zip(option_labels(question["task"] if question else "", options), options, strict=True):
         notes = ["chosen"] * (label == answer["answer"]) + ["gold"] * (label in gold)
         notes += ["supported by evidence"] * (label in answer["supported_answers"])
+        notes += [f"probability {sure[label]:.2f}"] * (label in sure)
         text = option if label == option else f"{label}. {option}"
         note = tag("span", f" ({', '.join(notes)})" if notes else "", class_="note")
         shown.append(tag("li", text, note, class_="chosen" if label == answer["answer"] else ""))

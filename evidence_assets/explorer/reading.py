@@ -77,8 +77,10 @@ def _answer(connection: duckdb.DuckDBPyConnection, rows: AnswerRows) -> list[str
     answer = rows.prediction
     named = rows_of(connection, "SELECT name FROM kg_nodes WHERE node_id = $id LIMIT 1", id=answer["answer"])
     told_as = f"{named[0]['name']}, {answer['answer']}" if named else answer["answer"] or "none"
-    confidence = "" if answer["confidence"] is None else f", confidence {answer['confidence']:.3f}"
+    confidence = "" if answer["confidence"] is None else f", probability {answer['confidence']:.3f}"
     lines = [f"answer: {told_as} ({answer['status']}{confidence})"]
+    if answer["answer"] and answer["status"] == "insufficient":
+        lines.append("this is the best of what was offered; the evidence does not support it")
     lines.append(f"by {answer['reasoner']} ({answer['model_id']}), evidence by {answer['selector']}")
     if answer["error"]:
         lines += _wrapped(answer["error"], "why it failed: ", "  ")

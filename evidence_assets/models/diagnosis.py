@@ -13,7 +13,7 @@ from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.ids import file_id
 from evidence_assets.lake.store import asset_folder
 from evidence_assets.models.weights import loading, minilm_folder
-from evidence_assets.profiles import ModelSettings, Profile
+from evidence_assets.profiles import GeneratorSettings, ModelSettings, Profile
 
 MASKED = "masked model"
 """What the model that triples are harvested from is called here."""
@@ -44,9 +44,10 @@ def _device() -> Finding:
     return Finding("device", f"CPU, {os.cpu_count()} cores", None, "CUDA is used when torch sees a GPU")
 
 
-def _weights(what: str, name: str) -> Finding:
+def _weights(what: str, settings: ModelSettings | GeneratorSettings) -> Finding:
     from evidence_assets.lake.errors import ModelUnavailable
 
+    name = settings.name
     if name == "embedded-minilm":
         try:
             minilm_folder()
@@ -57,17 +58,18 @@ def _weights(what: str, name: str) -> Finding:
         return Finding(what, "late interaction over the token encoder")
     if Path(name).is_dir():
         return Finding(what, f"folder {name}")
-    cached = _in_hub_cache(name)
-    return Finding(
-        what, f"{name}, {'in the local cache' if cached else 'not in the local cache'}", cached,
-        "" if cached else f"download it once on a machine with a network: hf download {name}",
-    )  # fmt: skip
+    if _in_hub_cache(name, settings.revision):
+        return Finding(what, f"{name}, in the local cache")
+    size = f", {settings.megabytes:,} MB to download" if settings.megabytes else ""
+    revision = f" --revision {settings.revision}" if settings.revision else ""
+    remedy = f"download it once, where there is a network: hf download {name}{revision}"
+    return Finding(what, f"{name}, not in the local cache{size}", False, remedy)
 
 
-def _in_hub_cache(name: str) -> bool:
+def _in_hub_cache(name: str, revision: str | None) -> bool:
     from huggingface_hub import try_to_load_from_cache
 
-    return isinstance(try_to_load_from_cache(name, "config.json"), str)
+    return isinstance(try_to_load_from_cache(name, "config.json", revision=revision), str)
 
 
 def _trained(folder: Path) -> Finding:
@@ -95,7 +97,7 @@ def _trained(folder: Path) -> Finding:
 
 def _masked(settings: ModelSettings) -> Finding:
     """A masked model by name: its files are here, and its tokenizer knows a mask. The weights are not loaded."""
-    found = _weights(MASKED, settings.name)
+    found = _weights(MASKED, settings)
     if not found.fine:
         return found
     from transformers import AutoConfig, AutoTokenizer
@@ -154,9 +156,9 @@ def diagnose(profile: Profile) -> list[Finding]:
         *(_package(name, True) for name in ("dagster", "duckdb", "polars", "pyarrow", "torch", "POT", "transformers")),
         Finding("faiss", "on GPU" if faiss_gpu else "on CPU", None, "" if faiss_gpu else "README: faiss on a GPU"),
         _device(),
-        _weights("encoder", profile.encoder.name),
-        _weights("token encoder", profile.token_encoder.name),
-        _weights("reranker", profile.reranker.name),
+        _weights("encoder", profile.encoder),
+        _weights("token encoder", profile.token_encoder),
+        _weights("reranker", profile.reranker),
         _trained(find_lake() / "indexes" / asset_folder("models/masked_lm"))
         if harvested.name == SAMPLE_MASKED_LM
         else _masked(harvested),
@@ -169,7 +171,7 @@ def diagnose(profile: Profile) -> list[Finding]:
     elif generator.backend == "vllm":
         findings.append(_package("vllm", True, "pip install 'evidence-assets[gpu]'"))
     elif generator.backend == "transformers":
-        findings.append(_weights("language model", generator.name))
+        findings.append(_weights("language model", generator))
         if generator.four_bit:
             findings.append(_package("bitsandbytes", True, "pip install 'evidence-assets[gpu]'"))
     else:

@@ -33,6 +33,7 @@ class ModelSettings(_Strict):
     revision: str | None = Field(None, description="Commit or tag; part of every key.")
     device: str = Field("auto", description="auto, cpu, cuda or cuda:N.")
     dtype: str = Field("auto", description="auto, float32, bfloat16 or float16.")
+    megabytes: int | None = Field(None, description="Size of the download, for `evidence doctor`.")
 
 
 class GeneratorSettings(_Strict):
@@ -47,6 +48,7 @@ class GeneratorSettings(_Strict):
     timeout_seconds: float = Field(300, gt=0)
     four_bit: bool = Field(False, description="For transformers: load weights in 4 bit (bitsandbytes).")
     folder: str = Field("", description="For replay: folder of recorded answers.")
+    megabytes: int | None = Field(None, description="Size of the download, for `evidence doctor`.")
 
 
 class Shards(_Strict):
@@ -99,6 +101,13 @@ class GraphPaths(_Strict):
     passages: int = Field(ge=1, description="Paths kept per option.")
 
 
+class Calibration(_Strict):
+    """Temperatures that turn weights of options into probabilities, by task family; fitted on development data."""
+
+    mcqa: float = Field(1.0, gt=0)
+    table: float = Field(1.0, gt=0)
+
+
 class Profile(_Strict):
     """Everything that differs between a laptop and a GPU machine."""
 
@@ -114,6 +123,7 @@ class Profile(_Strict):
     retrieval: Retrieval
     harvesting: Harvesting
     ugat: GraphPaths
+    calibration: Calibration = Field(default_factory=Calibration)
     presets: tuple[str, ...] = Field((), description="Presets whose variants are loaded besides the default ones.")
     sample: Literal["full", "small"] = Field("full", description="Size of the sample world; small is for quick tests.")
 

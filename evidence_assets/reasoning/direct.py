@@ -6,20 +6,21 @@ reasoner has nothing to compare then but how well the evidence of each option wa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, ExplainOption, Failure
 from evidence_assets.text.negation import asks_for_exception
 
-VERSION = "1"
+VERSION = "2"
 MARGIN = 1e-9
-"""Scores nearer than this are not told apart."""
+"""Weights nearer than this are not told apart."""
 
 
 class BestFound:
     """Names the option whose evidence was found with the highest score; the lowest where the exception is asked for.
 
-    Scores have no scale that all selectors share, so that confidence says only how many options are equally good.
+    Scores have no scale that all selectors share: weights are their places between the lowest and the highest.
     """
 
     name = "best_found"
@@ -40,14 +41,17 @@ class BestFound:
 
     def _choice(self, task: ChooseAnswer) -> Choice:
         scores = {
-            label: max(item.score for item in items) for label in task.labels if (items := task.evidence.get(label, ()))
+            label: max((item.score for item in task.evidence.get(label, ())), default=-math.inf)
+            for label in task.labels
         }
-        if not scores:
-            return Choice(None, (), "insufficient", 0.0)
-        odd = task.negated or asks_for_exception(task.question)
-        if odd:  # an option without evidence is the best exception
-            scores = {label: -scores.get(label, float("-inf")) for label in task.labels}
-        best = max(scores, key=lambda label: scores[label])
-        near = [label for label, score in scores.items() if score == scores[best] or scores[best] - score <= MARGIN]
-        status = "answered" if len(near) == 1 else "ambiguous"
-        return Choice(best, tuple(near), status, round(1 / len(near), 6))
+        found = [score for score in scores.values() if score > -math.inf]
+        if not found:
+            return Choice(None, (), "insufficient")
+        low, span = min(found), (max(found) - min(found)) or 1.0
+        # An option without evidence is last, and the best exception.
+        weights = {label: max(-1.0, (score - low) / span) for label, score in scores.items()}
+        if task.negated or asks_for_exception(task.question):
+            weights = {label: -weight for label, weight in weights.items()}
+        answer = max(task.labels, key=lambda label: weights[label])
+        near = tuple(label for label in task.labels if weights[answer] - weights[label] <= MARGIN)
+        return Choice(answer, near, "answered" if len(near) == 1 else "ambiguous", weights=weights)

@@ -1,120 +1,64 @@
-"""The extractive reasoner: multiple-choice and graph questions worked out from the evidence alone, no model asked.
+"""The extractive reasoner: multiple-choice questions answered by the nearest statement of the evidence, no model asked.
 
-Belongs here: how strongly the statements of an option's evidence link it to the question, the chain that quotes them,
-and the comparison of the options. It is deterministic, generates nothing and knows nothing but the evidence; it is
-named ``extractive`` in every table. Questions on tables have a reasoner of their own.
+Belongs here: which statement of an option's evidence comes nearest to question and option, the chain that quotes it, and
+the comparison of the options. It is deterministic, generates nothing and knows nothing but the evidence and what its
+encoder finds alike; it is named ``extractive`` in every table. Questions of yes and no are read in ``yes_no``; questions
+on tables have a reasoner of their own.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from math import log, sqrt
 
 import numpy as np
 
-from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray
-from evidence_assets.reasoning.statements import Statement, asked_kind, statements
+from evidence_assets.reasoning import yes_no
+from evidence_assets.reasoning.statements import Statement, statements
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, ExplainOption, Failure, Step
-from evidence_assets.text.negation import asks_for_exception
-from evidence_assets.text.stems import spelled, stems
+from evidence_assets.text.negation import asks_for_exception, denies
+from evidence_assets.text.sentences import sentence_spans
 
-VERSION = "5"
+VERSION = "6"
 """Changes whenever a chain or a choice may."""
 
 TASKS = ("mcqa", "kgqa")
+TEXT_KINDS = ("chunk", "sentence")
 
-MEANING_SHARE = 0.5
-"""Share of the encoder in how well statements fit the question, where there is an encoder."""
-MEANING_RANGE = (0.25, 0.80)
-"""Cosines that count as 0 and as 1."""
-UNSEEN_WEIGHT = 0.1
-"""Weight of a word that the corpus does not know, beside 1 for its rarest: most such words only phrase the question."""
-KIND_WEIGHT = 0.25
-"""What the words after "which" and "what" count, and what words of an option count that the question has as well."""
-LONG = 8
-"""Stems from which on a statement is a list rather than a link; twice as many halve it."""
-DENIAL_SHARE = 0.05
-"""What a statement that denies still counts as a link."""
-BRIDGE_SHARE = 0.9
-"""What two statements joined by a shared name count beside one that says the same."""
-BRIDGE_POOL = 12
-"""Statements tried at each end of a bridge."""
-FLOOR = 0.30
-"""Support under which an option counts as not supported."""
-MARGIN = 0.05
-"""Supports nearer than this are not told apart."""
+# Log odds, fitted by bench/fit_answers.py on the first halves of OpenBookQA, ARC and CommonsenseQA.
+NEAREST = 6.7
+"""Weight of the cosine of the nearest statement, where the question has texts among its evidence."""
+NEAREST_PATH, NEAREST_TRIPLE = 5.0, 1.2
+"""The same where it has none: a path connects question and option, a triple only mentions one of them."""
+ASSOCIATION = 5.0
+"""Weight of the cosine of question and option, where no text is among the evidence."""
+LENGTH = 2.1
+"""Weight of an option's length from 10 to 80 characters, in forties: authors word the right option more fully. It
+orders options and never supports one."""
 
-
-WEIGHT_STEP = 0.05
-"""Weights of words are rounded to multiples of it."""
-
-
-def idf_of(texts: Iterable[str]) -> dict[str, float]:
-    """Weight of each stem over a corpus: ln(1 + N / df).
-
-    >>> weights = idf_of(["insulin lowers glucose", "glucose is sweet"])
-    >>> weights["insulin"] > weights["glucos"]
-    True
-    """
-    counts: Counter[str] = Counter()
-    total = 0
-    for text in texts:
-        counts.update(set(stems(text)))
-        total += 1
-    return {each: log(1 + total / count) for each, count in counts.items()}
-
-
-@dataclass(frozen=True)
-class _Link:
-    """Statements that link question and option, and how strongly."""
-
-    strength: float
-    statements: tuple[Statement, ...]
-    bridge: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class _Reading:
-    """The usable statements of one option's evidence, with the words of each and the weights that count."""
-
-    statements: list[Statement]
-    words: list[Counter[str]]
-    option: dict[str, float]
-    question: dict[str, float]
-    option_words: Counter[str]
-
-    def of_option(self, words: Counter[str]) -> float:
-        """Share of the option's weight in some words."""
-        return sum(weight for word, weight in self.option.items() if word in words) / sum(self.option.values())
-
-    def of_question(self, words: Counter[str]) -> float:
-        """Share of the question's weight in some words; a word that the option has too must stand there once more."""
-        covered = sum(weight for word, weight in self.question.items() if words[word] > self.option_words[word])
-        return covered / sum(self.question.values())
+NEAR = 0.35
+"""Cosine under which a statement has nothing to do with question and option, and is not cited."""
+FLOOR = 0.60
+"""Cosine from which on a statement supports an option."""
+LEAD = 0.04
+"""By how much the support of the answer must lead to be told apart from the next."""
 
 
 class ExtractiveSolver:
     """Answers multiple-choice and graph questions by what the evidence states.
 
-    A statement u (a clause of a sentence, a triple, a path) links question and option with strength
-    o(u) · q(u) · ((1 − m) + m·s(u)) / ℓ(u): o and q are the weighted shares of the option's and of the question's
-    stems that stand in u (a word of both must stand there twice), s its similarity in meaning to question and option,
-    m :data:`MEANING_SHARE` (0 without an encoder), ℓ = max(1, stems of the clause u / :data:`LONG`). A stem weighs
-    (idf / highest idf)², less where it only names the kind of thing asked for. Two statements that share a name found
-    in neither question nor option link them together as one of their joint words and meaning would, times
-    :data:`BRIDGE_SHARE` and the weight of the name. A statement that denies what it mentions counts
-    :data:`DENIAL_SHARE` and is held against the others. Support is the square root of the strongest link less half the
-    square root of the strongest denial.
+    Support of an option is the cosine of the question followed by the option with the nearest statement (clause or
+    sentence of a text, triple, path) of its evidence that does not deny what it mentions. The weight of an option is
+    ``6.7·support + 2.1·length`` where the question has texts among its evidence; where it has none, the words
+    themselves say more than the nearest triple, and the weight is ``5·cos(question, option) + w·support + 2.1·length``
+    with w = 5 for paths and 1.2 for triples. Whether the evidence supports the answer is read from support alone.
 
     Parameters
     ----------
     encoder
-        Adds similarity of meaning; without it words alone decide.
-    idf
-        Inverse document frequency of each stem, such as :func:`idf_of` the corpus; without it all words weigh the same.
+        Gives the vectors that are compared.
+    documents
+        The document of each of some chunks, by id; whoever lacks it takes every chunk for one of its own.
     on_progress
         Called with (tasks done, tasks in all).
     """
@@ -123,146 +67,68 @@ class ExtractiveSolver:
 
     def __init__(
         self,
-        encoder: Encoder | None = None,
+        encoder: Encoder,
         *,
-        idf: Mapping[str, float] | None = None,
+        documents: Callable[[Sequence[str]], Mapping[str, str]] = lambda chunks: {},
         on_progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        self.encoder, self.on_progress = encoder, on_progress
-        heaviest = max((idf or {}).values(), default=1.0)
-        # In steps, so that a few documents more or less change the weight of hardly any word, and so hardly any chain.
-        self._weights = {
-            word: round((value / heaviest) ** 2 / WEIGHT_STEP) * WEIGHT_STEP for word, value in (idf or {}).items()
-        }
-        self.model_id = "extractive" if encoder is None else f"extractive+{encoder.model_id}"
-        self.version = "-".join(part for part in (VERSION, "" if encoder is None else encoder.revision) if part)
+        self.encoder, self.documents, self.on_progress = encoder, documents, on_progress
+        self.model_id = f"extractive+{encoder.model_id}"
+        self.version = f"{VERSION}-{encoder.revision}"
 
     def task_version(self, task: ExplainOption) -> str:
-        """The version, and the weights of the words that this task holds."""
-        if not self._weights:
-            return self.version
-        texts = [task.question, task.option, *(item.text for item in task.evidence)]
-        words = sorted({word for text in texts for word in stems(text)})
-        return content_id(self.version, [(word, self._weight(word)) for word in words])
+        """The version: nothing else bears on a task."""
+        return self.version
 
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
-        """One chain an option: the statements that link it to the question, quoted and cited."""
-        readings = [self._read(task) for task in tasks]
-        vectors = self._vectors(tasks, readings)
+        """One chain an option: the statement that comes nearest to it, quoted and cited."""
+        read = [[s for item in task.evidence for s in statements(item)] for task in tasks]
+        vectors = self._vectors(
+            [*map(_asserted, tasks), *(task.question for task in tasks), *(s.text for group in read for s in group)]
+        )
+        chunks = sorted({item.source_id for task in tasks if yes_no.is_label(task.option) for item in task.evidence})
+        documents = self.documents(chunks) if chunks else {}
         results: list[Chain | Failure] = []
-        for number, (task, reading) in enumerate(zip(tasks, readings, strict=True), start=1):
+        for number, (task, found) in enumerate(zip(tasks, read, strict=True), start=1):
             if task.task not in TASKS:
                 results.append(Failure(f"the extractive reasoner does {' and '.join(TASKS)} tasks, not {task.task}"))
+            elif yes_no.is_label(task.option):
+                asked = vectors[task.question]
+                nearness = {s: float(vectors[s.text] @ asked) for s in found}
+                results.append(yes_no.explain(task, nearness, documents))
             else:
-                results.append(self._chain(task, reading, vectors))
+                results.append(_nearest(task, found, vectors))
             if self.on_progress is not None:
                 self.on_progress(number, len(tasks))
         return results
 
     def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
-        """Name the best supported option, or the least supported one where the question asks for the exception."""
-        return [self._choice(task) for task in tasks]
+        """The option with the greatest weight; the smallest where the question asks for the exception."""
+        vectors = self._vectors([text for task in tasks if not _texts(task) for text in (task.question, *task.options)])
+        return [self._choice(task, vectors) for task in tasks]
 
-    def _weight(self, word: str) -> float:
-        return self._weights.get(word, UNSEEN_WEIGHT if self._weights else 1.0)
-
-    def _read(self, task: ExplainOption) -> _Reading:
-        """Statements that say something of the option, and those that say most of the question."""
-        option, asked = Counter(stems(task.option)), set(stems(task.question))
-        kind = asked_kind(task.question)
-        reading = _Reading(
-            [],
-            [],
-            {word: self._weight(word) * (KIND_WEIGHT if word in asked else 1) for word in option} or {"": 1.0},
-            {word: self._weight(word) * (KIND_WEIGHT if word in kind else 1) for word in sorted(asked)} or {"": 1.0},
-            option,
-        )
-        rows = []
-        for item in task.evidence:
-            for statement in statements(item):
-                words = Counter(stems(statement.text))
-                rows.append((statement, words, reading.of_option(words), reading.of_question(words)))
-        nearest = {id(row) for row in sorted(rows, key=lambda row: -row[3])[:BRIDGE_POOL]}
-        for row in rows:
-            if row[2] > 0 or (row[3] > 0 and id(row) in nearest):
-                reading.statements.append(row[0])
-                reading.words.append(row[1])
-        return reading
-
-    def _vectors(self, tasks: Sequence[ExplainOption], readings: list[_Reading]) -> dict[str, FloatArray]:
-        """Vectors of all texts to be compared, each encoded once; texts longer than the encoder reads have none."""
-        if self.encoder is None:
+    def _vectors(self, texts: Iterable[str]) -> dict[str, FloatArray]:
+        """Unit vectors of texts, each encoded once; of one longer than the encoder reads, of its end."""
+        distinct = list(dict.fromkeys(texts))
+        counts = self.encoder.count_tokens(distinct)
+        limit = self.encoder.max_tokens
+        read = [text if count <= limit else self._end_of(text) for text, count in zip(distinct, counts, strict=True)]
+        if not distinct:
             return {}
-        texts = [*map(_wanted, tasks), *(each.text for reading in readings for each in reading.statements)]
-        texts = list(dict.fromkeys(texts))
-        counts = self.encoder.count_tokens(texts)
-        short = [text for text, count in zip(texts, counts, strict=True) if count <= self.encoder.max_tokens]
-        return dict(zip(short, self.encoder.sentences(short), strict=True))
+        vectors = self.encoder.sentences(read)
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return dict(zip(distinct, vectors / np.where(lengths > 0, lengths, 1), strict=True))
 
-    def _strength(
-        self, task: ExplainOption, reading: _Reading, rows: tuple[int, ...], vectors: dict[str, FloatArray]
-    ) -> float:
-        """Strength of some statements taken as one; the last of them must speak of the option."""
-        words = sum((reading.words[row] for row in rows), Counter[str]())
-        lengths = [len(reading.words[row]) / LONG for row in rows if not reading.statements[row].whole]
-        length = max([1.0, *lengths])
-        strength = reading.of_option(reading.words[rows[-1]]) * reading.of_question(words) / length
-        known = [vectors.get(reading.statements[row].text) for row in rows]
-        wanted = vectors.get(_wanted(task))
-        if wanted is None or any(vector is None for vector in known):
-            return strength
-        together = np.sum([vector for vector in known if vector is not None], axis=0)
-        low, high = MEANING_RANGE
-        cosine = float(together @ wanted) / (float(np.linalg.norm(together)) or 1.0)
-        meaning = min(1.0, max(0.0, (cosine - low) / (high - low)))
-        return strength * (1 - MEANING_SHARE + MEANING_SHARE * meaning)
+    def _end_of(self, text: str) -> str:
+        """The last sentences that the encoder reads, else the last words: what is asked stands at the end."""
+        starts = [start for start, _ in sentence_spans(text)]
+        ends = [text[start:] for start in starts]
+        words = text.split()
+        ends += [" ".join(words[-count:]) for count in (200, 100, 50, 25, 12)] + [text[-100:]]
+        counts = self.encoder.count_tokens(ends)
+        return next((end for end, n in zip(ends, counts, strict=True) if n <= self.encoder.max_tokens), text[-20:])
 
-    def _chain(self, task: ExplainOption, reading: _Reading, vectors: dict[str, FloatArray]) -> Chain:
-        direct, denials = [], []
-        for row, statement in enumerate(reading.statements):
-            strength = self._strength(task, reading, (row,), vectors)
-            if strength > 0:
-                if statement.denies:
-                    # what is denied of another thing says nothing of this one
-                    if reading.of_option(reading.words[row]) > 0.99:
-                        denials.append(_Link(strength, (statement,)))
-                    strength *= DENIAL_SHARE
-                direct.append(_Link(strength, (statement,)))
-        links = [*direct, *self._bridges(task, reading, vectors)]
-        best = max(links, key=lambda link: link.strength, default=None)
-        if best is None or best.strength <= 0:
-            return Chain(task.hypothesis, (Step(f"No evidence links the question to “{task.option}”."),), 0.0)
-        against = max(denials, key=lambda link: link.strength, default=None)
-        support = sqrt(best.strength)
-        if against is not None and against.statements != best.statements:
-            support = max(0.0, support - sqrt(against.strength) / 2)
-        return Chain(task.hypothesis, _steps(task, best, against), round(min(1.0, support), 6))
-
-    def _bridges(self, task: ExplainOption, reading: _Reading, vectors: dict[str, FloatArray]) -> list[_Link]:
-        """Pairs of a statement on the question and one on the option that share a name unknown to both."""
-        known = reading.option.keys() | reading.question.keys()
-
-        def foremost(share: Callable[[Counter[str]], float]) -> list[int]:
-            shares = {
-                row: share(words)
-                for row, words in enumerate(reading.words)
-                if not reading.statements[row].denies and share(words) > 0
-            }
-            return sorted(shares, key=lambda row: -shares[row])[:BRIDGE_POOL]
-
-        links = []
-        for first in foremost(reading.of_question):
-            for second in foremost(reading.of_option):
-                shared = (reading.words[first].keys() & reading.words[second].keys()) - known
-                one, two = reading.statements[first], reading.statements[second]
-                if first == second or not shared or one.quote == two.quote:
-                    continue
-                name = min(1.0, max(self._weight(word) for word in shared))
-                strength = BRIDGE_SHARE * name * self._strength(task, reading, (first, second), vectors)
-                links.append(_Link(strength, (one, two), tuple(sorted(shared))))
-        return links
-
-    def _choice(self, task: ChooseAnswer) -> Choice | Failure:
+    def _choice(self, task: ChooseAnswer, vectors: Mapping[str, FloatArray]) -> Choice | Failure:
         support: dict[str, float] = {}
         for chain in task.chains:
             if chain.support is None:
@@ -270,40 +136,57 @@ class ExtractiveSolver:
                     f"the chain of {chain.hypothesis} carries no support; explain it with this reasoner first"
                 )
             support[chain.hypothesis] = chain.support
-        missing = [label for label in task.labels if label not in support]
-        if missing:
+        if missing := [label for label in task.labels if label not in support]:
             return Failure(f"no chain for {', '.join(missing)}")
+        if all(map(yes_no.is_label, task.options)):
+            return yes_no.choose(task, support)
         odd = task.negated or asks_for_exception(task.question)
-        supported = tuple(label for label in task.labels if support[label] >= FLOOR)
-        value = {label: (1 - support[label] if odd else support[label]) for label in task.labels}
-        ranked = sorted(task.labels, key=lambda label: -value[label])
-        confidence = round(value[ranked[0]] / (sum(value.values()) or 1), 6)
-        if not supported or (odd and len(supported) < min(2, len(task.labels) - 1)):
-            return Choice(None, supported, "insufficient", 0.0)
-        if len(ranked) > 1 and value[ranked[0]] - value[ranked[1]] < MARGIN:
-            unclear = not odd and support[ranked[1]] >= FLOOR
-            return Choice(ranked[0], supported, "ambiguous" if unclear or odd else "answered", confidence)
-        return Choice(ranked[0], supported, "answered", confidence)
+        weights = self._weights(task, support, vectors, odd=odd)
+        answer = max(task.labels, key=lambda label: weights[label])
+        rest = {label: value for label, value in support.items() if label != answer}
+        if odd:  # the exception is what the evidence of all others leaves over
+            supported = tuple(label for label in task.labels if rest.get(label, 0) >= FLOOR)
+            certain = bool(rest) and len(supported) == len(rest)
+            lead = min(rest.values(), default=0) - support[answer]
+        else:
+            least = max(FLOOR, max(support.values()) - LEAD)
+            supported = tuple(label for label in task.labels if support[label] >= least)
+            certain, lead = answer in supported, support[answer] - max(rest.values(), default=0)
+        status = "insufficient" if not certain else "answered" if lead >= LEAD else "ambiguous"
+        return Choice(answer, supported, status, weights=weights)
+
+    def _weights(
+        self, task: ChooseAnswer, support: Mapping[str, float], vectors: Mapping[str, FloatArray], *, odd: bool
+    ) -> dict[str, float]:
+        texts = _texts(task)
+        paths = any(item.kind == "path" for items in task.evidence.values() for item in items)
+        share = NEAREST if texts else NEAREST_PATH if paths else NEAREST_TRIPLE
+        weights = {}
+        for label, option in zip(task.labels, task.options, strict=True):
+            weight = share * support[label]
+            if not texts:
+                weight += ASSOCIATION * float(vectors[task.question] @ vectors[option])
+            length = (min(max(len(option), 10), 80) - 10) / 40
+            weights[label] = -weight if odd else weight + LENGTH * length
+        return weights
 
 
-def _wanted(task: ExplainOption) -> str:
+def _asserted(task: ExplainOption) -> str:
     return f"{task.question} {task.option}"
 
 
-def _steps(task: ExplainOption, link: _Link, against: _Link | None) -> tuple[Step, ...]:
-    """The sentences of a chain; each quotes the sentence that it cites, word for word."""
-    steps = []
-    for number, statement in enumerate(link.statements):
-        if len(link.statements) == 1:
-            lead = f"On “{task.option}” the evidence states"
-        elif number == 0:
-            lead = "On the question the evidence states"
-        else:
-            shared = spelled(link.bridge, statement.quote)
-            lead = f"“{task.option}” is reached through {', '.join(shared)}, as it also states"
-        steps.append(Step(f"{lead}: “{statement.quote}”", (statement.evidence_id,), (statement.quote,)))
-    if against is not None:
-        denial = against.statements[0]
-        if denial not in link.statements:
-            steps.append(Step(f"Against it stands: “{denial.quote}”", (denial.evidence_id,), (denial.quote,)))
-    return tuple(steps)
+def _texts(task: ChooseAnswer) -> bool:
+    """Whether a text is among the evidence, and a statement near some option."""
+    near = any(chain.support for chain in task.chains)
+    return near and any(item.kind in TEXT_KINDS for items in task.evidence.values() for item in items)
+
+
+def _nearest(task: ExplainOption, found: Sequence[Statement], vectors: Mapping[str, FloatArray]) -> Chain:
+    """The chain that quotes the statement nearest to question and option; what denies speaks for no option but a denial."""
+    wanted, denial = vectors[_asserted(task)], denies(task.option)
+    nearness = {s: float(vectors[s.text] @ wanted) for s in found if denial or not s.denies}
+    best = max(nearness, key=lambda statement: nearness[statement], default=None)
+    if best is None or nearness[best] < NEAR:
+        return Chain(task.hypothesis, (Step(f"No evidence links the question to “{task.option}”."),), 0.0)
+    step = Step(f"Nearest to “{task.option}” the evidence states: {best.quote}", (best.evidence_id,), (best.quote,))
+    return Chain(task.hypothesis, (step,), round(min(1.0, max(0.0, nearness[best])), 6))

@@ -97,7 +97,7 @@ class Choice:
     answer: str | None
     supported: tuple[str, ...]
     status: str
-    confidence: float
+    confidence: float | None = None
     error: str = ""
     weights: Mapping[str, float] = field(default_factory=dict)
     """How strongly each label is held; larger is better, differences count. Empty where the solver has no measure."""

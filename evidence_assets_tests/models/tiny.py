@@ -5,7 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import BertConfig, BertModel, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast, set_seed
+from transformers import (
+    BertConfig,
+    BertModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedTokenizerFast,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+    set_seed,
+)
 
 TEXTS = (
     "the patient has a fever and may take aspirin",
@@ -44,8 +53,8 @@ CHAT_TEMPLATE = (
 )
 
 
-def make_causal(folder: Path, seed: int = 0) -> Path:
-    """A one-layer Llama over bytes with a chat template, saved in the Hugging Face layout."""
+def make_causal(folder: Path, seed: int = 0, *, qwen: bool = False) -> Path:
+    """A one-layer Llama (or Qwen2) over bytes with a chat template, saved in the Hugging Face layout."""
     set_seed(seed)
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -57,10 +66,11 @@ def make_causal(folder: Path, seed: int = 0) -> Path:
     fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="<pad>", eos_token="</s>")
     fast.chat_template = CHAT_TEMPLATE
     fast.save_pretrained(folder)
-    config = LlamaConfig(
-        vocab_size=tokenizer.get_vocab_size(), hidden_size=32, num_hidden_layers=1, num_attention_heads=2,
+    configuration, model = (Qwen2Config, Qwen2ForCausalLM) if qwen else (LlamaConfig, LlamaForCausalLM)
+    config = configuration(
+        vocab_size=tokenizer.get_vocab_size(), hidden_size=32, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=2,
         intermediate_size=64, max_position_embeddings=8192, pad_token_id=0, eos_token_id=1, bos_token_id=None,
         initializer_range=0.5,
     )  # fmt: skip  # so wide that what it says depends on all of its prompt
-    LlamaForCausalLM(config).save_pretrained(folder)
+    model(config).save_pretrained(folder)
     return folder

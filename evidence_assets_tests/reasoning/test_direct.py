@@ -24,19 +24,19 @@ def task(scores: dict[str, list[float]], question: str = "Which one?", negated: 
 @pytest.mark.parametrize(
     ("scores", "negated", "expected"),
     [
-        ({"A": [0.1, 0.2], "B": [0.3], "C": [0.2]}, False, ("B", ("B",), "answered", 1.0)),
-        ({"A": [0.3], "B": [0.3], "C": [0.2]}, False, ("A", ("A", "B"), "ambiguous", 0.5)),
-        ({"A": [0.3], "B": [0.1], "C": [0.2]}, True, ("B", ("B",), "answered", 1.0)),
-        ({"A": [0.3], "C": [0.2]}, True, ("B", ("B",), "answered", 1.0)),
-        ({"A": [0.3]}, True, ("B", ("B", "C"), "ambiguous", 0.5)),
-        ({"B": [-0.5]}, False, ("B", ("B",), "answered", 1.0)),
-        ({}, False, (None, (), "insufficient", 0.0)),
+        ({"A": [0.1, 0.2], "B": [0.3], "C": [0.2]}, False, ("B", ("B",), "answered")),
+        ({"A": [0.3], "B": [0.3], "C": [0.2]}, False, ("A", ("A", "B"), "ambiguous")),
+        ({"A": [0.3], "B": [0.1], "C": [0.2]}, True, ("B", ("B",), "answered")),
+        ({"A": [0.3], "C": [0.2]}, True, ("B", ("B",), "answered")),
+        ({"A": [0.3]}, True, ("B", ("B", "C"), "ambiguous")),
+        ({"B": [-0.5]}, False, ("B", ("B",), "answered")),
+        ({}, False, (None, (), "insufficient")),
     ],
 )
 def test_the_best_found_option_is_named(scores: dict[str, list[float]], negated: bool, expected: Any) -> None:
     (made,) = BestFound().choose([task(scores, negated=negated)])
     assert isinstance(made, Choice)
-    assert (made.answer, made.supported, made.status, made.confidence) == expected
+    assert (made.answer, made.supported, made.status) == expected
 
 
 def test_a_question_for_the_exception_is_known_by_its_words() -> None:

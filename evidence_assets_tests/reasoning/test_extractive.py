@@ -7,12 +7,14 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.encoders import EMBEDDED, load_encoder
+from evidence_assets.models.in_use import RememberingEncoder
 from evidence_assets.reasoning.citations import check
-from evidence_assets.reasoning.extractive import VERSION, ExtractiveSolver, idf_of
+from evidence_assets.reasoning.extractive import FLOOR, LENGTH, NEAREST, VERSION, ExtractiveSolver
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
 from evidence_assets_tests.conftest import SMALL_SAMPLE
 
@@ -25,24 +27,15 @@ TEXTS = (
     "Metformin is no remedy for gout. Allopurinol is one remedy for gout.",
     "Artemether may treat malaria.",
 )
-CLUBBING = (
-    "Finger clubbing is typical in lung cancer.",
-    "Radon raises the odds of lung cancer.",
-    "Bare feet raise the odds of hookworm.",
-    "Benzene raises the odds of leukemia.",
-    "Smoking raises the odds of heart disease.",
-)
-CORPUS = (*TEXTS, *CLUBBING, "Insulin may treat diabetes.", "An illness may have a remedy.", "Doctors treat illness.")
 
 
 def rows(*texts: str, kind: str = "chunk") -> tuple[EvidenceItem, ...]:
     return tuple(EvidenceItem(f"e{n}", kind, "doc", str(n), text) for n, text in enumerate(texts))
 
 
-@pytest.fixture(scope="module", params=["words", "words and meaning"])
-def solver(request: pytest.FixtureRequest) -> ExtractiveSolver:
-    encoder = None if request.param == "words" else load_encoder(EMBEDDED, device="cpu")
-    return ExtractiveSolver(encoder, idf=idf_of(sentence for text in CORPUS for sentence in text.split(". ")))
+@pytest.fixture(scope="module")
+def solver() -> ExtractiveSolver:
+    return ExtractiveSolver(load_encoder(EMBEDDED, device="cpu"))
 
 
 def answer(
@@ -57,16 +50,27 @@ def answer(
     found = solver.explain(tasks)
     chains = [each for each in found if isinstance(each, Chain)]
     assert len(chains) == len(options)
-    (choice,) = solver.choose([ChooseAnswer(question, labels, options, tuple(chains), negated=negated)])
+    shown = dict.fromkeys(labels, evidence)
+    (choice,) = solver.choose([ChooseAnswer(question, labels, options, tuple(chains), shown, negated=negated)])
     assert isinstance(choice, Choice)
     return chains, choice
 
 
-def test_answers_from_the_linking_sentence_and_cites_it(solver: ExtractiveSolver) -> None:
+def test_answers_from_the_nearest_statement_and_cites_it(solver: ExtractiveSolver) -> None:
     chains, choice = answer(solver)
     assert (choice.answer, choice.status, choice.supported) == ("A", "answered", ("A",))
     assert chains[0].steps[0].quoted == ("Doctors prescribe metformin for type 2 diabetes.",)
-    assert 0 < choice.confidence <= 1 and all(0 <= (chain.support or 0) <= 1 for chain in chains)
+    assert all(0 <= (chain.support or 0) <= 1 for chain in chains)
+
+
+def test_support_is_the_cosine_of_the_nearest_statement_and_weights_add_the_length(solver: ExtractiveSolver) -> None:
+    evidence = rows("Metformin is given for type 2 diabetes.", "The moon orbits the earth.")
+    chains, choice = answer(solver, evidence=evidence)
+    vectors = solver.encoder.sentences([f"{QUESTION} {OPTIONS[0]}", *(item.text for item in evidence)])
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    assert chains[0].support == pytest.approx(max(unit[1:] @ unit[0]), abs=1e-5)
+    length = (len("type 2 diabetes") - 10) / 40
+    assert choice.weights["A"] == pytest.approx(NEAREST * (chains[0].support or 0) + LENGTH * length)
 
 
 def test_every_citation_verifies(solver: ExtractiveSolver) -> None:
@@ -75,23 +79,16 @@ def test_every_citation_verifies(solver: ExtractiveSolver) -> None:
     assert verdicts and set(verdicts) == {"verified"}
 
 
-def test_denial_lowers_support_and_is_shown(solver: ExtractiveSolver) -> None:
-    claimed = rows("Metformin is a remedy for gout.")
-    denied = rows("Metformin is no remedy for gout.")
-    both = rows("Metformin is a remedy for gout.", "Metformin is not a remedy for gout at all.")
-    support = []
-    for evidence in (claimed, both, denied):
-        (chain,) = solver.explain([ExplainOption(QUESTION, "C", "gout", evidence)])
+def test_what_is_denied_supports_nothing_but_a_denial(solver: ExtractiveSolver) -> None:
+    def support(option: str, *texts: str) -> float:
+        (chain,) = solver.explain([ExplainOption(QUESTION, "C", option, rows(*texts))])
         assert isinstance(chain, Chain) and chain.support is not None
-        support.append(chain.support)
-        if evidence is both:
-            assert any(step.text.startswith("Against it stands") for step in chain.steps)
-    assert support[0] > support[1] > 0 and support[0] > 2 * support[2]
+        return chain.support
 
-
-def test_words_of_two_clauses_do_not_link(solver: ExtractiveSolver) -> None:
-    chains, _ = answer(solver)
-    assert (chains[1].support or 0) < (chains[0].support or 0) / 2
+    assert (
+        support("gout", "Metformin is a remedy for gout.") > FLOOR > support("gout", "Metformin is no remedy for gout.")
+    )
+    assert support("not gout", "Metformin is no remedy for gout.") > 0
 
 
 def test_exception_is_the_least_supported(solver: ExtractiveSolver) -> None:
@@ -112,10 +109,11 @@ def test_two_equally_supported_options_are_ambiguous(solver: ExtractiveSolver) -
     assert (choice.status, choice.supported) == ("ambiguous", ("A", "C"))
 
 
-def test_nothing_supported_is_insufficient_and_never_guessed(solver: ExtractiveSolver) -> None:
+def test_nothing_supported_is_insufficient_and_the_best_option_is_named_all_the_same(solver: ExtractiveSolver) -> None:
     for evidence in ((), rows("The moon orbits the earth."), rows("")):
         chains, choice = answer(solver, evidence=evidence)
-        assert choice == Choice(None, (), "insufficient", 0.0)
+        assert (choice.supported, choice.status) == ((), "insufficient")
+        assert choice.answer == max(choice.weights, key=lambda label: choice.weights[label])
         assert all(chain.support == 0 and chain.steps[0].cited == () for chain in chains)
 
 
@@ -130,12 +128,11 @@ def test_paths_are_read(solver: ExtractiveSolver) -> None:
     assert choice.answer == "A" and chains[0].steps[0].cited == ("e0",)
 
 
-def test_two_statements_are_bridged(solver: ExtractiveSolver) -> None:
-    evidence = rows(*CLUBBING)
-    question = "What raises the odds of developing the illness suggested by finger clubbing?"
-    chains, choice = answer(solver, question, ("radon", "bare feet", "benzene"), evidence)
-    assert choice.answer == "A"
-    assert {cited for step in chains[0].steps for cited in step.cited} == {"e0", "e1"}
+def test_without_texts_question_and_option_count_as_well(solver: ExtractiveSolver) -> None:
+    _, choice = answer(solver, "What do you write with?", ("a pencil", "a river"), evidence=())
+    assert choice.answer == "A" and choice.status == "insufficient"
+    triples = rows("river is used for writing", kind="triple")
+    assert answer(solver, "What do you write with?", ("a pencil", "a river"), triples)[1].answer == "A"
 
 
 @pytest.mark.parametrize(
@@ -180,8 +177,9 @@ def ordered(solver: ExtractiveSolver, folder: Path) -> list[str]:
 
 
 def test_no_order_moves_any_chain_or_choice_of_the_sample() -> None:
-    assert ordered(ExtractiveSolver(), SMALL_SAMPLE) == []
-    assert len(ordered(Obedient(), SMALL_SAMPLE)) > 20, "a reasoner that obeys is caught"
+    encoder = RememberingEncoder(load_encoder(EMBEDDED, device="cpu"))
+    assert ordered(ExtractiveSolver(encoder), SMALL_SAMPLE) == []
+    assert len(ordered(Obedient(encoder), SMALL_SAMPLE)) > 20, "a reasoner that obeys is caught"
 
 
 def test_other_tasks_fail_with_a_reason(solver: ExtractiveSolver) -> None:
@@ -205,32 +203,23 @@ def test_result_depends_on_its_task_alone(solver: ExtractiveSolver) -> None:
     assert solver.explain([rescored]) == together[:1]
 
 
-def test_statement_longer_than_the_encoder_reads_is_judged_by_its_words() -> None:
-    solver = ExtractiveSolver(load_encoder(EMBEDDED, device="cpu"))
-    long = "metformin helps type 2 diabetes " + "and so on " * 300
-    (chain,) = solver.explain([ExplainOption(QUESTION, "A", "type 2 diabetes", rows(long))])
-    assert isinstance(chain, Chain) and (chain.support or 0) > 0
-
-
-def test_version_names_all_that_decides() -> None:
-    task = ExplainOption(QUESTION, "A", "gout", ())
-    plain, weighted = ExtractiveSolver(), ExtractiveSolver(idf={"gout": 1.0, "rare": 2.0})
-    assert plain.task_version(task) == plain.version != weighted.task_version(task)
-    assert weighted.task_version(task) != ExtractiveSolver(idf={"gout": 2.0, "rare": 2.0}).task_version(task)
-    other = ExtractiveSolver(idf={"gout": 1.0, "rare": 2.0, "unrelated": 1.5})
-    assert other.task_version(task) == weighted.task_version(task), "a word that the task lacks changes nothing"
-    assert plain.name == "extractive" and plain.model_id == "extractive"
+def test_of_a_text_longer_than_the_encoder_reads_the_end_is_read(solver: ExtractiveSolver) -> None:
+    case = "The patient walked into the ward and sat down. "
+    long, longer = (solver.explain([ExplainOption(case * n + QUESTION, "A", "gout", rows(*TEXTS))]) for n in (60, 90))
+    assert long == longer != solver.explain([ExplainOption("", "A", "gout", rows(*TEXTS))])
+    (chain,) = solver.explain([ExplainOption(QUESTION, "A", "type 2 diabetes", rows("and so on " * 300))])
+    assert isinstance(chain, Chain)
 
 
 def test_progress_is_told() -> None:
     seen: list[tuple[int, int]] = []
-    solver = ExtractiveSolver(on_progress=lambda done, total: seen.append((done, total)))
+    encoder = load_encoder(EMBEDDED, device="cpu")
+    solver = ExtractiveSolver(encoder, on_progress=lambda done, total: seen.append((done, total)))
     solver.explain([ExplainOption("q", "A", "a", ())] * 2)
     assert seen == [(1, 2), (2, 2)]
 
 
-def test_output_changes_only_with_the_version() -> None:
-    solver = ExtractiveSolver(idf=idf_of(CORPUS))
-    chains, choice = answer(solver, evidence=rows(*CORPUS))
-    found = [choice, *((chain.hypothesis, chain.support, chain.steps) for chain in chains)]
-    assert (VERSION, content_id(repr(found))[:12]) == ("5", "2db18df05d55"), "state a new VERSION with a new result"
+def test_output_changes_only_with_the_version(solver: ExtractiveSolver) -> None:
+    chains, choice = answer(solver)
+    found = [choice.answer, choice.status, choice.supported, *((chain.hypothesis, chain.steps) for chain in chains)]
+    assert (VERSION, content_id(repr(found))[:12]) == ("6", "20ea6a740c39"), "state a new VERSION with a new result"

@@ -15,13 +15,15 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from evidence_assets.experiment.confidence import SUREST
 from evidence_assets.experiment.scores.gold_evidence import DEPTHS
 
-VERSION = "2"
+VERSION = "3"
 DOTS_PER_INCH = 80
 COLUMNS = 2
 INK, OURS, PRINTED = "#1c2330", "#2f5fd0", "#b3401e"
-CURVE = "evidence_recall@"
+BY_DEPTH, SUREST_PART = "evidence_recall@", "accuracy_surest_"
+"""Metrics of a curve; what follows is the place on its axis."""
 MAIN = ("accuracy", "hit@1", "mrr")
 """What a variant is judged by, and by what a search is told from an answer."""
 HARVEST = "precision@50"
@@ -73,14 +75,21 @@ def draw(connection: duckdb.DuckDBPyConnection) -> dict[str, bytes]:
     main = judged(points(connection, MAIN))
     recall = points(connection, ["evidence_recall"])
     harvests = points(connection, [HARVEST], "collection")
-    by_depth = points(connection, [f"{CURVE}{k}" for k in DEPTHS])
+    by_depth = points(connection, [f"{BY_DEPTH}{k}" for k in DEPTHS])
+    by_share = points(connection, [f"{SUREST_PART}{share}" for share in SUREST])
     made = {}
     if main:
         made["accuracy.png"] = intervals(main, "accuracy (hit@1 of a search), 95 % interval")
     if recall:
         made["evidence_recall.png"] = intervals(recall, "share of the gold evidence that was picked, 95 % interval")
     if by_depth:
-        made["evidence_recall_curves.png"] = curves(by_depth)
+        made["evidence_recall_curves.png"] = curves(
+            by_depth, BY_DEPTH, "rows of evidence for each option", "share of the gold evidence by depth, 95 % interval"
+        )
+    if by_share:
+        made["surest_answers.png"] = curves(
+            by_share, SUREST_PART, "per cent of the questions", "accuracy of the surest answers, 95 % interval"
+        )
     if harvests:
         made["harvest.png"] = intervals(harvests, f"{HARVEST} of harvested triples, 95 % interval")
     if any(p.cost for p in main):
@@ -112,28 +121,28 @@ def intervals(found: Sequence[Point], title: str) -> bytes:
     return _png(figure, title)
 
 
-def curves(found: Sequence[Point]) -> bytes:
-    """A panel a benchmark: a line a variant, the share of the gold evidence among the first k rows of each option."""
+def curves(found: Sequence[Point], prefix: str, across: str, title: str) -> bytes:
+    """A panel a benchmark: a line a variant, over what stands behind ``prefix`` in the names of the metrics."""
+
+    def place(point: Point) -> int:
+        return int(point.metric.removeprefix(prefix))
+
     groups = _by_benchmark(found)
     figure, panels = _panels(len(groups), 2.8)
     for axes, (benchmark, group) in zip(panels, groups.items(), strict=True):
         for variant in sorted({p.variant for p in group}):
-            line = sorted((p for p in group if p.variant == variant), key=_depth)
-            depths = [_depth(p) for p in line]
+            line = sorted((p for p in group if p.variant == variant), key=place)
+            depths = [place(p) for p in line]
             axes.plot(depths, [p.value for p in line], "o-", markersize=3, label=_plain(variant))
             low = [p.value if p.low is None else p.low for p in line]
             high = [p.value if p.high is None else p.high for p in line]
             axes.fill_between(depths, low, high, alpha=0.12, linewidth=0)
-        axes.set_xlabel("rows of evidence for each option", fontsize=8)
+        axes.set_xlabel(across, fontsize=8)
         axes.set_ylim(-0.02, 1.02)
         axes.grid(alpha=0.25)
         axes.legend(fontsize=6)
         _titled(axes, benchmark)
-    return _png(figure, "share of the gold evidence by depth, 95 % interval")
-
-
-def _depth(point: Point) -> int:
-    return int(point.metric.removeprefix(CURVE))
+    return _png(figure, title)
 
 
 def costs(found: Sequence[Point]) -> bytes:

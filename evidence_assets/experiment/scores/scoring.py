@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from evidence_assets.experiment.confidence import confidence_metrics
 from evidence_assets.experiment.scores.evidence_fit import covered_words, evidence_texts, matched_tokens
 from evidence_assets.experiment.scores.gold_evidence import citation_scores, evidence_recall, recall_curve
 from evidence_assets.experiment.scores.metrics import (
@@ -41,6 +42,10 @@ def correct(question: dict[str, Any], prediction: dict[str, Any] | None) -> bool
     if question["task"] != "kgqa":
         return prediction["answer"] in gold
     return exact_match(prediction["answer"], accepted(question))
+
+
+def _status(answered: Mapping[str, dict[str, Any]], question: Mapping[str, Any]) -> str:
+    return str(answered.get(question["question_id"], {"status": "failed"})["status"])
 
 
 def accepted(question: Mapping[str, Any]) -> list[str]:
@@ -108,9 +113,15 @@ def score_rows(
     right = [correct(q, answered.get(q["question_id"])) for q in asked]
     metrics["accuracy"] = accuracy(right)
     for status in ("answered", "ambiguous", "insufficient", "failed"):
-        metrics[f"{status}_share"] = accuracy(
-            [answered.get(q["question_id"], {"status": "failed"})["status"] == status for q in asked]
-        )
+        metrics[f"{status}_share"] = accuracy([_status(answered, q) == status for q in asked])
+    supported = [r for q, r in zip(asked, right, strict=True) if _status(answered, q) == "answered"]
+    metrics["supported_accuracy"] = accuracy(supported)
+    weighed = [
+        (prediction["confidence"], r)
+        for q, r in zip(asked, right, strict=True)
+        if q["options"] and q["gold"] and (prediction := answered.get(q["question_id"])) and prediction["probabilities"]
+    ]
+    metrics |= confidence_metrics([sure for sure, _ in weighed], [r for _, r in weighed])
     ranking = [(q, answered.get(q["question_id"])) for q in asked if q["task"] == "skb_search"]
     if ranking:
         gains = [(gains_of(list(p["ranked_answers"]) if p else [], set(q["gold"])), len(q["gold"])) for q, p in ranking]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from evidence_assets.lake.schemas.columns import FLAG, INT, NULL, REAL, TEXT, TEXTS, declared
+from evidence_assets.lake.schemas.columns import FLAG, INT, NULL, REAL, REALS, TEXT, TEXTS, declared
 
 STEP = pa.struct([pa.field("text", TEXT), pa.field("cited", TEXTS), pa.field("quoted", TEXTS)])
 TABLES = [
@@ -67,11 +67,12 @@ TABLES = [
             ("selector", TEXT, "The selector."),
             ("reasoner", TEXT, "The reasoner."),
             ("model_id", TEXT, "The model and revision."),
-            ("answer", TEXT, "Label or answer string.", NULL),
-            ("ranked_answers", TEXTS, "For systems that rank: best first."),
+            ("answer", TEXT, "Label or answer string; the best option wherever there are options.", NULL),
+            ("ranked_answers", TEXTS, "All options or nodes, best first; empty where nothing ranks them."),
+            ("probabilities", REALS, "Calibrated probability of each ranked option; empty where none is known.", NULL),
             ("supported_answers", TEXTS, "Every answer that the evidence supports."),
-            ("status", TEXT, "answered, ambiguous, insufficient or failed."),
-            ("confidence", REAL, "In [0, 1]; the share by which the answer leads.", NULL),
+            ("status", TEXT, "Whether the evidence supports the answer: answered, ambiguous, insufficient, failed."),
+            ("confidence", REAL, "Probability of the answer, where one is known.", NULL),
             ("error", TEXT, "Why it failed.", NULL),
             ("content_hash", TEXT, "Hash of answer, support and status."),
             ("input_hash", TEXT, "Hash of the chains, model and prompt version."),

@@ -14,6 +14,7 @@ INT = pa.int32()
 REAL = pa.float64()
 FLAG = pa.bool_()
 TEXTS = pa.list_(TEXT)
+REALS = pa.list_(REAL)
 NULL = True
 """Fourth in a column's line: it may be empty."""
 

@@ -61,9 +61,8 @@ class RanksNodes:
                 ranking.status,
                 tuple(ranking.supported),
                 ranked,
-                None,
-                ranking.error or None,
-                (*best, *used_evidence(self._rows(question.question_id))),
+                error=ranking.error or None,
+                used=(*best, *used_evidence(self._rows(question.question_id))),
             )
 
     def case(self, prediction: Mapping[str, Any]) -> tuple[Case, list[CitedRow]]:

@@ -1,0 +1,49 @@
+"""The profile ``laptop`` with tiny models of the same architectures in place of those on the hub."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from evidence_assets import profiles
+from evidence_assets.models.diagnosis import diagnose
+from evidence_assets.models.generators import load_generator
+from evidence_assets.models.in_use import encoder, reranker
+from evidence_assets.models.protocols import Request
+from evidence_assets_tests.models.test_rerankers import make_cross_encoder
+from evidence_assets_tests.models.tiny import make_causal, make_encoder
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> profiles.Profile:
+    encodes = {"name": str(make_encoder(tmp_path / "encoder")), "revision": None}
+    stated = {
+        "extends": "laptop",
+        "encoder": encodes,
+        "token_encoder": encodes,
+        "reranker": {"name": str(make_cross_encoder(tmp_path / "reranker")), "revision": None},
+        "generator": {"name": str(make_causal(tmp_path / "generator", qwen=True)), "revision": None},
+    }
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(stated), encoding="utf-8")
+    return profiles.load(str(tmp_path / "mine.yaml"))
+
+
+def test_every_model_of_the_laptop_loads_and_answers(profile: profiles.Profile) -> None:
+    vectors = encoder(profile.encoder).sentences(["aspirin may treat pain", "insulin lowers glucose"])
+    assert vectors.shape[0] == 2 and np.isfinite(vectors).all()
+    pairs = [("pain", "aspirin may treat pain"), ("pain", "insulin lowers glucose")]
+    assert np.isfinite(reranker(profile.reranker, profile.token_encoder).score(pairs)).all()
+    settings = profile.generator
+    generator = load_generator(settings.backend, **settings.model_dump(exclude={"backend", "megabytes"}))
+    (completion,) = generator.generate([Request("You answer.", "Choose one.", 8, ("A", "B"))])
+    assert completion.text in ("A", "B")
+
+
+def test_doctor_says_what_to_download_and_how_big_it_is() -> None:
+    missing = [finding for finding in diagnose(profiles.load("laptop")) if finding.fine is False]
+    assert {finding.what for finding in missing} >= {"encoder", "reranker", "language model"}
+    for finding in missing:
+        assert "MB to download" in finding.found and "hf download" in finding.remedy and "--revision" in finding.remedy
