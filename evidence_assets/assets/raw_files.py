@@ -20,7 +20,16 @@ NETWORK_VARIABLE = "EVIDENCE_NETWORK"
 def raw_assets(
     declared: FromRaw, key: str, below_raw: list[str], wanted: str = ""
 ) -> tuple[str, list[dg.AssetsDefinition]]:
-    """Key of the raw asset that the declared files belong to, and that asset where it is its own."""
+    """Key of the raw asset that the declared files belong to, and that asset where it is its own.
+
+    Raises
+    ------
+    BadInput
+        Where a declaration leads out of the lake's ``raw`` folder.
+    """
+    for name in below_raw:
+        if Path(name).is_absolute() or ".." in Path(name).parts:
+            raise BadInput(f"{name!r} leads out of the lake's raw folder; link or copy the files into it", field=key)
     if declared.source:
         return declared.source, []
     return key, [raw_asset(key, below_raw, wanted or declared.holds, declared.hub)]

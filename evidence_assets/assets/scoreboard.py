@@ -39,7 +39,7 @@ class Scoreboard(dg.Component, dg.Model, dg.Resolvable):
         )
         def scoreboard(lake: LakeResource) -> dg.MaterializeResult[Any]:
             opened = lake.open()
-            with connect(opened.root) as connection:
+            with connect(opened.root, memory=None) as connection:
                 images, verdicts = plots.draw(connection), graph_stages.verdicts(connection)
             folder = opened.root / "reports" / "scoreboard"
             with replacing_folder(folder) as temporary:

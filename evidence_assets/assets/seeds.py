@@ -51,7 +51,7 @@ def seed_folder(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.Mat
 )
 def seed_files_check(lake: LakeResource) -> dg.AssetCheckResult:
     files = look(lake.open())
-    wrong = [f"{error.file}:{error.line or ''}: {error.field or ''}: {error.message}" for error in files.errors]
+    wrong = [str(error) for error in files.errors]
     return dg.AssetCheckResult(
         passed=not wrong,
         metadata={"relations": len(files.relations), "wrong": dg.MetadataValue.md("\n".join(wrong) or "nothing")},

@@ -170,7 +170,7 @@ def sound_check(
             wrong.append("rows are not sorted by their key")
         lineage = opened.path("lineage_edges", name, partition)
         if lineage.exists():
-            with connect(opened.root, lazily=True) as connection:
+            with connect(opened.root, lazily=True, memory=None) as connection:
                 lost = dangling(connection, lineage)
             wrong += [
                 f"{edge['child_kind']} {edge['child_id']} rests on {edge['parent_kind']} {edge['parent_id']}, which "

@@ -39,16 +39,33 @@ app.add_typer(experiments)
 def query(
     sql: Annotated[str, typer.Argument(help="Such as \"SELECT * FROM scores WHERE metric = 'accuracy'\".")],
     format: Annotated[Literal["table", "csv", "json"], typer.Option(help="How the rows are printed.")] = "table",
+    seconds: Annotated[float, typer.Option(min=0.1, help="How long the query may take.")] = 60,
+    unsafe: Annotated[
+        bool,
+        typer.Option(
+            "--unsafe",
+            help="DuckDB whole, without limits: the SQL may read and write every file that you may, load extensions and "
+            "change settings. Only for SQL that you wrote or read.",
+        ),
+    ] = False,
     lake: LakeOption = None,
 ) -> None:
-    """Ask the lake with SQL. Every table is a view; "SHOW TABLES" lists them, "DESCRIBE predictions" its columns."""
+    """Ask the lake with SQL. Every table is a view; "SHOW TABLES" lists them, "DESCRIBE predictions" its columns.
+
+    It only reads, and only the lake's tables: one SELECT, DESCRIBE, SUMMARIZE or SHOW, at most 2 GB of memory and a million
+    rows. COPY, ATTACH, SET, EXPLAIN and the rest of DuckDB need --unsafe.
+    """
     with _sentences():
         from evidence_assets.lake.catalogue import connect
+        from evidence_assets.lake.locked_query import ask
 
-        with connect(lake) as connection:
-            cursor = connection.execute(sql)
-            names = [description[0] for description in cursor.description or []]
-            rows = cursor.fetchall()
+        with connect(lake, unsafe=unsafe) as connection:
+            if unsafe:
+                cursor = connection.execute(sql)
+                names = [description[0] for description in cursor.description or []]
+                rows = cursor.fetchall()
+            else:
+                names, rows = ask(connection, sql, seconds)
     if format == "json":
         print(
             json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=1, default=str, ensure_ascii=False)
@@ -169,8 +186,15 @@ def demo(
         f"\n{report.assets} assets, {report.materializations} materializations in {report.seconds:.0f} s; "
         f"rows reused {report.rows_reused:,}, computed {report.rows_computed:,}; peak memory {report.peak_gib:.2f} GiB"
     )
-    if report.failed_checks:
-        out.print(f"checks that failed: {', '.join(report.failed_checks)}", style="red")
+    if report.failures:
+        out.print("\nThese failed, and everything else was made:", style="red")
+        for failure in report.failures:
+            where = f"{failure.name} [{failure.partition}]" if failure.partition else failure.name
+            out.print(f"  {where}: {failure.said}", markup=False, soft_wrap=True)
+        if report.left_out:
+            left_out = ", ".join(report.left_out)
+            out.print(f"Left out or as before, because they read these: {left_out}", markup=False, soft_wrap=True)
+        out.print("Mend what is named and run `evidence demo` again: what is done is taken over.")
         raise typer.Exit(1)
     out.print("Open the Dagster UI with `make ui`; ask more with `evidence query` and `evidence trace ID`.")
 
@@ -280,11 +304,17 @@ def gc(
 ) -> None:
     """Folders that no asset makes any more, and what killed runs left behind."""
     with _sentences():
-        from evidence_assets.cli.demo import lake_assets
+        import dagster as dg
+
+        from evidence_assets.cli.demo import dagster_home, end_killed_runs, lake_assets
         from evidence_assets.lake.catalogue import find_lake
         from evidence_assets.lake.housekeeping import collect, orphans
         from evidence_assets.lake.store import Lake
 
+        home = dagster_home()
+        with dg.DagsterInstance.get() as instance:
+            if ended := end_killed_runs(instance, home):
+                out.print(f"{ended} runs of killed processes marked as failed")
         opened = Lake(lake or find_lake())
         found = orphans(opened, lake_assets())
         for path, size in found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""Characters that a terminal obeys, but for tabs and ends of lines."""
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
 LakeOption = Annotated[
     Path | None, typer.Option("--lake", help="Folder of the lake; EVIDENCE_LAKE or the nearest data_lake otherwise.")
@@ -34,9 +37,9 @@ def sentences() -> Iterator[None]:
 
 
 def cell(value: Any) -> Any:
-    """A value as it stands in a table: text is never read as markup."""
+    """A value as it stands in a table: text is never read as markup, nor by the terminal as a command."""
     from rich.text import Text
 
     if isinstance(value, float):
         value = f"{value:.4g}"
-    return Text("" if value is None else str(value))
+    return Text("" if value is None else _CONTROL.sub("\ufffd", str(value)))

@@ -6,13 +6,16 @@ that the UI shows.
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
+import re
 import resource
 import sqlite3
 import time
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -22,30 +25,48 @@ import dagster as dg
 import sqlalchemy
 from rich.console import Console
 
+from evidence_assets.assets.automation import Part
+from evidence_assets.assets.partitions import corpus_partitions
+from evidence_assets.assets.resources import LakeResource
+from evidence_assets.benchmarks.declared import Benchmark, benchmarks
 from evidence_assets.definitions import defs
+from evidence_assets.lake.atomic import abandoned
+from evidence_assets.lake.housekeeping import sweep
 
 HOME_VARIABLE = "DAGSTER_HOME"
+ALIVE = "evidence/alive"
+"""Tag of a run of the command line: the file that its process holds locked."""
+_FINISHED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A step that failed, or a check that did not pass, and what it said."""
+
+    name: str
+    partition: str | None
+    said: str
 
 
 @dataclass
 class Report:
-    """What a whole materialization did."""
+    """What a whole materialization did.
+
+    ``left_out`` are assets, or partitions of them, that were not made because what they read failed.
+    """
 
     assets: int = 0
     materializations: int = 0
     rows_reused: int = 0
     rows_computed: int = 0
     seconds: float = 0.0
-    failed_checks: list[str] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
 
     @property
     def peak_gib(self) -> float:
         """Largest resident memory of this process so far."""
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-
-
-class RunFailedError(RuntimeError):
-    """A run ended with a failed step; what was made before it stays."""
 
 
 def dagster_home() -> Path:
@@ -65,6 +86,33 @@ def lake_assets() -> list[str]:
     """Keys of all assets that Dagster loads, as the lake writes them."""
     graph = defs().resolve_asset_graph()
     return ["/".join(key.path) for key in graph.materializable_asset_keys]
+
+
+@contextmanager
+def marked_alive(home: Path) -> Iterator[dict[str, str]]:
+    """Tags for the runs of this process; the file that they name stays locked as long as it lives."""
+    folder = home / "alive"
+    folder.mkdir(exist_ok=True)
+    mark = folder / str(uuid.uuid4())
+    with mark.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        try:
+            yield {ALIVE: mark.name}
+        finally:
+            mark.unlink()
+
+
+def end_killed_runs(instance: dg.DagsterInstance, home: Path) -> int:
+    """Say of runs whose process was killed that they failed: nobody else would."""
+    unfinished = [s for s in dg.DagsterRunStatus if s not in _FINISHED]
+    ended = 0
+    for run in instance.get_runs(dg.RunsFilter(statuses=unfinished)):
+        mark = home / "alive" / run.tags.get(ALIVE, "")
+        if ALIVE in run.tags and (not mark.exists() or abandoned(mark)):
+            instance.report_run_failed(run, "The process that worked on this run was killed; what it had made stays.")
+            mark.unlink(missing_ok=True)
+            ended += 1
+    return ended
 
 
 def batches(graph: Any) -> Iterator[list[dg.AssetKey]]:
@@ -119,21 +167,21 @@ def _spare_the_disk(connection: Any, _record: Any) -> None:
 def run_all(*, verbose: bool = False, console: Console | None = None) -> Report:
     """Materialize every asset in every partition; rows whose inputs are unchanged are taken over.
 
-    Raises
-    ------
-    RunFailedError
-        With the message of the first step that failed; blocking checks fail steps, too.
+    What fails is reported, with what reads it left out, and everything else goes on.
     """
     shown = console or Console(highlight=False)
     started = time.monotonic()
-    dagster_home()
+    home = dagster_home()
+    sweep(LakeResource().open())
     _quiet()
     sqlalchemy.event.listen(sqlalchemy.Engine, "connect", _spare_the_disk)
     loaded = defs()
     graph = loaded.resolve_asset_graph()
     job = loaded.resolve_implicit_global_asset_job_def()
     report = Report(assets=len(graph.materializable_asset_keys))
-    with dg.DagsterInstance.get() as instance:
+    unmade: set[Part] = set()
+    with dg.DagsterInstance.get() as instance, marked_alive(home) as tags:
+        end_killed_runs(instance, home)
         planned = list(batches(graph))
         done = 0
 
@@ -143,6 +191,16 @@ def run_all(*, verbose: bool = False, console: Console | None = None) -> Report:
 
         for batch in planned:
             for partition in _partitions(graph, batch, instance):
+                selection = []
+                with dg.partition_loading_context(dynamic_partitions_store=instance):
+                    for key in batch:
+                        if _lacks_input(graph, Part(key, partition), unmade):
+                            unmade.add(Part(key, partition))
+                            report.left_out.append(_shown("/".join(key.path), partition))
+                        else:
+                            selection.append(key)
+                if not selection:
+                    continue
                 run_id = str(uuid.uuid4())
 
                 def on_event(entry: Any) -> None:
@@ -159,12 +217,16 @@ def run_all(*, verbose: bool = False, console: Console | None = None) -> Report:
                     run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
                     instance=instance,
                     partition_key=partition,
-                    asset_selection=batch,
+                    asset_selection=selection,
                     run_id=run_id,
+                    tags=tags,
                     raise_on_error=False,
                 )
-                _count(report, result)
-                _raise_failure(result)
+                made = _count(report, result, partition)
+                unmade |= {Part(key, partition) for key in selection if key not in made}
+                told = {failure.name.partition(":")[0] for failure in report.failures}
+                names = ["/".join(key.path) for key in selection if key not in made]
+                report.left_out += [_shown(name, partition) for name in names if name not in told]
     report.seconds = time.monotonic() - started
     return report
 
@@ -204,28 +266,72 @@ def _tell(shown: Console, event: Any, done: int, total: int, elapsed: float) -> 
     )
 
 
-def _count(report: Report, result: dg.ExecuteInProcessResult) -> None:
+def _lacks_input(graph: Any, part: Part, unmade: set[Part]) -> bool:
+    """Whether something that a part is made from was not made.
+
+    What unites benchmarks or relations goes on without one of them; a corpus, or a benchmark, lacks each of its shards.
+    """
+    for key in graph.get(part.key).parent_keys:
+        if not graph.get(key).is_executable or not _concerns(key, part.partition):
+            continue
+        if not graph.get(key).is_partitioned:
+            if Part(key, None) in unmade:
+                return True
+            continue
+        mapped = graph.get_parent_partition_keys_for_child(part.partition, key, part.key)
+        lacking = [Part(key, name) in unmade for name in mapped.partitions_subset.get_partition_keys()]
+        unites = part.partition is None and graph.get(key).partitions_def != corpus_partitions()
+        if lacking and (all if unites else any)(lacking):
+            return True
+    return False
+
+
+def _concerns(key: dg.AssetKey, partition: str | None) -> bool:
+    """Whether a benchmark is read or answered from an asset; what is no other benchmark's concerns all."""
+    own = benchmarks().get((partition or "").split("|")[0])
+    if own is None:
+        return True
+    name = "/".join(key.path)
+    places = {place for one in benchmarks().values() for place in _places(one)} - _places(own)
+    return not any(name == place or name.startswith(f"{place}/") for place in places)
+
+
+def _places(benchmark: Benchmark) -> set[str]:
+    graphs = {benchmark.graph, benchmark.background_graph, benchmark.taxonomy} - {""}
+    return {benchmark.raw, f"corpus/{benchmark.corpus}", *(f"knowledge/{name}" for name in graphs)}
+
+
+def _shown(name: str, partition: str | None) -> str:
+    return f"{name} [{partition}]" if partition else name
+
+
+def _count(report: Report, result: dg.ExecuteInProcessResult, partition: str | None) -> set[dg.AssetKey]:
+    """Add a run to the report; returns the assets that it made and that passed their blocking checks."""
+    made: set[dg.AssetKey] = set()
     for event in result.all_events:
         if event.is_step_materialization:
             metadata = _metadata(event)
+            made.add(event.step_materialization_data.materialization.asset_key)
             report.materializations += 1
             rows = int(metadata.get("dagster/row_count", 0) or 0)
             report.rows_reused += int(metadata.get("rows_reused", 0))
             report.rows_computed += int(metadata.get("rows_computed", rows))
+    refused = set()
     for evaluation in result.get_asset_check_evaluations():
         if not evaluation.passed:
-            report.failed_checks.append(f"{'/'.join(evaluation.asset_key.path)}:{evaluation.check_name}")
-
-
-def _raise_failure(result: dg.ExecuteInProcessResult) -> None:
-    if result.success:
-        return
+            name = f"{'/'.join(evaluation.asset_key.path)}:{evaluation.check_name}"
+            wrong = evaluation.metadata.get("wrong")
+            report.failures.append(Failure(name, partition, str(wrong.value if wrong else "the check did not pass")))
+            if evaluation.blocking:
+                refused.add(evaluation.asset_key)
     for event in result.all_events:
-        if event.is_step_failure:
+        if event.is_step_failure and event.step_key is not None:
             error = event.step_failure_data.error
-            cause = error
-            while cause is not None and cause.cause is not None:
-                cause = cause.cause
-            said = (cause.message if cause is not None else event.message or "").strip()
-            raise RunFailedError(f"{event.step_key}: {said}")
-    raise RunFailedError("the run failed; look at it in the Dagster UI")
+            while error is not None and error.cls_name and error.cls_name.startswith("Dagster") and error.cause:
+                error = error.cause
+            if error is not None and error.cls_name == "DagsterAssetCheckFailedError":
+                continue  # said by its evaluation
+            said = error.message.strip() if error is not None else event.message or ""
+            said = re.sub(r"^evidence_assets\.lake\.errors\.\w+: ", "", said)
+            report.failures.append(Failure(event.step_key.replace("__", "/"), partition, said))
+    return made - refused

@@ -15,12 +15,18 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 @contextlib.contextmanager
 def replacing_file(path: Path) -> Iterator[Path]:
-    """A temporary file beside ``path`` that takes its place when the block ends well and vanishes when it does not."""
+    """A temporary file beside ``path`` that takes its place when the block ends well and vanishes when it does not.
+
+    Its lock says that someone writes it; the lock of a killed writer is gone with it.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     for stale in path.parent.glob(f".{path.name}.*.tmp"):
-        stale.unlink(missing_ok=True)
+        if abandoned(stale):
+            stale.unlink(missing_ok=True)
     temporary = path.parent / f".{path.name}.{os.getpid()}.tmp"
+    held = temporary.open("wb")
     try:
+        fcntl.flock(held, fcntl.LOCK_EX)
         yield temporary
         with temporary.open("rb") as handle:
             os.fsync(handle.fileno())
@@ -39,6 +45,20 @@ def replacing_file(path: Path) -> Iterator[Path]:
         raise
     finally:
         temporary.unlink(missing_ok=True)
+        held.close()
+
+
+def abandoned(temporary: Path) -> bool:
+    """Whether nobody writes a temporary file, or folder, any more."""
+    lock = temporary.with_suffix(".lock") if temporary.is_dir() else temporary
+    try:
+        with lock.open("rb") as handle:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return temporary.is_dir()
+    except BlockingIOError:
+        return False
+    return True
 
 
 @contextlib.contextmanager

@@ -1,6 +1,8 @@
 """DuckDB over the lake: one view a table, made when a connection opens, so that the lake can be moved.
 
-A connection lives in memory and only reads Parquet files: it locks nobody out and nobody locks it out.
+A connection lives in memory and only reads Parquet files: it locks nobody out and nobody locks it out. It is locked
+itself: it opens files below the tables' folders alone, loads no extension and keeps its settings. That DuckDB could
+still write into those folders is why SQL that someone else wrote goes through ``locked_query``.
 """
 
 from __future__ import annotations
@@ -19,6 +21,9 @@ from evidence_assets.lake.store import Lake
 LAKE_VARIABLE = "EVIDENCE_LAKE"
 ROOT_VARIABLE = "lake_root"
 """DuckDB variable of every connection: the folder whose files its views read."""
+
+MEMORY = "2GB"
+"""What a query that someone asks may take."""
 
 
 def find_lake() -> Path:
@@ -39,19 +44,45 @@ def quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def connect(root: Path | str | None = None, *, lazily: bool = False) -> duckdb.DuckDBPyConnection:
+def connect(
+    root: Path | str | None = None, *, lazily: bool = False, unsafe: bool = False, memory: str | None = MEMORY
+) -> duckdb.DuckDBPyConnection:
     """A connection with a view for every table of the lake; a table that nothing has written is an empty view.
 
     Each view has the table's columns and, last, ``asset``: which asset a row belongs to. Making a view opens every file of
     its table; with ``lazily`` that waits until ``need`` asks for the table, because following one row takes few of them.
+
+    Parameters
+    ----------
+    unsafe
+        DuckDB whole: any file, any extension, any setting.
+    memory
+        What a query may take, such as ``2GB``; beyond it the query fails, because nothing is written to make room.
+        None leaves both to DuckDB.
     """
     lake = Lake(find_lake() if root is None else root)
     connection = duckdb.connect()
-    connection.execute("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false")
     connection.execute(f"SET VARIABLE {ROOT_VARIABLE} = {quoted(str(lake.root.resolve()))}")
+    if not unsafe:
+        _lock(connection, lake.root.resolve(), memory)
     if not lazily:
         need(connection, *TABLES)
     return connection
+
+
+def _lock(connection: duckdb.DuckDBPyConnection, root: Path, memory: str | None) -> None:
+    folders = ", ".join(quoted(f"{(root / name).as_posix()}/") for name in TABLES)
+    limit = "" if memory is None else f"SET memory_limit = {quoted(memory)}; SET temp_directory = '';"
+    connection.execute(
+        f"""
+        {limit}
+        SET autoinstall_known_extensions = false; SET autoload_known_extensions = false;
+        SET allow_community_extensions = false; SET allow_persistent_secrets = false;
+        SET python_enable_replacements = false;
+        SET allowed_directories = [{folders}]; SET enable_external_access = false;
+        SET lock_configuration = true
+        """
+    )
 
 
 def root_of(connection: duckdb.DuckDBPyConnection) -> Path | None:
@@ -128,6 +159,6 @@ def table(name: str, root: Path | str | None = None) -> pl.DataFrame:
     """
     if name not in TABLES:
         raise KeyError(f"there is no table {name!r}; the tables are {', '.join(TABLES)}")
-    with connect(root, lazily=True) as connection:
+    with connect(root, lazily=True, memory=None) as connection:
         need(connection, name)
         return pl.DataFrame(connection.sql(f'SELECT * FROM "{name}"').to_arrow_table())

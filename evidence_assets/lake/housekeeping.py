@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Collection
 from pathlib import Path
 
+from evidence_assets.lake.atomic import abandoned
 from evidence_assets.lake.store import Lake, asset_folder
 
 
@@ -14,16 +15,24 @@ def _size(path: Path) -> int:
 
 
 def orphans(lake: Lake, assets: Collection[str]) -> list[tuple[Path, int]]:
-    """Folders whose asset is not among ``assets``, and temporary files, each with its size in bytes.
-
-    Run it while nothing is being materialized: a temporary file may belong to a run under way.
-    """
+    """Folders whose asset is not among ``assets``, and what killed writers left, each with its size in bytes."""
     kept = {asset_folder(asset) for asset in assets}
     folders = [
         folder for table, asset in lake.assets() if (folder := lake.root / table / asset_folder(asset)).name not in kept
     ]
-    temporary = [path for path in lake.root.rglob(".*.tmp") if not set(folders) & set(path.parents)]
-    return [(path, _size(path)) for path in sorted(folders + temporary)]
+    left = [path for path in left_behind(lake) if not set(folders) & set(path.parents)]
+    return [(path, _size(path)) for path in sorted(folders + left)]
+
+
+def left_behind(lake: Lake) -> list[Path]:
+    """Temporary files and folders that nobody writes any more."""
+    found = [path for pattern in (".*.tmp", ".*.old") for path in lake.root.rglob(pattern) if abandoned(path)]
+    return [path for path in found if not set(found) & set(path.parents)]
+
+
+def sweep(lake: Lake) -> None:
+    """Delete what killed writers left; raw files aside, whose writers replace their own."""
+    collect([(path, 0) for path in left_behind(lake) if not path.is_relative_to(lake.raw)])
 
 
 def collect(paths: Collection[tuple[Path, int]]) -> None:

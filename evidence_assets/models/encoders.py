@@ -2,9 +2,9 @@
 
 Belongs here: loading any sentence-transformers or Hugging Face encoder and running it so that a vector depends on its
 text alone. Texts are run in batches of exactly equal token count without padding, because padding moves the other
-rows of a batch, in bfloat16 by as much as 0.05. On a CPU a vector is then the same bit for bit whatever it is encoded
-with; on CUDA it is so as far as the library picks the same kernel for both batch sizes. Torch is imported when an
-encoder is loaded, not before.
+rows of a batch, in bfloat16 by as much as 0.05, and on a CPU each batch on one thread. There a vector is then the same
+bit for bit whatever it is encoded with and however many threads there are; on CUDA it is so as far as the library
+picks the same kernel for both batch sizes. Torch is imported when an encoder is loaded, not before.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.models.protocols import Encoder, FloatArray, TokenVectors
-from evidence_assets.models.running import device_of, equal_length_batches
+from evidence_assets.models.running import device_of, each_on_one_thread, equal_length_batches, fingerprint
 from evidence_assets.models.weights import MINILM_SHA256, check_model_folder, folder_revision, loading, minilm_folder
 
 if TYPE_CHECKING:
@@ -35,8 +35,10 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}
 """Beyond this a batch no longer gains: on a CPU the activations leave the cache."""
 _ROWS_PER_BATCH = {"cpu": 64, "cuda": 1024}
-_LEAST_TOKENS_PER_THREAD = 16
+_LEAST_TOKENS = 16
 """A smaller float32 product takes another kernel on a CPU, which rounds differently; measured: below 6."""
+_PROBE = ("fever", "Aspirin may treat a headache, and what it treats else is not said here.", "the pain of it " * 20)
+"""Texts whose vectors tell one machine's kernels from another's: of few tokens, of some and of many."""
 
 
 def load_encoder(
@@ -169,7 +171,7 @@ class TransformerEncoder:
                 f"the tokenizer of {model_id!r} gives no character offsets; add its tokenizer.json to the model folder"
             )
         self.model_id, self.revision = model_id, revision
-        self.on_progress = on_progress
+        self.on_progress = None
         self._model = model
         self._device = model.device
         self._tokenizer = tokenizer.backend_tokenizer
@@ -179,6 +181,11 @@ class TransformerEncoder:
         self._n_special = self._tokenizer.num_special_tokens_to_add(is_pair=False)
         self.dimensions = int(model.get_embedding_dimension())
         self.max_tokens = _longest(model) - self._n_special
+        self.revision = f"{revision}-{fingerprint(self.sentences(self._probe()), self._device.type)}"
+        self.on_progress = on_progress
+
+    def _probe(self) -> list[str]:
+        return [text for text, count in zip(_PROBE, self.count_tokens(_PROBE), strict=True) if count <= self.max_tokens]
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, special tokens left out."""
@@ -272,24 +279,30 @@ class TransformerEncoder:
 
         network = self._model[0].auto_model
         kind = "cuda" if self._device.type == "cuda" else "cpu"
-        done = 0
-        for rows in equal_length_batches(
-            [len(encoding) for encoding in encodings],
-            lambda length: max(1, min(_ROWS_PER_BATCH[kind], _TOKENS_PER_BATCH[kind] // length)),
-        ):
+
+        def run(rows: list[int]) -> torch.Tensor:
             ids = torch.tensor([encodings[row].ids for row in rows], device=self._device)
-            least = -(-_LEAST_TOKENS_PER_THREAD * torch.get_num_threads() // ids.shape[1])
+            least = -(-_LEAST_TOKENS // ids.shape[1])
             if len(rows) < least:
                 ids = torch.cat([ids, ids[-1:].expand(least - len(rows), -1)])
             with torch.inference_mode():
                 # the network itself: its wrapper inspects the network's signature anew for every batch
                 if layers == 1:
-                    hidden = network(input_ids=ids)[0]
+                    hidden: torch.Tensor = network(input_ids=ids)[0]
                 else:
                     states = network(input_ids=ids, output_hidden_states=True).hidden_states
                     hidden = torch.cat(states[-layers:], dim=-1)
-                features = {"token_embeddings": hidden[: len(rows)].float()}
-            yield rows, features
+                return hidden[: len(rows)].float()
+
+        batches = list(
+            equal_length_batches(
+                [len(encoding) for encoding in encodings],
+                lambda length: max(1, min(_ROWS_PER_BATCH[kind], _TOKENS_PER_BATCH[kind] // length)),
+            )
+        )
+        done = 0
+        for rows, hidden in zip(batches, each_on_one_thread(run, batches, self._device.type), strict=True):
+            yield rows, {"token_embeddings": hidden}
             done += len(rows)
             if self.on_progress is not None:
                 self.on_progress(done, len(texts))
@@ -300,6 +313,6 @@ class TransformerEncoder:
         bad = next(text for text, vector in zip(texts, vectors, strict=True) if not np.isfinite(vector).all())
         raise ModelUnavailable(
             f"{self.model_id} gives vectors that are not numbers, first for the text that begins {bad[:60]!r}: its "
-            f"weights are damaged or overflow in {self.revision.rsplit('-', 1)[-1]}; load it with dtype='float32', and "
+            f"weights are damaged or overflow in {self.revision}; load it with dtype='float32', and "
             f"if that gives the same, fetch the weights again"
         )

@@ -7,7 +7,8 @@ searched and triples scored with them is the business of ``harvest`` and ``syste
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -17,7 +18,7 @@ import numpy.typing as npt
 import torch
 
 from evidence_assets.lake.ids import file_id
-from evidence_assets.models.running import device_of, equal_length_batches
+from evidence_assets.models.running import device_of, each_on_one_thread, equal_length_batches, fingerprint
 from evidence_assets.text.prompt_text import SLOT
 from evidence_assets.text.words import is_word
 
@@ -122,7 +123,8 @@ class HFMaskedLM:
         self._tokenizer = tokenizer
         self._device = torch.device(device)
         self._batch_size = batch_size
-        self._head = _head_of(model)
+        self._asked = threading.local()
+        self._model.base_model.register_forward_hook(self._only_asked)
         self._max_tokens = int(getattr(model.config, "max_position_embeddings", 512))
         if getattr(model.config, "model_type", "") in {"roberta", "xlm-roberta", "camembert"}:
             self._max_tokens -= 2  # these reserve two positions for padding
@@ -133,6 +135,8 @@ class HFMaskedLM:
         self._vocabulary, self._pieces = _whole_words(tokenizer, marker)
         if not self._vocabulary:
             raise UnusableModel(f"{model_id}: no piece of the vocabulary is a whole word")
+        [probe] = self.word_vectors([f"{self._vocabulary[0]} {self._vocabulary[-1]}"])
+        self._revision = f"{revision}-{fingerprint(probe.vectors, self._device.type)}"
 
     @classmethod
     def load(
@@ -196,18 +200,25 @@ class HFMaskedLM:
                 raise ValueError(f"slot {slot} asked of a text with {len(masked)} masked slots: {text!r}")
             rows.append(ids)
             positions.append(masked[slot])
-        for group in self._groups(rows):
-            hidden = self._hidden([rows[i] for i in group])
-            at = torch.as_tensor([positions[i] for i in group], device=self._device)
-            log_probs = self._log_softmax(hidden[torch.arange(len(group), device=self._device), at])
-            out[group] = log_probs.index_select(1, columns).float().cpu().numpy()
+
+        def ask(group: list[int]) -> FloatArray:
+            log_probs = self._log_probs([rows[i] for i in group], [positions[i] for i in group])
+            chosen: FloatArray = log_probs.index_select(1, columns).cpu().numpy()
+            return chosen
+
+        for group, log_probs in self._each(ask, rows):
+            out[group] = log_probs
         return out
 
     def word_vectors(self, texts: Sequence[str]) -> list[WordVectors]:
         encoded = self._encode(texts)
         results: list[WordVectors | None] = [None] * len(texts)
-        for group in self._groups([item.ids for item in encoded]):
-            hidden = self._hidden([encoded[i].ids for i in group]).float().cpu().numpy()
+
+        def ask(group: list[int]) -> FloatArray:
+            hidden: FloatArray = self._hidden([encoded[i].ids for i in group]).float().cpu().numpy()
+            return hidden
+
+        for group, hidden in self._each(ask, [item.ids for item in encoded]):
             for row, i in enumerate(group):
                 results[i] = _pool_words(encoded[i], hidden[row])
         return [result for result in results if result is not None]
@@ -229,12 +240,15 @@ class HFMaskedLM:
                 rows.append(ids)
                 asked.append((position, index, word))
         scores = np.zeros(len(rows), dtype=np.float32)
-        for group in self._groups(rows):
-            hidden = self._hidden([rows[i] for i in group])
-            at = torch.as_tensor([asked[i][0] for i in group], device=self._device)
-            log_probs = self._log_softmax(hidden[torch.arange(len(group), device=self._device), at])
+
+        def ask(group: list[int]) -> FloatArray:
+            log_probs = self._log_probs([rows[i] for i in group], [asked[i][0] for i in group])
             own = torch.as_tensor([encoded[asked[i][1]].ids[asked[i][0]] for i in group], device=self._device)
-            scores[group] = log_probs.gather(1, own[:, None])[:, 0].float().cpu().numpy()
+            chosen: FloatArray = log_probs.gather(1, own[:, None])[:, 0].cpu().numpy()
+            return chosen
+
+        for group, log_probs in self._each(ask, rows):
+            scores[group] = log_probs
         sums: list[dict[int, float]] = [{} for _ in texts]
         for (_, index, word), score in zip(asked, scores, strict=True):
             sums[index][word] = sums[index].get(word, 0.0) + float(score)
@@ -275,27 +289,50 @@ class HFMaskedLM:
             result.append((shown, encoding))
         return result
 
-    def _groups(self, rows: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-        return equal_length_batches([len(row) for row in rows], lambda _: self._batch_size)
+    def _each(
+        self, ask: Callable[[list[int]], FloatArray], rows: Sequence[Sequence[int]]
+    ) -> Iterator[tuple[list[int], FloatArray]]:
+        """What ``ask`` gives for each group of equally long rows."""
+        groups = list(equal_length_batches([len(row) for row in rows], lambda _: self._batch_size))
+        self._forward_calls += len(groups)
+        return zip(groups, each_on_one_thread(ask, groups, self._device.type), strict=True)
 
     def _hidden(self, rows: Sequence[Sequence[int]]) -> torch.Tensor:
-        self._forward_calls += 1
+        with torch.inference_mode():
+            hidden: torch.Tensor = self._model.base_model(**self._inputs(rows)).last_hidden_state[: len(rows)]
+        return self._numbers(hidden)
+
+    def _log_probs(self, rows: Sequence[Sequence[int]], positions: Sequence[int]) -> torch.Tensor:
+        """Log-probabilities of all pieces at one position of each row."""
+        missing = max(0, _LEAST_ROWS - len(rows))
+        self._asked.positions = torch.as_tensor([*positions, *[positions[0]] * missing], device=self._device)
+        try:
+            with torch.inference_mode():
+                logits = self._model(**self._inputs(rows)).logits[: len(rows), 0].float()
+                return torch.log_softmax(self._numbers(logits), dim=-1)
+        finally:
+            del self._asked.positions
+
+    def _only_asked(self, module: Any, given: Any, output: Any) -> Any:
+        """Hand the head the hidden states of the positions that were asked for, and no other.
+
+        So any head works that reads each position by itself, however its model calls it.
+        """
+        positions = getattr(self._asked, "positions", None)
+        if positions is not None:
+            hidden = output.last_hidden_state
+            output.last_hidden_state = hidden[torch.arange(len(hidden), device=self._device), positions][:, None]
+        return output
+
+    def _inputs(self, rows: Sequence[Sequence[int]]) -> dict[str, torch.Tensor]:
         padded = [*rows, *[rows[0]] * (_LEAST_ROWS - len(rows))]
         ids = torch.as_tensor(padded, dtype=torch.long, device=self._device)
-        with torch.inference_mode():
-            output = self._model.base_model(input_ids=ids, attention_mask=torch.ones_like(ids))
-        hidden: torch.Tensor = output.last_hidden_state[: len(rows)]
-        if torch.isnan(hidden).any():
-            raise UnusableModel(f"{self._model_id} yields NaN; load it in float32 or check its weights")
-        return hidden
+        return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
 
-    def _log_softmax(self, hidden: torch.Tensor) -> torch.Tensor:
-        missing = max(0, _LEAST_ROWS - len(hidden))
-        with torch.inference_mode():
-            logits = self._head(torch.cat([hidden, hidden[:1].expand(missing, -1)])).float()[: len(hidden)]
-            if torch.isnan(logits).any():
-                raise UnusableModel(f"{self._model_id} yields NaN; load it in float32 or check its weights")
-            return torch.log_softmax(logits, dim=-1)
+    def _numbers(self, values: torch.Tensor) -> torch.Tensor:
+        if torch.isnan(values).any():
+            raise UnusableModel(f"{self._model_id} yields NaN; load it in float32 or check its weights")
+        return values
 
 
 def require_mask(tokenizer: Any, model_id: str) -> None:
@@ -304,15 +341,6 @@ def require_mask(tokenizer: Any, model_id: str) -> None:
         raise UnusableModel(f"{model_id}: the tokenizer gives no character offsets; load its fast version")
     if tokenizer.mask_token_id is None:
         raise UnusableModel(f"{model_id} has no mask token; K-Bloom needs a masked language model such as BERT")
-
-
-def _head_of(model: Any) -> Any:
-    """The part that turns hidden states into logits, position by position."""
-    for name in ("cls", "lm_head", "predictions"):
-        head = getattr(model, name, None)
-        if head is not None:
-            return head
-    raise UnusableModel(f"{type(model).__name__} has no masked-language-model head that this backend knows")
 
 
 def _word_start_marker(tokenizer: Any) -> str:

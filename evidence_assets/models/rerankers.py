@@ -13,13 +13,14 @@ import numpy as np
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.models.protocols import Encoder, FloatArray, Reranker
-from evidence_assets.models.running import device_of, equal_length_batches
+from evidence_assets.models.running import device_of, each_on_one_thread, equal_length_batches, fingerprint
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.models.weights import check_model_folder, folder_revision, loading
 
 MAXSIM = "maxsim"
 TEXTS_AT_ONCE = 4096
 """Texts whose token vectors are held in memory together."""
+_LEAST_PAIRS = 8
 
 Progress = Callable[[int, int], None]
 
@@ -85,8 +86,8 @@ class MaxSimReranker:
 class CrossEncoderReranker:
     """A sequence classifier with one output, read on query and text together; the score is its raw output.
 
-    Pairs are run in batches of equal token count without padding, so that a score depends on its neighbours by a last
-    digit of float32 at most; a pair longer than the model reads is refused.
+    Pairs are run in batches of equal token count without padding, each on one thread and of at least eight pairs, so that
+    on a CPU no score depends on its neighbours; a pair longer than the model reads is refused.
     """
 
     def __init__(
@@ -112,8 +113,11 @@ class CrossEncoderReranker:
         self._device = device_of(device)
         self._model.to(self._device).eval()
         self._longest = min(int(self._tokenizer.model_max_length), int(getattr(config, "max_position_embeddings", 512)))
-        self.model_id, self.on_progress = name, on_progress
+        self.model_id, self.on_progress = name, None
         self.revision = f"{revision or getattr(config, '_commit_hash', None) or 'unknown'}-float32"
+        probe = self.score([("fever", "pain"), ("fever", "what it treats is not said here")])
+        self.revision += f"-{fingerprint(probe, self._device)}"
+        self.on_progress = on_progress
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
         """One score a pair."""
@@ -132,13 +136,22 @@ class CrossEncoderReranker:
                 )
         scores = np.empty(len(pairs), dtype=np.float32)
         tokens, most = (16384, len(pairs)) if self._device.startswith("cuda") else (2048, 32)
-        done = 0
-        for rows in equal_length_batches(lengths, lambda length: max(1, min(most, tokens // length))):
+
+        def run(rows: list[int]) -> FloatArray:
+            # fewer rows take other kernels, in the head that reads one vector of each, whose last digits differ
+            padded = [*rows, *[rows[0]] * (_LEAST_PAIRS - len(rows))]
             features: dict[str, Any] = {
-                name: torch.tensor([values[row] for row in rows], device=self._device) for name, values in read.items()
+                name: torch.tensor([values[row] for row in padded], device=self._device)
+                for name, values in read.items()
             }
             with torch.inference_mode():
-                scores[rows] = self._model(**features).logits[:, 0].float().cpu().numpy()
+                logits: FloatArray = self._model(**features).logits[: len(rows), 0].float().cpu().numpy()
+            return logits
+
+        batches = list(equal_length_batches(lengths, lambda length: max(1, min(most, tokens // length))))
+        done = 0
+        for rows, found in zip(batches, each_on_one_thread(run, batches, self._device), strict=True):
+            scores[rows] = found
             done += len(rows)
             if self.on_progress is not None:
                 self.on_progress(done, len(pairs))

@@ -9,8 +9,9 @@ import huggingface_hub
 import pytest
 from huggingface_hub.errors import LocalEntryNotFoundError
 
-from evidence_assets.assets.raw_files import NETWORK_VARIABLE, raw_asset
+from evidence_assets.assets.raw_files import NETWORK_VARIABLE, raw_asset, raw_assets
 from evidence_assets.assets.resources import LakeResource
+from evidence_assets.benchmarks.declared import FromRaw
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 
@@ -68,3 +69,11 @@ def test_missing_files_are_fetched_where_the_network_is_allowed(lake: Lake, monk
     assert [path.name for path in lake.raw.iterdir() if path.name.endswith(".partial")] == []
     (event,) = done.get_asset_materialization_events()
     assert event.step_materialization_data.materialization.metadata["files"].value == 2
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../elsewhere", "mine/../../elsewhere"])
+def test_a_declaration_does_not_lead_out_of_the_raw_folder(name: str) -> None:
+    with pytest.raises(BadInput, match="leads out of the lake's raw folder"):
+        raw_assets(FromRaw(), "raw/benchmarks/mine", [name])
+    with pytest.raises(BadInput, match="leads out"):
+        raw_assets(FromRaw(source="raw/sample"), "raw/benchmarks/mine", [name])

@@ -137,7 +137,7 @@ def test_a_torch_without_onednn_gives_the_same_vectors(dtype: str, monkeypatch: 
 def test_auto_dtype_follows_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     for native, dtype in ((True, "bfloat16"), (False, "float32")):
         monkeypatch.setattr(encoders, "_native_bfloat16", lambda native=native: native)
-        assert load_encoder(EMBEDDED, device="cpu").revision.endswith(f"-{dtype}")
+        assert f"-{dtype}-" in load_encoder(EMBEDDED, device="cpu").revision
 
 
 def test_control_tokens_and_surrogates_in_a_text_are_text() -> None:

@@ -122,7 +122,7 @@ def test_it_is_a_masked_lm_and_survives_saving(build: Build, tmp_path: Path) -> 
     loaded = HFMaskedLM.load(folder)
     assert loaded.vocabulary == model.vocabulary
     assert loaded.model_id == "some-model"
-    assert len(loaded.revision) == 32
+    assert len(loaded.revision.partition("-")[0]) == 32
     text = f"a {SLOT} near the sea"
     np.testing.assert_array_equal(loaded.slot_log_probs([text], [0]), model.slot_log_probs([text], [0]))
 

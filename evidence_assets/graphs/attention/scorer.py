@@ -32,8 +32,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Literal, get_args
@@ -46,6 +45,7 @@ from torch import Tensor
 from evidence_assets.graphs.attention.neighbours import Pattern, attend, average
 from evidence_assets.graphs.attention.objectives import contrastive_loss, published_loss
 from evidence_assets.graphs.attention.walk import visits
+from evidence_assets.models.running import each_on_one_thread
 
 Variant = Literal["gat", "gcn", "cosine", "contrastive", "walk"]
 Rule = Literal["threshold", "top"]
@@ -167,11 +167,12 @@ def train_batch(
     device: str | torch.device = "cpu",
     group_bytes: int | None = None,
 ) -> list[NodeScores]:
-    """Score many subgraphs at once, each with parameters of its own; equal to `train` up to rounding.
+    """Score many subgraphs, each with parameters of its own; equal to `train`, bit for bit where no two are stacked.
 
     Questions of like size are stacked: dense products are batched matrix products, attention runs over one
     block-diagonal sparse matrix. A group is as large as its parameters, their moments and its activations fit into
-    `group_bytes` (default: 24 MB on a CPU, so that Adam works in the cache; 8 GB on CUDA).
+    `group_bytes` (default: 8 GB on CUDA; on a CPU each question is a group, side by side on the threads that torch may
+    use, so that its scores do not hang on which others are asked).
 
     Raises
     ------
@@ -184,7 +185,7 @@ def train_batch(
     for graph, query in zip(graphs, queries, strict=True):
         _check(graph, query, settings)
     device = torch.device(device)
-    budget = group_bytes or (8 << 30 if device.type == "cuda" else 24 << 20)
+    budget = group_bytes or (8 << 30 if device.type == "cuda" else 0)
 
     def score(group: list[int]) -> list[tuple[int, NodeScores]]:
         chosen = [graphs[i] for i in group]
@@ -203,26 +204,8 @@ def train_batch(
         return scored
 
     groups = _groups(graphs, settings, budget)
-    results = dict(chain.from_iterable(_over_cores(score, groups) if device.type == "cpu" else map(score, groups)))
+    results = dict(chain.from_iterable(each_on_one_thread(score, groups, device.type)))
     return [results[i] for i in range(len(graphs))]
-
-
-def _over_cores(
-    score: Callable[[list[int]], list[tuple[int, NodeScores]]], groups: list[list[int]]
-) -> list[list[tuple[int, NodeScores]]]:
-    """Score each group on one core, as many groups at a time as torch may use cores.
-
-    Splitting every small product over the cores instead would wait at a barrier after each.
-    """
-    cores = torch.get_num_threads()
-    if cores == 1 or len(groups) == 1:
-        return [score(group) for group in groups]
-    try:
-        with ThreadPoolExecutor(cores, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            return list(pool.map(score, groups))
-    finally:
-        # The count of a worker is its own, but it is also what threads started later would begin with.
-        torch.set_num_threads(cores)
 
 
 def relevant_nodes(scores: FloatArray, settings: AttentionSettings) -> tuple[IntArray, float, Rule]:

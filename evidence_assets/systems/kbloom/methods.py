@@ -113,7 +113,8 @@ class _Stages:
                 triples = step.previous()
                 beside = {"prompts": before, "candidate_tuples": step.read_here("candidate_tuples", step.asset)}
                 return Made(triples, step.previous_lineage().to_arrow(), {}, triples.height, beside)
-            check_seeds(relation, model)
+            own = step.profile.harvesting.seed_folders
+            check_seeds(relation, model, [step.lake.raw / name for name in ("seeds", *own)])
             check_kinds(relation, kinds)
             prompts = mine(relation, model, words, self._harvests[0])
             harvests = [harvest(relation, model, words, one, prompts=prompts, kinds=kinds) for one in self._harvests]

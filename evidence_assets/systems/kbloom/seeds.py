@@ -104,6 +104,24 @@ def read_seed_folder(*folders: Path) -> SeedFolder:
     return SeedFolder(tuple(relations[name] for name in sorted(relations)), tuple(errors), source)
 
 
+def located(error: BadInput, text: str, relation: Relation, folders: Sequence[Path]) -> BadInput:
+    """The error with the file and the line of ``text`` in the field that it names.
+
+    As it came where no file says (any more) what the relation says.
+    """
+    for path in (path for folder in folders if folder.is_dir() for path in seed_files(folder)):
+        try:
+            read, lines = _read(path)
+        except BadInput:
+            continue  # reported by whoever reads the folder
+        if read.seed_hash == relation.seed_hash and error.field is not None:
+            line = lines[error.field]
+            written = path.read_text(encoding="utf-8").splitlines()
+            line = next((n for n in range(line, len(written) + 1) if text in written[n - 1]), line)
+            return BadInput(error.message, file=path, line=line, field=error.field)
+    return error
+
+
 def _read(path: Path) -> tuple[Relation, dict[str, int]]:
     try:
         root = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)

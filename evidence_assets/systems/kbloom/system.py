@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, Protocol
 
 import numpy as np
@@ -21,7 +22,7 @@ from evidence_assets.harvest.triple_scoring import FinalForm, FluencyForm, Groun
 from evidence_assets.harvest.tuple_search import FoundPair, Query
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.masked import MaskedLM
-from evidence_assets.systems.kbloom.seeds import Relation
+from evidence_assets.systems.kbloom.seeds import Relation, located
 from evidence_assets.text.prompt_text import HEAD, SLOT, TAIL, as_sentence, entity_words, fill
 
 Kinds = Mapping[str, frozenset[str]]
@@ -210,19 +211,23 @@ def mine(relation: Relation, model: MaskedLM, encoder: SentenceEncoder, settings
     )
 
 
-def check_seeds(relation: Relation, model: MaskedLM) -> None:
-    """Refuse a relation whose prompt or seeds the model's tokenizer cannot represent."""
+def check_seeds(relation: Relation, model: MaskedLM, folders: Sequence[Path] = ()) -> None:
+    """Refuse a relation whose prompt or seeds the model's tokenizer cannot represent.
+
+    Named are the file and the line, where the relation's seed file lies in one of the ``folders``.
+    """
     fields = [("prompt", fill(relation.prompt, " ", " "))]
     fields += [("pairs", entity) for pair in relation.pairs for entity in pair]
     for field, text in fields:
         if not text.strip():
             raise BadInput(f"relation {relation.id!r} has a seed with an empty side", field=field)
         if unknown := model.unrepresentable(text):
-            raise BadInput(
+            error = BadInput(
                 f"relation {relation.id!r}: the tokenizer of {model.model_id} does not know "
                 f"{', '.join(map(repr, unknown))} in {text.strip()!r}; use words that the model knows",
                 field=field,
             )
+            raise located(error, unknown[0], relation, folders)
 
 
 def check_kinds(relation: Relation, kinds: Kinds | None) -> None:

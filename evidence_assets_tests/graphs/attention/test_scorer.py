@@ -147,11 +147,14 @@ def test_many_at_once_equals_one_at_a_time(variant: ga.Variant) -> None:
     problems = [problem(f"q{i}", nodes, edges, 16) for i, (nodes, edges) in enumerate(shapes)]
     graphs, queries = [graph for graph, _ in problems], [query for _, query in problems]
     together = train_batch(graphs, queries, settings, group_bytes=1 << 40)
+    apart = train_batch(graphs, queries, settings)
     for graph, query, found in zip(graphs, queries, together, strict=True):
         alone = train(graph, query, settings)
         np.testing.assert_allclose(found.scores, alone.scores, atol=1e-4)
         np.testing.assert_allclose(found.attention, alone.attention, atol=1e-4)
         assert found.rule == alone.rule
+    for graph, query, found in zip(graphs, queries, apart, strict=True):
+        np.testing.assert_array_equal(found.scores, train(graph, query, settings).scores)
 
 
 def test_the_question_id_alone_decides_the_first_values() -> None:

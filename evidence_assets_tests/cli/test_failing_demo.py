@@ -1,0 +1,126 @@
+"""A bad partition is one bad partition: the demo goes on, and says at its end what failed and how to repair it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from evidence_assets.lake import connect
+from evidence_assets_tests.conftest import REPOSITORY, World
+
+CHOICE = {"source_id": "1", "text": "Which animal buzzes?", "options": ["Bee", "Cat"], "gold": "A"}
+CLAIM = {
+    "source_id": "1",
+    "task": "verification",
+    "text": "The value of A is 1.",
+    "gold": "SUPPORTS",
+    "table_id": "n.csv",
+}
+
+
+class OwnWorld(World):
+    """A world with a copy of the package, to which benchmarks may be added."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**super().environment, "PYTHONPATH": str(self.root), "PYTHONSAFEPATH": "1"}
+
+    def add(self, name: str, question: Mapping[str, object], *options: str) -> Path:
+        """Add a benchmark of one question and a folder; returns where its files lie in the lake."""
+        file = self.root / f"{name}.jsonl"
+        file.write_text(json.dumps(question) + "\n")
+        done = self.run("add", "benchmark", name, "--questions", str(file), *options)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return self.root / "data_lake" / "raw" / "benchmarks" / name
+
+
+@pytest.fixture(scope="module")
+def failing_world(made_world: World, tmp_path_factory: pytest.TempPathFactory) -> tuple[OwnWorld, str]:
+    """A made world to which bad inputs of every kind were added, run again; and what that run said."""
+    world = OwnWorld(tmp_path_factory.mktemp("failing") / "world")
+    shutil.copytree(made_world.root, world.root)
+    shutil.copytree(REPOSITORY / "evidence_assets", world.root / "evidence_assets")
+    shutil.copyfile(REPOSITORY / "pyproject.toml", world.root / "pyproject.toml")
+    docs, tables = world.root / "docs", world.root / "tables"
+    docs.mkdir(), tables.mkdir()
+    (docs / "bees.txt").write_text("Bees buzz.")
+    (tables / "n.csv").write_text("name,value\nA,1\n")
+    question = world.add("bad_question", CHOICE, "--corpus", str(docs)) / "questions.jsonl"
+    question.write_text(json.dumps(CHOICE | {"gold": "Z"}) + "\n")
+    (world.add("bad_document", CHOICE, "--corpus", str(docs)) / "corpus" / "bees.txt").write_bytes(b"Bees \xff buzz.")
+    next(world.add("bad_table", CLAIM, "--tables", str(tables)).glob("tables*")).write_text("{")
+    world.add("good", CHOICE, "--corpus", str(docs))
+    seeds = world.root / "data_lake" / "raw" / "seeds"
+    for name, prompt, head in (
+        ("odd_prompt", "<HEAD> zwirbelt <TAIL>", "gout"), ("odd_seed", "<HEAD> may treat <TAIL>", "quux"),
+        ("good_seed", "<HEAD> may treat <TAIL>", "gout"),
+    ):  # fmt: skip
+        (seeds / f"{name}.yaml").write_text(
+            f"id: {name}\ncollection: biomedical\nprompt: {prompt}\npairs:\n  - [epilepsy, gout]\n  - [{head}, gout]\n"
+        )
+    (seeds / "no_yaml.yaml").write_text("id: [\n")
+    done = world.run("demo", timeout=600)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    return world, done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "said",
+    [
+        "knowledge/kbloom/harvest [odd_prompt]: {raw}/seeds/odd_prompt.yaml:3: prompt: relation 'odd_prompt': the "
+        "tokenizer of sample-masked-lm does not know 'zwirbelt'",
+        "knowledge/kbloom/harvest [odd_seed]: {raw}/seeds/odd_seed.yaml:6: pairs: ",
+        "raw/seeds:seed_files: {raw}/seeds/no_yaml.yaml:2: is not valid YAML",
+        "questions/mcqa [bad_question|0]: {raw}/benchmarks/bad_question/questions.jsonl:1: gold: 'Z'",
+        "tables [bad_table]: {raw}/benchmarks/bad_table/",
+        "corpus/bad_document/chunks [0]: {raw}/benchmarks/bad_document/corpus/bees.txt",
+        "Mend what is named and run `evidence demo` again",
+    ],
+)
+def test_what_failed_is_told_with_its_file(failing_world: tuple[OwnWorld, str], said: str) -> None:
+    world, output = failing_world
+    assert said.format(raw=world.root / "data_lake" / "raw") in output
+
+
+@pytest.mark.slow
+def test_everything_else_was_made(failing_world: tuple[OwnWorld, str], made_world: World) -> None:
+    world, output = failing_world
+    sql = "SELECT DISTINCT benchmark FROM predictions"
+    with connect(made_world.root / "data_lake") as before, connect(world.root / "data_lake") as after:
+        benchmarks = {name for (name,) in before.execute(sql).fetchall()}
+        assert {name for (name,) in after.execute(sql).fetchall()} == benchmarks | {"good"}
+        harvested = after.execute("SELECT DISTINCT relation_id FROM triples WHERE origin = 'kbloom'").fetchall()
+        scored = after.execute("SELECT count(*) FROM scores WHERE scope_id = 'good'").fetchone()
+    assert {name for (name,) in harvested} == {"may_treat", "good_seed"}
+    assert scored is not None and scored[0] > 0
+    left_out = output.partition("Left out")[2]
+    for name in (
+        "evidence/mcqa/bm25 [bad_document|0]",
+        "predictions/mcqa/bm25 [bad_question|0]",
+        "corpus/bad_document/index",
+    ):
+        assert name in left_out
+    assert "[good|0]" not in left_out and "sample_" not in left_out and "scoreboard" not in left_out
+
+
+@pytest.mark.slow
+def test_what_was_mended_is_made_by_the_next_run(failing_world: tuple[OwnWorld, str]) -> None:
+    world, _ = failing_world
+    raw = world.root / "data_lake" / "raw"
+    for name in ("odd_prompt", "odd_seed", "no_yaml"):
+        (raw / "seeds" / f"{name}.yaml").unlink()
+    (raw / "benchmarks/bad_question/questions.jsonl").write_text(json.dumps(CHOICE) + "\n")
+    (raw / "benchmarks/bad_document/corpus/bees.txt").write_text("Bees buzz.")
+    shutil.rmtree(raw / "benchmarks/bad_table")
+    done = world.run("demo", timeout=600)
+    assert "bad_question" in done.stdout and "bad_document" in done.stdout
+    with connect(world.root / "data_lake") as connection:
+        rows = connection.execute("SELECT DISTINCT benchmark FROM predictions WHERE benchmark LIKE 'bad%'").fetchall()
+    assert sorted(rows) == [("bad_document",), ("bad_question",)]
+    assert done.returncode == 1 and "bad_table" in done.stdout.partition("These failed")[2]

@@ -1,0 +1,49 @@
+"""Runs of killed processes are ended at the next start; those of a living one are not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from evidence_assets.cli.demo import end_killed_runs, marked_alive
+
+STARTS_A_RUN_AND_DIES = """
+import os, signal, sys
+from pathlib import Path
+import dagster as dg
+from evidence_assets.cli.demo import marked_alive
+
+@dg.asset
+def killed(): os.kill(os.getpid(), signal.SIGKILL)
+
+home = Path(os.environ["DAGSTER_HOME"])
+with dg.DagsterInstance.get() as instance, marked_alive(home) as tags:
+    dg.materialize([killed], instance=instance, tags=tags)
+"""
+
+
+def test_a_run_whose_process_was_killed_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    (tmp_path / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
+    killed = subprocess.run([sys.executable, "-c", STARTS_A_RUN_AND_DIES], env=dict(os.environ), check=False)
+    assert killed.returncode == -signal.SIGKILL
+    started = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])
+    with dg.DagsterInstance.get() as instance, marked_alive(tmp_path) as tags:
+        assert len(instance.get_runs(started)) == 1
+
+        @dg.asset
+        def asks() -> None:
+            assert end_killed_runs(instance, tmp_path) == 1, "the run that asks is alive"
+
+        assert dg.materialize([asks], instance=instance, tags=tags).success
+        assert instance.get_runs(started) == []
+        assert end_killed_runs(instance, tmp_path) == 0
+        failed = instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]))
+        assert len(failed) == 1
+    assert list((tmp_path / "alive").iterdir()) == []

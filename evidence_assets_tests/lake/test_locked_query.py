@@ -1,0 +1,171 @@
+"""A query only reads the lake: attempts at more, each refused with a sentence and without a trace on the disk."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import duckdb
+import pytest
+from typer.testing import CliRunner
+
+from evidence_assets.cli import app
+from evidence_assets.lake import connect
+from evidence_assets.lake.catalogue import MEMORY
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.locked_query import ask
+from evidence_assets.lake.store import Lake
+from evidence_assets_tests.lake.test_store import citation
+
+ATTEMPTS = [
+    "COPY citations TO '{lake}/citations/new.parquet'",
+    "COPY citations TO '{elsewhere}/new.csv'",
+    "COPY (SELECT 1) TO PROGRAM 'touch {elsewhere}/new'",
+    "EXPLAIN ANALYZE COPY citations TO '{lake}/citations/new.parquet'",
+    "EXPORT DATABASE '{lake}/citations/new'",
+    "IMPORT DATABASE '{elsewhere}'",
+    "ATTACH '{lake}/citations/new.db'",
+    "ATTACH ':memory:' AS other",
+    "CREATE TABLE t AS SELECT 1",
+    "CREATE OR REPLACE VIEW citations AS SELECT 1",
+    "CREATE MACRO count(x) AS 1",
+    "CREATE PERSISTENT SECRET s (TYPE http)",
+    "DROP VIEW citations",
+    "DELETE FROM citations",
+    "INSERT INTO citations VALUES (1)",
+    "SELECT * FROM '{elsewhere}/secret.csv'",
+    "SELECT * FROM '{elsewhere}/secret.parquet'",
+    "SELECT * FROM '{lake}/format.json'",
+    "SELECT * FROM '{lake}/citations/../../secret.parquet'",
+    "SELECT * FROM read_csv('{elsewhere}/secret.csv')",
+    "SELECT * FROM read_text('{elsewhere}/secret.csv')",
+    "SELECT * FROM read_blob('/proc/self/environ')",
+    "SELECT * FROM sniff_csv('{elsewhere}/secret.csv')",
+    "SELECT * FROM parquet_metadata('{elsewhere}/secret.parquet')",
+    "SELECT * FROM read_parquet('https://example.org/x.parquet')",
+    "SELECT * FROM glob('{elsewhere}/*')",
+    "WITH f AS (SELECT * FROM glob('/*')) SELECT (SELECT count(*) FROM f)",
+    "DESCRIBE (SELECT * FROM read_text('{elsewhere}/secret.csv'))",
+    "SELECT * FROM query('SELECT * FROM glob(''/*'')')",
+    "SELECT * FROM json_execute_serialized_sql(json_serialize_sql('SELECT * FROM glob(''/*'')'))",
+    "SELECT * FROM enable_logging(storage = 'file', storage_path = '{elsewhere}/log')",
+    "SELECT * FROM enable_profiling(save_location = '{elsewhere}/profile')",
+    "SELECT * FROM arrow_scan(1, 2, 3)",
+    "SELECT * FROM sql",
+    "INSTALL httpfs",
+    "LOAD httpfs",
+    "SET enable_external_access = true",
+    "SET memory_limit = '900GB'",
+    "PRAGMA threads = 100",
+    "RESET lock_configuration",
+    "CALL checkpoint()",
+    "SELECT 1; COPY citations TO '{lake}/citations/new.parquet'",
+    "SELECT list_sum(list(a.range * b.range)) FROM range(1000000) a, range(1000) b",
+    "SELECT * FROM range(1000001)",
+    "",
+]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    made = Lake.create(tmp_path / "a lake's" / "data_lake")
+    made.write("citations/x", "", {"citations": [citation(1)]})
+    (tmp_path / "secret.csv").write_text("word\nsesame\n")
+    duckdb.sql("SELECT 'sesame' AS word").write_parquet(str(tmp_path / "secret.parquet"))
+    return made
+
+
+def files(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() if path.is_file() else b"" for path in folder.rglob("*")}
+
+
+@pytest.mark.parametrize("attempt", ATTEMPTS)
+def test_an_attempt_at_more_than_reading_the_lake_is_refused(
+    lake: Lake, tmp_path: Path, attempt: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = files(tmp_path)
+    sql = attempt.format(lake=str(lake.root).replace("'", "''"), elsewhere=tmp_path)
+    with connect(lake.root) as connection, pytest.raises((BadInput, duckdb.Error)) as refused:
+        ask(connection, sql, seconds=20)
+    assert not isinstance(refused.value, duckdb.InternalException)
+    assert "sesame" not in str(refused.value)
+    assert files(tmp_path) == before
+
+
+@pytest.mark.parametrize("attempt", [a for a in ATTEMPTS if re.search("secret[.]|SET|httpfs|glob", a)])
+def test_the_connection_alone_opens_no_other_file_and_keeps_its_settings(
+    lake: Lake, tmp_path: Path, attempt: str
+) -> None:
+    sql = attempt.format(lake=str(lake.root).replace("'", "''"), elsewhere=tmp_path)
+    with connect(lake.root) as connection, pytest.raises(duckdb.Error):
+        connection.execute(sql).fetchall()
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("SELECT count(*) FROM citations", [(1,)]),
+        ("FROM range(2);", [(0,), (1,)]),
+        ("WITH c AS (SELECT asset FROM citations) SELECT * FROM c UNION ALL SELECT 'y' ORDER BY 1", [("citations/x",), ("y",)]),
+        ("SELECT unnest(['a', 'b'])", [("a",), ("b",)]),
+    ],
+)  # fmt: skip
+def test_a_query_that_reads_is_answered(lake: Lake, sql: str, rows: list[tuple[object, ...]]) -> None:
+    with connect(lake.root) as connection:
+        assert ask(connection, sql)[1] == rows
+
+
+@pytest.mark.parametrize("sql", ["SHOW TABLES", "DESCRIBE citations", "SUMMARIZE citations"])
+def test_tables_and_columns_are_listed(lake: Lake, sql: str) -> None:
+    with connect(lake.root) as connection:
+        assert len(ask(connection, sql)[1]) > 5
+
+
+def test_a_query_ends_at_its_limit_of_time(lake: Lake) -> None:
+    started = time.monotonic()
+    with connect(lake.root) as connection, pytest.raises(BadInput, match=r"more than 0.5 s"):
+        ask(connection, "SELECT sum(a.range * b.range) FROM range(1000000) a, range(1000000) b", seconds=0.5)
+    assert time.monotonic() - started < 10
+
+
+def test_a_query_that_heeds_no_interruption_ends_with_its_process(lake: Lake) -> None:
+    sql = "SELECT levenshtein(repeat('ab', 100000 + range::INT), repeat('ba', 100000)) FROM range(1)"
+    asked = [sys.executable, "-m", "evidence_assets.cli", "query", sql, "--seconds", "1", "--lake", str(lake.root)]
+    ended = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 1
+    assert "more than 1 s" in ended.stderr
+
+
+def test_memory_is_limited_and_nothing_is_spilled(lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = files(tmp_path)
+    with connect(lake.root, memory="64MB") as connection:
+        with pytest.raises(duckdb.OutOfMemoryException):
+            ask(connection, "SELECT count(*) FROM (SELECT DISTINCT hash(range)::VARCHAR FROM range(20000000))")
+        assert ask(connection, "SELECT current_setting('temp_directory')")[1] == [("",)]
+    assert files(tmp_path) == before
+    with connect(lake.root) as connection:
+        [(limit,)] = ask(connection, "SELECT current_setting('memory_limit')")[1]
+    assert MEMORY == "2GB" and limit == "1.8 GiB"
+
+
+def test_unsafe_is_duckdb_whole_and_the_help_says_so(lake: Lake, tmp_path: Path) -> None:
+    runner = CliRunner()
+    copy = f"COPY (SELECT count(*) AS n FROM citations) TO '{tmp_path}/n.json'"
+    refused = runner.invoke(app, ["query", copy, "--lake", str(lake.root)])
+    assert refused.exit_code == 1 and "--unsafe" in refused.stderr and not (tmp_path / "n.json").exists()
+    assert runner.invoke(app, ["query", copy, "--unsafe", "--lake", str(lake.root)]).exit_code == 0
+    assert json.loads((tmp_path / "n.json").read_text()) == {"n": 1}
+    help_text = " ".join(runner.invoke(app, ["query", "--help"], terminal_width=400).stdout.split())
+    assert "read and write every file that you may" in help_text
+
+
+def test_a_terminal_obeys_no_text_of_the_lake(lake: Lake) -> None:
+    asked = ["query", "SELECT chr(27) || '[2J[bold]' AS text", "--lake", str(lake.root)]
+    shown = CliRunner().invoke(app, asked).stdout
+    assert "\x1b" not in shown and "[2J[bold]" in shown

@@ -1,0 +1,140 @@
+"""What a model of this process gives for a text is the same bit for bit alone, in any batch and on any number of threads."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from evidence_assets.models.encoders import EMBEDDED, load_encoder
+from evidence_assets.models.protocols import Encoder
+from evidence_assets.models.rerankers import CrossEncoderReranker
+from evidence_assets.models.running import each_on_one_thread, fingerprint
+from evidence_assets.text.prompt_text import SLOT
+from evidence_assets_tests.models.test_rerankers import make_cross_encoder
+from evidence_assets_tests.models.tiny_masked import word_piece
+
+WORDS = [
+    "the",
+    "fever",
+    "aspirin",
+    "insulin",
+    "pain",
+    "of",
+    "may",
+    "treat",
+    "glucose",
+    "lowers",
+    "river",
+    "copper",
+    "near",
+    "a",
+    "in",
+    "cell",
+]
+THREADS = st.sampled_from([1, 2, 4])
+LENGTHS = st.one_of(st.integers(1, 24), st.sampled_from([31, 64, 127, 200]))
+few = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+        assert torch.get_num_threads() == count, "a call must leave the number of threads as it was"
+    finally:
+        torch.set_num_threads(before)
+
+
+def texts_of(lengths: Sequence[int], seed: int) -> list[str]:
+    rng = random.Random(seed)
+    return [" ".join(rng.choices(WORDS, k=length)) for length in lengths]
+
+
+@pytest.fixture(scope="module", params=["float32", "bfloat16", "float16"])
+def encoder(request: pytest.FixtureRequest) -> Encoder:
+    return load_encoder(EMBEDDED, device="cpu", dtype=request.param)
+
+
+@few
+@given(lengths=st.lists(LENGTHS, min_size=1, max_size=55), first=THREADS, second=THREADS, data=st.data())
+def test_vectors_of_an_encoder(
+    encoder: Encoder, lengths: list[int], first: int, second: int, data: st.DataObject
+) -> None:
+    texts = texts_of([*lengths, *[lengths[0]] * 9], len(lengths))
+    some = data.draw(st.lists(st.sampled_from(range(len(texts))), min_size=1, max_size=5, unique=True))
+    with threads(first):
+        together, tokens = encoder.sentences(texts), encoder.tokens([texts[i] for i in some])
+    with threads(second):
+        assert np.array_equal(encoder.sentences([texts[i] for i in some]), together[some])
+        for i, found in zip(some, tokens, strict=True):
+            assert np.array_equal(encoder.sentences([texts[i]])[0], together[i])
+            assert np.array_equal(encoder.tokens([texts[i]])[0].vectors, found.vectors)
+
+
+@pytest.fixture(scope="module")
+def reranker(tmp_path_factory: pytest.TempPathFactory) -> CrossEncoderReranker:
+    return CrossEncoderReranker(str(make_cross_encoder(tmp_path_factory.mktemp("reranker"))), device="cpu")
+
+
+@few
+@given(lengths=st.lists(st.integers(1, 40), min_size=1, max_size=40), first=THREADS, second=THREADS)
+def test_scores_of_a_reranker(reranker: CrossEncoderReranker, lengths: list[int], first: int, second: int) -> None:
+    pairs = [("fever pain", text) for text in texts_of([*lengths, *[lengths[0]] * 9], len(lengths))]
+    with threads(first):
+        together = reranker.score(pairs)
+    with threads(second):
+        assert np.array_equal(np.concatenate([reranker.score([pair]) for pair in pairs]), together)
+        assert np.array_equal(reranker.score(pairs[::2]), together[::2])
+
+
+@few
+@given(lengths=st.lists(st.integers(1, 12), min_size=1, max_size=40), first=THREADS, second=THREADS)
+def test_what_a_masked_model_says(lengths: list[int], first: int, second: int) -> None:
+    model = word_piece()
+    texts = [f"the {SLOT} is near {text}" for text in texts_of([*lengths, *[lengths[0]] * 9], len(lengths))]
+    plain = [text.replace(SLOT, "river") for text in texts]
+    with threads(first):
+        slots, words = model.slot_log_probs(texts, [0] * len(texts)), model.word_log_probs(plain)
+        vectors = model.word_vectors(plain)
+    with threads(second):
+        for i in (0, len(texts) // 2, len(texts) - 1):
+            assert np.array_equal(model.slot_log_probs([texts[i]], [0])[0], slots[i])
+            assert np.array_equal(model.word_log_probs([plain[i]])[0].log_probs, words[i].log_probs)
+            assert np.array_equal(model.word_vectors([plain[i]])[0].vectors, vectors[i].vectors)
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_work_runs_on_one_thread_each_in_order_and_fails_with_its_error(count: int) -> None:
+    def work(item: int) -> tuple[int, int]:
+        if item == 9:
+            raise ValueError("nine")
+        return item, torch.get_num_threads()
+
+    with threads(count):
+        assert list(each_on_one_thread(work, range(8))) == [(item, 1) for item in range(8)]
+        assert list(each_on_one_thread(work, [3])) == [(3, 1)]
+        for items in ([9], range(12)):
+            with pytest.raises(ValueError, match="nine"):
+                list(each_on_one_thread(work, items))
+        abandoned = each_on_one_thread(work, range(8))
+        next(abandoned)
+        abandoned.close()
+
+
+def test_vectors_of_two_kinds_of_kernels_have_two_revisions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    here = load_encoder(EMBEDDED, device="cpu", dtype="float32")
+    assert load_encoder(EMBEDDED, device="cpu", dtype="float32").revision == here.revision
+    probe = np.ones((2, 3), np.float32)
+    assert fingerprint(probe) != fingerprint(np.nextafter(probe, np.float32(2)))
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
+    assert load_encoder(EMBEDDED, device="cpu", dtype="float32").revision != here.revision
