@@ -29,7 +29,7 @@ from evidence_assets.models.encoders import EMBEDDED, load_encoder
 from evidence_assets.reasoning import yes_no
 from evidence_assets.reasoning.extractive import TEXT_KINDS
 
-FEATURES = ("text", "path", "triple", "association", "length")
+FEATURES = ("text", "fact", "association", "length")
 PENALTY = 0.0005
 
 
@@ -56,10 +56,10 @@ def questions_of(lake: Lake, benchmark: str, variant: str) -> list[dict[str, Any
             else set()
         )
         support = np.array([chains[label] for label in labels])
-        kind = "text" if kinds & set(TEXT_KINDS) and support.any() else "path" if "path" in kinds else "triple"
+        texts = bool(kinds & set(TEXT_KINDS)) and bool(support.any())
         near = np.array([float(vectors[row["text"]] @ vectors[option]) for option in row["options"]])
         length = np.array([(min(max(len(option), 10), 80) - 10) / 40 for option in row["options"]])
-        columns = [support * (kind == each) for each in ("text", "path", "triple")] + [near * (kind != "text"), length]
+        columns = [support * texts, support * (not texts) * (support == 0).mean(), near * (not texts), length]
         (prediction,) = of_question["predictions"][row["question_id"]].to_dicts()
         found.append({
             "row": row, "gold": labels.index(row["gold"][0]), "labels": labels, "features": np.stack(columns, 1),

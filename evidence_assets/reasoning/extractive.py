@@ -28,8 +28,9 @@ TEXT_KINDS = ("chunk", "sentence")
 # Log odds, fitted by bench/fit_answers.py on the first halves of OpenBookQA, ARC and CommonsenseQA.
 NEAREST = 6.7
 """Weight of the cosine of the nearest statement, where the question has texts among its evidence."""
-NEAREST_PATH, NEAREST_TRIPLE = 5.0, 1.2
-"""The same where it has none: a path connects question and option, a triple only mentions one of them."""
+NEAREST_FACT = 6.0
+"""The same where it has triples and paths alone, times the share of the options that have none: what every option has
+tells none from the others, and on real graphs nearly every option has some path."""
 ASSOCIATION = 5.0
 """Weight of the cosine of question and option, where no text is among the evidence."""
 LENGTH = 2.1
@@ -49,9 +50,9 @@ class ExtractiveSolver:
 
     Support of an option is the cosine of the question followed by the option with the nearest statement (clause or
     sentence of a text, triple, path) of its evidence that does not deny what it mentions. The weight of an option is
-    ``6.7·support + 2.1·length`` where the question has texts among its evidence; where it has none, the words
-    themselves say more than the nearest triple, and the weight is ``5·cos(question, option) + w·support + 2.1·length``
-    with w = 5 for paths and 1.2 for triples. Whether the evidence supports the answer is read from support alone.
+    ``6.7·support + 2.1·length`` where the question has texts among its evidence; where it has none, it is
+    ``5·cos(question, option) + 6·(1 − share)·support + 2.1·length`` with the share of the options that have any
+    support. Whether the evidence supports the answer is read from support alone.
 
     Parameters
     ----------
@@ -159,8 +160,8 @@ class ExtractiveSolver:
         self, task: ChooseAnswer, support: Mapping[str, float], vectors: Mapping[str, FloatArray], *, odd: bool
     ) -> dict[str, float]:
         texts = _texts(task)
-        paths = any(item.kind == "path" for items in task.evidence.values() for item in items)
-        share = NEAREST if texts else NEAREST_PATH if paths else NEAREST_TRIPLE
+        without = sum(support[label] == 0 for label in task.labels) / len(task.labels)
+        share = NEAREST if texts else NEAREST_FACT * without
         weights = {}
         for label, option in zip(task.labels, task.options, strict=True):
             weight = share * support[label]
