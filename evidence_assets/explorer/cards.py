@@ -104,7 +104,7 @@ def _answer(question: dict[str, Any] | None, answer: dict[str, Any], asked_again
     for label, option in zip(option_labels(question["task"] if question else "", options), options, strict=True):
         notes = ["chosen"] * (label == answer["answer"]) + ["gold"] * (label in gold)
         notes += ["supported by evidence"] * (label in answer["supported_answers"])
-        notes += [f"probability {sure[label]:.2f}"] * (label in sure)
+        notes += [f"probability {sure[label]:.2f}"] if label in sure else []
         text = option if label == option else f"{label}. {option}"
         note = tag("span", f" ({', '.join(notes)})" if notes else "", class_="note")
         shown.append(tag("li", text, note, class_="chosen" if label == answer["answer"] else ""))

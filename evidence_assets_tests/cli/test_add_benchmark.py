@@ -25,7 +25,13 @@ from evidence_assets.lake.store import Lake
 from evidence_assets_tests.conftest import REPOSITORY
 
 CHOICE = {"source_id": "1", "text": "Which buzzes?", "options": ["Bee", "Cat"], "gold": "A"}
-CLAIM = {"source_id": "1", "task": "verification", "text": "A is 1.", "gold": "SUPPORTS", "table_id": "n.csv"}
+CLAIM = {
+    "source_id": "1",
+    "task": "verification",
+    "text": "The value of River is 1.",
+    "gold": "SUPPORTS",
+    "table_id": "n.csv",
+}
 
 
 class Folder:
@@ -36,7 +42,7 @@ class Folder:
         self.defs.mkdir()
         self.lake = Lake.create(root / "data_lake")
         self.put("docs/bees.txt", "Bees buzz.")
-        self.put("tables/n.csv", "name,value\nA,1\n")
+        self.put("tables/n.csv", "name,value\nRiver,1\n")
 
     def put(self, name: str, text: str) -> Path:
         path = self.root / name
@@ -76,7 +82,7 @@ def test_a_folder_of_tables_becomes_tables_named_by_their_files(folder: Folder) 
     write(made, folder.lake, folder=folder.defs)
     benchmark = benchmarks(folder.defs)["numbers"]
     (table,) = tables_of(folder.lake, benchmark)
-    assert (table.table_id, table.header, table.rows) == ("n.csv", ("name", "value"), (("A", "1"),))
+    assert (table.table_id, table.header, table.rows) == ("n.csv", ("name", "value"), (("River", "1"),))
 
 
 @pytest.mark.parametrize(
@@ -149,7 +155,7 @@ def test_packed_files_stay_packed_and_are_read_from_where_they_are_declared(fold
         return path
 
     kgqa = {"source_id": "1", "task": "kgqa", "text": "Who buzzes?", "gold": ["bee"]}
-    table = {"table_id": "n.csv", "header": ["name", "value"], "rows": [["A", "1"]]}
+    table = {"table_id": "n.csv", "header": ["name", "value"], "rows": [["River", "1"]]}
     asked, claims = packed("q.jsonl", json.dumps(kgqa)), packed("c.jsonl", json.dumps(CLAIM))
     triples, tables = packed("g.tsv", "bee\tmakes\thoney\n"), packed("t.jsonl", json.dumps(table))
     write(plan("who", asked, graph=triples, folder=folder.defs), folder.lake, folder=folder.defs)
@@ -157,7 +163,7 @@ def test_packed_files_stay_packed_and_are_read_from_where_they_are_declared(fold
     found = benchmarks(folder.defs)
     assert [q.gold for q in questions_of(folder.lake, found["who"])] == [("bee",)]
     assert [q.gold for q in questions_of(folder.lake, found["numbers"])] == [("SUPPORTS",)]
-    assert [t.rows for t in tables_of(folder.lake, found["numbers"])] == [(("A", "1"),)]
+    assert [t.rows for t in tables_of(folder.lake, found["numbers"])] == [(("River", "1"),)]
     (graph,) = declared.instances("Graph", folder.defs)
     (files,) = Graph.model_validate(graph.attributes).files
     assert [t.head for path in files.paths for t in tab_separated.read(folder.lake.raw / path)] == ["bee"]
@@ -278,8 +284,7 @@ def test_questions_are_answered_from_the_documents_tables_and_triples_that_came_
     folder.put("g.tsv", "bee\tmakes\thoney\nowl\thunts\tmouse\nspider\tmakes\tweb\n")
     kgqa = {"source_id": "1", "task": "kgqa", "text": "What does the bee make?", "gold": ["honey"]}
     choice = {"source_id": "1", "text": "Which animal makes honey?", "options": ["Owl", "Bee"], "gold": "B"}
-    claim = CLAIM | {"text": "The value of A is 1."}
-    for name, row in (("who", kgqa), ("bees", choice), ("numbers", claim)):
+    for name, row in (("who", kgqa), ("bees", choice), ("numbers", CLAIM)):
         folder.put(f"{name}.jsonl", json.dumps(row) + "\n")
     environment = {
         **os.environ, "EVIDENCE_LAKE": str(folder.root / "lake"), "PYTHONPATH": str(folder.root), "EVIDENCE_PROFILE": ""

@@ -14,7 +14,15 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.models.encoders import EMBEDDED, load_encoder
 from evidence_assets.models.in_use import RememberingEncoder
 from evidence_assets.reasoning.citations import check
-from evidence_assets.reasoning.extractive import FLOOR, LENGTH, NEAREST, VERSION, ExtractiveSolver
+from evidence_assets.reasoning.extractive import (
+    ASSOCIATION,
+    FLOOR,
+    LENGTH,
+    NEAREST,
+    NEAREST_FACT,
+    VERSION,
+    ExtractiveSolver,
+)
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
 from evidence_assets_tests.conftest import SMALL_SAMPLE
 
@@ -117,15 +125,18 @@ def test_nothing_supported_is_insufficient_and_the_best_option_is_named_all_the_
         assert all(chain.support == 0 and chain.steps[0].cited == () for chain in chains)
 
 
-def test_paths_are_read(solver: ExtractiveSolver) -> None:
-    evidence = rows(
-        "malaria mosquito is a vector for malaria; artemether may treat malaria",
-        "malaria mosquito is a vector for malaria; malaria is associated with fever",
-        kind="path",
-    )
-    question = "What could be prescribed for the illness spread by the malaria mosquito?"
-    chains, choice = answer(solver, question, ("artemether", "insulin"), evidence)
-    assert choice.answer == "A" and chains[0].steps[0].cited == ("e0",)
+def test_a_path_that_few_options_have_decides(solver: ExtractiveSolver) -> None:
+    path = rows("malaria mosquito is a vector for malaria; artemether may treat malaria", kind="path")
+    question, options = "What could be prescribed for the illness that mosquitoes spread?", ("artemether", "insulin")
+    shown = {"A": path, "B": ()}
+    tasks = [ExplainOption(question, each, option, shown[each]) for each, option in zip("AB", options, strict=True)]
+    chains = tuple(chain for chain in solver.explain(tasks) if isinstance(chain, Chain))
+    (choice,) = solver.choose([ChooseAnswer(question, ("A", "B"), options, chains, shown)])
+    assert isinstance(choice, Choice) and choice.answer == "A" and chains[0].steps[0].cited == ("e0",)
+    (vectors,) = (solver.encoder.sentences([question, *options]),)
+    cosines = vectors[1:] @ vectors[0]
+    expected = ASSOCIATION * cosines[0] + NEAREST_FACT / 2 * (chains[0].support or 0)
+    assert choice.weights["A"] == pytest.approx(expected, abs=1e-4)
 
 
 def test_without_texts_question_and_option_count_as_well(solver: ExtractiveSolver) -> None:

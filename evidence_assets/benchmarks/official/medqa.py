@@ -8,6 +8,7 @@ from pathlib import Path
 from evidence_assets.benchmarks.checks import Located, question
 from evidence_assets.benchmarks.info import DatasetInfo
 from evidence_assets.benchmarks.official.choices import lettered, one_of
+from evidence_assets.benchmarks.reading import Row
 from evidence_assets.benchmarks.reading_json import jsonl
 
 INFO = DatasetInfo(
@@ -39,8 +40,14 @@ def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
                 text=row.text("question"),
                 options=options,
                 gold=(gold,),
-                topic_entities=row.texts("metamap_phrases") if "metamap_phrases" in row.values else (),
+                topic_entities=_phrases(row),
             )
+
+
+def _phrases(row: Row) -> tuple[str, ...]:
+    """What MetaMap found in the question, where the file says so; some of its phrases are empty."""
+    found = row.texts("metamap_phrases", blank=True) if "metamap_phrases" in row.values else ()
+    return tuple(dict.fromkeys(phrase.strip() for phrase in found if phrase.strip()))
 
 
 READERS = ((INFO, read),)
