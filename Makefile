@@ -3,6 +3,7 @@
 # make ui     the Dagster UI on http://127.0.0.1:3000
 # make lint   style, types, import contract
 # make bench  speed, as ratios against named baselines
+# make measure  what works how well on the real data in EVIDENCE_DEV_DATA; writes the tables of docs/measured.md
 
 PYTHON ?= python3
 VENV   := .venv
@@ -11,7 +12,7 @@ PORT   ?= 3000
 
 export DAGSTER_HOME ?= $(CURDIR)/.dagster
 
-.PHONY: demo test ui lint bench clean
+.PHONY: demo test ui lint bench measure clean
 
 $(VENV)/.runtime: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; name one with: make PYTHON=/path/to/python3.11 …")'
@@ -44,6 +45,9 @@ lint: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	@set -e; for script in bench/bench_*.py; do echo "== $$script"; $(BIN)/python $$script; done
+
+measure: $(VENV)/.dev
+	$(BIN)/python bench/measure_all.py
 
 clean:
 	rm -rf $(VENV) .dagster .mypy_cache .pytest_cache .ruff_cache .hypothesis build *.egg-info

@@ -2,9 +2,9 @@
 
     python bench/measure_all.py [--only NAME …] [--lakes FOLDER]
 
-``bench/measured.yaml`` states the measurements: a benchmark of a world, variants and metrics each. Every one is made by
-``measure_variants.py`` from materialized assets, and its table is put between its marks in the page, so that a figure
-that a commit changes shows in its diff. What was materialized stays in the folder of lakes; another run takes it over.
+``bench/measured.yaml`` states the measurements, in order: a benchmark of a world with variants and metrics, or answers of
+lakes made before against baselines. Each is read from materialized assets, and its table is put between its marks in the
+page, so that a figure that a commit changes shows in its diff. The lakes stay in their folder; another run takes them over.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -32,20 +33,27 @@ def put(page: str, name: str, table: str) -> str:
 def main() -> None:
     stated = yaml.safe_load((BENCH / "measured.yaml").read_text(encoding="utf-8"))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", choices=sorted(stated), default=sorted(stated))
+    parser.add_argument("--only", nargs="+", choices=list(stated), default=list(stated))
     parser.add_argument("--lakes", type=Path, default=Path(".measure"), help="where to keep what is materialized")
     asked = parser.parse_args()
+    asked.lakes.mkdir(parents=True, exist_ok=True)
     for name in asked.only:
-        entry = stated[name]
-        world = ["--world", str(BENCH / "worlds" / entry["world"])] if "world" in entry else []
-        lake = asked.lakes / entry.get("world", "sample").removesuffix(".yaml")
-        table = lake.with_suffix(f".{name}.md")
-        lake.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, str(BENCH / "measure_variants.py"), entry["benchmark"], *entry["variants"], *world]
-        command += ["--lake", str(lake), "--metrics", ",".join(entry["metrics"]), "--markdown", str(table)]
-        print(f"== {name}: {entry['benchmark']}", flush=True)
-        subprocess.run(command, check=True)
+        table = asked.lakes / f"{name}.md"
+        print(f"== {name}", flush=True)
+        subprocess.run([sys.executable, *command(stated[name], asked.lakes), "--markdown", str(table)], check=True)
         PAGE.write_text(put(PAGE.read_text(encoding="utf-8"), name, table.read_text("utf-8").strip()), encoding="utf-8")
+
+
+def command(entry: dict[str, Any], lakes: Path) -> list[str]:
+    """The script and its arguments: variants on a benchmark, or answers against baselines from lakes made before."""
+    if "answers" in entry:
+        places = [f"{lakes / place.partition(':')[0] / 'lake'}:{place.partition(':')[2]}" for place in entry["answers"]]
+        return [str(BENCH / "measure_answers.py"), *places]
+    world = BENCH / "worlds" / entry["world"]
+    lake = lakes / world.stem
+    lake.mkdir(parents=True, exist_ok=True)
+    options = ["--world", str(world), "--lake", str(lake), "--metrics", ",".join(entry["metrics"])]
+    return [str(BENCH / "measure_variants.py"), entry["benchmark"], *entry["variants"], *options]
 
 
 if __name__ == "__main__":

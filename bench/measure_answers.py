@@ -121,7 +121,7 @@ def temperature(questions: list[dict[str, Any]]) -> float:
     return float(grid[int(np.argmin(losses))])
 
 
-def measured(name: str, questions: list[dict[str, Any]], table: Table) -> None:
+def measured(name: str, questions: list[dict[str, Any]]) -> list[str]:
     """A row of the table: the second half, served, beside its baselines."""
     first, half = questions[: len(questions) // 2], questions[len(questions) // 2 :]
     common = max({q["gold"] for q in first}, key=[q["gold"] for q in first].count)
@@ -139,27 +139,28 @@ def measured(name: str, questions: list[dict[str, Any]], table: Table) -> None:
     difference = paired_bootstrap(np.array(right, float), np.array(baselines[best], float))
     estimate = accuracy(right)
     told = accuracy(supported)
-    table.add_row(
+    return [
         name, str(len(half)), f"{estimate.value:.1%} ({estimate.low:.1%}–{estimate.high:.1%})",
         f"{told.value:.1%} of {len(supported)}" if supported else "none",
         *(f"{np.mean(ordered[: max(1, len(half) * s // 100)]):.1%}" for s in (25, 50)),
         f"{calibration_error(sure, right):.3f}", *(f"{np.mean(hits):.1%}" for hits in baselines.values()),
         f"{best}: {difference.value:+.1%} ({difference.low:+.1%} to {difference.high:+.1%})",
-    )  # fmt: skip
+    ]  # fmt: skip
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("measured", nargs="+", metavar="LAKE:BENCHMARK:VARIANT")
     parser.add_argument("--fit", action="store_true")
+    parser.add_argument("--markdown", type=Path, help="a file to write the table to")
     stated = parser.parse_args()
-    table = Table("benchmark:variant", "n", "served", "supported", "surest 25 %", "surest 50 %", "calibration error",
-                  "longest", "association", "nearest", "most frequent", "against the best of these")  # fmt: skip
-    firsts = []
+    heads = ["benchmark:variant", "n", "served", "supported", "surest 25 %", "surest 50 %", "calibration error",
+             "longest", "association", "nearest", "most frequent", "against the best of these"]  # fmt: skip
+    rows, firsts = [], []
     for spec in stated.measured:
         place, benchmark, variant = re.fullmatch(r"(.+):([^:]+):([^:]+)", spec).groups()  # type: ignore[union-attr]
         questions = questions_of(Lake(Path(place)), benchmark, variant)
-        measured(f"{benchmark}:{variant}", questions, table)
+        rows.append(measured(f"{benchmark}:{variant}", questions))
         first = questions[: len(questions) // 2]
         if all(yes_no.is_label(option) for q in first for option in q["row"]["options"]):
             if stated.fit:
@@ -169,7 +170,13 @@ def main() -> None:
     if stated.fit and firsts:
         print(f"temperature: {temperature(firsts):.2f} of the present one")
         print({name: round(float(weight), 2) for name, weight in zip(FEATURES, fitted(firsts), strict=True)})
+    table = Table(*heads)
+    for row in rows:
+        table.add_row(*row)
     Console(width=220, highlight=False).print(table)
+    if stated.markdown:
+        lines = [heads, ["---"] * len(heads), *rows]
+        stated.markdown.write_text("".join(f"| {' | '.join(line)} |\n" for line in lines), encoding="utf-8")
 
 
 if __name__ == "__main__":

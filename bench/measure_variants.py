@@ -107,8 +107,8 @@ def materialized(benchmark: str, variants: list[str], harvest: bool) -> Iterator
                 yield ["/".join(m.asset_key.path) for m in made], took, sum(seconds)
 
 
-def shown(benchmark: str, variants: list[str], metrics: list[str]) -> None:
-    """Print the scores of the variants, and the first against each other."""
+def shown(benchmark: str, variants: list[str], metrics: list[str], markdown: Path | None) -> None:
+    """Print the scores of the variants, and the first against each other; write them as a Markdown table, too."""
     import dagster as dg
     from rich.console import Console
     from rich.table import Table
@@ -128,16 +128,19 @@ def shown(benchmark: str, variants: list[str], metrics: list[str]) -> None:
         found: dict[tuple[str, str], tuple[Any, ...]] = {(asset, metric): rest for asset, metric, *rest in rows}
         named = sorted({metric for _, metric in found if any(fnmatch(metric, pattern) for pattern in metrics)})
         table = Table("variant", *named, "n", "a minute", title=benchmark)
+        lines = [f"| variant | {' | '.join(named)} | n |", f"|{'---|' * (len(named) + 2)}"]
         for name in variants:
             asset = f"scores/{family}/{name}"
             cells = [found.get((asset, metric)) for metric in named]
             event = instance.get_latest_materialization_event(dg.AssetKey(asset.split("/")))
             pace = event.asset_materialization.metadata.get(A_MINUTE) if event and event.asset_materialization else None
-            table.add_row(
-                name, *(f"{c[0]:.3f}" + ("" if c[1] is None else f" ({c[1]:.3f}–{c[2]:.3f})") if c else "" for c in cells),
-                str(max((c[3] for c in cells if c), default="")), f"{float(str(pace.value)):,.0f}" if pace else "",
-            )  # fmt: skip
+            values = [f"{c[0]:.3f}" + ("" if c[1] is None else f" ({c[1]:.3f}–{c[2]:.3f})") if c else "" for c in cells]
+            asked = str(max((c[3] for c in cells if c), default=""))
+            table.add_row(name, *values, asked, f"{float(str(pace.value)):,.0f}" if pace else "")
+            lines.append(f"| `{name}` | {' | '.join(values)} | {asked} |")
         out.print(table)
+        if markdown:
+            markdown.write_text("\n".join(lines) + "\n", encoding="utf-8")
         for other in variants[1:]:
             if family == "retrieval":
                 differences = paired(connection, variants[0], other, benchmark)
@@ -160,6 +163,7 @@ def main() -> None:
     parser.add_argument("variants", nargs="+")
     parser.add_argument("--world", type=Path, help="YAML of data and declarations")
     parser.add_argument("--lake", type=Path, help="a folder to keep everything in")
+    parser.add_argument("--markdown", type=Path, help="a file to write the table to")
     parser.add_argument("--split")
     parser.add_argument("--profile", type=Path)
     parser.add_argument("--harvest", action="store_true")
@@ -188,7 +192,7 @@ def main() -> None:
         for assets, took, seconds in materialized(stated.benchmark, stated.variants, stated.harvest):
             wall, inside = wall + took, inside + seconds
             print(f"{wall:6.0f} s  {', '.join(assets)}", file=sys.stderr)
-        shown(stated.benchmark, stated.variants, stated.metrics.split(","))
+        shown(stated.benchmark, stated.variants, stated.metrics.split(","), stated.markdown)
         print(f"{wall:.0f} s, of which {1 - inside / wall:.1%} outside assets")
 
 
