@@ -49,10 +49,10 @@ def command(entry: dict[str, Any], lakes: Path) -> list[str]:
     if "answers" in entry:
         places = [f"{lakes / place.partition(':')[0] / 'lake'}:{place.partition(':')[2]}" for place in entry["answers"]]
         return [str(BENCH / "measure_answers.py"), *places]
-    world = BENCH / "worlds" / entry["world"]
-    lake = lakes / world.stem
+    lake = lakes / Path(entry.get("world", "sample")).stem
     lake.mkdir(parents=True, exist_ok=True)
-    options = ["--world", str(world), "--lake", str(lake), "--metrics", ",".join(entry["metrics"])]
+    options = ["--lake", str(lake), "--metrics", ",".join(entry["metrics"])]
+    options += ["--world", str(BENCH / "worlds" / entry["world"])] if "world" in entry else []
     return [str(BENCH / "measure_variants.py"), entry["benchmark"], *entry["variants"], *options]
 
 

@@ -19,18 +19,19 @@ from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, Explain
 from evidence_assets.text.negation import asks_for_exception, denies
 from evidence_assets.text.sentences import sentence_spans
 
-VERSION = "6"
+VERSION = "7"
 """Changes whenever a chain or a choice may."""
 
 TASKS = ("mcqa", "kgqa")
 TEXT_KINDS = ("chunk", "sentence")
 
-# Log odds, fitted by bench/fit_answers.py on the first halves of OpenBookQA, ARC and CommonsenseQA.
+# Log odds, fitted on the first halves of OpenBookQA, ARC and CommonsenseQA; bench/measure_answers.py --fit fits them anew.
 NEAREST = 6.7
 """Weight of the cosine of the nearest statement, where the question has texts among its evidence."""
 NEAREST_FACT = 6.0
 """The same where it has triples and paths alone, times the share of the options that have none: what every option has
-tells none from the others, and on real graphs nearly every option has some path."""
+tells none from the others, and on real graphs nearly every option has some path. Chosen for graphs that state what is
+asked; on CommonsenseQA with ConceptNet no weight is better than none (docs/measured.md)."""
 ASSOCIATION = 5.0
 """Weight of the cosine of question and option, where no text is among the evidence."""
 LENGTH = 2.1
@@ -41,8 +42,8 @@ NEAR = 0.35
 """Cosine under which a statement has nothing to do with question and option, and is not cited."""
 FLOOR = 0.60
 """Cosine from which on a statement supports an option."""
-LEAD = 0.04
-"""By how much the support of the answer must lead to be told apart from the next."""
+LEAD = 0.06
+"""By how much the support of an option must lead for the evidence to tell it from the next."""
 
 
 class ExtractiveSolver:
@@ -52,7 +53,8 @@ class ExtractiveSolver:
     sentence of a text, triple, path) of its evidence that does not deny what it mentions. The weight of an option is
     ``6.7·support + 2.1·length`` where the question has texts among its evidence; where it has none, it is
     ``5·cos(question, option) + 6·(1 − share)·support + 2.1·length`` with the share of the options that have any
-    support. Whether the evidence supports the answer is read from support alone.
+    support. Length counts only where the evidence does not tell: not where one option's support is at least 0.60 and
+    leads by 0.06. Whether the evidence supports the answer is read from support alone.
 
     Parameters
     ----------
@@ -167,13 +169,19 @@ class ExtractiveSolver:
             weight = share * support[label]
             if not texts:
                 weight += ASSOCIATION * float(vectors[task.question] @ vectors[option])
-            length = (min(max(len(option), 10), 80) - 10) / 40
+            length = 0.0 if odd or _tells(support) else (min(max(len(option), 10), 80) - 10) / 40
             weights[label] = -weight if odd else weight + LENGTH * length
         return weights
 
 
 def _asserted(task: ExplainOption) -> str:
     return f"{task.question} {task.option}"
+
+
+def _tells(support: Mapping[str, float]) -> bool:
+    """Whether the evidence tells one option from all others."""
+    best, second = sorted([*support.values(), 0.0], reverse=True)[:2]
+    return best >= FLOOR and best - second >= LEAD
 
 
 def _texts(task: ChooseAnswer) -> bool:

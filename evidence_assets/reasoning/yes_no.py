@@ -28,7 +28,7 @@ _NO_FINDING = re.compile(
 )
 OTHER = 0.1
 """What a statement that is no finding counts beside one that is."""
-# Log odds against yes, fitted by bench/fit_answers.py on the first half of PubMedQA's development questions.
+# Log odds against yes, fitted on the first half of PubMedQA's development questions; bench/measure_answers.py --fit.
 FIRST = {"yes": 0.0, "no": -0.68, "maybe": -1.50}
 WITH_NOTHING_FOUND = {"yes": 0.0, "no": 2.06, "maybe": -0.34}
 LIKELY = 0.50
