@@ -1,8 +1,8 @@
 """From evidence to predictions, whoever answers, and to what is answered from a part of the evidence.
 
-Belongs here: what every answerer gives, the one writer of predictions, the one writer of counterfactuals, and the two
-answerers that systems share: a solver that weighs options, and one that answers in a few words. What is asked again,
-and what the answers then mean, is the same for all of them (``necessity``).
+Belongs here: what every answerer gives, the one writer of predictions, the one writer of counterfactuals, and the
+answerer that most systems share, a solver that weighs options. What is asked again, and what the answers then mean, is
+the same for all of them (``necessity``). Who answers in a few words is in ``short_answering``.
 """
 
 from __future__ import annotations
@@ -18,11 +18,9 @@ from evidence_assets.experiment.confidence import probabilities
 from evidence_assets.experiment.necessity import Case, check_batch
 from evidence_assets.experiment.rows import RowWriter
 from evidence_assets.experiment.selection import Asked
-from evidence_assets.experiment.short_answering import short_task
 from evidence_assets.experiment.step import Made
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import USED
-from evidence_assets.reasoning.short_answers import ShortAnswerSolver
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Solver
 
 Request = tuple[str, tuple[str, ...]]
@@ -364,78 +362,4 @@ class WeighsOptions:
                 tuple(e for e in for_option(self._evidence, question_id, label) if e.content_hash in stay),
             )
             for label, option in question.hypotheses
-        ]
-
-
-class AnswersShortly:
-    """A solver that answers in a few words; an answer rests on the evidence that it says it used.
-
-    ``failed`` says why questions could not be prepared, by question id: they end as failed rows and nothing is asked.
-    ``used`` are the lineage edges of predictions made before, for what is asked again.
-    """
-
-    def __init__(
-        self,
-        solver: ShortAnswerSolver,
-        questions: Sequence[Asked],
-        evidence: pl.DataFrame,
-        *,
-        failed: Mapping[str, str] | None = None,
-        used: pl.DataFrame | None = None,
-    ) -> None:
-        self._solver, self._evidence, self._failed = solver, evidence_by_question(evidence), failed or {}
-        self._questions = {q.question_id: q for q in questions}
-        self._used: dict[str, set[str]] = {}
-        if used is not None:
-            for row in used.filter(pl.col("parent_kind") == "evidence").iter_rows(named=True):
-                self._used.setdefault(row["child_id"], set()).add(row["parent_id"])
-        self.name, self.model_id, self.version = solver.name, solver.model_id, solver.version
-
-    def input_of(self, question: Asked) -> str:
-        """See :class:`Answerer`."""
-        rows = self._evidence.get(question.question_id, [])
-        return content_id(
-            question.text,
-            [(row["evidence_id"], row["content_hash"], row["why"]) for row in rows],
-            self._failed.get(question.question_id, ""),
-        )
-
-    def answer(self, questions: Sequence[Asked]) -> Iterator[Answer]:
-        """See :class:`Answerer`."""
-        ready = [q for q in questions if q.question_id not in self._failed]
-        tasks = [short_task(q, self._evidence.get(q.question_id, [])) for q in ready]
-        results = dict(zip([q.question_id for q in ready], self._solver.answer(tasks) if ready else [], strict=True))
-        for question in questions:
-            if question.question_id in self._failed:
-                yield Answer.failed(self._failed[question.question_id])
-                continue
-            result = results[question.question_id]
-            if isinstance(result, Failure):
-                yield Answer.failed(result.reason)
-                continue
-            rows = {row["evidence_id"]: row for row in self._evidence.get(question.question_id, [])}
-            used = tuple(used_evidence(rows[evidence_id] for evidence_id in result.used))
-            yield Answer(result.answer, result.status, tuple(result.supported), confidence=result.confidence, used=used)
-
-    def case(self, prediction: Mapping[str, Any]) -> tuple[Case, list[CitedRow]]:
-        """See :class:`Answerer`."""
-        rows = self._evidence.get(prediction["question_id"], [])
-        used = self._used.get(prediction["prediction_id"], set())
-        return case_of(prediction["question_id"], rows, [row for row in rows if row["evidence_id"] in used])
-
-    def input_again(self, case: Case) -> str:
-        """See :class:`Answerer`."""
-        rows = self._evidence.get(case.question_id, [])
-        return content_id(self._questions[case.question_id].text, [(r["evidence_id"], r["why"]) for r in rows])
-
-    def again(self, requests: Sequence[Request]) -> list[str]:
-        """See :class:`Answerer`."""
-        tasks = []
-        for question_id, kept in requests:
-            stay = set(kept)
-            rows = [row for row in self._evidence.get(question_id, []) if row["content_hash"] in stay]
-            tasks.append(short_task(self._questions[question_id], rows))
-        return [
-            "failed" if isinstance(result, Failure) else result.answer or result.status
-            for result in self._solver.answer(tasks)
         ]

@@ -16,7 +16,6 @@ from evidence_assets import profiles
 from evidence_assets.benchmarks.declared import of_family
 from evidence_assets.experiment.answers import (
     Answerer,
-    AnswersShortly,
     WeighsOptions,
     counterfactual_rows,
     prediction_rows,
@@ -27,6 +26,7 @@ from evidence_assets.experiment.scores import graph_stages, passage_scores, scor
 from evidence_assets.experiment.scores.metrics import Estimate
 from evidence_assets.experiment.scores.retrieval_scores import retrieval_metrics
 from evidence_assets.experiment.selection import Asked, NoEvidence, asked, evidence_rows
+from evidence_assets.experiment.short_answering import AnswersShortly
 from evidence_assets.experiment.solvers import asking_version, chooser, reasoning_version, short_answers, solver_named
 from evidence_assets.experiment.stage import Read, Stage
 from evidence_assets.experiment.step import Made, Step

@@ -129,7 +129,6 @@ class HFMaskedLM:
         if getattr(model.config, "model_type", "") in {"roberta", "xlm-roberta", "camembert"}:
             self._max_tokens -= 2  # these reserve two positions for padding
         self._model_id, self._revision = model_id, revision
-        self._forward_calls = 0
         marker = _word_start_marker(tokenizer)
         self._prefix = " " if marker else ""
         self._vocabulary, self._pieces = _whole_words(tokenizer, marker)
@@ -178,11 +177,6 @@ class HFMaskedLM:
     @property
     def vocabulary(self) -> tuple[str, ...]:
         return self._vocabulary
-
-    @property
-    def forward_calls(self) -> int:
-        """Forward passes run since the model was loaded."""
-        return self._forward_calls
 
     def slot_log_probs(
         self, texts: Sequence[str], slots: Sequence[int], words: npt.NDArray[np.intp] | None = None
@@ -294,7 +288,6 @@ class HFMaskedLM:
     ) -> Iterator[tuple[list[int], FloatArray]]:
         """What ``ask`` gives for each group of equally long rows."""
         groups = list(equal_length_batches([len(row) for row in rows], lambda _: self._batch_size))
-        self._forward_calls += len(groups)
         return zip(groups, each_on_one_thread(ask, groups, self._device.type), strict=True)
 
     def _hidden(self, rows: Sequence[Sequence[int]]) -> torch.Tensor:

@@ -47,14 +47,12 @@ class Statement:
     text: str
     quote: str
     denies: bool
-    whole: bool = False
-    """Whether it is all of its evidence row, as a triple or a path is."""
 
 
 def statements(item: EvidenceItem) -> Iterator[Statement]:
     """Statements of one evidence row: the clauses of its sentences, and its whole sentences where they have several."""
     if item.kind in ("triple", "path", "cell", "column", "row"):
-        yield Statement(item.evidence_id, item.text, item.text, denies(item.text), True)
+        yield Statement(item.evidence_id, item.text, item.text, denies(item.text))
         return
     spans = sentence_spans(item.text)
     for number, (start, end) in enumerate(spans):

@@ -6,8 +6,9 @@ from typing import Any
 
 import polars as pl
 
-from evidence_assets.experiment.answers import Answerer, AnswersShortly, counterfactual_rows, prediction_rows
+from evidence_assets.experiment.answers import Answerer, counterfactual_rows, prediction_rows
 from evidence_assets.experiment.selection import Asked, evidence_rows
+from evidence_assets.experiment.short_answering import AnswersShortly
 from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers
 from evidence_assets.systems.four_step_focus.answers import RanksNodes
 from evidence_assets.systems.four_step_focus.system import FourStepFocus

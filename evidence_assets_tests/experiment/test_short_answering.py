@@ -8,10 +8,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from evidence_assets.experiment.answers import AnswersShortly, prediction_rows
+from evidence_assets.experiment.answers import prediction_rows
 from evidence_assets.experiment.scores.gold_evidence import evidence_recall
 from evidence_assets.experiment.scores.retrieval_scores import retrieval_metrics
 from evidence_assets.experiment.selection import Asked
+from evidence_assets.experiment.short_answering import AnswersShortly
 from evidence_assets.experiment.step import Made
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import prepare

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from evidence_assets.benchmarks.checks import Located, unique_pairs
+from evidence_assets.benchmarks.checks import unique_pairs
 from evidence_assets.benchmarks.info import DatasetInfo
-from evidence_assets.benchmarks.official.table_fields import cell_row, cell_rows, claim_label
+from evidence_assets.benchmarks.official.table_fields import cell_row, cell_rows, claim_label, claims_alone
 from evidence_assets.benchmarks.reading import Row
 from evidence_assets.benchmarks.reading_json import jsonl
 from evidence_assets.benchmarks.records import CLAIM_LABELS, Question, Table
@@ -34,13 +34,6 @@ INFO = DatasetInfo(
 def read(path: Path, split: str = "all") -> Iterator[tuple[Question, Table]]:
     """Claims in file order, each with its table; without a table id of its own a table is named after its claim."""
     return unique_pairs(_rows(path, split))
-
-
-def read_split(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
-    """The claims of a split, as the registry asks for them."""
-    for file in info.find(folder, split):
-        for row, question, _ in _rows(file, split):
-            yield row, question
 
 
 def _rows(path: Path, split: str) -> Iterator[tuple[Row, Question, Table]]:
@@ -67,4 +60,4 @@ def _rows(path: Path, split: str) -> Iterator[tuple[Row, Question, Table]]:
         yield row, Question(BENCHMARK, source_id, split, "verification", claim, CLAIM_LABELS, (label,), table_id), table
 
 
-READERS = ((INFO, read_split),)
+READERS = ((INFO, claims_alone(_rows)),)

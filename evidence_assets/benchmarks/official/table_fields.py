@@ -1,13 +1,18 @@
-"""Fields that table benchmarks share: labels of claims and rows of cells.
+"""What benchmarks of claims about tables share: labels of claims, rows of cells, and the claims without their tables.
 
 What belongs here: reading these out of a :class:`Row`, with the place named when they are wrong.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+from evidence_assets.benchmarks.checks import Located
+from evidence_assets.benchmarks.info import DatasetInfo, Reader
 from evidence_assets.benchmarks.reading import Row
+from evidence_assets.benchmarks.records import Question, Table
 
 _LABELS = {
     "supports": "SUPPORTS", "supported": "SUPPORTS", "support": "SUPPORTS", "true": "SUPPORTS", "entailed": "SUPPORTS",
@@ -15,6 +20,17 @@ _LABELS = {
     "not enough info": "NOT ENOUGH INFORMATION", "not enough information": "NOT ENOUGH INFORMATION",
     "nei": "NOT ENOUGH INFORMATION",
 }  # fmt: skip
+
+
+def claims_alone(rows: Callable[[Path, str], Iterator[tuple[Row, Question, Table]]]) -> Reader:
+    """The reader that the registry asks for the claims of a split, of one that reads a file's claims with their tables."""
+
+    def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
+        for file in info.find(folder, split):
+            for row, question, _ in rows(file, split):
+                yield row, question
+
+    return read
 
 
 def claim_label(row: Row, field: str = "label") -> str:
