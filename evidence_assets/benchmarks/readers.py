@@ -90,8 +90,9 @@ def _tables(files: list[Path], benchmark: Benchmark) -> Iterator[Table]:
 def _each_once(pairs: Pairs, file: Path, benchmark: Benchmark) -> Iterator[Table]:
     known: dict[str, Table] = {}
     for question, table in pairs:
-        before = known.setdefault(table.table_id, table)
-        if before is table:
+        before = known.get(table.table_id)
+        if before is None:
+            known[table.table_id] = table
             yield table
         elif before != table:
             raise BadInput(

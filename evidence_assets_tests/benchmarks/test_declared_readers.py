@@ -140,6 +140,14 @@ def test_a_users_file_without_a_question_is_refused(tmp_path: Path, reader: str,
         list(questions_of(lake, Benchmark(name="mine", task=task, reader=reader, path="none.jsonl")))
 
 
+def test_a_table_of_several_statements_comes_once(tmp_path: Path) -> None:
+    told = {"1.csv": [["Kane has 8.", "Kane has 9."], [1, 0], "g"]}
+    files = {"b/test_examples.json": json.dumps(told), "b/all_csv/1.csv": "a#b\nKane#8\n"}
+    lake = lake_with(tmp_path, files)
+    benchmark = Benchmark(name="mine", task="verification", reader="tabfact", path="b", split="test")
+    assert len(list(questions_of(lake, benchmark))) == 2 and len(list(tables_of(lake, benchmark))) == 1
+
+
 def test_a_shard_may_hold_no_question_where_the_split_holds_some(tmp_path: Path) -> None:
     asked = json.dumps({"source_id": "1", "text": "Which?", "options": ["a", "b"], "gold": "A"})
     lake = lake_with(tmp_path, {"q.jsonl": asked})
