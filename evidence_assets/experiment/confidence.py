@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from evidence_assets.experiment.scores.metrics import Estimate, accuracy
+from evidence_assets.models.vectors import softmax
 
 SUREST = (25, 50, 75)
 """Shares of the questions, in per cent, whose accuracy is told: those that were answered with most confidence."""
@@ -24,10 +25,8 @@ def probabilities(weights: Mapping[str, float], temperature: float = 1.0) -> dic
     >>> probabilities({"A": 0.0, "B": 0.0})
     {'A': 0.5, 'B': 0.5}
     """
-    top = max(weights.values())
-    shares = {label: math.exp((weight - top) / temperature) for label, weight in weights.items()}
-    total = sum(shares.values())
-    return {label: shares[label] / total for label in sorted(shares, key=lambda label: -shares[label])}
+    shares = dict(zip(weights, softmax(list(weights.values()), temperature).tolist(), strict=True))
+    return dict(sorted(shares.items(), key=lambda entry: -entry[1]))
 
 
 def by_confidence(confidence: Sequence[float], right: Sequence[bool]) -> list[bool]:

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-import numpy as np
-
 from evidence_assets.models.protocols import Encoder, FloatArray
+from evidence_assets.models.vectors import unit_rows
 from evidence_assets.reasoning import yes_no
 from evidence_assets.reasoning.statements import Statement, statements
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, ExplainOption, Failure, Step
@@ -118,9 +117,7 @@ class ExtractiveSolver:
         read = [text if count <= limit else self._end_of(text) for text, count in zip(distinct, counts, strict=True)]
         if not distinct:
             return {}
-        vectors = self.encoder.sentences(read)
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return dict(zip(distinct, vectors / np.where(lengths > 0, lengths, 1), strict=True))
+        return dict(zip(distinct, unit_rows(self.encoder.sentences(read)), strict=True))
 
     def _end_of(self, text: str) -> str:
         """The last sentences that the encoder reads, else the last words: what is asked stands at the end."""
@@ -164,12 +161,13 @@ class ExtractiveSolver:
         texts = _texts(task)
         without = sum(support[label] == 0 for label in task.labels) / len(task.labels)
         share = NEAREST if texts else NEAREST_FACT * without
+        ordered_by_length = not (odd or _tells(support))
         weights = {}
         for label, option in zip(task.labels, task.options, strict=True):
             weight = share * support[label]
             if not texts:
                 weight += ASSOCIATION * float(vectors[task.question] @ vectors[option])
-            length = 0.0 if odd or _tells(support) else (min(max(len(option), 10), 80) - 10) / 40
+            length = (min(max(len(option), 10), 80) - 10) / 40 if ordered_by_length else 0.0
             weights[label] = -weight if odd else weight + LENGTH * length
         return weights
 
