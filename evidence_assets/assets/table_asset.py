@@ -108,6 +108,8 @@ def table_asset(
         made = make(step)
         rows = prepare(table, made.rows)
         tables = {table: rows, **{name: prepare(name, beside) for name, beside in made.beside.items()}}
+        if step.asked:
+            tables["models"] = prepare("models", list({model.model_id: model.row for model in step.asked}.values()))
         if made.lineage is not None:
             tables["lineage_edges"] = prepare("lineage_edges", made.lineage)
         elapsed = time.monotonic() - started
@@ -115,7 +117,7 @@ def table_asset(
         if made.reused is not None:
             numbers |= {"rows_reused": made.reused, "rows_computed": rows.num_rows - made.reused}
             numbers |= pace(rows, made.reused, elapsed)
-        numbers |= Usage.metadata(step.usages)
+        numbers |= Usage.metadata(model.usage for model in step.asked)
         if paced:
             numbers |= pace_of(context.instance, paced, step.shards)
         return dg.MaterializeResult(

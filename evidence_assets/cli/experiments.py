@@ -23,7 +23,9 @@ commands.add_typer(adding, name="add")
 
 @commands.command()
 def compare(
-    variant_a: Annotated[str, typer.Argument(help="Such as bm25, or mcqa/bm25 where several families have one.")],
+    variant_a: Annotated[
+        str, typer.Argument(help="Such as bm25, mcqa/bm25 where several families have one, or bm25@model.")
+    ],
     variants_b: Annotated[list[str], typer.Argument(help="The variant, or variants, that it is compared with.")],
     benchmark: Annotated[str | None, typer.Option(help="Only on this benchmark.")] = None,
     as_json: JsonOption = False,
@@ -120,10 +122,11 @@ def presets() -> None:
 @commands.command()
 def plan(
     preset: Annotated[str, typer.Argument(help="A preset; `evidence presets` lists them.")],
+    model: Annotated[str, typer.Option(help="Only with this model of the profile.")] = "",
     as_json: JsonOption = False,
     lake: LakeOption = None,
 ) -> None:
-    """What a preset asks for before anything runs: questions, model calls, and time where it was measured here."""
+    """What a preset asks for before anything runs: questions, model calls, tokens and time where measured here."""
     with sentences():
         from dataclasses import asdict
 
@@ -138,19 +141,22 @@ def plan(
         place = lake or find_lake()
         dagster_home()
         with DagsterInstance.get() as instance:
-            rows = planned(preset, Lake(place) if (place / "format.json").exists() else None, instance)
+            rows = planned(preset, Lake(place) if (place / "format.json").exists() else None, instance, model)
     if as_json:
         print(json.dumps([asdict(row) for row in rows], indent=1, ensure_ascii=False))
         return
     title = f"{preset} with profile {profiles.load().name}"
-    shown = Table("variant", "benchmark", "questions", "model calls", "time", title=title)
+    headers = ("variant", "benchmark", "questions", "model calls", "tokens in", "tokens out", "time")
+    shown = Table(*headers, title=title)
     for row in rows:
-        questions, calls = (UNKNOWN if n is None else f"{n:,}" for n in (row.questions, row.calls))
-        shown.add_row(row.variant, row.benchmark, questions, calls, _duration(row.seconds))
+        counts = (row.questions, row.calls, row.tokens_in, row.tokens_out)
+        told = (UNKNOWN if n is None else f"{n:,}" for n in counts)
+        shown.add_row(row.variant, row.benchmark, *told, _duration(row.seconds))
     out.print(shown)
     out.print(
-        f"time: at the pace of the variant's last steps here, evidence included; {UNKNOWN} where nothing here tells: a "
-        "benchmark that declares no size, calls that hang on what a reader finds",
+        f"time: at the pace of the variant's last steps here, evidence included; tokens: as its answers with this model "
+        f"took here; {UNKNOWN} where nothing here tells: a benchmark that declares no size, calls that hang on what a "
+        "reader finds, a model that has answered nothing yet",
         style="dim",
     )
 

@@ -14,9 +14,9 @@ from evidence_assets.experiment.rows import RowWriter
 from evidence_assets.experiment.selection import Asked
 from evidence_assets.experiment.step import Made
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.lineage import DERIVED, USED, edge
+from evidence_assets.lake.lineage import DERIVED, GENERATED, USED, edge
 from evidence_assets.reasoning.citations import check
-from evidence_assets.reasoning.tasks import Chain, EvidenceItem, ExplainOption, Failure, Solver, Step
+from evidence_assets.reasoning.tasks import Chain, EvidenceItem, ExplainOption, Failure, Reply, Solver, Step
 
 Items = dict[tuple[str, str], tuple[EvidenceItem, ...]]
 
@@ -95,12 +95,15 @@ def chain_rows(
                 "prompt_hash": chain.prompt_hash,
                 "status": "failed" if failure else "answered",
                 "error": failure.reason if failure else None,
+                **Reply.columns(result.reply),
                 "content_hash": content_id("chain", steps, chain.support),
             }
         )
         writer.link(chain_id, USED, "question", question.question_id, question.question_id)
         for rank, item in enumerate(task.evidence, 1):
             writer.link(chain_id, USED, "evidence", item.evidence_id, item.content_hash, rank, item.score)
+        if result.reply:
+            writer.link(chain_id, GENERATED, "model", result.reply.model, result.reply.model)
     return writer.finish()
 
 

@@ -91,11 +91,14 @@ class AnswersShortly:
                 continue
             result = results[question.question_id]
             if isinstance(result, Failure):
-                yield Answer.failed(result.reason)
+                yield Answer.failed(result.reason, reply=result.reply)
                 continue
             rows = {row["evidence_id"]: row for row in self._evidence.get(question.question_id, [])}
             used = tuple(used_evidence(rows[evidence_id] for evidence_id in result.used))
-            yield Answer(result.answer, result.status, tuple(result.supported), confidence=result.confidence, used=used)
+            yield Answer(
+                result.answer, result.status, tuple(result.supported), confidence=result.confidence, used=used,
+                reply=result.reply,
+            )  # fmt: skip
 
     def case(self, prediction: Mapping[str, Any]) -> tuple[Case, list[CitedRow]]:
         """See :class:`Answerer`."""

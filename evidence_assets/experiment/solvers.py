@@ -8,15 +8,14 @@ from typing import Any
 
 import polars as pl
 
-from evidence_assets import profiles
 from evidence_assets.experiment.step import Step
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.completion_cache import CompletionCache
 from evidence_assets.models.generators import load_generator
 from evidence_assets.models.in_use import encoder
-from evidence_assets.models.protocols import Generator
-from evidence_assets.profiles import GeneratorSettings
+from evidence_assets.models.protocols import AsksRevision, Generator
+from evidence_assets.profiles import GeneratorSettings, Profile
 from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
 from evidence_assets.reasoning.direct import VERSION as DIRECT_VERSION
 from evidence_assets.reasoning.direct import BestFound
@@ -46,8 +45,11 @@ def generator(settings: GeneratorSettings) -> Generator:
 
 def language_model(step: Step, settings: GeneratorSettings) -> LanguageModel:
     """A language model as a step asks it: completions kept in the lake, progress told, tokens counted for the step."""
-    model = LanguageModel(generator(settings), CompletionCache(step.lake.cache), step.progress("requests"))
-    step.usages.append(model.usage)
+    asked, cache = generator(settings), CompletionCache(step.lake.cache)
+    if isinstance(asked, AsksRevision):
+        asked.settle_revision(cache)
+    model = LanguageModel(asked, cache, step.progress("requests"))
+    step.asked.append(model)
     return model
 
 
@@ -62,9 +64,14 @@ def asking_version(settings: GeneratorSettings, *tasks: PromptedTask[Any, Any]) 
     return content_id(model, [task.version for task in tasks])[:12]
 
 
-def reasoning_version(name: str, family: str) -> str:
+def pool_of(settings: GeneratorSettings) -> str:
+    """The concurrency pool of a step that asks a language model: ``llm`` for a served one, ``gpu`` for one in the process."""
+    return "gpu" if settings.backend in ("transformers", "vllm") else "llm"
+
+
+def reasoning_version(name: str, family: str, profile: Profile) -> str:
     """Who reasons in a task family, for the code version of chains and predictions."""
-    settings, encoding = profiles.load().generator, profiles.load().encoder
+    settings, encoding = profile.generator, profile.encoder
     if family == "graph":
         asked = asking_version(settings, SHORT_ANSWER)
         return f"{SHORT_VERSION}:{asked or f'{encoding.name}@{encoding.revision}'}"

@@ -16,7 +16,8 @@ import polars as pl
 from evidence_assets import profiles
 from evidence_assets.benchmarks.declared import Benchmark, benchmarks
 from evidence_assets.lake.store import Lake, Rows
-from evidence_assets.reasoning.asking import Usage
+from evidence_assets.profiles import Kind
+from evidence_assets.reasoning.asking import LanguageModel
 
 Say = Callable[[str], None]
 TOLD_EVERY = 10.0
@@ -56,13 +57,19 @@ class Step:
     partition: str = ""
     inform: Say = _silent
     warn: Say = _silent
-    usages: list[Usage] = field(default_factory=list, compare=False)
-    """What asking each language model came to."""
+    models: Mapping[Kind, str] = field(default_factory=dict)
+    """The models that it works with, where they are not the profile's first, by their kind."""
+    asked: list[LanguageModel] = field(default_factory=list, compare=False)
+    """The language models that were asked."""
 
     @property
     def profile(self) -> profiles.Profile:
-        """The profile in use."""
-        return profiles.load()
+        """The profile in use, with the models of this step first."""
+        return profiles.load().using(self.models)
+
+    def at(self, key: str) -> str:
+        """The key of an asset that a language model makes, with the model of this step after it; see ``Variant.at``."""
+        return "/".join([key, *(name for kind, name in self.models.items() if kind == "generator")])
 
     @property
     def benchmark(self) -> Benchmark:

@@ -7,7 +7,7 @@ method's parameters are is said by its settings (``experiment.settings``), what 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -15,10 +15,12 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from evidence_assets import profiles
 from evidence_assets.benchmarks.declared import FAMILIES, of_family
-from evidence_assets.experiment.presets import is_loaded
+from evidence_assets.experiment.presets import Models, is_loaded
 from evidence_assets.experiment.scores.published_figures import PrintedAs
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.profiles import KINDS, Kind
 from evidence_assets.text.nearest import nearest
 
 SYSTEMS = Path(__file__).resolve().parent.parent / "systems"
@@ -56,15 +58,33 @@ class Variant(BaseModel):
     """Under which name the figures that it is compared with are printed."""
     presets: tuple[str, ...] = ()
     """Presets that it belongs to; without any it is always loaded."""
+    models: Models = Field(default_factory=dict)
+    """Models that it is crossed with, by kind, whichever presets say; see ``experiment.system.crossings``."""
+    using: dict[Kind, str] = Field(default_factory=dict)
+    """Of a crossing, the models that are not the profile's first, by kind; stated in no file."""
     always: bool = False
     """Loaded whichever presets are opted in; for what belongs to a published table and to the default graph, too."""
     group: str = ""
     """Group of its assets in the UI; the system's name where none is named."""
 
+    def at(self, key: str, kinds: Collection[Kind] = tuple(KINDS), by: str = "/") -> str:
+        """A key or a name with the models after it that it uses of these kinds, but for the profile's first."""
+        return by.join([key, *(name for kind, name in self.using.items() if kind in kinds)])
+
     @property
     def place(self) -> str:
-        """Family and name, as they stand in asset keys."""
-        return f"{self.family}/{self.name}"
+        """Family, name and models, as they stand in asset keys."""
+        return self.at(f"{self.family}/{self.name}")
+
+    @property
+    def label(self) -> str:
+        """Name and models, as people name it."""
+        return self.at(self.name, by="@")
+
+    @property
+    def profile(self) -> profiles.Profile:
+        """The profile in use, with its models first."""
+        return profiles.load().using(self.using)
 
     @property
     def selector(self) -> str:
@@ -93,8 +113,9 @@ def _read(system: str, file: Path) -> Iterator[Variant]:
             raise BadInput(f"{place!r} is no family/name", file=file)
         whole = _with_base(place, fields or {}, stated, file)
         for field in whole:
-            if field not in Variant.model_fields:
-                near = nearest(field, Variant.model_fields)
+            stated_ones = Variant.model_fields.keys() - {"using"}
+            if field not in stated_ones:
+                near = nearest(field, stated_ones)
                 raise BadInput(f"{place}: there is no {field!r}; did you mean {near!r}?", file=file, field=field)
         try:
             yield Variant(system=system, family=family, name=name, **whole)

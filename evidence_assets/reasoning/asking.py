@@ -8,9 +8,9 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
-from evidence_assets.models.protocols import Completion, Generator, Request
+from evidence_assets.models.protocols import Completion, Generator, Kept, Request
 from evidence_assets.reasoning.requests import REPAIR, repair_request
-from evidence_assets.reasoning.tasks import Failure
+from evidence_assets.reasoning.tasks import Failure, Reply
 from evidence_assets.reasoning.templates import Template
 
 BATCH = 512
@@ -26,13 +26,6 @@ T = TypeVar("T")
 Task = TypeVar("Task")
 
 Progress = Callable[[int, int], None]
-
-
-class Cache(Protocol):
-    """Completions by key; a crash or a backfill never pays twice."""
-
-    def get(self, key: str) -> Completion | None: ...
-    def put(self, key: str, completion: Completion) -> None: ...
 
 
 @runtime_checkable
@@ -92,15 +85,21 @@ class LanguageModel:
         Called with (tasks done, tasks in all).
     """
 
-    def __init__(self, generator: Generator, cache: Cache | None = None, on_progress: Progress | None = None) -> None:
+    def __init__(self, generator: Generator, cache: Kept | None = None, on_progress: Progress | None = None) -> None:
         self._generator, self._cache, self._on_progress = generator, cache, on_progress
-        self.model_id = generator.model_id
+        self.model_id = f"{generator.model_id}@{generator.revision}"
+        """Name and revision, as all rows that it makes state them."""
+        self.row = {
+            "model_id": self.model_id, "name": generator.model_id, "revision": generator.revision,
+            "task": "language model", "input_hash": content_id(generator.parameters),
+        }  # fmt: skip
+        """What is known of it, as a row of ``models``."""
         self.version = content_id(generator.model_id, generator.revision, generator.parameters)
         """Everything besides the request that decides a reply."""
         self.usage = Usage()
 
-    def ask(self, requests: Sequence[Request], read: Callable[[int, str], T]) -> list[T | Failure]:
-        """Ask, and read the replies, in the order asked.
+    def ask(self, requests: Sequence[Request], read: Callable[[int, str], T]) -> list[tuple[T | Failure, Reply]]:
+        """Ask, and read the replies, in the order asked; beside each result what it cost.
 
         A reply that ``read`` refuses (:class:`UnusableReply`) is asked for once more with the reason; if that is unusable
         too, the task fails with both reasons. Only usable replies are cached, so that a failed row is asked anew. The same
@@ -113,10 +112,15 @@ class LanguageModel:
         """
         results: dict[int, T | Failure] = {}
         refusals: dict[int, tuple[str, str]] = {}
+        spent: dict[int, Reply] = {}
         self.usage.tasks += len(requests)
 
         def take(number: int, completion: Completion) -> bool:
             """Settle a task by a completion, or note why it cannot be settled; whether the completion is usable."""
+            cost = Reply(
+                self.model_id, completion.prompt_tokens, completion.completion_tokens, completion.finish_reason
+            )
+            spent[number] = spent[number].and_then(cost) if number in spent else cost
             if completion.refused:
                 results[number] = Failure(completion.finish_reason)
                 return False
@@ -167,7 +171,7 @@ class LanguageModel:
             )
         if refusals:
             tell()
-        return [results[number] for number in range(len(requests))]
+        return [(results[number], spent[number]) for number in range(len(requests))]
 
 
 def _text_of(completion: Completion) -> str:
@@ -219,16 +223,21 @@ class PromptedTask(Generic[Task, T]):
 
     def ask(self, model: LanguageModel, tasks: Sequence[Task]) -> list[T | Failure]:
         """One result a task, in order. A task that cannot be put into words fails with the reason."""
+        return [result for result, _ in self.ask_with_cost(model, tasks)]
+
+    def ask_with_cost(self, model: LanguageModel, tasks: Sequence[Task]) -> list[tuple[T | Failure, Reply | None]]:
+        """The same with what each result cost; nothing where nothing was asked."""
         requests: dict[int, Request] = {}
-        results: dict[int, T | Failure] = {}
+        results: dict[int, tuple[T | Failure, Reply | None]] = {}
         for number, task in enumerate(tasks):
             try:
                 requests[number] = self.request(task)
             except ValueError as error:
-                results[number] = Failure(str(error))
+                results[number] = Failure(str(error)), None
         places = list(requests)
         replies = model.ask(list(requests.values()), lambda place, reply: self.parse(reply, tasks[places[place]]))
-        results |= dict(zip(places, replies, strict=True))
+        for number, replied in zip(places, replies, strict=True):
+            results[number] = replied
         return [results[number] for number in range(len(tasks))]
 
 

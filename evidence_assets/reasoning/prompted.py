@@ -7,6 +7,7 @@ reading in ``parsing`` and ``answers``; tasks on tables have their own in ``tabl
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Request
@@ -41,11 +42,11 @@ class PromptedSolver:
 
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
         """One chain an option."""
-        return EXPLAINING.ask(self._model, tasks)
+        return [replace(result, reply=reply) for result, reply in EXPLAINING.ask_with_cost(self._model, tasks)]
 
     def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
         """One label a question."""
-        return CHOOSING.ask(self._model, tasks)
+        return [replace(result, reply=reply) for result, reply in CHOOSING.ask_with_cost(self._model, tasks)]
 
 
 def _explain_request(task: ExplainOption) -> Request:

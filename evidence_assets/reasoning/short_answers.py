@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from evidence_assets.graphs.entity_linking import EntityLinker
@@ -17,7 +17,7 @@ from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray, Request
 from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
-from evidence_assets.reasoning.tasks import Failure
+from evidence_assets.reasoning.tasks import Failure, Reply
 from evidence_assets.reasoning.templates import Template
 
 VERSION = "2"
@@ -62,6 +62,7 @@ class ShortAnswer:
     supported: tuple[str, ...] = ()
     used: tuple[str, ...] = ()
     confidence: float | None = None
+    reply: Reply | None = field(default=None, compare=False)
 
 
 class ShortAnswerSolver(Protocol):
@@ -227,4 +228,4 @@ class PromptedShortAnswers:
 
     def answer(self, tasks: Sequence[ShortTask]) -> list[ShortAnswer | Failure]:
         """One answer or failure a task."""
-        return SHORT_ANSWER.ask(self._model, tasks)
+        return [replace(result, reply=reply) for result, reply in SHORT_ANSWER.ask_with_cost(self._model, tasks)]

@@ -16,7 +16,7 @@ from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Request, Reranker
 from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
-from evidence_assets.reasoning.tasks import Failure
+from evidence_assets.reasoning.tasks import Failure, Reply
 from evidence_assets.reasoning.templates import Template
 from evidence_assets.text.chunking import CountTokens, chunks
 
@@ -53,7 +53,7 @@ class Grader(Protocol):
 
     @property
     def version(self) -> str: ...
-    def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> list[float | Failure]: ...
+    def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> Sequence[tuple[float | Failure, Reply | None]]: ...
 
 
 _PROMPT = Template.load(__package__, "grade", "question entry")
@@ -97,9 +97,9 @@ class PromptedGrader:
         self._model, self._limit = model, document_limit
         self.version = content_id("prompted_grader", GRADE.version, model.version, document_limit)
 
-    def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> list[float | Failure]:
-        """One grade or failure a pair."""
-        return GRADE.ask(self._model, [GradeTask(question, card, self._limit) for question, card in pairs])
+    def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> list[tuple[float | Failure, Reply | None]]:
+        """One grade or failure a pair, and what it cost."""
+        return GRADE.ask_with_cost(self._model, [GradeTask(question, card, self._limit) for question, card in pairs])
 
 
 class RerankerGrader:
@@ -122,12 +122,12 @@ class RerankerGrader:
             tokens if count_tokens else None,
         )  # fmt: skip
 
-    def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> list[float | Failure]:
+    def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> list[tuple[float, None]]:
         """One score a pair."""
         texts = [self._passages(card) for _, card in pairs]
         asked = [(question, text) for (question, _), passages in zip(pairs, texts, strict=True) for text in passages]
         scores = iter(self._reranker.score(asked).tolist() if asked else [])
-        return [max(next(scores) for _ in passages) for passages in texts]
+        return [(max(next(scores) for _ in passages), None) for passages in texts]
 
     def _passages(self, card: NodeCard) -> list[str]:
         if self._count is None:

@@ -13,6 +13,7 @@ from evidence_assets.experiment.step import Step
 from evidence_assets.experiment.system import Method, System
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.models.in_use import encoder, model_key, reranker
+from evidence_assets.profiles import Kind
 from evidence_assets.systems.four_step_focus import VERSION
 from evidence_assets.systems.four_step_focus.answers import RanksNodes
 from evidence_assets.systems.four_step_focus.grading import GRADE, Grader, PromptedGrader, RerankerGrader
@@ -69,8 +70,9 @@ def _grader(step: Step) -> Grader:
     return RerankerGrader(reranker(step.profile.reranker, step.profile.token_encoder), count_tokens=tokens.count_tokens)
 
 
-def _pool(settings: FocusSettings) -> str | None:
-    return "llm" if settings.triplets or settings.rerank else None
+def _models(settings: FocusSettings) -> tuple[Kind, ...]:
+    reads: tuple[Kind, ...] = ("generator",) if settings.triplets or settings.rerank else ()
+    return (*reads, "encoder", *(("reranker",) if settings.rerank else ()))
 
 
 SYSTEM = System(
@@ -82,7 +84,7 @@ SYSTEM = System(
             open=_open,
             reads=("knowledge_base",),
             answerer=_answerer,
-            pool=_pool,
+            models=_models,
             asks=(TRIPLETS, GRADE),
         )
     },

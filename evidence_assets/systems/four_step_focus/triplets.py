@@ -18,7 +18,7 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
 from evidence_assets.reasoning.parsing import json_object
-from evidence_assets.reasoning.tasks import Failure
+from evidence_assets.reasoning.tasks import Failure, Reply
 from evidence_assets.reasoning.templates import Template
 
 MAX_TRIPLETS = 20
@@ -193,7 +193,7 @@ class TripletReader(Protocol):
 
     @property
     def version(self) -> str: ...
-    def read(self, questions: Sequence[str]) -> list[TripletQuery | Failure]: ...
+    def read(self, questions: Sequence[str]) -> Sequence[tuple[TripletQuery | Failure, Reply | None]]: ...
 
 
 @dataclass(frozen=True)
@@ -223,6 +223,6 @@ class PromptedTriplets:
             "prompted_triplets", TRIPLETS.version, model.version, schema.node_types, schema.edge_types, schema.patterns,
         )  # fmt: skip
 
-    def read(self, questions: Sequence[str]) -> list[TripletQuery | Failure]:
-        """One query or failure a question."""
-        return TRIPLETS.ask(self._model, [TripletTask(question, self._schema) for question in questions])
+    def read(self, questions: Sequence[str]) -> list[tuple[TripletQuery | Failure, Reply | None]]:
+        """One query or failure a question, and what it cost."""
+        return TRIPLETS.ask_with_cost(self._model, [TripletTask(question, self._schema) for question in questions])

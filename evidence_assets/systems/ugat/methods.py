@@ -44,7 +44,13 @@ SYSTEM = System(
     "ugat",
     VERSION,
     {
-        "ugat": Method(settings=UgatSettings, open=_paths, reads=("graph", "subgraphs"), defaults=_defaults),
+        "ugat": Method(
+            settings=UgatSettings,
+            open=_paths,
+            reads=("graph", "subgraphs"),
+            defaults=_defaults,
+            models=lambda settings: ("encoder",),
+        ),
         "closed_book": Method(settings=NoSettings, open=_closed_book),
     },
 )

@@ -89,7 +89,7 @@ def test_a_recalled_triple_is_a_row_with_its_model_and_prompt_and_never_that_of_
     made = triple_rows(rows)
     assert prepare("triples", made.rows).num_rows == 2
     assert {row["origin"] for row in made.rows} == {"background"}
-    assert {row["model_id"] for row in made.rows} == {"scripted"}
+    assert {row["model_id"] for row in made.rows} == {"scripted@1"}
     assert all(rows["prompt_hash"][0] in row["source"] for row in made.rows)
     assert not {row["triple_id"] for row in made.rows} & {
         triple_id(row["head"], row["relation"], row["tail"]) for row in made.rows
