@@ -118,7 +118,9 @@ def left(world: World) -> dict[str, list[str]]:
         lost = [str(edge) for path in Lake(world.lake).files("lineage_edges") for edge in dangling(connection, path)]
     with dg.DagsterInstance.get() as instance:
         started = [run.run_id for run in instance.get_runs(dg.RunsFilter(statuses=unfinished))]
-    temporary = [str(p.relative_to(world.root)) for p in world.lake.rglob("*") if p.suffix in (".tmp", ".old", ".partial")]
+    temporary = [
+        str(p.relative_to(world.root)) for p in world.lake.rglob("*") if p.suffix in (".tmp", ".old", ".partial")
+    ]
     temporary += [str(path.relative_to(world.root)) for path in (world.home / "alive").glob("*")]
     return {"dangling": lost, "temporary": temporary, "started": started}
 
@@ -130,7 +132,9 @@ def _undisturbed(world: World, everything: bool) -> Undisturbed:
     return Undisturbed(data(world), time.monotonic() - began, int((world.root / "writes.txt").read_text()))
 
 
-def campaign(folder: Path, rounds: int, seed: int, *, everything: bool = False, say: Callable[[str], None] = print) -> int:
+def campaign(
+    folder: Path, rounds: int, seed: int, *, everything: bool = False, say: Callable[[str], None] = print
+) -> int:
     """Run the rounds and print what they showed; how many defects there were."""
     prepare(folder)
     base = World.new(folder / "base")
@@ -227,6 +231,16 @@ def _printed(tallies: dict[str, Tally]) -> str:
     columns = ("rounds", "killed", "lost", "different", "failed", "dangling", "temporary", "started")
     for kind, tally in {**shown, "all": total}.items():
         rows.append([kind, *(getattr(tally, name) for name in columns)])
-    head = ("lake", "rounds", "kills", "lost in power cuts", "different bytes", "failed", "dangling", "temporary", "started")
+    head = (
+        "lake",
+        "rounds",
+        "kills",
+        "lost in power cuts",
+        "different bytes",
+        "failed",
+        "dangling",
+        "temporary",
+        "started",
+    )
     kills = ", ".join(f"{count} by {how}" for how, count in sorted(total.by.items()))
     return f"{table(head, rows)}\nkills: {kills}"

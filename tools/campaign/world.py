@@ -193,15 +193,15 @@ def _watch(world: World, moment: Moment) -> list[int]:
 
     def watched(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **named: Any) -> Any:
-            path = os.readlink(f"/proc/self/fd/{arguments[0]}") if name == "fsync" else os.fspath(arguments[0])
-            if not str(path).startswith(lake):
+            path = os.fspath(Path(f"/proc/self/fd/{arguments[0]}").resolve() if name == "fsync" else arguments[0])
+            if not f"{path}/".startswith(lake):
                 return real(*arguments, **named)
             count[0] += 1
             if count[0] == moment.write and not moment.after:
                 os.killpg(0, signal.SIGKILL)
             if name in ("rename", "replace"):
                 target, kept = os.fspath(arguments[1]), ""
-                if os.path.isfile(target):
+                if Path(target).is_file():
                     kept = str(backups / str(count[0]))
                     real_link(target, kept)
                 done = real(*arguments, **named)
@@ -237,7 +237,7 @@ def cut_power(world: World, since: float, chance: random.Random) -> int:
     for kind, path, *more in noted:
         if kind == "fsync":
             flushed[more[0]] = more[1]
-            unsafe = [rename for rename in unsafe if os.path.dirname(rename[1]) != path]
+            unsafe = [rename for rename in unsafe if str(Path(rename[1]).parent) != path]
         else:
             unsafe.append([path, *more])
     lost = 0
@@ -249,10 +249,11 @@ def cut_power(world: World, since: float, chance: random.Random) -> int:
                 os.truncate(path, chance.randrange(status.st_size))
                 lost += 1
     for source, target, kept in reversed(unsafe[chance.randint(0, len(unsafe)) :]):
-        if os.path.lexists(target) and not os.path.lexists(source) and os.path.isdir(os.path.dirname(source)):
-            os.rename(target, source)
+        was, now = Path(source), Path(target)
+        if now.exists() and not was.exists() and was.parent.is_dir():
+            now.rename(was)
             if kept:
-                os.link(kept, target)
+                os.link(kept, now)
             lost += 1
     return lost
 
@@ -273,4 +274,6 @@ def table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Rows under their names, in columns for people."""
     texts = [[str(value) for value in row] for row in [names, *rows]]
     widths = [max(len(row[i]) for row in texts) for i in range(len(names))]
-    return "\n".join("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in texts)
+    return "\n".join(
+        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in texts
+    )
