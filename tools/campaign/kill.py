@@ -166,7 +166,8 @@ def campaign(
         if told and not (kept := folder / f"defect_{number}").exists():
             world.root.rename(kept)
         shutil.rmtree(world.root, ignore_errors=True)
-    say(_printed(tallies))
+        if (number + 1) % 20 == 0 or number + 1 == rounds:
+            say(_printed(tallies))
     return sum(tally.defects for tally in tallies.values())
 
 

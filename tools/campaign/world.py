@@ -32,6 +32,7 @@ harvesting: {training_steps: 40, n: 8, prompts: 2, sample_relations: [may_treat]
 """
 LOADED = ("torch", "transformers", "sentence_transformers", "faiss", "matplotlib.pyplot", "duckdb", "torch_geometric")
 FAMILIES = ("search", "graph", "sample_skb")
+LEFT_OUT = "sample_claims"
 VARIANTS = ("uscrake", "ugat", "ucret", "kbloom")
 
 
@@ -170,7 +171,9 @@ def _materialize(world: World, moment: Moment, everything: bool) -> int:
                 if kept := [key for key in batch if in_small_world("/".join(key.path))]:
                     yield kept
 
+        every = demo._partitions
         demo.batches = chosen
+        demo._partitions = lambda *of: [part for part in every(*of) if not str(part).startswith(LEFT_OUT)]
     writes = _watch(world, moment)
     report = demo.run_all()
     (world.root / "writes.txt").write_text(str(writes[0]))
