@@ -18,6 +18,7 @@ import dagster as dg
 
 from evidence_assets import profiles
 from evidence_assets.assets.automation import DATA_VERSION
+from evidence_assets.lake.atomic import replacing_file
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.schemas import TABLES
@@ -86,12 +87,10 @@ def _place_sample(rendered: Path, own: Path, wanted: Iterable[str]) -> None:
         return
     for name in new:
         if not (own / f"{name}.yaml").exists():
-            temporary = own / f".{name}.tmp"
-            shutil.copyfile(rendered / f"{name}.yaml", temporary)
-            temporary.replace(own / f"{name}.yaml")
-    temporary = own / f"{_PLACED}.tmp"
-    temporary.write_text(json.dumps(sorted(placed | set(new)), indent=1) + "\n")
-    temporary.replace(state)
+            with replacing_file(own / f"{name}.yaml") as temporary:
+                shutil.copyfile(rendered / f"{name}.yaml", temporary)
+    with replacing_file(state) as temporary:
+        temporary.write_text(json.dumps(sorted(placed | set(new)), indent=1) + "\n")
 
 
 def settle(files: SeedFiles, lake: Lake, instance: dg.DagsterInstance) -> list[str]:

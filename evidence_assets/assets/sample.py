@@ -10,6 +10,7 @@ import yaml
 from evidence_assets import profiles
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import OWNER
+from evidence_assets.lake.atomic import replacing_file
 from evidence_assets.lake.ids import content_id, file_id
 
 VERSION = "1"
@@ -44,11 +45,8 @@ def copy_sample(size: str, folder: Path) -> list[str]:
     with resources.as_file(resources.files("evidence_assets") / "sample" / size) as packaged:
         names = sorted(path.relative_to(packaged).as_posix() for path in packaged.rglob("*") if path.is_file())
         for name in names:
-            target = folder / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            temporary = target.with_name(f".{target.name}.tmp")
-            temporary.write_bytes((packaged / name).read_bytes())
-            temporary.replace(target)
+            with replacing_file(folder / name) as temporary:
+                temporary.write_bytes((packaged / name).read_bytes())
     return names
 
 

@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
+from pydantic import BaseModel, ValidationError
 
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.input_files import yaml_of
 
+Model = TypeVar("Model", bound=BaseModel)
 DEFS = Path(__file__).resolve().parent.parent / "defs"
 
 
@@ -37,15 +40,22 @@ def declarations(folder: Path = DEFS) -> tuple[Declaration, ...]:
 
 def _read(folder: Path) -> Iterator[Declaration]:
     for path in sorted(folder.rglob("*.yaml")):
-        try:
-            documents = [document for document in yaml.safe_load_all(path.read_text(encoding="utf-8")) if document]
-        except yaml.YAMLError as error:
-            raise BadInput(f"not readable as YAML: {error}", file=path) from error
-        for document in documents:
+        for document in yaml_of(path, lambda text: [d for d in yaml.safe_load_all(text) if d]):
+            if not isinstance(document, dict):
+                raise BadInput("must hold mappings, each with a type and attributes", file=path)
             attributes = document.get("attributes") or {}
             if not isinstance(attributes, dict):
                 raise BadInput("is no mapping", file=path, field="attributes")
             yield Declaration(path, str(document.get("type", "")), attributes)
+
+
+def validated(model: type[Model], document: Declaration) -> Model:
+    """The attributes of a document as what they declare; what is wrong with one is named by file and field."""
+    try:
+        return model.model_validate(document.attributes)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise BadInput(first["msg"], file=document.file, field=".".join(str(p) for p in first["loc"])) from error
 
 
 def instances(component: str, folder: Path = DEFS) -> list[Declaration]:

@@ -10,10 +10,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from evidence_assets import profiles
-from evidence_assets.benchmarks.declarations import DEFS, instances
+from evidence_assets.benchmarks.declarations import DEFS, instances, validated
 from evidence_assets.lake.errors import BadInput
 
 Family = Literal["mcqa", "table", "graph", "search", "retrieval"]
@@ -111,11 +111,7 @@ def declared(folder: Path = BENCHMARKS) -> dict[str, Benchmark]:
     """Every benchmark declared in YAML below ``folder`` by name, whatever profile it is for."""
     by_name: dict[str, Benchmark] = {}
     for document in instances("Benchmark", folder):
-        try:
-            benchmark = Benchmark.model_validate(document.attributes)
-        except ValidationError as error:
-            first = error.errors()[0]
-            raise BadInput(first["msg"], file=document.file, field=".".join(str(p) for p in first["loc"])) from error
+        benchmark = validated(Benchmark, document)
         if benchmark.name in by_name:
             raise BadInput(f"benchmark {benchmark.name!r} is declared twice", file=document.file, field="name")
         by_name[benchmark.name] = benchmark

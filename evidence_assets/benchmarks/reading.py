@@ -12,20 +12,24 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import re
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, BinaryIO
 
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.input_files import refuse_what_is_no_file
 from evidence_assets.text.nearest import nearest
 
 BLOCK = 1 << 20
 # A cell may be a whole document; the csv module's own limit would refuse it at 128 kB.
 csv.field_size_limit(1 << 24)
+MOST_EXPANDED = 200
+"""How many times its size gzip data may unpack to; tables of numbers reach 20."""
 GZIP_MAGIC = b"\x1f\x8b"
 SIGNATURES: tuple[tuple[re.Pattern[bytes], str], ...] = tuple(
     (re.compile(pattern), name)
@@ -43,9 +47,31 @@ SIGNATURES: tuple[tuple[re.Pattern[bytes], str], ...] = tuple(
 )
 
 
+class _Unpacked(io.RawIOBase):
+    """What gzip data unpack to, as long as that is in proportion: no text shrinks as much as what is made to fill a disk."""
+
+    def __init__(self, packed: BinaryIO, path: Path) -> None:
+        self._source, self._path = gzip.GzipFile(fileobj=packed), path
+        self._room = BLOCK + MOST_EXPANDED * path.stat().st_size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._source.read1(len(buffer))
+        self._room -= len(data)
+        if self._room < 0:
+            raise BadInput(
+                f"unpacks to more than {MOST_EXPANDED} times its size; unpack it, if it is meant", file=self._path
+            )
+        buffer[: len(data)] = data
+        return len(data)
+
+
 @contextmanager
 def open_bytes(path: Path) -> Iterator[IO[bytes]]:
     """Open ``path``, unpacking gzip, once its first bytes fit its name."""
+    refuse_what_is_no_file(path)
     try:
         with path.open("rb") as raw:
             packed = raw.read(2) == GZIP_MAGIC
@@ -55,14 +81,12 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
                     "holds gzip data; name it .gz" if packed else "is named .gz but holds no gzip data", file=path
                 )
             if packed:
-                with gzip.open(raw) as unpacked:
-                    yield cast(IO[bytes], unpacked)
+                with io.BufferedReader(_Unpacked(raw, path), BLOCK) as unpacked:
+                    yield unpacked
             else:
                 yield raw
-    except FileNotFoundError as missing:
-        raise BadInput("there is no such file", file=path) from missing
-    except (IsADirectoryError, PermissionError) as refused:
-        raise BadInput(f"cannot be opened ({refused.strerror})", file=path) from refused
+    except OSError as refused:
+        raise BadInput(f"cannot be read ({refused.strerror or refused})", file=path) from refused
 
 
 def text_lines(path: Path, expected: str = "UTF-8 text") -> Iterator[tuple[int, str]]:

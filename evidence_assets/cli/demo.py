@@ -94,8 +94,10 @@ def marked_alive(home: Path) -> Iterator[dict[str, str]]:
     folder = home / "alive"
     folder.mkdir(exist_ok=True)
     mark = folder / str(uuid.uuid4())
-    with mark.open("w") as handle:
+    with _alone(folder):
+        handle = mark.open("w")
         fcntl.flock(handle, fcntl.LOCK_EX)
+    with handle:
         try:
             yield {ALIVE: mark.name}
         finally:
@@ -110,9 +112,24 @@ def end_killed_runs(instance: dg.DagsterInstance, home: Path) -> int:
         mark = home / "alive" / run.tags.get(ALIVE, "")
         if ALIVE in run.tags and (not mark.exists() or abandoned(mark)):
             instance.report_run_failed(run, "The process that worked on this run was killed; what it had made stays.")
-            mark.unlink(missing_ok=True)
             ended += 1
+    if (home / "alive").is_dir():
+        with _alone(home / "alive"):
+            for mark in (home / "alive").iterdir():
+                if abandoned(mark):  # of a process that was killed before its first run, or after its last
+                    mark.unlink()
     return ended
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Wait for, then hold, the right to put marks into the folder or to take them away."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def batches(graph: Any) -> Iterator[list[dg.AssetKey]]:

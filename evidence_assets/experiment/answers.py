@@ -40,13 +40,12 @@ CitedRow = tuple[str, str]
 
 @dataclass(frozen=True)
 class UsedRow:
-    """A row that an answer was read from, with the version that was read."""
+    """A row that an answer was read from, with the version that was read; what it weighs stands in the row itself."""
 
     kind: str
     id: str
     version: str
     rank: int
-    score: float | None = None
 
 
 @dataclass(frozen=True)
@@ -146,7 +145,7 @@ def prediction_rows(
         )
         writer.link(prediction_id, USED, "question", question.question_id, question.question_id)
         for row in said.used:
-            writer.link(prediction_id, USED, row.kind, row.id, row.version, row.rank, row.score)
+            writer.link(prediction_id, USED, row.kind, row.id, row.version, row.rank)
         if said.reply:
             writer.link(prediction_id, GENERATED, "model", said.reply.model, said.reply.model)
     notes: dict[str, Any] = getattr(answerer, "notes", {})  # what some answerers have to say besides
@@ -236,7 +235,7 @@ def evidence_by_question(evidence: pl.DataFrame) -> dict[str, list[dict[str, Any
 def used_evidence(rows: Iterable[Mapping[str, Any]]) -> Iterator[UsedRow]:
     """Rows of evidence as what an answer was read from, in their order."""
     for rank, row in enumerate(rows, 1):
-        yield UsedRow("evidence", row["evidence_id"], row["content_hash"], rank, row["score"])
+        yield UsedRow("evidence", row["evidence_id"], row["content_hash"], rank)
 
 
 def _supported_answer(choice: Choice) -> str:
@@ -292,10 +291,10 @@ class WeighsOptions:
         """See :class:`Answerer`."""
         for question, choice in zip(questions, self._solver.choose([self._task(q) for q in questions]), strict=True):
             used = tuple(
-                UsedRow("chain", row["chain_id"], row["content_hash"], rank, row["support"])
+                UsedRow("chain", row["chain_id"], row["content_hash"], rank)
                 for rank, row in enumerate(self._chains_of(question), 1)
             ) or tuple(
-                UsedRow("evidence", item.evidence_id, item.content_hash, rank, item.score)
+                UsedRow("evidence", item.evidence_id, item.content_hash, rank)
                 for rank, item in enumerate(self._weighed(question), 1)
             )
             if isinstance(choice, Failure):

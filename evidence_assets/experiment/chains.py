@@ -101,7 +101,8 @@ def chain_rows(
         )
         writer.link(chain_id, USED, "question", question.question_id, question.question_id)
         for rank, item in enumerate(task.evidence, 1):
-            writer.link(chain_id, USED, "evidence", item.evidence_id, item.content_hash, rank, item.score)
+            # without its score: a chain is kept when only that moves, and would go on telling the old one
+            writer.link(chain_id, USED, "evidence", item.evidence_id, item.content_hash, rank)
         if result.reply:
             writer.link(chain_id, GENERATED, "model", result.reply.model, result.reply.model)
     return writer.finish()

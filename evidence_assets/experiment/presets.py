@@ -13,11 +13,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evidence_assets import profiles
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.input_files import yaml_mapping
 from evidence_assets.profiles import Kind
 from evidence_assets.text.nearest import nearest
 
@@ -48,7 +48,7 @@ class Preset(BaseModel):
 @lru_cache
 def presets(file: Path = FILE) -> dict[str, Preset]:
     """Every preset by its name."""
-    stated = yaml.safe_load(file.read_text(encoding="utf-8"))
+    stated = yaml_mapping(file)
     try:
         return {name: Preset(name=name, **fields) for name, fields in stated.items()}
     except (TypeError, ValidationError) as error:

@@ -92,8 +92,9 @@ class Step:
         return [f"{self.benchmark_name}|{shard}" for shard in range(self.profile.shards.questions)]
 
     def previous(self) -> pl.DataFrame:
-        """The rows that this partition has now."""
-        return self.lake.read(self.table, self.asset, self.partition)
+        """The rows that this partition has now; none where what was written with them is gone or of another writing."""
+        rows = self.lake.read(self.table, self.asset, self.partition)
+        return rows if self.lake.is_whole(self.table, self.asset, self.partition) else rows.clear()
 
     def previous_lineage(self) -> pl.DataFrame:
         """The lineage that this partition has now."""

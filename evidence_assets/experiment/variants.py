@@ -12,7 +12,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evidence_assets import profiles
@@ -20,6 +19,7 @@ from evidence_assets.benchmarks.declared import FAMILIES, of_family
 from evidence_assets.experiment.presets import Models, is_loaded
 from evidence_assets.experiment.scores.published_figures import PrintedAs
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.input_files import yaml_mapping
 from evidence_assets.profiles import KINDS, Kind
 from evidence_assets.text.nearest import nearest
 
@@ -103,15 +103,12 @@ class Variant(BaseModel):
 
 
 def _read(system: str, file: Path) -> Iterator[Variant]:
-    try:
-        stated = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise BadInput(f"not readable as YAML: {error}", file=file) from error
-    for place, fields in stated.items():
-        family, _, name = str(place).partition("/")
+    stated = yaml_mapping(file)
+    for place in stated:
+        family, _, name = place.partition("/")
         if not name:
             raise BadInput(f"{place!r} is no family/name", file=file)
-        whole = _with_base(place, fields or {}, stated, file)
+        whole = _with_base(place, stated, file, ())
         for field in whole:
             stated_ones = Variant.model_fields.keys() - {"using"}
             if field not in stated_ones:
@@ -125,19 +122,25 @@ def _read(system: str, file: Path) -> Iterator[Variant]:
             raise BadInput(f"{place}: {first['msg']}", file=file, field=where) from error
 
 
-def _with_base(place: str, fields: dict[str, Any], stated: dict[str, Any], file: Path) -> dict[str, Any]:
+def _with_base(place: str, stated: dict[str, Any], file: Path, asked_by: tuple[str, ...]) -> dict[str, Any]:
     """The fields of a variant with method and parameters of the one that it is like."""
+    fields = stated[place] or {}
+    if not isinstance(fields, dict) or not isinstance(fields.get("parameters") or {}, dict):
+        raise BadInput("is no mapping of fields, or its parameters are none", file=file, field=place)
+    if place in asked_by:
+        raise BadInput(f"{place} is like itself", file=file, field="like")
     base = fields.get("like")
     if not base:
         return fields
-    if base not in stated:
-        raise BadInput(f"{place} is like {base!r}; did you mean {nearest(base, stated)!r}?", file=file, field="like")
-    inherited = _with_base(base, stated[base] or {}, stated, file)
+    if not isinstance(base, str) or base not in stated:
+        near = nearest(str(base), stated)
+        raise BadInput(f"{place} is like {base!r}; did you mean {near!r}?", file=file, field="like")
+    inherited = _with_base(base, stated, file, (*asked_by, place))
     taken = {"method": inherited["method"]} if "method" in inherited else {}
     return {
         **taken,
         **fields,
-        "parameters": {**inherited.get("parameters", {}), **fields.get("parameters", {})},
+        "parameters": {**(inherited.get("parameters") or {}), **(fields.get("parameters") or {})},
     }
 
 

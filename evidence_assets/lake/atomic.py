@@ -19,7 +19,7 @@ def replacing_file(path: Path) -> Iterator[Path]:
 
     Its lock says that someone writes it; the lock of a killed writer is gone with it.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    _make_folder(path.parent)
     for stale in path.parent.glob(f".{path.name}.*.tmp"):
         if abandoned(stale):
             stale.unlink(missing_ok=True)
@@ -28,14 +28,9 @@ def replacing_file(path: Path) -> Iterator[Path]:
     try:
         fcntl.flock(held, fcntl.LOCK_EX)
         yield temporary
-        with temporary.open("rb") as handle:
-            os.fsync(handle.fileno())
+        _flush(temporary)
         temporary.replace(path)
-        directory = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        _flush(path.parent)
     except OSError as error:
         if error.errno in _FULL:
             raise OSError(
@@ -46,6 +41,22 @@ def replacing_file(path: Path) -> Iterator[Path]:
     finally:
         temporary.unlink(missing_ok=True)
         held.close()
+
+
+def _flush(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _make_folder(folder: Path) -> None:
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for made in missing:
+        _flush(made.parent)
 
 
 def abandoned(temporary: Path) -> bool:
@@ -68,7 +79,7 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
     For indexes and token stores, whose files belong together. Between the two renames there is a moment without the
     folder; whoever opens it then is told to run again.
     """
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    _make_folder(folder.parent)
     temporary = folder.parent / f".{folder.name}.tmp"
     lock = folder.parent / f".{folder.name}.lock"
     with lock.open("w") as handle:
@@ -77,15 +88,14 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
         temporary.mkdir()
         try:
             yield temporary
-            for file in sorted(temporary.rglob("*")):
-                if file.is_file():
-                    with file.open("rb") as opened:
-                        os.fsync(opened.fileno())
+            for made in [*sorted(temporary.rglob("*")), temporary]:
+                _flush(made)
             old = folder.parent / f".{folder.name}.old"
             shutil.rmtree(old, ignore_errors=True)
             if folder.exists():
                 folder.replace(old)
             temporary.replace(folder)
+            _flush(folder.parent)
             shutil.rmtree(old, ignore_errors=True)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)

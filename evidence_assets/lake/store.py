@@ -47,6 +47,8 @@ FEW_VALUES = ("child_kind", "relation", "parent_kind", "rank")
 """Columns of the lineage with few distinct values, which a dictionary shortens; the others are ids."""
 FALSE_POSITIVES = 0.01
 """Share of the row groups that are read in vain for an id that they do not hold."""
+TOGETHER = b"evidence.together"
+"""Metadata of a file: the tables that were written in one, each with the content hash of its rows."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 
 Rows: TypeAlias = pl.DataFrame | pa.Table | list[dict[str, Any]]
@@ -298,6 +300,14 @@ class Lake:
         except FileNotFoundError:
             return ""
 
+    def is_whole(self, table: str, asset: str, partition: str = "") -> bool:
+        """Whether everything that was written with these rows is there, and of the same writing."""
+        path = self.path(table, asset, partition)
+        mark = _mark(path)
+        if mark is None:
+            return path.exists()
+        return all(_mark(self.path(other, asset, partition)) == mark for other in json.loads(mark))
+
     # Writing --------------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
@@ -310,8 +320,16 @@ class Lake:
             yield
 
     def write(self, asset: str, partition: str, tables: Mapping[str, Rows]) -> dict[str, Written]:
-        """Replace one asset's partition in one or more tables: all temporary files first, then all renames."""
+        """Replace one asset's partition in one or more tables: all temporary files first, then all renames.
+
+        Files of several tables are marked as belonging together, so that ``is_whole`` can tell when a process was killed
+        between two renames, or a person removed one.
+        """
         prepared = {table: prepare(table, rows) for table, rows in tables.items()}
+        if len(prepared) > 1:
+            versions = {table: version_of(rows) for table, rows in sorted(prepared.items())}
+            mark = {TOGETHER: json.dumps(versions).encode()}
+            prepared = {table: rows.replace_schema_metadata(mark) for table, rows in prepared.items()}
         with self.lock(asset, partition), contextlib.ExitStack() as stack:
             written = {}
             for table, rows in prepared.items():
@@ -350,6 +368,15 @@ def _read_rows(path: Path, wanted: pa.Schema) -> pa.Table:
     if missing:
         raise SchemaMismatch(f"{path} lacks the column {missing[0]}: another release wrote it; make its asset again")
     return _with_columns(rows, wanted)
+
+
+def _mark(path: Path) -> bytes | None:
+    """What a file says of the files that were written with it; None where it was alone, is gone, or of an older release."""
+    try:
+        with path.open("rb") as handle:
+            return (pq.ParquetFile(handle).schema_arrow.metadata or {}).get(TOGETHER)
+    except FileNotFoundError:
+        return None
 
 
 def _write_rows(table: str, rows: pa.Table, path: Path) -> None:

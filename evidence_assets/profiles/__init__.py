@@ -17,10 +17,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.input_files import yaml_mapping
 from evidence_assets.text.nearest import nearest
 
 PROFILE_VARIABLE = "EVIDENCE_PROFILE"
@@ -211,18 +211,19 @@ def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        stated = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        line = getattr(getattr(error, "problem_mark", None), "line", None)
-        raise BadInput(f"not readable as YAML: {error}", file=path, line=None if line is None else line + 1) from error
-    if not isinstance(stated, dict):
-        raise BadInput("a profile is a YAML mapping", file=path)
+def _read(path: Path, extended_by: tuple[Path, ...] = ()) -> dict[str, Any]:
+    stated = yaml_mapping(path)
     base = stated.pop("extends", None)
     if base is None:
         return stated
-    below = _read(_path_of(str(base)))
+    extended_by = (*extended_by, path.resolve())
+    try:
+        whole = _path_of(str(base))
+    except BadInput as error:
+        raise BadInput(error.message, file=path, field="extends") from error
+    if whole.resolve() in extended_by:
+        raise BadInput("a profile that it extends extends it in turn", file=path, field="extends")
+    below = _read(whole, extended_by)
     for one, several in KINDS.items():
         if one in stated and several in stated:
             raise BadInput(f"state {one} or {several}, not both", file=path, field=one)
@@ -251,7 +252,8 @@ def _path_of(name: str) -> Path:
         near = nearest(name, available())
         raise BadInput(
             f"there is no profile {name!r}; did you mean {near!r}? Known: {', '.join(available())}, or the path of a "
-            "YAML file"
+            "YAML file",
+            file=path if path.suffix else None,
         )
     return path
 

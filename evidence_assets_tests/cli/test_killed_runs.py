@@ -47,3 +47,14 @@ def test_a_run_whose_process_was_killed_is_ended(tmp_path: Path, monkeypatch: py
         failed = instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]))
         assert len(failed) == 1
     assert list((tmp_path / "alive").iterdir()) == []
+
+
+def test_the_mark_of_a_process_that_was_killed_before_its_first_run_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    (tmp_path / "alive").mkdir()
+    (tmp_path / "alive" / "of a killed one").touch()
+    with dg.DagsterInstance.get() as instance, marked_alive(tmp_path) as tags:
+        assert end_killed_runs(instance, tmp_path) == 0
+        assert [path.name for path in (tmp_path / "alive").iterdir()] == list(tags.values())

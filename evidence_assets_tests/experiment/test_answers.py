@@ -121,3 +121,14 @@ def test_what_was_asked_before_is_taken_over_and_other_evidence_asks_anew() -> N
     _, solver, _, reused = world([PLAIN], evidence(("q", "A", "another")), kept)
     assert reused == 0 and solver.explained > 0
     assert set(kept[1]["parent_kind"]) == {"prediction", "evidence"}
+
+
+def test_what_is_taken_over_where_only_scores_moved_has_the_lineage_of_what_is_made_anew() -> None:
+    rows, solver = evidence(("q", "A", "a"), ("q", "B", "b"), ("q", "B", "c")), Counting()
+    moved, none = rows.with_columns(score=pl.lit(0.5)), stored("lineage_edges", [])
+    first = chain_rows(solver, "s", [PLAIN], rows, stored("chains", []), none)
+    before = stored("chains", first.rows), stored("lineage_edges", first.lineage)
+    again = chain_rows(solver, "s", [PLAIN], moved, *before)
+    anew = chain_rows(solver, "s", [PLAIN], moved, stored("chains", []), none)
+    assert again.reused == 2
+    assert stored("lineage_edges", again.lineage).equals(stored("lineage_edges", anew.lineage))

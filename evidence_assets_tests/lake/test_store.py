@@ -18,11 +18,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evidence_assets.experiment.step import Step
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import LakeVersionError, SchemaMismatch
 from evidence_assets.lake.lineage import edge
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake, asset_folder, asset_of_folder, prepare, typed, version_of
+from evidence_assets_tests.lake_rows import prediction
 
 
 def citation(i: int, verdict: str = "verified") -> dict[str, Any]:
@@ -249,3 +251,35 @@ def test_a_folder_is_replaced_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
         (temporary / "a").write_text("2")
         raise RuntimeError
     assert (folder / "a").read_text() == "1"
+
+
+def answered(lake: Lake, number: int) -> Step:
+    """A step whose prediction was written with its lineage."""
+    linked = [edge("prediction", f"p-s-{number}", "used", "question", f"q{number}", "1")]
+    lake.write("predictions/x", "b|0", {"predictions": [prediction(number, "A")], "lineage_edges": linked})
+    return Step(lake, "predictions", "predictions/x", "b|0")
+
+
+def test_rows_are_taken_over_only_with_all_that_was_written_with_them(lake: Lake) -> None:
+    step = answered(lake, 1)
+    lineage = lake.path("lineage_edges", "predictions/x", "b|0")
+    assert step.previous().height == 1 and lake.is_whole("predictions", "predictions/x", "b|0")
+    kept = lineage.read_bytes()
+    answered(lake, 2)
+    lineage.write_bytes(kept)  # as a process leaves it that is killed between two renames
+    assert step.previous().is_empty() and step.previous().schema == lake.read("predictions").schema
+    answered(lake, 2)
+    lineage.unlink()
+    assert step.previous().is_empty() and lake.read("predictions").height == 1
+    lake.delete("predictions", "predictions/x")
+    assert not lake.is_whole("predictions", "predictions/x", "b|0")
+
+
+def test_rows_that_were_written_alone_or_before_files_were_marked_are_whole(lake: Lake) -> None:
+    lake.write("citations/x", "b|0", {"citations": [citation(1)]})
+    assert lake.is_whole("citations", "citations/x", "b|0")
+    step = answered(lake, 1)
+    for table in ("predictions", "lineage_edges"):
+        path = lake.path(table, "predictions/x", "b|0")
+        pq.write_table(pq.read_table(path, partitioning=None).replace_schema_metadata(None), path)
+    assert step.previous().height == 1

@@ -113,7 +113,8 @@ class _Stages:
             kinds = self._kinds(step)
             key = rows.harvest_hash(relation, model_key(model), model_key(words), self._harvests, kinds)
             before = step.read_here("prompts", step.asset)
-            if before.height and set(before["input_hash"]) == {key}:
+            whole = step.lake.is_whole(step.table, step.asset, step.partition)
+            if whole and before.height and set(before["input_hash"]) == {key}:
                 triples = step.previous()
                 beside = {"prompts": before, "candidate_tuples": step.read_here("candidate_tuples", step.asset)}
                 return Made(triples, step.previous_lineage().to_arrow(), {}, triples.height, beside)

@@ -26,6 +26,7 @@ import yaml
 
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.input_files import yaml_of
 from evidence_assets.text.nearest import nearest
 from evidence_assets.text.prompt_text import missing_slot
 
@@ -123,16 +124,7 @@ def located(error: BadInput, text: str, relation: Relation, folders: Sequence[Pa
 
 
 def _read(path: Path) -> tuple[Relation, dict[str, int]]:
-    try:
-        root = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
-    except UnicodeDecodeError as error:
-        raise BadInput(f"is not UTF-8 text ({error.reason} at byte {error.start})", file=path) from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        problem = getattr(error, "problem", None) or "cannot be read"
-        raise BadInput(
-            f"is not valid YAML: {problem}", file=path, line=mark.line + 1 if mark is not None else None
-        ) from error
+    root = yaml_of(path, lambda text: yaml.compose(text, Loader=yaml.SafeLoader))
     if not isinstance(root, yaml.MappingNode):
         raise BadInput("must hold keys such as id, prompt and pairs", file=path, line=1)
     reader = _FileReader(path, root)

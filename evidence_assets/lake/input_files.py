@@ -1,0 +1,67 @@
+"""Files that people put there: opened only where they are files, YAML read with its line in every error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+
+from evidence_assets.lake.errors import BadInput
+
+Read = TypeVar("Read")
+LARGEST = 16 << 20
+"""Bytes of a text that is read as a whole; larger files are read by lines, or are no declaration."""
+
+
+def refuse_what_is_no_file(path: Path) -> None:
+    """Refuse what would be read for ever, or not at all: devices, pipes, folders, links to nowhere or to themselves."""
+    if path.is_file():
+        return
+    if path.is_dir():
+        raise BadInput("cannot be opened (Is a directory)", file=path)
+    if path.is_symlink():
+        raise BadInput("is a link that leads to no file", file=path)
+    raise BadInput("is a device or a pipe and no file" if path.exists() else "there is no such file", file=path)
+
+
+def declared_text(path: Path) -> str:
+    """A whole text of the size that people write."""
+    refuse_what_is_no_file(path)
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(LARGEST + 1)
+        if len(content) > LARGEST:
+            raise BadInput(f"is larger than {LARGEST >> 20} MB", file=path)
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise BadInput(f"is not UTF-8 text ({error.reason} at byte {error.start})", file=path, line=line) from error
+    except OSError as error:
+        raise BadInput(f"cannot be read ({error.strerror})", file=path) from error
+
+
+def yaml_of(path: Path, parse: Callable[[str], Read]) -> Read:
+    """What ``parse`` makes of a YAML file; whatever it cannot read is named by file and, where it is known, line."""
+    text = declared_text(path)
+    try:
+        return parse(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or "cannot be read"
+        line = mark.line + 1 if mark is not None else None
+        raise BadInput(f"is not valid YAML: {problem}", file=path, line=line) from error
+    except RecursionError as error:
+        raise BadInput("is not valid YAML: nested too deeply", file=path) from error
+    except (ValueError, TypeError, OverflowError, AttributeError) as error:
+        # dates that are none, numbers of thousands of digits: what PyYAML's own constructors stumble over
+        raise BadInput(f"is not valid YAML: a value cannot be read ({error})", file=path) from error
+
+
+def yaml_mapping(path: Path) -> dict[str, Any]:
+    """A YAML file that holds one mapping."""
+    stated = yaml_of(path, yaml.safe_load)
+    if not isinstance(stated, dict) or not all(isinstance(name, str) for name in stated):
+        raise BadInput("must be one YAML mapping whose keys are texts", file=path)
+    return stated

@@ -1,0 +1,247 @@
+"""Processes killed at random while they make the lake, and what is left when the work is then done to its end.
+
+A round begins with an empty lake, one from which random tables were removed, or one whose seeds, documents, questions
+or tables were edited; is killed once or twice, in time or at a write, with or without a power cut; and must end with
+the bytes of a run that nobody disturbed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tools.campaign.world import Moment, World, cut_power, ended, in_child, kill_after, prepare, start, table
+
+
+def _replace(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    if old not in text:
+        raise ValueError(f"{path} no longer holds {old!r}: choose another edit")
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def _seed(world: World) -> None:
+    own = world.lake / "raw" / "seeds" / "may_treat.yaml"
+    if not own.exists():
+        own.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(world.sample / "seeds" / "may_treat.yaml", own)
+    _replace(own, "- - phenytoin\n  - epilepsy\n", "")
+
+
+def _document(world: World) -> None:
+    articles = world.sample / "corpus" / "sample" / "articles.jsonl"
+    _replace(articles, "lamotrigine at hand.", "lamotrigine at hand. Doctors prescribe allopurinol for gout.")
+
+
+def _question(world: World) -> None:
+    _replace(world.sample / "benchmarks" / "sample_mcqa.jsonl", "Which illness is allopurinol", "What is allopurinol")
+
+
+def _table(world: World) -> None:
+    _replace(world.sample / "tables" / "tables.jsonl", "12104", "12105")
+
+
+EDITS: dict[str, Callable[[World], None]] = {
+    "seed": _seed, "document": _document, "question": _question, "table": _table,
+}  # fmt: skip
+KINDS = ("empty", "removed", *EDITS)
+
+
+@dataclass
+class Undisturbed:
+    """What a kind of round must end with, and how long it takes from its beginning."""
+
+    data: dict[str, str]
+    seconds: float
+    writes: int
+
+
+@dataclass
+class Tally:
+    """What the rounds of one kind showed."""
+
+    rounds: int = 0
+    killed: int = 0
+    by: Counter[str] = field(default_factory=Counter)
+    lost: int = 0
+    different: int = 0
+    failed: int = 0
+    dangling: int = 0
+    temporary: int = 0
+    started: int = 0
+
+    @property
+    def defects(self) -> int:
+        return self.different + self.failed + self.dangling + self.temporary + self.started
+
+
+def data(world: World) -> dict[str, str]:
+    """Hash of every file of the lake but what differs between runs: the history and the locks."""
+    return {
+        str(path.relative_to(world.lake)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(world.lake.rglob("*"))
+        if path.is_file()
+        and path.relative_to(world.lake).parts[0] not in ("history", ".locks", "cache")
+        and not path.name.endswith(".lock")
+    }
+
+
+def remove_some(world: World, chance: random.Random) -> None:
+    """Remove random folders of assets and files of partitions, as a person with a file manager would."""
+    folders = sorted(path for path in world.lake.glob("[!.]*/asset=*") if path.parent.name != "history")
+    for folder in chance.sample(folders, chance.randint(1, 6)):
+        files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+        if folder.parent.name != "indexes" and files and chance.random() < 0.5:
+            chance.choice(files).unlink()
+        else:
+            shutil.rmtree(folder)
+
+
+def left(world: World) -> dict[str, list[str]]:
+    """What nobody may find after a run that ended well: lost parents, temporary files, runs that seem to go on."""
+    import dagster as dg
+
+    from evidence_assets.lake.catalogue import connect
+    from evidence_assets.lake.lineage import dangling
+    from evidence_assets.lake.store import Lake
+
+    finished = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
+    unfinished = [status for status in dg.DagsterRunStatus if status not in finished]
+    with connect(world.lake) as connection:
+        lost = [str(edge) for path in Lake(world.lake).files("lineage_edges") for edge in dangling(connection, path)]
+    with dg.DagsterInstance.get() as instance:
+        started = [run.run_id for run in instance.get_runs(dg.RunsFilter(statuses=unfinished))]
+    temporary = [
+        str(p.relative_to(world.root)) for p in world.lake.rglob("*") if p.suffix in (".tmp", ".old", ".partial")
+    ]
+    temporary += [str(path.relative_to(world.root)) for path in (world.home / "alive").glob("*")]
+    return {"dangling": lost, "temporary": temporary, "started": started}
+
+
+def _undisturbed(world: World, everything: bool) -> Undisturbed:
+    began = time.monotonic()
+    if ended(start(world, everything=everything)) != 0:
+        raise RuntimeError(f"an undisturbed run failed:\n{(world.root / 'said.txt').read_text()[-3000:]}")
+    return Undisturbed(data(world), time.monotonic() - began, int((world.root / "writes.txt").read_text()))
+
+
+def campaign(
+    folder: Path, rounds: int, seed: int, *, everything: bool = False, say: Callable[[str], None] = print
+) -> int:
+    """Run the rounds and print what they showed; how many defects there were."""
+    prepare(folder)
+    base = World.new(folder / "base")
+    wanted = {"empty": _undisturbed(base, everything)}
+    wanted["removed"] = Undisturbed(wanted["empty"].data, *_again(base, folder, everything))
+    tallies = {kind: Tally() for kind in KINDS}
+    for kind, edit in EDITS.items():
+        if rounds < len(KINDS) and kind not in _kinds(rounds, seed):
+            continue
+        anew = World.new(folder / f"{kind}_anew")
+        edit(anew)
+        fresh = _undisturbed(anew, everything)
+        edited = base.copy(folder / f"{kind}_edited")
+        edit(edited)
+        wanted[kind] = _undisturbed(edited, everything)
+        if apart := _differing(fresh.data, wanted[kind].data):
+            say(f"{kind}: an edited lake, made again, differs from one made of the edited input at once: {apart}")
+            tallies[kind].different += 1
+        shutil.rmtree(anew.root)
+    for number, kind in enumerate(_kinds(rounds, seed)):
+        chance = random.Random(f"{seed} {number}")
+        world = World.new(folder / "round") if kind == "empty" else base.copy(folder / "round")
+        if kind in EDITS:
+            EDITS[kind](world)
+        elif kind == "removed":
+            remove_some(world, chance)
+        told = _round(world, wanted[kind], tallies[kind], chance, everything)
+        say(f"round {number + 1}/{rounds} {kind}: {'; '.join(told) or 'no difference'}")
+        if told and not (kept := folder / f"defect_{number}").exists():
+            world.root.rename(kept)
+        shutil.rmtree(world.root, ignore_errors=True)
+        if (number + 1) % 20 == 0 or number + 1 == rounds:
+            say(_printed(tallies))
+    return sum(tally.defects for tally in tallies.values())
+
+
+def _again(base: World, folder: Path, everything: bool) -> tuple[float, int]:
+    """Seconds and writes of a second run over a finished lake, which must change nothing."""
+    again = base.copy(folder / "again")
+    before, done = data(again), _undisturbed(again, everything)
+    if apart := _differing(before, done.data):
+        raise RuntimeError(f"a second undisturbed run differs from the first: {apart}")
+    shutil.rmtree(again.root)
+    return done.seconds, done.writes
+
+
+def _kinds(rounds: int, seed: int) -> list[str]:
+    chance = random.Random(seed)
+    return [chance.choice(KINDS) for _ in range(rounds)]
+
+
+def _round(world: World, wanted: Undisturbed, tally: Tally, chance: random.Random, everything: bool) -> list[str]:
+    power = chance.random() < 0.4
+    for _ in range(chance.choice((1, 1, 1, 2))):
+        began = time.time()
+        if chance.random() < 0.5:
+            how = "write"
+            moment = Moment(chance.randint(1, wanted.writes), chance.random() < 0.5)
+            killed = ended(start(world, moment, everything=everything)) == -9
+        else:
+            how = "time"
+            killed = kill_after(start(world, everything=everything), chance.uniform(0.1, wanted.seconds))
+        tally.killed += killed
+        tally.by[f"{how}, power cut" if power else how] += killed
+        if power and killed:
+            tally.lost += cut_power(world, began, chance)
+    tally.rounds += 1
+    if ended(start(world, everything=everything)) != 0:
+        tally.failed += 1
+        said = (world.root / "said.txt").read_text()
+        return ["the run to the end failed: " + said[-1500:]]
+    told = []
+    if apart := _differing(wanted.data, data(world)):
+        tally.different += 1
+        told.append(f"differs in {apart}")
+    found: dict[str, list[str]] = in_child(world, lambda: left(world))
+    for name, what in found.items():
+        setattr(tally, name, getattr(tally, name) + len(what))
+        if what:
+            told.append(f"{name}: {what[:3]}")
+    return told
+
+
+def _differing(wanted: dict[str, str], found: dict[str, str]) -> list[str]:
+    return sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
+
+
+def _printed(tallies: dict[str, Tally]) -> str:
+    total = Tally()
+    rows: list[list[Any]] = []
+    shown = {kind: tally for kind, tally in tallies.items() if tally.rounds or tally.defects}
+    for tally in shown.values():
+        for name, value in vars(tally).items():
+            setattr(total, name, getattr(total, name) + value)
+    columns = ("rounds", "killed", "lost", "different", "failed", "dangling", "temporary", "started")
+    for kind, tally in {**shown, "all": total}.items():
+        rows.append([kind, *(getattr(tally, name) for name in columns)])
+    head = (
+        "lake",
+        "rounds",
+        "kills",
+        "lost in power cuts",
+        "different bytes",
+        "failed",
+        "dangling",
+        "temporary",
+        "started",
+    )
+    kills = ", ".join(f"{count} by {how}" for how, count in sorted(total.by.items()))
+    return f"{table(head, rows)}\nkills: {kills}"
