@@ -6,6 +6,7 @@ variant, or are not stated; seconds are those of the variant's last steps here, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import dagster as dg
@@ -40,17 +41,30 @@ def plan(name: str, lake: Lake | None, instance: dg.DagsterInstance) -> list[Pla
     """
     known([name], "preset")
     preset = presets()[name]
+    return plan_variants(
+        [v for v in variants() if name in v.presets], preset.benchmarks, lake, instance, preset.relations
+    )
+
+
+def plan_variants(
+    chosen: Sequence[Variant],
+    on: Sequence[str],
+    lake: Lake | None,
+    instance: dg.DagsterInstance,
+    stated_relations: int = 0,
+) -> list[Planned]:
+    """These variants on those of these benchmarks that they can answer."""
     planned = []
-    for variant in (v for v in variants() if name in v.presets):
+    for variant in chosen:
         if isinstance(systems.load(variant.system).method_of(variant), OwnStages) and variant.family != "knowledge":
             continue  # prepares what others answer from
         if variant.family == "knowledge":
-            relations = _harvested(preset.relations, lake)
+            relations = _harvested(stated_relations, lake)
             each = seconds_of(instance, [f"{variant.place}/harvest"], metadata=A_RELATION)
             planned.append(Planned(variant.place, "all relations", relations, 0, each and each * relations))
             continue
         each = seconds_of(instance, _steps(variant))
-        for benchmark in (declared()[b] for b in preset.benchmarks):
+        for benchmark in (declared()[b] for b in on):
             if benchmark.family == variant.family:
                 questions, options = _sizes(benchmark, lake)
                 calls = _calls(variant, questions, options) if questions else None

@@ -60,6 +60,8 @@ class Variant(BaseModel):
     """Loaded whichever presets are opted in; for what belongs to a published table and to the default graph, too."""
     group: str = ""
     """Group of its assets in the UI; the system's name where none is named."""
+    asked: bool = False
+    """Answers single questions (``evidence ask``) alone and is never part of the graph."""
 
     @property
     def place(self) -> str:
@@ -74,7 +76,7 @@ class Variant(BaseModel):
     @property
     def chosen(self) -> bool:
         """Whether it is part of the graph with the presets that are opted in."""
-        return is_loaded(self.presets, self.always)
+        return not self.asked and is_loaded(self.presets, self.always)
 
     @property
     def loaded(self) -> bool:
