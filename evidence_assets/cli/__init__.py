@@ -22,6 +22,7 @@ from evidence_assets.cli.console import JsonOption, LakeOption, out
 from evidence_assets.cli.console import cell as _cell
 from evidence_assets.cli.console import sentences as _sentences
 from evidence_assets.cli.experiments import commands as experiments
+from evidence_assets.cli.explore import commands as exploring
 from evidence_assets.cli.making import commands as making
 
 # Which of Dagster's features are new to Dagster is no news to who asks the lake.
@@ -36,6 +37,7 @@ app = typer.Typer(
 )
 app.add_typer(making)
 app.add_typer(asking)
+app.add_typer(exploring)
 app.add_typer(experiments)
 
 

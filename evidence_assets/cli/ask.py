@@ -43,6 +43,7 @@ def ask(
     system: Annotated[str, typer.Option(help="Who picks the evidence: a variant, such as uscrake or bm25.")] = "",
     model: Annotated[str, typer.Option(help="Which of the profile's language models reasons.")] = "",
     as_json: JsonOption = False,
+    open_: Annotated[bool, typer.Option("--open", help="Show the answer in the explorer, until ctrl-C.")] = False,
     lake: LakeOption = None,
 ) -> None:
     """Ask one question: the answer, what it rests on, and what would change it; or that the evidence does not say."""
@@ -51,8 +52,17 @@ def ask(
         if folder is not None:
             corpus = add_folder(opened, folder, corpus)
         cells = _table(table)
+        shown = ""
         for asked in [question] if question is not None else _lines():
-            _ask(opened, asked, [*(options or []), *(more_options or [])], corpus, graph, cells, system, model, as_json)
+            shown = _ask(
+                opened, asked, [*(options or []), *(more_options or [])], corpus, graph, cells, system, model, as_json
+            )
+        if open_ and shown:
+            import webbrowser
+
+            from evidence_assets.explorer.server import serve
+
+            serve(opened.root, f"/answer/{shown}", opened_at=webbrowser.open)
 
 
 def _open_lake(lake: Path | None, *, making: bool) -> Lake:
