@@ -1,6 +1,8 @@
 # make demo   install, materialize the embedded asset graph, show scores and examples
 # make test   install what tests need and run them
 # make ui     the Dagster UI on http://127.0.0.1:3000
+# make explore  answers, evidence and sources as pages on http://127.0.0.1:3001
+# make tour   takes the pictures of docs/tour.md anew, in Chromium
 # make lint   style, types, import contract
 # make bench  speed, as ratios against named baselines
 # make measure  what works how well on the real data in EVIDENCE_DEV_DATA; writes the tables of docs/measured.md
@@ -12,7 +14,7 @@ PORT   ?= 3000
 
 export DAGSTER_HOME ?= $(CURDIR)/.dagster
 
-.PHONY: demo test ui lint bench measure clean
+.PHONY: demo test ui explore tour lint bench measure clean
 
 $(VENV)/.runtime: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; name one with: make PYTHON=/path/to/python3.11 …")'
@@ -36,6 +38,12 @@ test: $(VENV)/.dev
 
 ui: $(VENV)/.runtime $(DAGSTER_HOME)/dagster.yaml
 	$(BIN)/dagster dev --host 127.0.0.1 --port $(PORT)
+
+explore: $(VENV)/.runtime
+	$(BIN)/evidence explore
+
+tour: $(VENV)/.dev
+	$(BIN)/python tools/tour.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -7,6 +7,7 @@ whatever benchmark. Nothing is guessed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import dagster as dg
@@ -45,23 +46,38 @@ def plan(name: str, lake: Lake | None, instance: dg.DagsterInstance, model: str 
         Where there is no such preset, or no such model.
     """
     known([name], "preset")
-    preset, planned = presets()[name], list[Planned]()
-    kind = kind_of(model)
-    every = (v for v in variants() if name in v.presets)
-    for variant in (c for v in every for c in crossings(systems.load(v.system), v, frozenset([name]))):
-        if kind and variant.profile.names(kind)[0] != model:
-            continue
+    preset, kind = presets()[name], kind_of(model)
+    chosen = [
+        crossed
+        for variant in variants()
+        if name in variant.presets
+        for crossed in crossings(systems.load(variant.system), variant, frozenset([name]))
+        if not kind or crossed.profile.names(kind)[0] == model
+    ]
+    return plan_variants(chosen, preset.benchmarks, lake, instance, preset.relations)
+
+
+def plan_variants(
+    chosen: Sequence[Variant],
+    on: Sequence[str],
+    lake: Lake | None,
+    instance: dg.DagsterInstance,
+    stated_relations: int = 0,
+) -> list[Planned]:
+    """These variants on those of these benchmarks that they can answer."""
+    planned = []
+    for variant in chosen:
         if isinstance(systems.load(variant.system).method_of(variant), OwnStages) and variant.family != "knowledge":
             continue  # prepares what others answer from
         if variant.family == "knowledge":
-            relations = _harvested(preset.relations, lake)
+            relations = _harvested(stated_relations, lake)
             each = seconds_of(instance, [f"{variant.place}/harvest"], metadata=A_RELATION)
             planned.append(
                 Planned(f"knowledge/{variant.label}", "all relations", relations, 0, each and each * relations)
             )
             continue
         each = seconds_of(instance, _steps(variant))
-        for benchmark in (declared()[b] for b in preset.benchmarks):
+        for benchmark in (declared()[b] for b in on):
             if benchmark.family == variant.family:
                 questions, options = _sizes(benchmark, lake)
                 calls = _calls(variant, questions, options) if questions else None

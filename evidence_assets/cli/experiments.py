@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -14,6 +15,7 @@ from rich.table import Table
 from evidence_assets.cli.console import JsonOption, LakeOption, cell, out, sentences
 
 if TYPE_CHECKING:
+    from evidence_assets.assets.planning import Planned
     from evidence_assets.experiment.replay import Scored
 
 commands = typer.Typer(rich_markup_mode=None)
@@ -132,7 +134,6 @@ def plan(
 
         from dagster import DagsterInstance
 
-        from evidence_assets import profiles
         from evidence_assets.assets.planning import plan as planned
         from evidence_assets.cli.demo import dagster_home
         from evidence_assets.lake.catalogue import find_lake
@@ -145,9 +146,15 @@ def plan(
     if as_json:
         print(json.dumps([asdict(row) for row in rows], indent=1, ensure_ascii=False))
         return
-    title = f"{preset} with profile {profiles.load().name}"
+    show_plan(rows, preset)
+
+
+def show_plan(rows: Sequence[Planned], name: str) -> None:
+    """Questions, model calls, tokens and time of each variant on each benchmark."""
+    from evidence_assets import profiles
+
     headers = ("variant", "benchmark", "questions", "model calls", "tokens in", "tokens out", "time")
-    shown = Table(*headers, title=title)
+    shown = Table(*headers, title=f"{name} with profile {profiles.load().name}")
     for row in rows:
         counts = (row.questions, row.calls, row.tokens_in, row.tokens_out)
         told = (UNKNOWN if n is None else f"{n:,}" for n in counts)
@@ -220,6 +227,27 @@ def graphs(as_json: JsonOption = False, lake: LakeOption = None) -> None:
     out.print("An edge that several sources state counts for each of them.", style="dim")
 
 
+@adding.command("corpus")
+def add_corpus(
+    name: Annotated[str, typer.Argument(help="Small letters, digits and '_'.")],
+    folder: Annotated[Path, typer.Argument(help="Folder of documents: text, Markdown, JSON lines or Parquet.")],
+    lake: LakeOption = None,
+) -> None:
+    """Add a folder of documents as a corpus, or bring it up to date; `evidence ask --corpus NAME` answers from it."""
+    with sentences():
+        from evidence_assets.assets.resources import LakeResource
+        from evidence_assets.cli.add_corpus import add_corpus as added
+        from evidence_assets.cli.ask import make_anew
+
+        opened = LakeResource(root=str(lake or "")).open()
+        done = added(opened, name, folder)
+        make_anew(opened, name, done)
+    out.print(
+        f"{name}: {done.documents:,} documents; `evidence ask QUESTION --corpus {name}` asks them,", soft_wrap=True
+    )
+    out.print("`evidence add benchmark` adds questions of your own, the Dagster UI shows the corpus after a reload.")
+
+
 @adding.command("benchmark")
 def add_benchmark(
     name: Annotated[str, typer.Argument(help="Small letters, digits and '_'.")],
@@ -249,7 +277,7 @@ def add_benchmark(
     out.print("Dagster now loads:")
     for line in loaded:
         out.print(f"  {line}", markup=False, soft_wrap=True)
-    out.print("`evidence demo` makes all of it; the Dagster UI shows it after a reload.")
+    out.print(f"`evidence run {name}` makes all of it, down to scores; the Dagster UI shows it after a reload.")
 
 
 def _loads(name: str) -> list[str]:

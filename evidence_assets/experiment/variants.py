@@ -66,6 +66,8 @@ class Variant(BaseModel):
     """Loaded whichever presets are opted in; for what belongs to a published table and to the default graph, too."""
     group: str = ""
     """Group of its assets in the UI; the system's name where none is named."""
+    asked: bool = False
+    """Answers single questions (``evidence ask``) alone and is never part of the graph."""
 
     def at(self, key: str, kinds: Collection[Kind] = tuple(KINDS), by: str = "/") -> str:
         """A key or a name with the models after it that it uses of these kinds, but for the profile's first."""
@@ -94,7 +96,7 @@ class Variant(BaseModel):
     @property
     def chosen(self) -> bool:
         """Whether it is part of the graph with the presets that are opted in."""
-        return is_loaded(self.presets, self.always)
+        return not self.asked and is_loaded(self.presets, self.always)
 
     @property
     def loaded(self) -> bool:
