@@ -142,6 +142,7 @@ class Profile(_Strict):
     harvesting: Harvesting
     ugat: GraphPaths
     calibration: Calibration = Field(default_factory=Calibration)
+    prompts: str = Field("", description="Folder with prompts in words of one's own, beside this file or absolute.")
     presets: tuple[str, ...] = Field((), description="Presets whose variants are loaded besides the default ones.")
     sample: Literal["full", "small"] = Field("full", description="Size of the sample world; small is for quick tests.")
 
@@ -219,6 +220,8 @@ def _read(path: Path) -> dict[str, Any]:
         raise BadInput(f"not readable as YAML: {error}", file=path, line=None if line is None else line + 1) from error
     if not isinstance(stated, dict):
         raise BadInput("a profile is a YAML mapping", file=path)
+    if isinstance(stated.get("prompts"), str):
+        stated["prompts"] = str((path.parent / stated["prompts"]).resolve())
     base = stated.pop("extends", None)
     if base is None:
         return stated

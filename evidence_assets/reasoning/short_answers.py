@@ -18,9 +18,9 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray, Request
 from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
 from evidence_assets.reasoning.tasks import Failure, Reply
-from evidence_assets.reasoning.templates import Template
+from evidence_assets.reasoning.templates import PACKAGED, Template, Words
 
-VERSION = "2"
+VERSION = "3"
 """Changes whenever equal input may give another answer."""
 FLOOR = 0.30
 """Weight of a reading under which nothing is answered."""
@@ -62,7 +62,7 @@ class ShortAnswer:
     supported: tuple[str, ...] = ()
     used: tuple[str, ...] = ()
     confidence: float | None = None
-    reply: Reply | None = field(default=None, compare=False)
+    reply: Reply | None = field(default=None, compare=False, repr=False)
 
 
 class ShortAnswerSolver(Protocol):
@@ -180,10 +180,10 @@ def _paths(task: ShortTask) -> list[_Path]:
 _PROMPT = Template.load(__package__, "short_answer", "facts question")
 
 
-def answer_request(question: str, facts: Sequence[tuple[str, str, str]]) -> Request:
+def answer_request(question: str, facts: Sequence[tuple[str, str, str]], words: Words = PACKAGED) -> Request:
     """Ask for a short answer, with facts where there are any."""
-    listed = "".join(f"\n{head} | {relation} | {tail}" for head, relation, tail in facts)
-    return _PROMPT.request(64, facts=listed, question=json.dumps(question, ensure_ascii=False))
+    listed = "".join(f"\n({head}, {relation}, {tail})" for head, relation, tail in facts)
+    return words.of(_PROMPT).request(64, facts=listed, question=json.dumps(question, ensure_ascii=False))
 
 
 def parse_short_answer(reply: str) -> str | None:
@@ -199,7 +199,7 @@ def _short_answer(text: str, task: ShortTask) -> ShortAnswer:
     reply = parse_short_answer(text)
     used = tuple(fact.evidence_id for fact in task.facts)
     if reply is None:
-        return ShortAnswer(None, "insufficient", (), used)
+        return ShortAnswer(None, "insufficient")
     names = sorted({name for f in task.facts if f.sourced for name in (f.head, f.tail)})
     spans = EntityLinker(names).find_spans(reply)
     supported = dict.fromkeys(names[node] for span in spans for node in span.link.nodes)
@@ -209,7 +209,7 @@ def _short_answer(text: str, task: ShortTask) -> ShortAnswer:
 SHORT_ANSWER = PromptedTask(
     "short_answer",
     (_PROMPT,),
-    lambda task: answer_request(task.question, [(f.head, f.relation, f.tail) for f in task.facts]),
+    lambda task, words: answer_request(task.question, [(f.head, f.relation, f.tail) for f in task.facts], words),
     _short_answer,
 )
 
@@ -224,7 +224,9 @@ class PromptedShortAnswers:
 
     def __init__(self, model: LanguageModel) -> None:
         self._model, self.model_id = model, model.model_id
-        self.version = content_id("prompted_short_answers", VERSION, SHORT_ANSWER.version, model.version)
+        self.version = content_id(
+            "prompted_short_answers", VERSION, SHORT_ANSWER.version_in(model.words), model.version
+        )
 
     def answer(self, tasks: Sequence[ShortTask]) -> list[ShortAnswer | Failure]:
         """One answer or failure a task."""
