@@ -73,5 +73,7 @@ class System(dg.Component, dg.Model, dg.Resolvable):
         for variant in variants_of(self.name):
             # A mistake in a variant that is not opted in is told all the same.
             system.method_of(variant).settings_of(variant)
+            if variant.words.folders:
+                variant.words.check(systems.templates())
         parts = [variant_defs(variant) for variant in variants_of(self.name) if variant.loaded]
         return dg.Definitions.merge(*parts) if parts else dg.Definitions()

@@ -20,6 +20,7 @@ from evidence_assets.experiment.answers import (
     prediction_rows,
 )
 from evidence_assets.experiment.chains import chain_rows, citation_rows
+from evidence_assets.experiment.one_call import AnswersOnce
 from evidence_assets.experiment.path_check import paths_wrong
 from evidence_assets.experiment.scores import graph_stages, passage_scores, scoring
 from evidence_assets.experiment.scores.metrics import Estimate
@@ -29,6 +30,8 @@ from evidence_assets.experiment.short_answering import AnswersShortly
 from evidence_assets.experiment.solvers import (
     asking_version,
     chooser,
+    has_model,
+    language_model,
     pool_of,
     reasoning_version,
     short_answers,
@@ -50,6 +53,7 @@ from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.models.in_use import encoder
 from evidence_assets.profiles import Kind
+from evidence_assets.reasoning.published import STYLES
 
 VERSION = "3"
 """Changes when the rows of chains, predictions, citations or scores would be others from the same evidence."""
@@ -77,10 +81,10 @@ def all_stages(system: System, variant: Variant) -> list[Stage]:
 def stages(system: System, variant: Variant) -> list[Stage]:
     """All stages of a variant, in order."""
 
-    def with_models(make: Callable[[Step], Made], models: Mapping[Kind, str]) -> Callable[[Step], Made]:
-        return lambda step: make(replace(step, models=models))
+    def told(make: Callable[[Step], Made], models: Mapping[Kind, str]) -> Callable[[Step], Made]:
+        return lambda step: make(replace(step, models=models, words=variant.words))
 
-    return [replace(s, make=with_models(s.make, s.models)) if s.models else s for s in _stages(system, variant)]
+    return [replace(stage, make=told(stage.make, stage.models)) for stage in _stages(system, variant)]
 
 
 def _stages(system: System, variant: Variant) -> list[Stage]:
@@ -100,11 +104,13 @@ class _Standard:
     def __init__(self, system: System, variant: Variant, method: Method[Any]) -> None:
         self._system, self._variant, self._method = system, variant, method
         self._settings = method.settings_of(variant)
-        asked = asking_version(variant.profile.generator, *method.asks) if method.asks else ""
+        words = variant.words
+        asked = asking_version(variant.profile.generator, *method.asks, words=words) if method.asks else ""
+        self._style = STYLES[method.published if variant.as_published else ""]
         self._version = ":".join(filter(None, (system.version_with(self._settings), asked)))
         self._reasoned = (
             f"{VERSION}:{self._version}:{variant.solver}:{variant.explain}:"
-            f"{reasoning_version(variant.solver, variant.family, variant.profile)}"
+            f"{reasoning_version(variant.solver, variant.family, variant.profile, self._style, words)}"
         )
         place, family, picking = variant.place, variant.family, method.models(self._settings)
         self._picking = {kind: name for kind, name in variant.using.items() if kind in picking}
@@ -169,7 +175,9 @@ class _Standard:
     def _pool_of(self, kinds: Sequence[Kind]) -> str | None:
         """The concurrency pool of a step that works with models of these kinds."""
         generates = "generator" in kinds and self._variant.profile.generator.backend != "extractive"
-        return pool_of(self._variant.profile.generator) if generates else ("gpu" if kinds else None)
+        if generates:
+            return pool_of(self._variant.profile.generator)
+        return "gpu" if set(kinds) - {"generator"} else None
 
     @property
     def _pool(self) -> str | None:
@@ -196,6 +204,18 @@ class _Standard:
             return [*self._selected_from, self._evidence]
         return [self._questions, self._evidence, *(self._more_reads if self._method.failed else ())]
 
+    def _prompted(self, step: Step) -> bool:
+        """Whether a language model answers questions with options."""
+        return answers_by_model(self._variant) and has_model(step)
+
+    def _asks_once(self, step: Step, chains: pl.DataFrame) -> AnswersOnce | None:
+        """Who answers and explains in one call, where the paper asks so and a language model is asked."""
+        if self._style.once is None or not self._prompted(step):
+            return None
+        evidence = step.read_here("evidence", self._evidence)
+        model = language_model(step, step.profile.generator)
+        return AnswersOnce(model, self._style.once, self._asked(step), evidence, chains)
+
     def _asked(self, step: Step) -> list[Asked]:
         return asked(step.read_here("questions", self._questions))
 
@@ -204,10 +224,13 @@ class _Standard:
         variant, questions = self._variant, self._asked(step)
         evidence = step.read_here("evidence", self._evidence)
         if self._explained:
+            chains = step.read_here("chains", self._chains)
+            if once := self._asks_once(step, chains):
+                return once
             # Only who explains can be asked for explanations again; without any, whoever can do without chooses.
-            solver = chooser(variant.solver, variant.family, step, explained=variant.explain)
+            solver = chooser(variant.solver, variant.family, step, self._style, explained=variant.explain)
             temperature = step.profile.calibration.table if variant.family == "table" else step.profile.calibration.mcqa
-            return WeighsOptions(solver, questions, evidence, step.read_here("chains", self._chains), temperature)
+            return WeighsOptions(solver, questions, evidence, chains, temperature)
         if self._method.answerer:
             return self._method.answerer(self._selector, step, self._settings, evidence)
         failed: Mapping[str, str] = self._method.failed(step, self._settings) if self._method.failed else {}
@@ -232,10 +255,12 @@ class _Standard:
         )  # fmt: skip
 
     def _make_chains(self, step: Step) -> Made:
-        if not self._variant.explain:
+        if once := self._asks_once(step, step.previous().clear()):
+            return once.chains(self._selector, step.previous(), step.previous_lineage())
+        if not self._variant.explain or (self._prompted(step) and self._style.explain is None):
             return Made([])
         return chain_rows(
-            solver_named(self._variant.solver, self._variant.family, step),
+            solver_named(self._variant.solver, self._variant.family, step, self._style),
             self._selector,
             self._asked(step),
             step.read_here("evidence", self._evidence),
@@ -259,7 +284,8 @@ class _Standard:
         )  # fmt: skip
 
     def _make_citations(self, step: Step) -> Made:
-        return citation_rows(step.read_here("chains", self._chains), step.read_here("evidence", self._evidence))
+        chains, evidence = step.read_here("chains", self._chains), step.read_here("evidence", self._evidence)
+        return citation_rows(chains, evidence, whole=self._prompted(step) and self._style.once is not None)
 
     def _make_counterfactuals(self, step: Step) -> Made:
         return counterfactual_rows(

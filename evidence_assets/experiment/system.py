@@ -94,6 +94,8 @@ class Method(_Parametrised[S]):
         Whether its encoder meets no stored vectors although it reads some, so that a variant may name another one.
     asks
         What it asks a language model, to pick or to answer.
+    published
+        How its paper asks for answers, by name (``reasoning.published.STYLES``); empty where it does not say.
     """
 
     open: Callable[[str, Step, S], Selector]
@@ -103,6 +105,7 @@ class Method(_Parametrised[S]):
     failed: Callable[[Step, S], Mapping[str, str]] | None = None
     answerer: Callable[[str, Step, S, pl.DataFrame], Answerer] | None = None
     asks: tuple[PromptedTask[Any, Any], ...] = ()
+    published: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

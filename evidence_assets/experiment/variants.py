@@ -21,6 +21,7 @@ from evidence_assets.experiment.scores.published_figures import PrintedAs
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import yaml_mapping
 from evidence_assets.profiles import KINDS, Kind
+from evidence_assets.reasoning.templates import Words
 from evidence_assets.text.nearest import nearest
 
 SYSTEMS = Path(__file__).resolve().parent.parent / "systems"
@@ -47,6 +48,11 @@ class Variant(BaseModel):
     """Who reasons: the profile's language model, the extractive reasoner where it has none; or that one always."""
     explain: bool = True
     """Whether a chain is written for every option before one is chosen; without, the evidence alone is weighed."""
+    asks: Literal["", "ours", "published"] = ""
+    """How a language model is asked and its answer is taken: in our own way, or as the paper does, where the method has one.
+    Left out, as the paper does where figures are ``published`` for it."""
+    prompts: str = ""
+    """Folder with prompts in words of one's own, beside the file that states it or absolute; the profile's come after it."""
     counterfactual: bool = False
     """Also ask whether each answer stands without the evidence it cites, and with that alone; costs some answers more
     a question."""
@@ -82,6 +88,18 @@ class Variant(BaseModel):
     def label(self) -> str:
         """Name and models, as people name it."""
         return self.at(self.name, by="@")
+
+    @property
+    def as_published(self) -> bool:
+        """Whether a language model is asked as the paper does."""
+        return self.asks == "published" or (not self.asks and self.published is not None)
+
+    @property
+    def words(self) -> Words:
+        """What prompts say: as the variant has them, else as the profile has them, else as packaged."""
+        own = SYSTEMS / self.system / self.prompts if self.prompts else None
+        shared = Path(profiles.load().prompts) if profiles.load().prompts else None
+        return Words(tuple(folder for folder in (own, shared) if folder))
 
     @property
     def profile(self) -> profiles.Profile:
@@ -138,7 +156,9 @@ def _with_base(place: str, stated: dict[str, Any], file: Path, asked_by: tuple[s
         near = nearest(str(base), stated)
         raise BadInput(f"{place} is like {base!r}; did you mean {near!r}?", file=file, field="like")
     inherited = _with_base(base, stated, file, (*asked_by, place))
-    taken = {"method": inherited["method"]} if "method" in inherited else {}
+    taken: dict[str, Any] = {name: inherited[name] for name in ("method", "asks") if name in inherited}
+    if "published" in inherited:
+        taken.setdefault("asks", "published")
     return {
         **taken,
         **fields,

@@ -142,6 +142,7 @@ class Profile(_Strict):
     harvesting: Harvesting
     ugat: GraphPaths
     calibration: Calibration = Field(default_factory=Calibration)
+    prompts: str = Field("", description="Folder with prompts in words of one's own, beside this file or absolute.")
     presets: tuple[str, ...] = Field((), description="Presets whose variants are loaded besides the default ones.")
     sample: Literal["full", "small"] = Field("full", description="Size of the sample world; small is for quick tests.")
 
@@ -213,6 +214,8 @@ def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 
 def _read(path: Path, extended_by: tuple[Path, ...] = ()) -> dict[str, Any]:
     stated = yaml_mapping(path)
+    if isinstance(stated.get("prompts"), str):
+        stated["prompts"] = str((path.parent / stated["prompts"]).resolve())
     base = stated.pop("extends", None)
     if base is None:
         return stated

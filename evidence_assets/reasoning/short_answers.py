@@ -20,9 +20,9 @@ from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
 from evidence_assets.reasoning.citations import stands_in
 from evidence_assets.reasoning.statements import Statement, statements
 from evidence_assets.reasoning.tasks import EvidenceItem, Failure, Reply
-from evidence_assets.reasoning.templates import Template
+from evidence_assets.reasoning.templates import PACKAGED, Template, Words
 
-VERSION = "2"
+VERSION = "3"
 """Changes whenever equal input may give another answer."""
 FLOOR = 0.30
 """Weight of a reading under which nothing is answered."""
@@ -68,7 +68,7 @@ class ShortAnswer:
     supported: tuple[str, ...] = ()
     used: tuple[str, ...] = ()
     confidence: float | None = None
-    reply: Reply | None = field(default=None, compare=False)
+    reply: Reply | None = field(default=None, compare=False, repr=False)
 
 
 class ShortAnswerSolver(Protocol):
@@ -216,13 +216,16 @@ _PROMPT = Template.load(__package__, "short_answer", "facts question")
 _FROM_TEXTS = Template.load(__package__, "short_answer_from_texts", "texts facts question")
 
 
-def answer_request(question: str, facts: Sequence[tuple[str, str, str]], texts: Sequence[str] = ()) -> Request:
+def answer_request(
+    question: str, facts: Sequence[tuple[str, str, str]], texts: Sequence[str] = (), words: Words = PACKAGED
+) -> Request:
     """Ask for a short answer, with facts where there are any, or from texts."""
-    listed = "".join(f"\n{head} | {relation} | {tail}" for head, relation, tail in facts)
+    listed = "".join(f"\n({head}, {relation}, {tail})" for head, relation, tail in facts)
+    asked = json.dumps(question, ensure_ascii=False)
     if texts:
         quoted = "".join(f"\n{json.dumps(text, ensure_ascii=False)}" for text in texts)
-        return _FROM_TEXTS.request(64, texts=quoted, facts=listed, question=json.dumps(question, ensure_ascii=False))
-    return _PROMPT.request(64, facts=listed, question=json.dumps(question, ensure_ascii=False))
+        return words.of(_FROM_TEXTS).request(64, texts=quoted, facts=listed, question=asked)
+    return words.of(_PROMPT).request(64, facts=listed, question=asked)
 
 
 def parse_short_answer(reply: str) -> str | None:
@@ -246,7 +249,7 @@ def _short_answer(text: str, task: ShortTask) -> ShortAnswer:
             return ShortAnswer(None, "insufficient", (), (*(item.evidence_id for item in task.texts), *used))
         return ShortAnswer(reply, "answered", (reply or "",), tuple(holding))
     if reply is None:
-        return ShortAnswer(None, "insufficient", (), used)
+        return ShortAnswer(None, "insufficient")
     names = sorted({name for f in task.facts if f.sourced for name in (f.head, f.tail)})
     spans = EntityLinker(names).find_spans(reply)
     supported = dict.fromkeys(names[node] for span in spans for node in span.link.nodes)
@@ -256,8 +259,8 @@ def _short_answer(text: str, task: ShortTask) -> ShortAnswer:
 SHORT_ANSWER = PromptedTask(
     "short_answer",
     (_PROMPT, _FROM_TEXTS),
-    lambda task: answer_request(
-        task.question, [(f.head, f.relation, f.tail) for f in task.facts], [item.text for item in task.texts]
+    lambda task, words: answer_request(
+        task.question, [(f.head, f.relation, f.tail) for f in task.facts], [item.text for item in task.texts], words
     ),
     _short_answer,
 )
@@ -273,7 +276,9 @@ class PromptedShortAnswers:
 
     def __init__(self, model: LanguageModel) -> None:
         self._model, self.model_id = model, model.model_id
-        self.version = content_id("prompted_short_answers", VERSION, SHORT_ANSWER.version, model.version)
+        self.version = content_id(
+            "prompted_short_answers", VERSION, SHORT_ANSWER.version_in(model.words), model.version
+        )
 
     def answer(self, tasks: Sequence[ShortTask]) -> list[ShortAnswer | Failure]:
         """One answer or failure a task."""

@@ -66,18 +66,20 @@ class ExplainOption:
 class Reply:
     """What a language model's reply to one task cost, a repair and all else that was asked for it included.
 
-    ``model`` is its name and revision, ``finish_reason`` why the last reply ended.
+    ``model`` is its name and revision, ``finish_reason`` why the last reply ended, ``prompt_hash`` that of the last
+    prompt, as it was sent first.
     """
 
     model: str
     tokens_in: int
     tokens_out: int
     finish_reason: str
+    prompt_hash: str = ""
 
     def and_then(self, other: Reply) -> Reply:
         """Both as one."""
         tokens = self.tokens_in + other.tokens_in, self.tokens_out + other.tokens_out
-        return Reply(other.model, *tokens, other.finish_reason)
+        return Reply(other.model, *tokens, other.finish_reason, other.prompt_hash)
 
     @staticmethod
     def all_of(replies: Iterable[Reply | None]) -> Reply | None:
@@ -99,7 +101,7 @@ class Chain:
     steps: tuple[Step, ...]
     support: float | None = None
     prompt_hash: str = ""
-    reply: Reply | None = field(default=None, compare=False)
+    reply: Reply | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ class Choice:
     error: str = ""
     weights: Mapping[str, float] = field(default_factory=dict)
     """How strongly each label is held; larger is better, differences count. Empty where the solver has no measure."""
-    reply: Reply | None = field(default=None, compare=False)
+    reply: Reply | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,7 @@ class Failure:
     """A task that a solver could not answer, with its reason; becomes a ``failed`` row."""
 
     reason: str
-    reply: Reply | None = field(default=None, compare=False)
+    reply: Reply | None = field(default=None, compare=False, repr=False)
 
 
 class Solver(Protocol):

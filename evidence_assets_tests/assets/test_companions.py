@@ -192,12 +192,12 @@ class Recorder:
             return self._triplets(request.user)
         if request.choices:
             return "0.5"
-        if "Which people" in request.user:
+        if "Entities:" in request.user and "Triples:" not in request.user:
             return PROSE if json.dumps(self._first) in request.user else "tuberculosis\nmedicine"
-        if "Which relations" in request.user:
+        if "Relations:" in request.user and "Triples:" not in request.user:
             return "treats"
-        if "State the facts" in request.user:
-            return "garlic | treats | tuberculosis"
+        if "Triples:" in request.user:
+            return "(garlic, treats, tuberculosis)"
         return "N/A" if "Facts that may help" not in request.user else "garlic"
 
     def _triplets(self, user: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from evidence_assets.experiment.inputs import graph_of
 from evidence_assets.experiment.selection import Selector, asked
-from evidence_assets.experiment.solvers import asking_version, language_model, pool_of
+from evidence_assets.experiment.solvers import asking_version, has_model, language_model, pool_of
 from evidence_assets.experiment.stage import Read, Stage
 from evidence_assets.experiment.step import Made, Step
 from evidence_assets.experiment.system import Method, NoSettings, OwnStages, System
@@ -64,16 +64,17 @@ def _generator(settings: NoSettings) -> tuple[Kind, ...]:
 def _recall_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
     """``chains/graph/<name>``, what the model recalled, and ``triples/graph/<name>`` with the origin ``background``."""
     chains = f"chains/{variant.place}"
-    recalls = asking_version(variant.profile.generator, RECALL_ENTITIES, RECALL_RELATIONS, RECALL_TRIPLES)
+    recalls = asking_version(
+        variant.profile.generator, RECALL_ENTITIES, RECALL_RELATIONS, RECALL_TRIPLES, words=variant.words
+    )
 
     def make_chains(step: Step) -> Made:
-        model = step.profile.generator
-        if model.backend == "extractive":
+        if not has_model(step):
             raise BadInput(
                 f"background knowledge takes a language model: name one under `generator` in the profile "
                 f"{step.profile.name}, or leave this variant out"
             )
-        source = background.PromptedBackground(language_model(step, model))
+        source = background.PromptedBackground(language_model(step, step.profile.generator))
         questions = asked(step.read_here("questions", QUESTIONS))
         return background.recall_rows(source, variant.name, questions, step.previous(), step.previous_lineage())
 

@@ -47,7 +47,7 @@ class Recalled:
     relations: tuple[str, ...]
     triples: tuple[BackgroundTriple, ...]
     prompt_hash: str
-    reply: Reply | None = field(default=None, compare=False)
+    reply: Reply | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class PromptedBackground:
     def __init__(self, model: LanguageModel) -> None:
         self._model, self.model_id = model, model.model_id
         self.version = content_id(
-            "prompted_background", VERSION, [task.version for task in (RECALL_ENTITIES, RECALL_RELATIONS, RECALL_TRIPLES)],
+            "prompted_background", VERSION, [t.version_in(model.words) for t in (RECALL_ENTITIES, RECALL_RELATIONS, RECALL_TRIPLES)],
             model.version,
         )  # fmt: skip
 
@@ -103,12 +103,11 @@ class PromptedBackground:
                 tasks[place] = TriplesTask(question, things, links)
         triples = RECALL_TRIPLES.ask_with_cost(self._model, list(tasks.values()))
         for (place, task), (found, third) in zip(tasks.items(), triples, strict=True):
-            request = RECALL_TRIPLES.request(task)
             costs[place] = Reply.all_of([costs[place], third])
             results[place] = (
                 found
                 if isinstance(found, Failure)
-                else Recalled(task.entities, task.relations, found, content_id(request.system, request.user))
+                else Recalled(task.entities, task.relations, found, third.prompt_hash if third else "")
             )
         return [replace(results[place], reply=costs[place]) for place in range(len(questions))]
 

@@ -54,7 +54,7 @@ class NodeRanking:
     candidates: int | None = None
     notes: tuple[str, ...] = ()
     error: str = ""
-    reply: Reply | None = field(default=None, compare=False)
+    reply: Reply | None = field(default=None, compare=False, repr=False)
     """What a language model replied, as triplets and as grades."""
 
     @property

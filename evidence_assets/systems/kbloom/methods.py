@@ -221,7 +221,7 @@ class _Stages:
             )
             return Made(scored)
 
-        asked = [asking_version(settings, JUDGE) for settings in judges]
+        asked = [asking_version(settings, JUDGE, words=self._variant.words) for settings in judges]
         names = [*asked, *([f"{rated.name}@{rated.revision}"] if rated else [])]
         return [
             self._scored(

@@ -31,9 +31,14 @@ SYSTEM = System(
     "ucret",
     VERSION,
     {
-        "ucret": Method(settings=UcretSettings, open=_collapsed, reads=("tables",), models=_encoder),
+        "ucret": Method(settings=UcretSettings, open=_collapsed, reads=("tables",), models=_encoder, published="cases"),
         "ucret_bridge": Method(
-            settings=BridgeSettings, open=_bridged, reads=("tables", "corpus"), own_encoder=True, models=_encoder
+            settings=BridgeSettings,
+            open=_bridged,
+            reads=("tables", "corpus"),
+            own_encoder=True,
+            models=_encoder,
+            published="cases",
         ),
     },
 )

@@ -50,7 +50,8 @@ SYSTEM = System(
             reads=("graph", "subgraphs"),
             defaults=_defaults,
             models=lambda settings: ("encoder",),
+            published="passages",
         ),
-        "closed_book": Method(settings=NoSettings, open=_closed_book),
+        "closed_book": Method(settings=NoSettings, open=_closed_book, published="question"),
     },
 )

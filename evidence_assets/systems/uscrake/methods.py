@@ -82,6 +82,7 @@ SYSTEM = System(
             reads=("corpus", "token_store", "joined_graph"),
             defaults=_defaults,
             models=lambda settings: ("encoder", "reranker"),
+            published="chains",
         )
     },
 )
