@@ -91,8 +91,8 @@ def _read(system: str, file: Path) -> Iterator[Variant]:
         whole = _with_base(place, stated, file, ())
         for field in whole:
             if field not in Variant.model_fields:
-                near = nearest(field, Variant.model_fields)
-                raise BadInput(f"{place}: there is no {field!r}; did you mean {near!r}?", file=file, field=field)
+                near = nearest(str(field), Variant.model_fields)
+                raise BadInput(f"{place}: there is no {field!r}; did you mean {near!r}?", file=file, field=str(field))
         try:
             yield Variant(system=system, family=family, name=name, **whole)
         except ValidationError as error:
