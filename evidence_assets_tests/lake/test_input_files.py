@@ -65,7 +65,7 @@ def test_yaml_that_cannot_be_read_names_its_file(tmp_path: Path, name: str, cont
     file.parent.mkdir(exist_ok=True)
     file.write_bytes(content)
     if said or name in ("profile.yaml", "seed.yaml"):
-        with pytest.raises(BadInput, match=said or "YAML") as caught:
+        with pytest.raises(BadInput, match=said or None) as caught:
             READERS[name](tmp_path)
         assert str(file) in str(caught.value)
         return
@@ -107,7 +107,7 @@ def test_fields_that_hold_something_else_are_named(tmp_path: Path) -> None:
         with pytest.raises(BadInput, match=said):
             variants_of("s", tmp_path)
     (tmp_path / "base.yaml").write_text(BASE)
-    with pytest.raises(BadInput, match=r"base\.yaml: : Extra inputs"):
+    with pytest.raises(BadInput, match=r"base\.yaml: Extra inputs"):
         READERS["base.yaml"](tmp_path)
 
 
