@@ -2,6 +2,7 @@
 # make test   install what tests need and run them
 # make ui     the Dagster UI on http://127.0.0.1:3000
 # make lint   style, types, import contract
+# make audit  known weaknesses and licences of all dependencies, hashes of the weights, an SBOM in build/
 # make bench  speed, as ratios against named baselines
 # make measure  what works how well on the real data in EVIDENCE_DEV_DATA; writes the tables of docs/measured.md
 
@@ -12,7 +13,7 @@ PORT   ?= 3000
 
 export DAGSTER_HOME ?= $(CURDIR)/.dagster
 
-.PHONY: demo test ui lint bench measure clean
+.PHONY: demo test ui lint audit bench measure clean
 
 $(VENV)/.runtime: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; name one with: make PYTHON=/path/to/python3.11 …")'
@@ -42,6 +43,14 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive evidence_assets tools
+
+$(VENV)/.audit: $(VENV)/.runtime pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[audit]'
+	@touch $@
+
+audit: $(VENV)/.audit
+	$(BIN)/python tools/audit.py --bom build/sbom.json
 
 bench: $(VENV)/.dev
 	@set -e; for script in bench/bench_*.py; do echo "== $$script"; $(BIN)/python $$script; done
