@@ -58,10 +58,10 @@ def dependencies(extras: frozenset[str] = frozenset({"deploy"})) -> list[metadat
 def licence(package: metadata.Distribution) -> str:
     """What a package says of its licence: its expression, else its classifiers, else the first line of its field."""
     stated = package.metadata
-    if expression := stated.get("License-Expression"):
-        return expression
+    if "License-Expression" in stated:
+        return stated["License-Expression"]
     classified = [c.rpartition(" :: ")[2] for c in stated.get_all("Classifier") or [] if c.startswith("License ::")]
-    field = next(iter((stated.get("License") or "").strip().splitlines()), "")
+    field = next(iter((stated["License"] if "License" in stated else "").strip().splitlines()), "")
     return "; ".join(classified) or BY_HAND.get(stated["Name"], field)
 
 
