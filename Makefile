@@ -4,6 +4,7 @@
 # make explore  answers, evidence and sources as pages on http://127.0.0.1:3001
 # make tour   takes the pictures of docs/tour.md anew, in Chromium
 # make lint   style, types, import contract
+# make audit  known weaknesses and licences of all dependencies, hashes of the weights, an SBOM in build/
 # make bench  speed, as ratios against named baselines
 # make measure  what works how well on the real data in EVIDENCE_DEV_DATA; writes the tables of docs/measured.md
 
@@ -14,7 +15,7 @@ PORT   ?= 3000
 
 export DAGSTER_HOME ?= $(CURDIR)/.dagster
 
-.PHONY: demo test ui explore tour lint bench measure clean
+.PHONY: demo test ui explore tour lint audit bench measure check-served clean
 
 $(VENV)/.runtime: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; name one with: make PYTHON=/path/to/python3.11 …")'
@@ -50,6 +51,14 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive evidence_assets tools
+
+$(VENV)/.audit: $(VENV)/.runtime pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[audit]'
+	@touch $@
+
+audit: $(VENV)/.audit
+	$(BIN)/python tools/audit.py --bom build/sbom.json
 
 bench: $(VENV)/.dev
 	@set -e; for script in bench/bench_*.py; do echo "== $$script"; $(BIN)/python $$script; done

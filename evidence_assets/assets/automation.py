@@ -7,21 +7,25 @@ while the daemon is down, and the same content made again moves nothing.
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from hashlib import sha256
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import dagster as dg
 
+from evidence_assets import profiles
 from evidence_assets.lake.ids import content_id
 
 DATA_VERSION = "dagster/data_version"
 """Tag of a materialization: which data it is."""
 READ_VERSION, READ_UP_TO = "dagster/input_data_version/", "dagster/input_event_pointer/"
 """Tags of a materialization, before a dependency's key: which data it had when it was read, and its last event then."""
+MODEL_POOL, LEAVE_VARIABLE = "llm", "EVIDENCE_FOLLOW_MODELS"
+"""Pool of the assets that ask a language model; set to 1, the variable gives leave to make those again by themselves."""
 PAGE = 500
 """Records that are fetched at once."""
 
@@ -171,10 +175,41 @@ def _tags_of(record: dg.EventLogRecord) -> Mapping[str, str]:
     return (made.tags if made else None) or {}
 
 
+def _leave(graph: Any, key: dg.AssetKey) -> bool:
+    """Whether an asset may be made without being asked: one that asks a language model only where that is allowed."""
+    asks = MODEL_POOL in graph.get(key).pools and profiles.load().generator.backend != "extractive"
+    return not asks or os.environ.get(LEAVE_VARIABLE) == "1"
+
+
+def _together(records: Records, asked: set[Part], waits: Callable[[Part], bool]) -> None:
+    """Add what a change reaches next in the very partition: one run makes all of it, one after another.
+
+    Only what was made before, and what waits for nothing outside of the run. What is unchanged in the end is taken over.
+    """
+    graph = records.graph
+    for key in graph.toposorted_asset_keys:
+        definition = graph.get(key).partitions_def
+        if definition is None or isinstance(definition, dg.DynamicPartitionsDefinition) or not _leave(graph, key):
+            continue
+        for name in {part.partition for part in asked if graph.get(part.key).partitions_def == definition}:
+            part = Part(key, name)
+            if part in asked or name not in records.made(key) or records.in_progress(part):
+                continue
+            parents = records.parents(part)
+            inside = [
+                one
+                for one in parents
+                if one in asked and one.partition == name and graph.get(one.key).partitions_def == definition
+            ]
+            outside = [one for one in parents if one not in inside]
+            if inside and not any(one in asked or records.in_progress(one) or waits(one) for one in outside):
+                asked.add(part)
+
+
 def follow(repository: dg.RepositoryDefinition, instance: dg.DagsterInstance, cursor: str | None) -> dg.SensorResult:
     """What is to be made again: what has changed, was not tried since, and stands on nothing that is being made.
 
-    So an asset that a change reaches on two ways is made once, and a run that failed is not repeated until its inputs
+    What asks a language model is made again only with leave, and stays stale without. An asset that a change reaches on two ways is made once, and a run that failed is not repeated until its inputs
     change again. Raw files are left out: people and the sensor of the seed files bring them.
 
     The cursor only spares work. It names the event up to which all was followed, and the last one seen; the first comes
@@ -184,7 +219,8 @@ def follow(repository: dg.RepositoryDefinition, instance: dg.DagsterInstance, cu
     """
     records = Records(repository, instance)
     graph = records.graph
-    edges = content_id(*sorted(f"{key} {sorted(graph.get(key).parent_keys)}" for key in graph.get_all_asset_keys()))
+    edges = content_id(*sorted(f"{key} {sorted(graph.get(key).parent_keys)}" for key in graph.get_all_asset_keys()),
+        os.environ.get(LEAVE_VARIABLE, ""))  # fmt: skip
     newest = max(records.last.values(), default=0)
     known, _, events = (cursor or "").partition(":")
     followed, seen = map(int, events.split(":")) if known == edges else (0, 0)
@@ -201,7 +237,7 @@ def follow(repository: dg.RepositoryDefinition, instance: dg.DagsterInstance, cu
     unsettled = False
     with dg.partition_loading_context(dynamic_partitions_store=instance):
         for key in graph.toposorted_asset_keys:
-            if key.path[0] == "raw":
+            if key.path[0] == "raw" or not _leave(graph, key):
                 continue
             for part, since in records.changed(key, followed):
                 running = records.in_progress(part)
@@ -210,6 +246,7 @@ def follow(repository: dg.RepositoryDefinition, instance: dg.DagsterInstance, cu
                 unsettled = True
                 if not running and not waits(part):
                     asked.add(part)
+        _together(records, asked, waits)
     together: dict[tuple[object, str | None], list[dg.AssetKey]] = defaultdict(list)
     for part in sorted(asked, key=str):
         together[graph.get(part.key).partitions_def, part.partition].append(part.key)

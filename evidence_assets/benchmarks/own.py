@@ -48,10 +48,11 @@ import pyarrow.parquet as pq
 
 from evidence_assets.benchmarks.checks import Located, SeenIds, question, unique_pairs, unique_questions
 from evidence_assets.benchmarks.official.table_fields import cell_row, cell_rows, claim_label
-from evidence_assets.benchmarks.reading import Row, delimited
+from evidence_assets.benchmarks.reading import Row, delimited, shown
 from evidence_assets.benchmarks.reading_json import jsonl
 from evidence_assets.benchmarks.records import CLAIM_LABELS, GoldEvidence, Question, Table, option_labels
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.input_files import file_below
 
 QUESTION_FIELDS = (
     "source_id", "question_id", "split", "task", "text", "options", "gold", "gold_also", "table_id", "topic_entities",
@@ -206,9 +207,10 @@ def _about_files(path: Path, benchmark: str, split: str) -> Iterator[tuple[Row, 
     for row in jsonl(path):
         name = row.text("table")
         if name not in known:
-            if not (path.parent / name).is_file():
-                raise row.bad(f"{name!r} is not a file beside the claims", "table")
-            known[name] = read_table_file(path.parent / name, benchmark, row.text_or_none("caption") or "")
+            file = file_below(path.parent, name)
+            if file is None:
+                raise row.bad(f"{shown(name)} is not a file beside the claims", "table")
+            known[name] = read_table_file(file, benchmark, row.text_or_none("caption") or "")
         source_id = row.label("id") if row.values.get("id") is not None else str(row.line)
         if "claim" in row.values:
             gold = () if row.values.get("label") is None else (claim_label(row),)

@@ -26,6 +26,8 @@ from evidence_assets.lake.input_files import refuse_what_is_no_file
 from evidence_assets.text.nearest import nearest
 
 BLOCK = 1 << 20
+MOST_DIGITS = 1_000
+"""Digits of a number in a text; Python itself refuses much longer ones."""
 # A cell may be a whole document; the csv module's own limit would refuse it at 128 kB.
 csv.field_size_limit(1 << 24)
 MOST_EXPANDED = 200
@@ -185,7 +187,7 @@ class Row:
     def number(self, field: str) -> int:
         """A whole number, or a string that is one."""
         value = self.get(field)
-        if isinstance(value, str) and value.strip().lstrip("-").isdecimal():
+        if isinstance(value, str) and len(value) < MOST_DIGITS and value.strip().lstrip("-").isdecimal():
             return int(value)
         if not isinstance(value, int) or isinstance(value, bool):
             raise self.bad(f"{shown(value)} is not a whole number", field)

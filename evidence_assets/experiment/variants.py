@@ -132,8 +132,8 @@ def _read(system: str, file: Path) -> Iterator[Variant]:
         for field in whole:
             stated_ones = Variant.model_fields.keys() - {"using"}
             if field not in stated_ones:
-                near = nearest(field, stated_ones)
-                raise BadInput(f"{place}: there is no {field!r}; did you mean {near!r}?", file=file, field=field)
+                near = nearest(str(field), stated_ones)
+                raise BadInput(f"{place}: there is no {field!r}; did you mean {near!r}?", file=file, field=str(field))
         try:
             yield Variant(system=system, family=family, name=name, **whole)
         except ValidationError as error:

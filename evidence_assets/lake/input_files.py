@@ -15,6 +15,20 @@ LARGEST = 16 << 20
 """Bytes of a text that is read as a whole; larger files are read by lines, or are no declaration."""
 
 
+def is_file(path: Path) -> bool:
+    """Whether there is a file; a name that no file can have is none."""
+    try:
+        return path.is_file()
+    except OSError:  # too long
+        return False
+
+
+def file_below(folder: Path, name: str) -> Path | None:
+    """The file that another file names; None where there is none, or where the name leads out of the folder."""
+    inside = not Path(name).is_absolute() and ".." not in Path(name).parts
+    return folder / name if inside and is_file(folder / name) else None
+
+
 def refuse_what_is_no_file(path: Path) -> None:
     """Refuse what would be read for ever, or not at all: devices, pipes, folders, links to nowhere or to themselves."""
     if path.is_file():

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.input_files import yaml_mapping
+from evidence_assets.lake.input_files import is_file, yaml_mapping
 from evidence_assets.text.nearest import nearest
 
 PROFILE_VARIABLE = "EVIDENCE_PROFILE"
@@ -250,8 +250,8 @@ def available() -> list[str]:
 
 def _path_of(name: str) -> Path:
     packaged = _HERE / f"{name}.yaml"
-    path = packaged if packaged.exists() else Path(name)
-    if not path.is_file():
+    path = packaged if is_file(packaged) else Path(name)
+    if not is_file(path):
         near = nearest(name, available())
         raise BadInput(
             f"there is no profile {name!r}; did you mean {near!r}? Known: {', '.join(available())}, or the path of a "

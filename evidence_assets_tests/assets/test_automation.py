@@ -170,6 +170,70 @@ def test_data_versions_taken_together_are_those_that_dagster_records() -> None:
             assert records.version_of(list(read)) == recorded
 
 
+def chain(pool: str | None = None) -> dg.Definitions:
+    """source → first → second → third, all in one partition, the second in a pool, and what reads the third of all."""
+
+    def made(name: str, *deps: str, pool: str | None = None) -> dg.AssetsDefinition:
+        @dg.asset(name=name, deps=list(deps), partitions_def=PARTS, pool=pool)
+        def _made(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
+            if WORLD.get("fails") == name:
+                raise ValueError("as told")
+            return dg.MaterializeResult(data_version=dg.DataVersion(WORLD["source"]))
+
+        return _made
+
+    @dg.asset(deps=[dg.AssetDep("third", partition_mapping=dg.AllPartitionMapping())])
+    def all_of_it() -> dg.MaterializeResult[Any]:
+        return dg.MaterializeResult(data_version=dg.DataVersion(WORLD["source"]))
+
+    names = [made("source"), made("first", "source"), made("second", "first", pool=pool), made("third", "second")]
+    return dg.Definitions([*names, all_of_it])
+
+
+EVERY = ("source", "first", "second", "third")
+
+
+def chained(ticker: Ticker) -> None:
+    for partition in ("a", "b"):
+        assert ticker.make(*EVERY, partition=partition)
+    assert ticker.make("all_of_it") and ticker.tick() == set()
+    WORLD["source"] = "2"
+    assert ticker.make("source", partition="a")
+
+
+def test_what_a_change_reaches_in_its_partition_is_one_run_of_one_tick() -> None:
+    ticker = Ticker(chain())
+    chained(ticker)
+    result = follow(ticker.loaded.get_repository_def(), ticker.instance, ticker.cursor)
+    (request,) = result.run_requests or ()
+    assert (request.partition_key, len(request.asset_selection or ())) == ("a", 3)
+    assert ticker.tick() == {"first[a]", "second[a]", "third[a]"}
+    ticker.make("first", "second", "third", partition="a")
+    assert ticker.tick() == {"all_of_it"}
+
+
+def test_what_fails_on_the_way_is_asked_for_once_more_and_then_no_more() -> None:
+    ticker = Ticker(chain())
+    chained(ticker)
+    WORLD["fails"] = "second"
+    for asked in ({"first[a]", "second[a]", "third[a]"}, {"second[a]", "third[a]"}, set()):
+        assert ticker.tick() == asked
+        if asked:
+            assert not ticker.make(*(name[:-3] for name in asked), partition="a")
+
+
+def test_a_language_model_is_asked_only_with_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticker = Ticker(chain("llm"))
+    chained(ticker)
+    assert ticker.tick() == {"first[a]", "second[a]", "third[a]"}, "the extractive reasoner is none"
+    monkeypatch.setenv("EVIDENCE_PROFILE", "paper")
+    assert ticker.tick() == {"first[a]"}
+    ticker.make("first", partition="a")
+    assert ticker.tick() == set(), "without leave it stays stale"
+    monkeypatch.setenv("EVIDENCE_FOLLOW_MODELS", "1")
+    assert ticker.tick() == {"second[a]", "third[a]"}, "leave that is given later is taken"
+
+
 def test_a_run_that_waits_is_not_asked_for_again_until_it_is_taken_from_the_queue() -> None:
     ticker = Ticker(diamond())
     ticker.make("source", "left", "sink")

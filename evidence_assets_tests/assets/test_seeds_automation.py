@@ -87,10 +87,12 @@ def test_one_edit_asks_for_one_relation_then_for_what_stands_on_it_each_once(cop
     assert asked == [
         [(HARVEST, "leads_to")],
         MERGED,
-        [(f"evidence/{by_relation}", QUESTIONS), *GRAPH],
-        [(f"chains/{by_relation}", QUESTIONS), ("knowledge/sample/csr", None)],
-        [(f"citations/{by_relation}", QUESTIONS), (f"predictions/{by_relation}", QUESTIONS)],
-        [(f"scores/{by_relation}", "sample_mcqa")],
+        [
+            *((f"{table}/{by_relation}", QUESTIONS) for table in ("chains", "citations", "evidence")),
+            *GRAPH,
+            (f"predictions/{by_relation}", QUESTIONS),
+        ],
+        [("knowledge/sample/csr", None), (f"scores/{by_relation}", "sample_mcqa")],
     ]
     assert house.stale() == set()
     chains = house.last_metadata(f"chains/{by_relation}", QUESTIONS)

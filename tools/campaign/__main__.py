@@ -18,7 +18,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     fuzz = commands.add_parser("fuzz", help="spoilt inputs to every reader")
     fuzz.add_argument("--inputs", type=int, default=1000)
     fuzz.add_argument("--only", default="", help="readers whose name holds this")
-    for command in (kill, fuzz):
+    load = commands.add_parser("load", help="readers beside writers, and Dagster's records at 100,000 events")
+    load.add_argument("--minutes", type=float, default=1)
+    load.add_argument("--readers", type=int, default=50)
+    load.add_argument("--events", type=int, default=100_000)
+    for command in (kill, fuzz, load):
         command.add_argument("--seed", type=int, default=1)
         command.add_argument("--folder", type=Path, help="where worlds lie, and those with defects stay")
     options = parser.parse_args(arguments)
@@ -28,6 +32,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from tools.campaign import kill as kills
 
             return int(bool(kills.campaign(folder, options.rounds, options.seed, everything=options.everything)))
+        if options.campaign == "load":
+            from tools.campaign import load as readers
+
+            return int(bool(readers.campaign(folder, options.minutes, options.readers, options.events, options.seed)))
         from tools.campaign import fuzz as inputs
 
         return int(bool(inputs.campaign(folder, options.inputs, options.seed, options.only)))

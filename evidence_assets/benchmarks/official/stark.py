@@ -113,7 +113,7 @@ def _dictionary(folder: Path, name: str) -> dict[str, Any]:
         raise BadInput(f"there is no such file; convert {name}.pkl of STaRK's processed.zip to JSON", file=path)
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError, OSError) as error:
         raise BadInput(f"is not valid JSON ({error})", file=path) from error
     if not isinstance(value, dict):
         raise BadInput("expected an object", file=path)

@@ -16,6 +16,7 @@ from evidence_assets.benchmarks.reading import Row, delimited
 from evidence_assets.benchmarks.reading_json import json_items
 from evidence_assets.benchmarks.records import Question, Table
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.input_files import file_below
 
 BENCHMARK = "tabfact"
 LABELS = ("SUPPORTS", "REFUTES")
@@ -56,7 +57,7 @@ def _rows(path: Path, tables: Path, split: str) -> Iterator[tuple[Row, Question,
         if not table_id:
             raise BadInput("should be a JSON object from table files to statements", file=path, line=line)
         statements, labels, caption = _entry(entry, path, table_id)
-        table = _table(tables / table_id, table_id, caption)
+        table = _table(tables, table_id, caption)
         for number, (statement, label) in enumerate(zip(statements, labels, strict=True)):
             if label not in (0, 1):
                 raise BadInput(f"statement {number} of {table_id} has label {label!r}, not 0 or 1", file=path)
@@ -76,9 +77,10 @@ def _entry(entry: Any, path: Path, table_id: str) -> tuple[list[str], list[int],
     return [str(statement) for statement in entry[0]], entry[1], str(entry[2]) if len(entry) > 2 else ""
 
 
-def _table(path: Path, table_id: str, caption: str) -> Table:
-    if not path.is_file():
-        raise BadInput("is named by the statements but is not there", file=path)
+def _table(tables: Path, table_id: str, caption: str) -> Table:
+    path = file_below(tables, table_id)
+    if path is None:
+        raise BadInput("is named by the statements but is not there", file=tables / table_id)
     rows = [tuple(row) for _, row in delimited(path, "#", blank=True)]
     return Table(BENCHMARK, table_id, caption, rows[0] if rows else (), tuple(rows[1:]))
 

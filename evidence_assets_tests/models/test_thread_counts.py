@@ -1,0 +1,79 @@
+"""Vectors in processes that are started with the thread counts that people have, and what would move them otherwise.
+
+The other tests run with OMP_NUM_THREADS=1 around them; here every process has its own count from its start, so that the
+libraries below torch are set up as they are for people.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from functools import cache
+from typing import Any
+
+import pytest
+
+ENCODES = """
+import hashlib, json, random, sys
+import numpy as np, torch
+from evidence_assets.models import encoders, running
+
+torch.set_num_threads(int(sys.argv[1]))
+chance, hashes = random.Random(1), {}
+words = "the fever aspirin insulin pain of may treat glucose lowers river copper near a in cell".split()
+texts = [" ".join(chance.choices(words, k=chance.choice((1, 2, 3, 5, 7, 24, 60)))) for _ in range(160)]
+for dtype in ("float32", "bfloat16"):
+    encoder = encoders.load_encoder(encoders.EMBEDDED, device="cpu", dtype=dtype)
+    whole, some = encoder.sentences(texts), encoder.sentences(texts[::2])
+    tokens = encoder.tokens(texts[:20])
+    alone = np.concatenate([encoder.sentences([text]) for text in texts[:20]])
+    hashes[dtype] = {
+        "whole": [hashlib.sha256(row.tobytes()).hexdigest()[:8] for row in whole],
+        "moved": int((some != whole[::2]).any(1).sum() + (alone != whole[:20]).any(1).sum()),
+        "tokens": hashlib.sha256(b"".join(one.vectors.tobytes() for one in tokens)).hexdigest(),
+    }
+moved, least = {"bare": 0, "guarded": 0}, encoders._LEAST_TOKENS
+torch.manual_seed(1)
+many, weights, bias = torch.randn(512, 384), torch.randn(1536, 384), torch.randn(1536)
+
+def product(rows):
+    return torch.nn.functional.linear(many[:rows], weights, bias)
+
+for how, run in (("bare", map), ("guarded", running.each_on_one_thread)):
+    of_many = list(run(product, [512]))[0]
+    for rows in range(1 if how == "bare" else least, 40):
+        moved[how] += int((list(run(product, [rows]))[0] != of_many[:rows]).any())
+print(json.dumps({"moved": moved, "threads": torch.get_num_threads(), **hashes}))
+"""
+
+
+@cache
+def encoded(threads: int) -> dict[str, Any]:
+    """What a process with this count of threads makes of the same texts."""
+    environment = os.environ | {"OMP_NUM_THREADS": str(threads)}
+    done = subprocess.run(
+        [sys.executable, "-c", ENCODES, str(threads)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+@pytest.mark.parametrize("threads", [2, 4])
+def test_vectors_are_those_of_one_thread_and_of_each_text_alone(threads: int) -> None:
+    one, several = encoded(1), encoded(threads)
+    assert (one["threads"], several["threads"]) == (1, threads)
+    for dtype in ("float32", "bfloat16"):
+        assert several[dtype] == one[dtype] and several[dtype]["moved"] == 0
+
+
+def test_products_move_by_themselves_and_not_as_models_are_run() -> None:
+    moved = encoded(2)["moved"]
+    assert moved["guarded"] == 0
+    if not moved["bare"]:
+        pytest.skip("the kernels of this machine give the same for any number of rows and threads")

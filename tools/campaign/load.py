@@ -1,0 +1,209 @@
+"""Many who read the lake while two write it, and how fast Dagster's pages are when it has recorded much.
+
+What is written says what stood there before, so that every answer must be the one that was given before anything was
+written: another one is a torn read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tools.campaign.kill import data
+from tools.campaign.world import World, ended, in_child, prepare, start, table
+
+THREADS = 10
+"""Readers of one process."""
+PAGE = 2.0
+"""Seconds that a page of Dagster's may take to read its records."""
+QUERIES = (
+    "SELECT selector, status, count(*), sum(confidence) FROM predictions GROUP BY ALL ORDER BY ALL",
+    "SELECT count(*), count(DISTINCT chain_id) FROM chains JOIN citations USING (chain_id)",
+    "SELECT e.selector, count(*) FROM evidence e JOIN questions q USING (question_id) GROUP BY ALL ORDER BY ALL",
+    "SELECT parent_kind, count(*) FROM lineage_edges GROUP BY ALL ORDER BY ALL",
+)
+
+
+def _requests(lake: Path) -> dict[str, Callable[[], str]]:
+    """What a reader may ask, as text that must never change."""
+    from evidence_assets.explorer.cards import card
+    from evidence_assets.explorer.reading import reading
+    from evidence_assets.lake.catalogue import connect
+    from evidence_assets.lake.lineage import impact, trace
+    from evidence_assets.lake.locked_query import ask
+
+    with connect(lake) as connection:
+        ids = [i for (i,) in connection.execute("SELECT prediction_id FROM predictions ORDER BY ALL").fetchall()][:6]
+        chunks = [i for (i,) in connection.execute("SELECT chunk_id FROM chunks ORDER BY ALL LIMIT 3").fetchall()]
+
+    def query(sql: str) -> str:
+        with connect(lake) as connection:
+            return str(ask(connection, sql, 60))
+
+    def walk(step: Callable[..., Any], identifier: str) -> str:
+        with connect(lake, lazily=True) as connection:
+            return str(step(connection, identifier).as_dict())
+
+    def page(show: Callable[..., str], identifier: str) -> str:
+        with connect(lake) as connection:
+            return show(connection, identifier)
+
+    found: dict[str, Callable[[], str]] = {f"query {n}": lambda q=q: query(q) for n, q in enumerate(QUERIES)}  # type: ignore[misc]
+    found |= {f"trace {i}": lambda i=i: walk(trace, i) for i in ids}  # type: ignore[misc]
+    found |= {f"impact {i}": lambda i=i: walk(impact, i) for i in chunks}  # type: ignore[misc]
+    found |= {f"card {i}": lambda i=i: page(card, i) for i in ids}  # type: ignore[misc]
+    return found | {f"reading {i}": lambda i=i: page(reading, i) for i in ids}  # type: ignore[misc]
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _read(lake: Path, wanted: dict[str, str], until: float, readers: int, seed: int) -> dict[str, Any]:
+    """What so many threads of this process saw until then: seconds of each kind of request, errors, torn reads."""
+    requests = _requests(lake)
+    seen: dict[str, list[float]] = {}
+    wrong: list[str] = []
+
+    def reader(number: int) -> None:
+        chance = random.Random(f"{seed} {number}")
+        while time.monotonic() < until:
+            name = chance.choice(list(requests))
+            began = time.monotonic()
+            try:
+                if _hash(requests[name]()) != wanted[name]:
+                    wrong.append(f"torn: {name}")
+            except Exception as error:
+                wrong.append(f"error: {name}: {type(error).__name__}: {str(error)[:200]}")
+            seen.setdefault(name.split()[0], []).append(time.monotonic() - began)
+
+    threads = [threading.Thread(target=reader, args=(number,)) for number in range(readers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return {"seconds": seen, "wrong": wrong}
+
+
+def campaign(
+    folder: Path, minutes: float, readers: int, events: int, seed: int, say: Callable[[str], None] = print
+) -> int:
+    """Read and write at once for so long, then fill Dagster's records; prints both, returns what went wrong."""
+    prepare(folder)
+    world = World.new(folder / "world")
+    if ended(start(world)) != 0:
+        raise RuntimeError((world.root / "said.txt").read_text()[-3000:])
+    before = data(world)
+    wanted = in_child(world, lambda: {name: _hash(ask()) for name, ask in _requests(world.lake).items()})
+    until = time.monotonic() + 60 * minutes
+    beside = World.new(folder / "beside")  # the same lake and records, with what the campaign notes of its own
+    for ours, theirs in ((beside.home, world.home), (beside.lake, world.lake)):
+        shutil.rmtree(ours, ignore_errors=True)
+        ours.symlink_to(theirs)
+    writers = [_again_until(one, until) for one in (world, beside)]
+    reading = [
+        _in_thread(world, wanted, until, min(THREADS, readers - n), seed + n) for n in range(0, readers, THREADS)
+    ]
+    said = [answer() for answer in reading]
+    runs = [wait() for wait in writers]
+    wrong = [line for one in said for line in one["wrong"]]
+    seconds: dict[str, list[float]] = {}
+    for one in said:
+        for name, took in one["seconds"].items():
+            seconds.setdefault(name, []).extend(took)
+    rows = []
+    for name, took in sorted(seconds.items()):
+        took.sort()
+        rows.append(
+            [name, len(took), *(f"{took[int(len(took) * share)]:.2f}" for share in (0.5, 0.99)), f"{took[-1]:.2f}"]
+        )
+    say(table(("request", "times", "median s", "p99 s", "longest s"), rows))
+    errors, torn = sum(w.startswith("error") for w in wrong), sum(w.startswith("torn") for w in wrong)
+    changed = sorted(name for name, value in data(world).items() if before.get(name) != value)
+    say(f"{readers} readers, {errors} errors, {torn} torn reads; two writers finished {sum(map(len, runs))} runs, "
+        f"{sum(status != 0 for one in runs for status in one)} failed, {len(changed)} files changed")  # fmt: skip
+    for line in wrong[:10]:
+        say(line)
+    slow = in_child(world, lambda: _pages(events))
+    say(table(("page of Dagster's", "seconds"), [[name, f"{took:.2f}"] for name, took in slow.items()]))
+    late = [name for name, took in slow.items() if took > PAGE and name.startswith("page")]
+    return len(wrong) + len(changed) + sum(status != 0 for one in runs for status in one) + len(late)
+
+
+def _again_until(world: World, until: float) -> Callable[[], list[int]]:
+    """Materialize the world again and again, one process after another; a call that waits for their exit statuses."""
+    reader, writer = os.pipe()
+    sys.stdout.flush()
+    child = os.fork()
+    if not child:
+        while True:
+            status = ended(start(world))
+            os.write(writer, bytes([status & 0xFF]))
+            if time.monotonic() > until:
+                os._exit(0)
+    os.close(writer)
+
+    def wait() -> list[int]:
+        ended(child)
+        with os.fdopen(reader, "rb") as stream:
+            return list(stream.read())
+
+    return wait
+
+
+def _in_thread(
+    world: World, wanted: dict[str, str], until: float, readers: int, seed: int
+) -> Callable[[], dict[str, Any]]:
+    """Start a process of readers; a call that waits for what they saw."""
+    found: list[dict[str, Any]] = []
+    work = threading.Thread(
+        target=lambda: found.append(in_child(world, lambda: _read(world.lake, wanted, until, readers, seed)))
+    )
+    work.start()
+
+    def wait() -> dict[str, Any]:
+        work.join()
+        return found[0] if found else {"seconds": {}, "wrong": ["error: a process of readers failed"]}
+
+    return wait
+
+
+def _pages(events: int) -> dict[str, float]:
+    """Fill Dagster's records with materializations, then read what its pages read."""
+    from importlib import import_module
+
+    import dagster as dg
+    import sqlalchemy
+
+    demo: Any = import_module("evidence_assets.cli.demo")
+    sqlalchemy.event.listen(sqlalchemy.Engine, "connect", demo._spare_the_disk)
+    keys = [dg.AssetKey(name.split("/")) for name in demo.lake_assets()]
+    took: dict[str, float] = {}
+    with dg.DagsterInstance.get() as instance:
+        began = time.monotonic()
+        for number in range(events):
+            event = dg.AssetMaterialization(
+                keys[number % len(keys)], partition=f"p{number % 997}", metadata={"rows": number}
+            )
+            instance.report_runless_asset_event(event)
+        took[f"(writing {events:,} events)"] = time.monotonic() - began
+        pages: dict[str, Callable[[], Any]] = {
+            "page of all assets": lambda: instance.get_asset_records(keys),
+            "page of runs": lambda: instance.get_run_records(limit=100),
+            "page of one asset's events": lambda: instance.fetch_materializations(keys[0], limit=100),
+            "page of one asset's partitions": lambda: instance.get_materialized_partitions(keys[0]),
+            "page of one run's log": lambda: instance.all_logs(instance.get_runs(limit=1)[0].run_id),
+        }
+        for name, look in pages.items():
+            began = time.monotonic()
+            look()
+            took[name] = time.monotonic() - began
+    return took
