@@ -70,8 +70,17 @@ class Reader:
     def answers(self, sql: str, **parameters: Any) -> list[Row]:
         """Rows of a query over ``answers``, every prediction with whether it is right, and ``asked``, every question."""
         shown = filled(sql, parameters)
-        self.queries.append(f"WITH answers AS ({ANSWERS}), asked AS (SELECT * FROM questions)\n{shown}")
+        self.queries.append(
+            f"WITH answers AS ({ANSWERS}), asked AS (SELECT *, lower(text) AS low FROM questions)\n{shown}"
+        )
         return self.library.answers(sql, **parameters)
+
+    def texts(self, ids: Sequence[str]) -> dict[str, str]:
+        """The texts of some questions by their ids."""
+        rows = self.answers(
+            "SELECT question_id, text FROM asked WHERE question_id IN (SELECT unnest($ids))", ids=sorted(set(ids))
+        )
+        return {row["question_id"]: row["text"] for row in rows}
 
     def note(self, sql: str, **parameters: Any) -> None:
         """Keep a query that says what was read some other way."""
@@ -125,7 +134,7 @@ class Library:
         else:
             columns = (
                 "question_id, benchmark, source_id, split, task, text, options, gold, gold_aliases, table_id, negated, "
-                "filename AS file"
+                "lower(text) AS low, filename AS file"
             )
             source = rows_in("questions", [Path(p) for p in found["questions"]])
             self._kept.execute(f"CREATE OR REPLACE TABLE asked AS SELECT {columns} FROM {source}")

@@ -24,12 +24,12 @@ DETAILED = 12
 
 def question(reader: Reader, asked: Mapping[str, str], question_id: str) -> Page:
     """The page of a question."""
-    found = reader.answers("SELECT file FROM asked WHERE question_id = $id LIMIT 1", id=question_id)
+    found = reader.library.answers("SELECT file FROM asked WHERE question_id = $id LIMIT 1", id=question_id)
     if not found:
         raise Missing(f"there is no question {question_id!r} in the lake")
     partition = Path(found[0]["file"]).relative_to(reader.library.root / "questions")
     row, answers = question_answers(reader.connection, question_id, Path(*partition.parts[1:]).as_posix())
-    for table in ("predictions", "chains", "evidence", "counterfactuals"):
+    for table in ("questions", "predictions", "chains", "evidence", "counterfactuals"):
         reader.note(f"SELECT * FROM {table} WHERE question_id = $id ORDER BY asset", id=question_id)
     reader.note(
         "SELECT ci.* FROM citations ci JOIN chains c USING (chain_id) WHERE c.question_id = $id", id=question_id

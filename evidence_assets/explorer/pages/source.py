@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,38 +44,43 @@ def source(reader: Reader, asked: Mapping[str, str], kind: str, identifier: str)
 
 
 def _resting(reader: Reader, asked: Mapping[str, str], found: Found) -> dict[str, Any]:
-    where, parameters, tables = found.condition, found.parameters, found.tables
-    counts = reader.rows(
-        "SELECT selector, count(*) AS rows, count(DISTINCT question_id) AS questions FROM evidence "
-        f"WHERE {where} GROUP BY selector ORDER BY selector", tables, **parameters,
-    )  # fmt: skip
-    pager = Pager.of(asked.get("page", ""), sum(row["rows"] for row in counts))
-    rows = reader.rows(
-        f"""
-        SELECT evidence_id, question_id, benchmark, selector, "option", rank, kind, locator, text, content_hash
-        FROM evidence WHERE {where} ORDER BY rank, benchmark, question_id, selector LIMIT {PER_PAGE} OFFSET {pager.offset}
-        """, tables, **parameters,
-    )  # fmt: skip
-    ids = sorted({row["question_id"] for row in rows})
-    texts = {row["question_id"]: row["text"] for row in reader.answers(
-        "SELECT question_id, text FROM asked WHERE question_id IN (SELECT unnest($ids))", ids=ids)}  # fmt: skip
+    every = reader.rows(
+        'SELECT evidence_id, question_id, benchmark, selector, "option", rank, kind, locator, text, content_hash FROM evidence '
+        f"WHERE {found.condition} LIMIT {MOST + 1}",
+        found.tables,
+        **found.parameters,
+    )
+    more, every = len(every) > MOST, sorted(every[:MOST], key=_order)
+    counts = {
+        selector: [row for row in every if row["selector"] == selector]
+        for selector in sorted({r["selector"] for r in every})
+    }
+    pager = Pager.of(asked.get("page", ""), len(every))
+    rows, gone = every[pager.offset : pager.offset + PER_PAGE], _gone(reader, every)
+    texts = reader.texts([row["question_id"] for row in (*rows, *gone)])
     cited = {row["evidence_id"] for row in reader.rows(
         "SELECT DISTINCT evidence_id FROM citations WHERE verdict = 'verified' AND evidence_id IN (SELECT unnest($ids))",
         ["citations"], ids=[row["evidence_id"] for row in rows])} if rows else set()  # fmt: skip
     return {
-        "counts": counts, "pager": pager, "rows": [row | {"question": texts.get(row["question_id"]), "cited": row["evidence_id"] in cited} for row in rows],
-        "gone": _gone(reader, found) if rows else [],
-    }  # fmt: skip
+        "counts": {name: (len(own), len({row["question_id"] for row in own})) for name, own in counts.items()},
+        "more": more,
+        "pager": pager,
+        "rows": [
+            row | {"question": texts.get(row["question_id"]), "cited": row["evidence_id"] in cited} for row in rows
+        ],
+        "gone": [row | {"question": texts.get(row["question_id"])} for row in gone],
+    }
 
 
-def _gone(reader: Reader, found: Found) -> list[Row]:
-    """Answers that changed without what they cite, all of which stands in this source."""
-    own = reader.rows(
-        f"SELECT question_id, content_hash FROM evidence WHERE {found.condition} LIMIT {MOST}",
-        found.tables,
-        **found.parameters,
-    )
-    rows = reader.rows(
+def _order(row: Row) -> tuple[Any, ...]:
+    return row["rank"], row["benchmark"], row["question_id"], row["selector"], row["option"]
+
+
+def _gone(reader: Reader, own: list[Row]) -> list[Row]:
+    """Answers that changed without what they cite, all of which is among these rows of evidence."""
+    if not own:
+        return []
+    return reader.rows(
         """
         SELECT prediction_id, question_id, benchmark, replace(asset, 'counterfactuals/', '') AS variant, answer, without_cited
         FROM counterfactuals WHERE necessary AND len(cited) > 0 AND question_id IN (SELECT unnest($questions))
@@ -83,10 +88,12 @@ def _gone(reader: Reader, found: Found) -> list[Row]:
         """,
         ["counterfactuals"], questions=sorted({r["question_id"] for r in own}), facts=sorted({r["content_hash"] for r in own}),
     )  # fmt: skip
-    texts = {row["question_id"]: row["text"] for row in reader.answers(
-        "SELECT question_id, text FROM asked WHERE question_id IN (SELECT unnest($ids))",
-        ids=[row["question_id"] for row in rows])}  # fmt: skip
-    return [row | {"question": texts.get(row["question_id"])} for row in rows]
+
+
+def _of_chunks(ids: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    """The condition that evidence stands in one of some chunks, written so that what cannot hold them is left unread."""
+    names = {f"c{number:04d}": chunk for number, chunk in enumerate(ids)}
+    return f"source_kind = 'chunk' AND source_id IN ({', '.join(f'${name}' for name in names)})", dict(names)
 
 
 def _one(reader: Reader, table: str, column: str, identifier: str) -> Row:
@@ -119,7 +126,7 @@ def _document(reader: Reader, identifier: str) -> Found:
     return Found(
         rows[0]["title"] or identifier, {"document": identifier, "file": rows[0]["source"], "chunks": len(rows), "corpus": _owner(rows[0])},
         texts, None, [(link("source", "file", rows[0]['source']), "the whole file")],
-        "source_kind = 'chunk' AND source_id IN (SELECT unnest($ids))", {"ids": [row["chunk_id"] for row in rows]},
+        *_of_chunks([row["chunk_id"] for row in rows]),
     )  # fmt: skip
 
 
