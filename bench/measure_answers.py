@@ -27,7 +27,7 @@ from evidence_assets.experiment.scores.metrics import accuracy, paired_bootstrap
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.encoders import EMBEDDED, load_encoder
 from evidence_assets.reasoning import yes_no
-from evidence_assets.reasoning.extractive import TEXT_KINDS
+from evidence_assets.reasoning.extractive import TEXT_KINDS, length
 
 FEATURES = ("text", "fact", "association", "length")
 PENALTY = 0.0005
@@ -45,7 +45,7 @@ def questions_of(lake: Lake, benchmark: str, variant: str) -> list[dict[str, Any
     shown = [" ".join(text.split()[-120:]) for text in texts]
     vectors = dict(zip(texts, encoder.sentences(shown), strict=True))
     found = []
-    for row in asked.iter_rows(named=True):
+    for row in asked.filter(pl.col("gold").list.len() > 0).iter_rows(named=True):
         chains = {
             c["hypothesis"]: c["support"] for c in of_question["chains"][row["question_id"]].iter_rows(named=True)
         }
@@ -58,8 +58,8 @@ def questions_of(lake: Lake, benchmark: str, variant: str) -> list[dict[str, Any
         support = np.array([chains[label] for label in labels])
         texts = bool(kinds & set(TEXT_KINDS)) and bool(support.any())
         near = np.array([float(vectors[row["text"]] @ vectors[option]) for option in row["options"]])
-        length = np.array([(min(max(len(option), 10), 80) - 10) / 40 for option in row["options"]])
-        columns = [support * texts, support * (not texts) * (support == 0).mean(), near * (not texts), length]
+        size = np.array([length(option) for option in row["options"]])
+        columns = [support * texts, support * (not texts) * (support == 0).mean(), near * (not texts), size * texts]
         (prediction,) = of_question["predictions"][row["question_id"]].to_dicts()
         found.append({
             "row": row, "gold": labels.index(row["gold"][0]), "labels": labels, "features": np.stack(columns, 1),

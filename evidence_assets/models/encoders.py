@@ -210,14 +210,19 @@ class TransformerEncoder:
         import torch
 
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
-        for rows, features in self._batches(texts, self._read(texts, offsets=False)):
-            with torch.inference_mode():
-                for module in list(self._model)[1:]:
-                    features = module(features)
-            pooled = features["sentence_embedding"].cpu().numpy()
+        for rows, hidden in self._batches(texts, self._read(texts, offsets=False), self._pool):
+            pooled = hidden.cpu().numpy()
             self._refuse_nan(pooled, [texts[row] for row in rows])
             vectors[rows] = pooled
         return torch.nn.functional.normalize(torch.from_numpy(vectors), dim=-1).numpy()
+
+    def _pool(self, hidden: torch.Tensor) -> torch.Tensor:
+        """What the modules behind the network make of a batch's token vectors: one vector a text."""
+        features: dict[str, Any] = {"token_embeddings": hidden}
+        for module in list(self._model)[1:]:
+            features = module(features)
+        pooled: torch.Tensor = features["sentence_embedding"]
+        return pooled
 
     def tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         """Last hidden layer of each text's tokens.
@@ -237,8 +242,8 @@ class TransformerEncoder:
     def _token_vectors(self, texts: Sequence[str], layers: int) -> list[TokenVectors]:
         encodings = self._read(texts)
         found: list[TokenVectors | None] = [None] * len(texts)
-        for rows, features in self._batches(texts, encodings, layers):
-            batch = features["token_embeddings"].cpu().numpy()
+        for rows, hidden in self._batches(texts, encodings, layers=layers):
+            batch = hidden.cpu().numpy()
             self._refuse_nan(batch, [texts[row] for row in rows])
             for row, vectors in zip(rows, batch, strict=True):
                 encoding = encodings[row]
@@ -272,9 +277,17 @@ class TransformerEncoder:
         return encodings
 
     def _batches(
-        self, texts: Sequence[str], encodings: list[Any], layers: int = 1
-    ) -> Iterator[tuple[list[int], dict[str, Any]]]:
-        """Rows of equal token count and what the network gives for them, longest first."""
+        self,
+        texts: Sequence[str],
+        encodings: list[Any],
+        finish: Callable[[torch.Tensor], torch.Tensor] = lambda hidden: hidden,
+        layers: int = 1,
+    ) -> Iterator[tuple[list[int], torch.Tensor]]:
+        """Rows of equal token count, longest first, and what ``finish`` makes of the network's token vectors.
+
+        It runs on the batch's own thread: any torch kernel on the caller's would wake threads that then wait for work
+        at full speed while the batches run.
+        """
         import torch
 
         network = self._model[0].auto_model
@@ -292,7 +305,7 @@ class TransformerEncoder:
                 else:
                     states = network(input_ids=ids, output_hidden_states=True).hidden_states
                     hidden = torch.cat(states[-layers:], dim=-1)
-                return hidden[: len(rows)].float()
+                return finish(hidden[: len(rows)].float())
 
         batches = list(
             equal_length_batches(
@@ -302,7 +315,7 @@ class TransformerEncoder:
         )
         done = 0
         for rows, hidden in zip(batches, each_on_one_thread(run, batches, self._device.type), strict=True):
-            yield rows, {"token_embeddings": hidden}
+            yield rows, hidden
             done += len(rows)
             if self.on_progress is not None:
                 self.on_progress(done, len(texts))

@@ -18,14 +18,14 @@ from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, Explain
 from evidence_assets.text.negation import asks_for_exception, denies
 from evidence_assets.text.sentences import sentence_spans
 
-VERSION = "7"
+VERSION = "9"
 """Changes whenever a chain or a choice may."""
 
 TASKS = ("mcqa", "kgqa")
 TEXT_KINDS = ("chunk", "sentence")
 
-# Log odds, fitted on the first halves of OpenBookQA, ARC and CommonsenseQA; bench/measure_answers.py --fit fits them anew.
-NEAREST = 6.7
+# Log odds, fitted on the first halves by id of OpenBookQA, ARC and CommonsenseQA: bench/measure_answers.py --fit.
+NEAREST = 3.2
 """Weight of the cosine of the nearest statement, where the question has texts among its evidence."""
 NEAREST_FACT = 6.0
 """The same where it has triples and paths alone, times the share of the options that have none: what every option has
@@ -33,9 +33,10 @@ tells none from the others, and on real graphs nearly every option has some path
 asked; on CommonsenseQA with ConceptNet no weight is better than none (docs/measured.md)."""
 ASSOCIATION = 5.0
 """Weight of the cosine of question and option, where no text is among the evidence."""
-LENGTH = 2.1
-"""Weight of an option's length from 10 to 80 characters, in forties: authors word the right option more fully. It
-orders options and never supports one."""
+LENGTH = 3.1
+"""Weight of an option's length from 20 to 120 characters, in forties, where the question has texts among its evidence:
+authors who ask about a text word the right option more fully. It orders options and never supports one. Below 20
+characters options are names, whose length says nothing."""
 
 NEAR = 0.35
 """Cosine under which a statement has nothing to do with question and option, and is not cited."""
@@ -50,10 +51,10 @@ class ExtractiveSolver:
 
     Support of an option is the cosine of the question followed by the option with the nearest statement (clause or
     sentence of a text, triple, path) of its evidence that does not deny what it mentions. The weight of an option is
-    ``6.7·support + 2.1·length`` where the question has texts among its evidence; where it has none, it is
-    ``5·cos(question, option) + 6·(1 − share)·support + 2.1·length`` with the share of the options that have any
-    support. Length counts only where the evidence does not tell: not where one option's support is at least 0.60 and
-    leads by 0.06. Whether the evidence supports the answer is read from support alone.
+    ``3.2·support + 3.1·length`` where the question has texts among its evidence; where it has none, it is
+    ``5·cos(question, option) + 6·(1 − share)·support`` with the share of the options that have any support. Length
+    counts only where the evidence does not tell: not where one option's support is at least 0.60 and leads by 0.06.
+    Whether the evidence supports the answer is read from support alone.
 
     Parameters
     ----------
@@ -160,16 +161,22 @@ class ExtractiveSolver:
     ) -> dict[str, float]:
         texts = _texts(task)
         without = sum(support[label] == 0 for label in task.labels) / len(task.labels)
-        share = NEAREST if texts else NEAREST_FACT * without
-        ordered_by_length = not (odd or _tells(support))
         weights = {}
         for label, option in zip(task.labels, task.options, strict=True):
-            weight = share * support[label]
-            if not texts:
-                weight += ASSOCIATION * float(vectors[task.question] @ vectors[option])
-            length = (min(max(len(option), 10), 80) - 10) / 40 if ordered_by_length else 0.0
-            weights[label] = -weight if odd else weight + LENGTH * length
+            if texts:
+                weight = NEAREST * support[label]
+                if not (odd or _tells(support)):
+                    weight += LENGTH * length(option)
+            else:
+                near = float(vectors[task.question] @ vectors[option])
+                weight = ASSOCIATION * near + NEAREST_FACT * without * support[label]
+            weights[label] = -weight if odd else weight
         return weights
+
+
+def length(option: str) -> float:
+    """Characters of an option above 20 and up to 120, in forties."""
+    return (min(max(len(option), 20), 120) - 20) / 40
 
 
 def _asserted(task: ExplainOption) -> str:
