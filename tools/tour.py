@@ -21,7 +21,6 @@ from evidence_assets.explorer.server import application
 from evidence_assets.lake.catalogue import find_lake
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "tour"
-SIZE = {"width": 1000, "height": 640}
 COLOURS, MOST_BYTES = 48, 100_000
 PORT = 3097
 
@@ -68,7 +67,7 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page(viewport=SIZE, color_scheme="light")
+        page = browser.new_page(viewport={"width": 1000, "height": 640}, color_scheme="light")
         for name, address in pages(Library(root)).items():
             page.goto(f"http://127.0.0.1:{PORT}{address}")
             taken = Image.open(io.BytesIO(page.screenshot()))

@@ -17,7 +17,8 @@ import duckdb
 from evidence_assets.experiment.asked import BENCHMARK as ASKED
 from evidence_assets.experiment.scores.scoring import correct
 from evidence_assets.explorer.answers import Row, rows_of
-from evidence_assets.lake.catalogue import connect, need, quoted, rows_in
+from evidence_assets.lake.catalogue import ROOT_VARIABLE, connect, need, quoted, rows_in
+from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
 
 ANSWERS = f"""
@@ -95,12 +96,21 @@ class Library:
         self.lake = Lake(self.root)
         self._kept = duckdb.connect(config={"memory_limit": "2GB"})
         self._lock = threading.Lock()
+        self._views: duckdb.DuckDBPyConnection | None = None
+        self._filled: list[str] = []
         self._stamps: dict[str, Stamps] = {"predictions": {}, "questions": {}}
         self._made = False
 
     def reader(self) -> Reader:
-        """A reader for one page."""
-        return Reader(self, connect(self.root, lazily=True))
+        """A reader for one page: a cursor of one connection, which remembers what the ends of files say until they change."""
+        with self._lock:
+            filled = [name for name in TABLES if next((self.root / name).rglob("[!.]*.parquet"), None) is not None]
+            if self._views is None or filled != self._filled:
+                # A view made of no file stays empty, so all are made anew when a table has got its first one.
+                self._views, self._filled = connect(self.root), filled
+            cursor = self._views.cursor()
+        cursor.execute(f"SET VARIABLE {ROOT_VARIABLE} = {quoted(str(self.root))}")
+        return Reader(self, cursor)
 
     def answers(self, sql: str, **parameters: Any) -> list[Row]:
         """Rows of a query over the kept tables, brought up to date first."""

@@ -193,7 +193,7 @@ def test_a_question_shows_all_variants_what_was_used_and_where_it_stands(client:
     )
     assert "<mark>Bees buzz.</mark>" in page and 'href="/source/chunk/k1"' in page
     assert "without the evidence that it rests on: insufficient" in page
-    assert re.search(r'<td class="kept"><a href="[^"]*r1c1">5</a></td>', page) and "Columns kept" in page
+    assert re.search(r'<td class="kept" id="a1-e2"><a href="[^"]*r1c1">5</a></td>', page) and "Columns kept" in page
     assert Tags(page).text.count("verified") == 2
     assert "right" in page and "wrong" in page
 

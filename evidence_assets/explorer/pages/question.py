@@ -58,7 +58,7 @@ def _answer(
     prediction = rows.prediction
     probabilities = dict(zip(prediction["ranked_answers"], prediction["probabilities"] or (), strict=False))
     support = {chain["hypothesis"]: chain["support"] for chain in rows.chains}
-    items = [
+    items: list[dict[str, Any]] = [
         {
             "row": e,
             "number": rows.numbers[e["evidence_id"]],
@@ -74,7 +74,8 @@ def _answer(
     tables = {e["source_id"] for e in rows.evidence if e["kind"] == "cell"}
     grids = [
         grid_of(
-            drawn[f"table {table}"]["table"], [e for e in rows.evidence if e["source_id"] == table and e["kind"] == "cell"], rows.used
+            drawn[f"table {table}"]["table"], [e for e in rows.evidence if e["source_id"] == table and e["kind"] == "cell"], rows.used,
+            rows.numbers,
         )
         for table in sorted(tables)
         if f"table {table}" in drawn

@@ -12,7 +12,7 @@ from evidence_assets.explorer.pages import PER_PAGE, Page, Pager
 FILTERS = ("benchmark", "variant", "model", "status", "right", "verdict", "differs")
 STATUSES = ("answered", "ambiguous", "insufficient", "failed")
 VERDICTS = ("verified", "absent", "misquoted")
-FOUND, MOST = 20, 10_000
+FOUND, MOST = 20, 2_000
 """Lines of each kind that a search shows, and answers that can be turned over page by page; filters reach the others."""
 
 

@@ -45,7 +45,7 @@ def source(reader: Reader, asked: Mapping[str, str], kind: str, identifier: str)
 
 def _resting(reader: Reader, asked: Mapping[str, str], found: Found) -> dict[str, Any]:
     every = reader.rows(
-        'SELECT evidence_id, question_id, benchmark, selector, "option", rank, kind, locator, text, content_hash FROM evidence '
+        'SELECT evidence_id, question_id, benchmark, selector, "option", rank, text, content_hash FROM evidence '
         f"WHERE {found.condition} LIMIT {MOST + 1}",
         found.tables,
         **found.parameters,
@@ -93,7 +93,7 @@ def _gone(reader: Reader, own: list[Row]) -> list[Row]:
 def _of_chunks(ids: Sequence[str]) -> tuple[str, dict[str, Any]]:
     """The condition that evidence stands in one of some chunks, written so that what cannot hold them is left unread."""
     names = {f"c{number:04d}": chunk for number, chunk in enumerate(ids)}
-    return f"source_kind = 'chunk' AND source_id IN ({', '.join(f'${name}' for name in names)})", dict(names)
+    return f"source_id IN ({', '.join(f'${name}' for name in names)})", dict(names)
 
 
 def _one(reader: Reader, table: str, column: str, identifier: str) -> Row:
@@ -108,7 +108,7 @@ def _chunk(reader: Reader, identifier: str) -> Found:
     return Found(
         row["title"] or row["doc_id"], {"document": row["doc_id"], "file": row["source"], "characters": f"{row['char_start']}–{row['char_end']}", "corpus": _owner(row)},
         [{"head": "", "text": row["text"], "id": ""}], None,
-        [(link("source", "document", row['doc_id']), "the whole document")], "source_kind = 'chunk' AND source_id = $id", {"id": identifier},
+        [(link("source", "document", row['doc_id']), "the whole document")], "source_id = $id", {"id": identifier},
     )  # fmt: skip
 
 
@@ -146,15 +146,7 @@ def _file(reader: Reader, identifier: str) -> Found:
     facts = {"file": identifier, "documents": len(documents), "triples stated": triples}
     if documents:
         ids = [chunk for d in documents for chunk in d["ids"]][:MOST]
-        return Found(
-            identifier,
-            facts,
-            [],
-            None,
-            links,
-            "source_kind = 'chunk' AND source_id IN (SELECT unnest($ids))",
-            {"ids": ids},
-        )
+        return Found(identifier, facts, [], None, links, *_of_chunks(ids))
     edges = [row["edge_id"] for row in reader.rows(
         f"SELECT edge_id FROM kg_edges WHERE len(list_filter(sources, s -> s = $id OR starts_with(s, $id || ':'))) > 0 LIMIT {MOST}",
         ["kg_edges"], id=identifier)]  # fmt: skip
@@ -190,7 +182,7 @@ def _edge(reader: Reader, identifier: str) -> Found:
     row = _one(reader, "kg_edges", "edge_id", identifier)
     names = {n["node_id"]: n["name"] for n in reader.rows(
         "SELECT node_id, name FROM kg_nodes WHERE node_id IN (SELECT unnest($ids))", ["kg_nodes"], ids=[row["head_id"], row["tail_id"]])}  # fmt: skip
-    head, tail = (names.get(row[end], row[end]) for end in ("head_id", "tail_id"))
+    head, tail = (str(names.get(row[end], row[end])) for end in ("head_id", "tail_id"))
     links = [(link("source", "node", row["head_id"]), head), (link("source", "node", row["tail_id"]), tail)]
     links += [(link("source", "triple", triple), f"triple {triple[:12]}") for triple in row["triple_ids"]]
     facts = {
@@ -245,6 +237,16 @@ def _triple(reader: Reader, identifier: str) -> Found:
         facts |= {f"origin{mark}": r["origin"], f"stands in{mark}": r["source"], f"licence{mark}": r["licence"], f"model{mark}": r["model_id"],
                   f"flags{mark}": ", ".join(r["flags"])}  # fmt: skip
         facts |= {f"{name}{mark}": f"{value:.4g}" for name, value in scores.items() if value is not None}
+    prompts = reader.rows(
+        """
+        SELECT DISTINCT p.text, p.weight FROM lineage_edges t
+        JOIN lineage_edges c ON c.child_id = t.parent_id AND c.child_kind = 'candidate' AND c.parent_kind = 'prompt'
+        JOIN prompts p ON p.prompt_id = c.parent_id
+        WHERE t.child_id = $id AND t.child_kind = 'triple' AND t.parent_kind = 'candidate' ORDER BY p.weight DESC, p.text
+        """, ["lineage_edges", "prompts"], id=identifier,
+    )  # fmt: skip
+    if prompts:
+        facts["prompts that found it"] = "; ".join(f"{p['text']} ({p['weight']:.3f})" for p in prompts)
     if row["relation_id"]:
         links.append((link("relation", row["relation_id"]), f"relation {row['relation_id']}: its seeds and prompts"))
     return Found(f"{row['head']} — {row['relation']} → {row['tail']}", facts, links=links, condition=OF_EDGES,
