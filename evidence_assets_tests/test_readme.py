@@ -19,8 +19,11 @@ from evidence_assets.systems.kbloom.seeds import read_seed_folder
 from evidence_assets_tests.conftest import REPOSITORY, World
 
 README = (REPOSITORY / "README.md").read_text()
-# They change the environment or this repository, or name machines that a test does not have.
-NOT_RUN = ("pip ", "vllm serve", "EVIDENCE_PROFILE=paper", ".venv/bin/evidence add")
+# They change the environment or this repository, or name machines and files that a test does not have.
+NOT_RUN = (
+    "pip ", "vllm serve", "EVIDENCE_PROFILE=paper", ".venv/bin/evidence add", ".venv/bin/evidence run mine",
+    ".venv/bin/evidence explore", '.venv/bin/evidence ask "How long', '.venv/bin/evidence ask "Rome',
+)  # fmt: skip
 
 
 def blocks(language: str) -> list[str]:

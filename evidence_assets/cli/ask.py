@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evidence_assets.cli.console import JsonOption, LakeOption, cell, err, out, sentences
+from evidence_assets.cli.console import JsonOption, LakeOption, cell, err, out, plain, sentences
 
 if TYPE_CHECKING:
     from evidence_assets.benchmarks.records import Table as Cells
@@ -200,7 +200,7 @@ def _print(lake: Lake, answered: Answered, seconds: float, as_json: bool) -> Non
             }
             print(json.dumps(told, indent=1, ensure_ascii=False, default=str))
             return
-        out.print(reading(connection, identifier), end="", markup=False, soft_wrap=True)
+        out.print(plain(reading(connection, identifier)), end="", markup=False, soft_wrap=True)
     parts = ", ".join(f"{part} {spent:.1f}" for part, spent in answered.seconds.items() if spent >= 0.1)
     out.print(f"{seconds:.1f} s" + (f" ({parts})" if parts else ""), style="dim")
 

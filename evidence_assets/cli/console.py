@@ -38,10 +38,15 @@ def sentences() -> Iterator[None]:
         raise typer.Exit(1) from error
 
 
+def plain(text: str) -> str:
+    """Text that a terminal shows and does not obey."""
+    return _CONTROL.sub("\ufffd", text)
+
+
 def cell(value: Any) -> Any:
     """A value as it stands in a table: text is never read as markup, nor by the terminal as a command."""
     from rich.text import Text
 
     if isinstance(value, float):
         value = f"{value:.4g}"
-    return Text("" if value is None else _CONTROL.sub("\ufffd", str(value)))
+    return Text("" if value is None else plain(str(value)))

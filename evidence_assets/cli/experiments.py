@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.table import Table
 
-from evidence_assets.cli.console import JsonOption, LakeOption, cell, out, sentences
+from evidence_assets.cli.console import JsonOption, LakeOption, cell, out, plain, sentences
 
 if TYPE_CHECKING:
     from evidence_assets.assets.planning import Planned
@@ -195,7 +195,7 @@ def card(
             if output is None:
                 from evidence_assets.explorer.reading import reading
 
-                print(reading(connection, prediction), end="")
+                print(plain(reading(connection, prediction)), end="")
                 return
             from evidence_assets.explorer.cards import card as made
 

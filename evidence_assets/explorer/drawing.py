@@ -37,6 +37,8 @@ class GridCell:
     text: str
     state: str
     place: str
+    number: int | None = None
+    """By which citations name it."""
 
 
 @dataclass(frozen=True)
@@ -51,15 +53,21 @@ class Grid:
     cut: bool
 
 
-def grid_of(table: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]], used: Collection[str]) -> Grid:
-    """The table that cells of evidence stand in."""
+def grid_of(
+    table: Mapping[str, Any],
+    evidence: Sequence[Mapping[str, Any]],
+    used: Collection[str],
+    numbers: Mapping[str, int] | None = None,
+) -> Grid:
+    """The table that cells of evidence stand in; ``numbers`` are those of the evidence by its ids."""
+    cited = {e["locator"]: (numbers or {}).get(e["evidence_id"]) for e in evidence}
     states = {e["locator"]: "used" if e["evidence_id"] in used else "kept" for e in evidence}
     width = max([len(table["header"]), *(cell["column"] + 1 for cell in table["cells"])])
     texts = {(0, j): text for j, text in enumerate(table["header"])}
     texts |= {(cell["row"] + 1, cell["column"]): cell["text"] for cell in table["cells"]}
     rows = [
         [
-            GridCell(texts.get((i, j), ""), states.get(f"r{i}c{j}", "dropped"), f"r{i}c{j}")
+            GridCell(texts.get((i, j), ""), states.get(f"r{i}c{j}", "dropped"), f"r{i}c{j}", cited.get(f"r{i}c{j}"))
             for j in range(min(width, MOST_COLUMNS))
         ]
         for i in range(min(table["n_rows"] + 1, MOST_ROWS))

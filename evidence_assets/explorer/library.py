@@ -17,7 +17,8 @@ import duckdb
 from evidence_assets.experiment.asked import BENCHMARK as ASKED
 from evidence_assets.experiment.scores.scoring import correct
 from evidence_assets.explorer.answers import Row, rows_of
-from evidence_assets.lake.catalogue import connect, need, quoted, rows_in
+from evidence_assets.lake.catalogue import ROOT_VARIABLE, connect, need, quoted, rows_in
+from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
 
 ANSWERS = f"""
@@ -70,8 +71,17 @@ class Reader:
     def answers(self, sql: str, **parameters: Any) -> list[Row]:
         """Rows of a query over ``answers``, every prediction with whether it is right, and ``asked``, every question."""
         shown = filled(sql, parameters)
-        self.queries.append(f"WITH answers AS ({ANSWERS}), asked AS (SELECT * FROM questions)\n{shown}")
+        self.queries.append(
+            f"WITH answers AS ({ANSWERS}), asked AS (SELECT *, lower(text) AS low FROM questions)\n{shown}"
+        )
         return self.library.answers(sql, **parameters)
+
+    def texts(self, ids: Sequence[str]) -> dict[str, str]:
+        """The texts of some questions by their ids."""
+        rows = self.answers(
+            "SELECT question_id, text FROM asked WHERE question_id IN (SELECT unnest($ids))", ids=sorted(set(ids))
+        )
+        return {row["question_id"]: row["text"] for row in rows}
 
     def note(self, sql: str, **parameters: Any) -> None:
         """Keep a query that says what was read some other way."""
@@ -86,12 +96,21 @@ class Library:
         self.lake = Lake(self.root)
         self._kept = duckdb.connect(config={"memory_limit": "2GB"})
         self._lock = threading.Lock()
+        self._views: duckdb.DuckDBPyConnection | None = None
+        self._filled: list[str] = []
         self._stamps: dict[str, Stamps] = {"predictions": {}, "questions": {}}
         self._made = False
 
     def reader(self) -> Reader:
-        """A reader for one page."""
-        return Reader(self, connect(self.root, lazily=True))
+        """A reader for one page: a cursor of one connection, which remembers what the ends of files say until they change."""
+        with self._lock:
+            filled = [name for name in TABLES if next((self.root / name).rglob("[!.]*.parquet"), None) is not None]
+            if self._views is None or filled != self._filled:
+                # A view made of no file stays empty, so all are made anew when a table has got its first one.
+                self._views, self._filled = connect(self.root), filled
+            cursor = self._views.cursor()
+        cursor.execute(f"SET VARIABLE {ROOT_VARIABLE} = {quoted(str(self.root))}")
+        return Reader(self, cursor)
 
     def answers(self, sql: str, **parameters: Any) -> list[Row]:
         """Rows of a query over the kept tables, brought up to date first."""
@@ -125,7 +144,7 @@ class Library:
         else:
             columns = (
                 "question_id, benchmark, source_id, split, task, text, options, gold, gold_aliases, table_id, negated, "
-                "filename AS file"
+                "lower(text) AS low, filename AS file"
             )
             source = rows_in("questions", [Path(p) for p in found["questions"]])
             self._kept.execute(f"CREATE OR REPLACE TABLE asked AS SELECT {columns} FROM {source}")

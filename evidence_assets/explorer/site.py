@@ -110,12 +110,12 @@ class Site:
                 return search
             case ["compare"]:
                 return comparison
-            case ["question", name]:
-                return lambda reader, asked: question(reader, asked, name)
+            case ["question", identifier]:
+                return lambda reader, asked: question(reader, asked, identifier)
             case ["relation", name]:
                 return lambda reader, asked: relation(reader, asked, name)
-            case ["source", kind, *name] if name:
-                return lambda reader, asked: source(reader, asked, kind, "/".join(name))
+            case ["source", kind, *rest] if rest:
+                return lambda reader, asked: source(reader, asked, kind, "/".join(rest))
         raise Missing(f"there is no page /{'/'.join(parts)}")
 
     def _of_answer(self, reader: Reader, identifier: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 from evidence_assets.experiment.scores.comparison import Comparison, compare
 from evidence_assets.explorer.library import Library, Reader
@@ -26,7 +27,15 @@ def _compared(library: Library, state: tuple[int, ...], a: str, b: str, benchmar
 def comparison(reader: Reader, asked: Mapping[str, str]) -> Page:
     """The page."""
     a, b, benchmark = (asked.get(name, "") for name in ("a", "b", "benchmark"))
-    values = {"a": a, "b": b, "benchmark": benchmark, "choices": choices(reader), "tests": [], "rows": [], "said": ""}
+    values: dict[str, Any] = {
+        "a": a,
+        "b": b,
+        "benchmark": benchmark,
+        "choices": choices(reader),
+        "tests": [],
+        "rows": [],
+        "said": "",
+    }
     if a and b:
         tests, said = _compared(reader.library, reader.library.state, a, b, benchmark)
         where = (

@@ -24,12 +24,12 @@ DETAILED = 12
 
 def question(reader: Reader, asked: Mapping[str, str], question_id: str) -> Page:
     """The page of a question."""
-    found = reader.answers("SELECT file FROM asked WHERE question_id = $id LIMIT 1", id=question_id)
+    found = reader.library.answers("SELECT file FROM asked WHERE question_id = $id LIMIT 1", id=question_id)
     if not found:
         raise Missing(f"there is no question {question_id!r} in the lake")
     partition = Path(found[0]["file"]).relative_to(reader.library.root / "questions")
     row, answers = question_answers(reader.connection, question_id, Path(*partition.parts[1:]).as_posix())
-    for table in ("predictions", "chains", "evidence", "counterfactuals"):
+    for table in ("questions", "predictions", "chains", "evidence", "counterfactuals"):
         reader.note(f"SELECT * FROM {table} WHERE question_id = $id ORDER BY asset", id=question_id)
     reader.note(
         "SELECT ci.* FROM citations ci JOIN chains c USING (chain_id) WHERE c.question_id = $id", id=question_id
@@ -58,7 +58,7 @@ def _answer(
     prediction = rows.prediction
     probabilities = dict(zip(prediction["ranked_answers"], prediction["probabilities"] or (), strict=False))
     support = {chain["hypothesis"]: chain["support"] for chain in rows.chains}
-    items = [
+    items: list[dict[str, Any]] = [
         {
             "row": e,
             "number": rows.numbers[e["evidence_id"]],
@@ -74,7 +74,8 @@ def _answer(
     tables = {e["source_id"] for e in rows.evidence if e["kind"] == "cell"}
     grids = [
         grid_of(
-            drawn[f"table {table}"]["table"], [e for e in rows.evidence if e["source_id"] == table and e["kind"] == "cell"], rows.used
+            drawn[f"table {table}"]["table"], [e for e in rows.evidence if e["source_id"] == table and e["kind"] == "cell"], rows.used,
+            rows.numbers,
         )
         for table in sorted(tables)
         if f"table {table}" in drawn

@@ -12,7 +12,8 @@ from evidence_assets.explorer.pages import PER_PAGE, Page, Pager
 FILTERS = ("benchmark", "variant", "model", "status", "right", "verdict", "differs")
 STATUSES = ("answered", "ambiguous", "insufficient", "failed")
 VERDICTS = ("verified", "absent", "misquoted")
-FOUND = 20
+FOUND, MOST = 20, 2_000
+"""Lines of each kind that a search shows, and answers that can be turned over page by page; filters reach the others."""
 
 
 def questions(reader: Reader, asked: Mapping[str, str]) -> Page:
@@ -41,13 +42,20 @@ def questions(reader: Reader, asked: Mapping[str, str]) -> Page:
         parameters["cited"] = _cited(reader, chosen)
     where = f"FROM answers a {join} WHERE {' AND '.join(conditions)}"
     [count] = reader.answers(f"SELECT count(*) AS n {where}", **parameters)
-    pager = Pager.of(asked.get("page", ""), count["n"])
+    pager = Pager.of(asked.get("page", ""), min(count["n"], MOST))
     rows = reader.answers(
         f"SELECT a.* {where} ORDER BY coalesce(a.is_right, true), a.confidence DESC NULLS LAST, a.prediction_id "
         f"LIMIT {PER_PAGE} OFFSET {pager.offset}",
         **parameters,
     )
-    values = {"rows": _with_texts(reader, rows), "pager": pager, "chosen": chosen, "choices": choices(reader)}
+    values = {
+        "rows": _with_texts(reader, rows),
+        "pager": pager,
+        "total": count["n"],
+        "most": MOST,
+        "chosen": chosen,
+        "choices": choices(reader),
+    }
     return Page("questions.html", "Questions", values)
 
 
@@ -90,12 +98,14 @@ def search(reader: Reader, asked: Mapping[str, str]) -> Page:
     if words:
         low = {"words": words.casefold()}
         found["questions"] = reader.answers(
-            f"SELECT question_id, benchmark, text FROM asked WHERE contains(lower(text), $words) LIMIT {FOUND}", **low
+            f"SELECT question_id, benchmark, text FROM asked WHERE contains(low, $words) LIMIT {FOUND}", **low
         )
-        found["answers"] = reader.answers(
-            "SELECT a.prediction_id, a.question_id, a.variant, a.answer, q.text FROM answers a JOIN asked q USING (question_id) "
-            f"WHERE len(q.options) = 0 AND contains(lower(a.answer), $words) LIMIT {FOUND}", **low,
+        said = reader.answers(
+            "SELECT prediction_id, question_id, variant, answer FROM answers WHERE length(answer) > 1 "
+            f"AND contains(lower(answer), $words) LIMIT {FOUND}", **low,
         )  # fmt: skip
+        texts = reader.texts([row["question_id"] for row in said])
+        found["answers"] = [row | {"text": texts.get(row["question_id"], "")} for row in said]
         found["sources"] = reader.rows(
             f"SELECT chunk_id, title, doc_id, text FROM chunks WHERE contains(lower(title), $words) OR contains(lower(text), $words) LIMIT {FOUND}",
             ["chunks"], **low,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,38 +44,43 @@ def source(reader: Reader, asked: Mapping[str, str], kind: str, identifier: str)
 
 
 def _resting(reader: Reader, asked: Mapping[str, str], found: Found) -> dict[str, Any]:
-    where, parameters, tables = found.condition, found.parameters, found.tables
-    counts = reader.rows(
-        "SELECT selector, count(*) AS rows, count(DISTINCT question_id) AS questions FROM evidence "
-        f"WHERE {where} GROUP BY selector ORDER BY selector", tables, **parameters,
-    )  # fmt: skip
-    pager = Pager.of(asked.get("page", ""), sum(row["rows"] for row in counts))
-    rows = reader.rows(
-        f"""
-        SELECT evidence_id, question_id, benchmark, selector, "option", rank, kind, locator, text, content_hash
-        FROM evidence WHERE {where} ORDER BY rank, benchmark, question_id, selector LIMIT {PER_PAGE} OFFSET {pager.offset}
-        """, tables, **parameters,
-    )  # fmt: skip
-    ids = sorted({row["question_id"] for row in rows})
-    texts = {row["question_id"]: row["text"] for row in reader.answers(
-        "SELECT question_id, text FROM asked WHERE question_id IN (SELECT unnest($ids))", ids=ids)}  # fmt: skip
+    every = reader.rows(
+        'SELECT evidence_id, question_id, benchmark, selector, "option", rank, text, content_hash FROM evidence '
+        f"WHERE {found.condition} LIMIT {MOST + 1}",
+        found.tables,
+        **found.parameters,
+    )
+    more, every = len(every) > MOST, sorted(every[:MOST], key=_order)
+    counts = {
+        selector: [row for row in every if row["selector"] == selector]
+        for selector in sorted({r["selector"] for r in every})
+    }
+    pager = Pager.of(asked.get("page", ""), len(every))
+    rows, gone = every[pager.offset : pager.offset + PER_PAGE], _gone(reader, every)
+    texts = reader.texts([row["question_id"] for row in (*rows, *gone)])
     cited = {row["evidence_id"] for row in reader.rows(
         "SELECT DISTINCT evidence_id FROM citations WHERE verdict = 'verified' AND evidence_id IN (SELECT unnest($ids))",
         ["citations"], ids=[row["evidence_id"] for row in rows])} if rows else set()  # fmt: skip
     return {
-        "counts": counts, "pager": pager, "rows": [row | {"question": texts.get(row["question_id"]), "cited": row["evidence_id"] in cited} for row in rows],
-        "gone": _gone(reader, found) if rows else [],
-    }  # fmt: skip
+        "counts": {name: (len(own), len({row["question_id"] for row in own})) for name, own in counts.items()},
+        "more": more,
+        "pager": pager,
+        "rows": [
+            row | {"question": texts.get(row["question_id"]), "cited": row["evidence_id"] in cited} for row in rows
+        ],
+        "gone": [row | {"question": texts.get(row["question_id"])} for row in gone],
+    }
 
 
-def _gone(reader: Reader, found: Found) -> list[Row]:
-    """Answers that changed without what they cite, all of which stands in this source."""
-    own = reader.rows(
-        f"SELECT question_id, content_hash FROM evidence WHERE {found.condition} LIMIT {MOST}",
-        found.tables,
-        **found.parameters,
-    )
-    rows = reader.rows(
+def _order(row: Row) -> tuple[Any, ...]:
+    return row["rank"], row["benchmark"], row["question_id"], row["selector"], row["option"]
+
+
+def _gone(reader: Reader, own: list[Row]) -> list[Row]:
+    """Answers that changed without what they cite, all of which is among these rows of evidence."""
+    if not own:
+        return []
+    return reader.rows(
         """
         SELECT prediction_id, question_id, benchmark, replace(asset, 'counterfactuals/', '') AS variant, answer, without_cited
         FROM counterfactuals WHERE necessary AND len(cited) > 0 AND question_id IN (SELECT unnest($questions))
@@ -83,10 +88,12 @@ def _gone(reader: Reader, found: Found) -> list[Row]:
         """,
         ["counterfactuals"], questions=sorted({r["question_id"] for r in own}), facts=sorted({r["content_hash"] for r in own}),
     )  # fmt: skip
-    texts = {row["question_id"]: row["text"] for row in reader.answers(
-        "SELECT question_id, text FROM asked WHERE question_id IN (SELECT unnest($ids))",
-        ids=[row["question_id"] for row in rows])}  # fmt: skip
-    return [row | {"question": texts.get(row["question_id"])} for row in rows]
+
+
+def _of_chunks(ids: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    """The condition that evidence stands in one of some chunks, written so that what cannot hold them is left unread."""
+    names = {f"c{number:04d}": chunk for number, chunk in enumerate(ids)}
+    return f"source_id IN ({', '.join(f'${name}' for name in names)})", dict(names)
 
 
 def _one(reader: Reader, table: str, column: str, identifier: str) -> Row:
@@ -101,7 +108,7 @@ def _chunk(reader: Reader, identifier: str) -> Found:
     return Found(
         row["title"] or row["doc_id"], {"document": row["doc_id"], "file": row["source"], "characters": f"{row['char_start']}–{row['char_end']}", "corpus": _owner(row)},
         [{"head": "", "text": row["text"], "id": ""}], None,
-        [(link("source", "document", row['doc_id']), "the whole document")], "source_kind = 'chunk' AND source_id = $id", {"id": identifier},
+        [(link("source", "document", row['doc_id']), "the whole document")], "source_id = $id", {"id": identifier},
     )  # fmt: skip
 
 
@@ -119,7 +126,7 @@ def _document(reader: Reader, identifier: str) -> Found:
     return Found(
         rows[0]["title"] or identifier, {"document": identifier, "file": rows[0]["source"], "chunks": len(rows), "corpus": _owner(rows[0])},
         texts, None, [(link("source", "file", rows[0]['source']), "the whole file")],
-        "source_kind = 'chunk' AND source_id IN (SELECT unnest($ids))", {"ids": [row["chunk_id"] for row in rows]},
+        *_of_chunks([row["chunk_id"] for row in rows]),
     )  # fmt: skip
 
 
@@ -139,15 +146,7 @@ def _file(reader: Reader, identifier: str) -> Found:
     facts = {"file": identifier, "documents": len(documents), "triples stated": triples}
     if documents:
         ids = [chunk for d in documents for chunk in d["ids"]][:MOST]
-        return Found(
-            identifier,
-            facts,
-            [],
-            None,
-            links,
-            "source_kind = 'chunk' AND source_id IN (SELECT unnest($ids))",
-            {"ids": ids},
-        )
+        return Found(identifier, facts, [], None, links, *_of_chunks(ids))
     edges = [row["edge_id"] for row in reader.rows(
         f"SELECT edge_id FROM kg_edges WHERE len(list_filter(sources, s -> s = $id OR starts_with(s, $id || ':'))) > 0 LIMIT {MOST}",
         ["kg_edges"], id=identifier)]  # fmt: skip
@@ -183,7 +182,7 @@ def _edge(reader: Reader, identifier: str) -> Found:
     row = _one(reader, "kg_edges", "edge_id", identifier)
     names = {n["node_id"]: n["name"] for n in reader.rows(
         "SELECT node_id, name FROM kg_nodes WHERE node_id IN (SELECT unnest($ids))", ["kg_nodes"], ids=[row["head_id"], row["tail_id"]])}  # fmt: skip
-    head, tail = (names.get(row[end], row[end]) for end in ("head_id", "tail_id"))
+    head, tail = (str(names.get(row[end], row[end])) for end in ("head_id", "tail_id"))
     links = [(link("source", "node", row["head_id"]), head), (link("source", "node", row["tail_id"]), tail)]
     links += [(link("source", "triple", triple), f"triple {triple[:12]}") for triple in row["triple_ids"]]
     facts = {
@@ -238,6 +237,16 @@ def _triple(reader: Reader, identifier: str) -> Found:
         facts |= {f"origin{mark}": r["origin"], f"stands in{mark}": r["source"], f"licence{mark}": r["licence"], f"model{mark}": r["model_id"],
                   f"flags{mark}": ", ".join(r["flags"])}  # fmt: skip
         facts |= {f"{name}{mark}": f"{value:.4g}" for name, value in scores.items() if value is not None}
+    prompts = reader.rows(
+        """
+        SELECT DISTINCT p.text, p.weight FROM lineage_edges t
+        JOIN lineage_edges c ON c.child_id = t.parent_id AND c.child_kind = 'candidate' AND c.parent_kind = 'prompt'
+        JOIN prompts p ON p.prompt_id = c.parent_id
+        WHERE t.child_id = $id AND t.child_kind = 'triple' AND t.parent_kind = 'candidate' ORDER BY p.weight DESC, p.text
+        """, ["lineage_edges", "prompts"], id=identifier,
+    )  # fmt: skip
+    if prompts:
+        facts["prompts that found it"] = "; ".join(f"{p['text']} ({p['weight']:.3f})" for p in prompts)
     if row["relation_id"]:
         links.append((link("relation", row["relation_id"]), f"relation {row['relation_id']}: its seeds and prompts"))
     return Found(f"{row['head']} — {row['relation']} → {row['tail']}", facts, links=links, condition=OF_EDGES,
