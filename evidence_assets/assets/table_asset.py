@@ -131,11 +131,7 @@ def table_asset(
         if made.reused is not None:
             numbers |= {"rows_reused": made.reused, "rows_computed": rows.num_rows - made.reused}
             numbers |= pace(rows, made.reused, elapsed)
-<<<<<<< HEAD
-        numbers |= Usage.metadata(model.usage for model in step.asked)
-=======
-        numbers |= Usage.metadata(step.usages) | explorer_page(table, step)
->>>>>>> ask
+        numbers |= Usage.metadata(model.usage for model in step.asked) | explorer_page(table, step)
         if paced:
             numbers |= pace_of(context.instance, paced, step.shards)
         return dg.MaterializeResult(
