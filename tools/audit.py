@@ -61,7 +61,7 @@ def licence(package: metadata.Distribution) -> str:
     if "License-Expression" in stated:
         return stated["License-Expression"]
     classified = [c.rpartition(" :: ")[2] for c in stated.get_all("Classifier") or [] if c.startswith("License ::")]
-    field = next(iter((stated["License"] if "License" in stated else "").strip().splitlines()), "")
+    field = next(iter((stated.get_all("License") or [""])[0].strip().splitlines()), "")
     return "; ".join(classified) or BY_HAND.get(stated["Name"], field)
 
 

@@ -94,10 +94,11 @@ def own() -> Iterator[Target]:
 
     sample = REPOSITORY / "evidence_assets" / "sample" / "small"
     for file in sorted((sample / "benchmarks").glob("*.jsonl")):
-        name = file.name
         yield Target(
-            f"own {file.stem}", {name: file.read_bytes()}, lambda f, n=name: _all(reader.read_questions(f / n, "b"))
-        )  # type: ignore[misc]
+            f"own {file.stem}",
+            {"q.jsonl": file.read_bytes()},
+            lambda f: _all(reader.read_questions(f / "q.jsonl", "b")),
+        )
     tables = {"tables.jsonl": (sample / "tables" / "tables.jsonl").read_bytes()}
     yield Target("own tables", tables, lambda f: _all(reader.read_tables(f / "tables.jsonl", "b")))
     sink = pa.BufferOutputStream()

@@ -157,12 +157,10 @@ def _fork(world: World, work: Callable[[], int]) -> int:
 
 
 def _materialize(world: World, moment: Moment, everything: bool) -> int:
-    from evidence_assets.assets import sample
-
+    sample: Any = import_module("evidence_assets.assets.sample")
     demo: Any = import_module("evidence_assets.cli.demo")
 
-    own = SimpleNamespace(files=lambda _: world.root / "package", as_file=contextlib.nullcontext)
-    sample.resources = own  # type: ignore[assignment]
+    sample.resources = SimpleNamespace(files=lambda _: world.root / "package", as_file=contextlib.nullcontext)
     if not everything:
         ordered = demo.batches
 
