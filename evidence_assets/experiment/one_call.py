@@ -91,7 +91,7 @@ class AnswersOnce:
             if row is None:
                 yield Answer.failed("the question was not asked: materialize its chain first")
                 continue
-            used = (UsedRow("chain", row["chain_id"], row["content_hash"], 1, None),)
+            used = (UsedRow("chain", row["chain_id"], row["content_hash"], 1),)
             if row["status"] == "failed":
                 yield Answer.failed(row["error"], used)
                 continue
