@@ -70,6 +70,8 @@ def main() -> None:
         page = browser.new_page(viewport={"width": 1000, "height": 640}, color_scheme="light")
         for name, address in pages(Library(root)).items():
             page.goto(f"http://127.0.0.1:{PORT}{address}")
+            if name == "table":
+                page.locator("figure.grid").first.scroll_into_view_if_needed()
             taken = Image.open(io.BytesIO(page.screenshot()))
             taken.convert("RGB").quantize(COLOURS).save(FOLDER / f"{name}.png", optimize=True)
             size = (FOLDER / f"{name}.png").stat().st_size

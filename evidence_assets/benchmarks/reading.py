@@ -188,7 +188,7 @@ class Row:
         """A whole number, or a string that is one."""
         value = self.get(field)
         if isinstance(value, str) and len(value) < MOST_DIGITS and value.strip().lstrip("-").isdecimal():
-            return int(value)
+            return int(value.strip())
         if not isinstance(value, int) or isinstance(value, bool):
             raise self.bad(f"{shown(value)} is not a whole number", field)
         return value

@@ -49,6 +49,8 @@ def ask(
 
 
 def _refuse_all_but_reading(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
+    if any("\ud800" <= character <= "\udfff" for character in sql):
+        raise BadInput("the query holds bytes that are no UTF-8 text")
     [(text,)] = connection.execute("SELECT json_serialize_sql($sql)", {"sql": sql}).fetchall()
     parsed = json.loads(text)
     if parsed["error"]:

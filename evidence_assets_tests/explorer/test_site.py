@@ -7,8 +7,9 @@ import re
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, quote, urlsplit
 
+import polars as pl
 import pytest
 from starlette.testclient import TestClient
 
@@ -23,6 +24,7 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.lineage import DERIVED, USED, edge
 from evidence_assets.lake.locked_query import ask
 from evidence_assets.lake.store import Lake
+from evidence_assets_tests.conftest import World
 from evidence_assets_tests.lake_rows import chain, chunk, citation, evidence, prediction, question
 
 ATTACK = "<script>alert('x')</script><img src=x onerror=\"alert(1)\">{{ 1234567 * 2 }}"
@@ -294,6 +296,24 @@ def test_pages_are_written_as_files_that_lead_to_one_another(lake: Lake, tmp_pat
                 assert path.resolve().is_relative_to(tmp_path / "site") and path.exists(), (name, to)
     with pytest.raises(BadInput, match="is not empty"):
         export(lake.root, tmp_path / "site")
+
+
+@pytest.mark.slow
+def test_the_sample_can_be_walked_from_scores_to_seeds_and_models_and_stays_as_it_is(made_world: World) -> None:
+    lake = Lake(made_world.root / "data_lake")
+    before, relation = files(lake), lake.read("relation_seeds")["relation_id"][0]
+    harvested = lake.read("triples").filter((pl.col("origin") == "kbloom") & (pl.col("relation_id") == relation))
+    model = quote(lake.read("predictions")["model_id"][0], safe="")
+    edge_id, node = lake.read("kg_edges")["edge_id"][0], lake.read("kg_nodes")["node_id"][0]
+    start = (
+        f"/relation/{relation}", f"/source/triple/{harvested['triple_id'][0]}", f"/source/model/{model}", f"/source/edge/{edge_id}",
+        f"/source/node/{node}", f"/source/file/{quote('sample/graphs/biomedical.tsv', safe='')}", "/", "/search?q=gout",
+    )  # fmt: skip
+    client = TestClient(application(lake.root), base_url="http://127.0.0.1")
+    pages = crawl(client, 60, start)
+    assert "Prompts" in pages[start[0]] and "prompts that found it" in pages[start[1]] and "answers" in pages[start[2]]
+    assert all("What rests on it" in pages[start[place]] for place in (1, 3, 4, 5))
+    assert files(lake) == before
 
 
 def test_a_path_is_drawn_with_its_scores_and_a_table_with_its_columns() -> None:

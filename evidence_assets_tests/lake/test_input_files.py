@@ -131,6 +131,7 @@ def test_an_archive_that_expands_a_thousandfold_is_refused_and_one_in_proportion
 
 
 def test_a_number_of_thousands_of_digits_is_no_number(tmp_path: Path) -> None:
+    assert Row({"n": "1\x1e"}, tmp_path, 1).number("n") == 1, "what is stripped to be looked at is stripped to be read"
     with pytest.raises(BadInput, match=r"n: .* is not a whole number"):
         Row({"n": "9" * 5000}, tmp_path, 1).number("n")
 

@@ -169,3 +169,8 @@ def test_a_terminal_obeys_no_text_of_the_lake(lake: Lake) -> None:
     asked = ["query", "SELECT chr(27) || '[2J[bold]' AS text", "--lake", str(lake.root)]
     shown = CliRunner().invoke(app, asked).stdout
     assert "\x1b" not in shown and "[2J[bold]" in shown
+
+
+def test_a_query_that_is_no_text_is_refused_in_a_sentence(lake: Lake) -> None:
+    with connect(lake.root) as connection, pytest.raises(BadInput, match="no UTF-8 text"):
+        ask(connection, "SELECT '\udcff'", 1)

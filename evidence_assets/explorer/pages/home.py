@@ -15,11 +15,13 @@ from evidence_assets.explorer.pages import Page
 from evidence_assets.lake.store import Lake
 
 RUNS = 10
+HEADLINES = {"search": "hit@1", "retrieval": "recall@5"}
+"""The metric of task families that are not judged by accuracy."""
 SCORES = """
 SELECT scope_id AS benchmark, replace(asset, 'scores/', '') AS variant, reasoner, model_id, metric, value, low, high, n,
        published, published_source
 FROM scores
-WHERE scope_kind = 'benchmark' AND metric IN ('accuracy', 'hit@1', 'recall@10')
+WHERE scope_kind = 'benchmark' AND metric IN ('accuracy', 'hit@1', 'recall@5')
 ORDER BY benchmark, metric, value DESC, variant
 """
 HARVESTS = """
@@ -37,7 +39,7 @@ def home(reader: Reader, asked: Mapping[str, str]) -> Page:
     )
     by_benchmark: dict[str, list[Row]] = {}
     for row in rows:
-        if row["metric"] != "accuracy" or not row["variant"].startswith("search/"):
+        if row["metric"] == HEADLINES.get(row["variant"].partition("/")[0], "accuracy"):
             by_benchmark.setdefault(row["benchmark"], []).append(row | {"off": _off(row)})
     shown = {
         "scores": by_benchmark,

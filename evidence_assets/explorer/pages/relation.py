@@ -20,11 +20,13 @@ def relation(reader: Reader, asked: Mapping[str, str], name: str) -> Page:
     prompts = reader.rows(
         "SELECT * FROM prompts WHERE relation_id = $id ORDER BY kept DESC, weight DESC, prompt_id", ["prompts"], id=name
     )
-    [count] = reader.rows("SELECT count(*) AS n FROM triples WHERE relation_id = $id", ["triples"], id=name)
+    [count] = reader.rows(
+        "SELECT count(DISTINCT origin || triple_id) AS n FROM triples WHERE relation_id = $id", ["triples"], id=name
+    )
     pager = Pager.of(asked.get("page", ""), count["n"])
     triples = reader.rows(
         f"""
-        WITH own AS (SELECT * FROM triples WHERE relation_id = $id)
+        WITH own AS (SELECT DISTINCT ON (origin, triple_id) * FROM triples WHERE relation_id = $id ORDER BY origin, triple_id, asset)
         SELECT own.*, (SELECT any_value(edge_id) FROM kg_edges WHERE list_contains(triple_ids, own.triple_id)) AS edge_id,
                EXISTS (SELECT 1 FROM triples t WHERE t.origin = 'import' AND lower(t.head) = lower(own.head)
                        AND lower(t.tail) = lower(own.tail) AND t.relation = own.relation) AS stated

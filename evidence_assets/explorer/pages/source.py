@@ -215,7 +215,9 @@ def _node(reader: Reader, identifier: str) -> Found:
 
 def _triple(reader: Reader, identifier: str) -> Found:
     rows = reader.rows(
-        "SELECT * FROM triples WHERE triple_id = $id ORDER BY origin, source", ["triples"], id=identifier
+        "SELECT DISTINCT ON (origin, source) * FROM triples WHERE triple_id = $id ORDER BY origin, source, asset",
+        ["triples"],
+        id=identifier,
     )
     if not rows:
         raise Missing(f"there is no triple {identifier!r} in the lake")
