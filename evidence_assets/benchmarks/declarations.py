@@ -1,4 +1,8 @@
-"""What YAML below ``defs`` declares, read without Dagster: for questions that come before or without loading the graph."""
+"""What YAML declares, read without Dagster: for questions that come before or without loading the graph.
+
+Declarations stand below the package's ``defs``, and below the lake's ``declarations``, where the command line writes them:
+so one installation serves many lakes, and who shares a lake shares what it is made of.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +15,14 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import yaml_of
 
 Model = TypeVar("Model", bound=BaseModel)
 DEFS = Path(__file__).resolve().parent.parent / "defs"
+DECLARED = "declarations"
+"""Folder of the lake's own declarations."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +40,10 @@ class Declaration:
 
 
 @lru_cache
-def declarations(folder: Path = DEFS) -> tuple[Declaration, ...]:
-    """Every document below ``folder``, in the order of the files."""
-    return tuple(_read(folder))
+def declarations(folder: Path | None = None) -> tuple[Declaration, ...]:
+    """Every document below ``folder``, in the order of the files; by default the package's and the lake's own."""
+    places = (DEFS, find_lake() / DECLARED) if folder is None else (folder,)
+    return tuple(document for place in places for document in _read(place))
 
 
 def _read(folder: Path) -> Iterator[Declaration]:
@@ -58,6 +66,6 @@ def validated(model: type[Model], document: Declaration) -> Model:
         raise BadInput(first["msg"], file=document.file, field=".".join(str(p) for p in first["loc"])) from error
 
 
-def instances(component: str, folder: Path = DEFS) -> list[Declaration]:
+def instances(component: str, folder: Path | None = None) -> list[Declaration]:
     """Declared instances of one component class, such as ``Corpus``."""
     return [declared for declared in declarations(folder) if declared.component == component]

@@ -13,7 +13,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from evidence_assets import profiles
-from evidence_assets.benchmarks.declarations import DEFS, instances, validated
+from evidence_assets.benchmarks.declarations import instances, validated
 from evidence_assets.lake.errors import BadInput
 
 Family = Literal["mcqa", "table", "graph", "search", "retrieval"]
@@ -26,7 +26,6 @@ FAMILY_OF_TASK: dict[str, Family] = {
     "skb_search": "search",
     "retrieval": "retrieval",
 }
-BENCHMARKS = DEFS / "benchmarks"
 
 
 class FromRaw(BaseModel):
@@ -107,8 +106,8 @@ class Benchmark(FromRaw):
         return self.graph or self.background_graph
 
 
-def declared(folder: Path = BENCHMARKS) -> dict[str, Benchmark]:
-    """Every benchmark declared in YAML below ``folder`` by name, whatever profile it is for."""
+def declared(folder: Path | None = None) -> dict[str, Benchmark]:
+    """Every declared benchmark by name, whatever profile it is for; those below ``folder`` alone where one is given."""
     by_name: dict[str, Benchmark] = {}
     for document in instances("Benchmark", folder):
         benchmark = validated(Benchmark, document)
@@ -119,7 +118,7 @@ def declared(folder: Path = BENCHMARKS) -> dict[str, Benchmark]:
 
 
 @lru_cache
-def benchmarks(folder: Path = BENCHMARKS) -> dict[str, Benchmark]:
+def benchmarks(folder: Path | None = None) -> dict[str, Benchmark]:
     """The declared benchmarks that the profile in use runs, by name."""
     profile = profiles.load().name
     return {name: b for name, b in declared(folder).items() if b.runs_in(profile)}

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from evidence_assets.benchmarks.declarations import DEFS, instances, validated
+from evidence_assets.benchmarks.declarations import instances, validated
 from evidence_assets.benchmarks.declared import FromRaw
 from evidence_assets.benchmarks.knowledge_base import read_knowledge_base
 from evidence_assets.benchmarks.official.stark import ANSWER_TYPES, read_stark
@@ -49,7 +49,7 @@ class KnowledgeBase(FromRaw):
 
 
 @lru_cache
-def knowledge_bases(folder: Path = DEFS) -> dict[str, KnowledgeBase]:
+def knowledge_bases(folder: Path | None = None) -> dict[str, KnowledgeBase]:
     """Every knowledge base declared in YAML below ``folder``, by name: what a base's files do not say of it."""
     stated = (validated(KnowledgeBase, d) for d in instances("KnowledgeBase", folder))
     return {base.name: base for base in stated}

@@ -26,8 +26,8 @@ from evidence_assets.assets.graph_passages import GraphPassages
 from evidence_assets.assets.knowledge_base import KnowledgeBase
 from evidence_assets.benchmarks import own
 from evidence_assets.benchmarks.corpora import corpus_files, read_documents
-from evidence_assets.benchmarks.declarations import declarations, instances
-from evidence_assets.benchmarks.declared import BENCHMARKS, FAMILY_OF_TASK, Family, benchmarks, declared
+from evidence_assets.benchmarks.declarations import DECLARED, declarations, instances
+from evidence_assets.benchmarks.declared import FAMILY_OF_TASK, Family, benchmarks, declared
 from evidence_assets.benchmarks.graphs import tab_separated
 from evidence_assets.benchmarks.knowledge_base import read_knowledge_base
 from evidence_assets.benchmarks.knowledge_bases import knowledge_bases
@@ -109,7 +109,7 @@ def plan(
     tables: Path | None = None,
     graph: Path | None = None,
     split: str | None = None,
-    folder: Path = BENCHMARKS,
+    folder: Path | None = None,
 ) -> Plan:
     """Read everything and decide what will be written; nothing is.
 
@@ -251,12 +251,12 @@ def _table_line(table: Table) -> str:
     return json.dumps(values, ensure_ascii=False) + "\n"
 
 
-def write(made: Plan, lake: Lake, check: Callable[[], Any] = lambda: None, folder: Path = BENCHMARKS) -> list[Path]:
-    """Copy the files into the lake, write the YAML, and ``check`` that what was declared loads; all of it or nothing.
+def write(made: Plan, lake: Lake, check: Callable[[], Any] = lambda: None, folder: Path | None = None) -> list[Path]:
+    """Copy the files into the lake, write the YAML below its declarations, and ``check`` that what was declared loads; all of it or nothing.
 
     The YAML comes last and in one piece: a process killed before leaves files that a second try takes over.
     """
-    raw, declaration = lake.raw / made.folder, folder / made.name
+    raw, declaration = lake.raw / made.folder, (folder or lake.root / DECLARED / "benchmarks") / made.name
     if declaration.exists():
         raise BadInput("is there already: choose another name, or delete it first", file=declaration)
     before = _contents(raw)

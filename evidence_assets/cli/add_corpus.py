@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 
 from evidence_assets.benchmarks.corpora import corpus_files, read_documents
-from evidence_assets.benchmarks.declarations import DEFS, declarations, instances
+from evidence_assets.benchmarks.declarations import DECLARED, DEFS, declarations, instances
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import file_id
@@ -38,7 +38,7 @@ def name_of(folder: Path) -> str:
     return name
 
 
-def add_corpus(lake: Lake, name: str, folder: Path, defs: Path = DEFS) -> Added:
+def add_corpus(lake: Lake, name: str, folder: Path) -> Added:
     """Read all documents, copy what has changed into the lake, and declare the corpus where nothing does.
 
     Raises
@@ -49,8 +49,9 @@ def add_corpus(lake: Lake, name: str, folder: Path, defs: Path = DEFS) -> Added:
     if not NAME.fullmatch(name):
         raise BadInput(f"{name!r} is no name for a corpus: use small letters, digits and '_'")
     below = f"corpora/{name}"
-    raw, declaration = lake.raw / below, defs / "corpus" / name / "defs.yaml"
-    for other in instances("Corpus", defs):
+    own = lake.root / DECLARED
+    raw, declaration = lake.raw / below, own / "corpus" / name / "defs.yaml"
+    for other in [*instances("Corpus", DEFS), *instances("Corpus", own)]:
         if other.attributes.get("name") == name and other.attributes.get("folder") != below:
             raise BadInput(f"there is a corpus {name!r} of other files already: choose another name", file=other.file)
     documents = sum(1 for _ in read_documents(folder))

@@ -65,22 +65,26 @@ def test_unknown_names_are_refused_with_their_neighbour(monkeypatch: pytest.Monk
 
 
 def test_a_folder_becomes_a_corpus_and_is_brought_up_to_date(tmp_path: Path) -> None:
-    lake, folder, places = Lake.create(tmp_path / "data_lake"), tmp_path / "My Notes", tmp_path / "defs"
+    lake, folder, places = (
+        Lake.create(tmp_path / "data_lake"),
+        tmp_path / "My Notes",
+        tmp_path / "data_lake" / "declarations",
+    )
     (folder / "deep").mkdir(parents=True)
     (folder / "deep" / "a.txt").write_text("Bees buzz.")
     assert name_of(folder) == "my_notes"
-    added = add_corpus(lake, "my_notes", folder, places)
+    added = add_corpus(lake, "my_notes", folder)
     assert added.changed and (added.raw / "deep" / "a.txt").read_text() == "Bees buzz."
     [declared] = declarations(places)
     assert (declared.component, declared.attributes) == ("Corpus", {"name": "my_notes", "folder": "corpora/my_notes"})
-    assert not add_corpus(lake, "my_notes", folder, places).changed
+    assert not add_corpus(lake, "my_notes", folder).changed
     (folder / "deep" / "a.txt").unlink()
     (folder / "b.jsonl").write_text(json.dumps({"doc_id": "b", "text": "Cats purr."}))
-    assert add_corpus(lake, "my_notes", folder, places).changed
+    assert add_corpus(lake, "my_notes", folder).changed
     assert [path.name for path in added.raw.rglob("*") if path.is_file()] == ["b.jsonl"]
     declarations.cache_clear()
     declared.file.write_text(declared.file.read_text().replace("corpora/my_notes", "other"))
     with pytest.raises(BadInput, match="a corpus 'my_notes' of other files"):
-        add_corpus(lake, "my_notes", folder, places)
+        add_corpus(lake, "my_notes", folder)
     with pytest.raises(BadInput, match="no name for a corpus"):
-        add_corpus(lake, "../x", folder, places)
+        add_corpus(lake, "../x", folder)

@@ -1,0 +1,57 @@
+"""What a lake declares is loaded beside what the package declares, and nothing else than data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import dagster as dg
+import pytest
+
+from evidence_assets.assets.declared import Declared
+from evidence_assets.benchmarks.declarations import declarations, instances
+from evidence_assets.lake.errors import BadInput
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The file that the lake in use declares by."""
+    monkeypatch.setenv("EVIDENCE_LAKE", str(tmp_path))
+    file = tmp_path / "declarations" / "corpus" / "mine" / "defs.yaml"
+    file.parent.mkdir(parents=True)
+    declarations.cache_clear()
+    yield file
+    declarations.cache_clear()
+
+
+def loaded() -> set[str]:
+    defs = Declared().build_defs(cast(dg.ComponentLoadContext, None))
+    specs = (spec for asset in defs.assets or () if isinstance(asset, dg.AssetsDefinition) for spec in asset.specs)
+    return {spec.key.to_user_string() for spec in specs}
+
+
+def test_a_corpus_of_the_lake_is_loaded_and_known_without_dagster(place: Path) -> None:
+    assert loaded() == set()
+    declarations.cache_clear()
+    place.write_text(
+        "type: evidence_assets.assets.corpus.Corpus\nattributes: {name: mine, folder: corpora/mine}\n", encoding="utf-8"
+    )
+    assert {"corpus/mine/chunks", "corpus/mine/index"} <= loaded()
+    named = [document.attributes["name"] for document in instances("Corpus")]
+    assert "mine" in named and "sample" in named
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("type: os.system\nattributes: {command: ls}\n", "cannot declare a 'system'"),
+        ("type: evidence_assets.assets.resources.Resources\n", "cannot declare a 'Resources'"),
+        ("type: evidence_assets.assets.benchmark.Benchmark\nattributes: {name: b, task: mcqa, corpus: none}\n", "none"),
+    ],
+)
+def test_a_lake_declares_data_and_errors_name_its_file(place: Path, text: str, said: str) -> None:
+    place.write_text(text, encoding="utf-8")
+    with pytest.raises(BadInput, match=said) as raised:
+        loaded()
+    assert str(place) in str(raised.value)
