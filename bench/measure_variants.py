@@ -65,7 +65,7 @@ def materialized(benchmark: str, variants: list[str], harvest: bool) -> Iterator
     import dagster as dg
 
     from evidence_assets.benchmarks.declared import benchmarks
-    from evidence_assets.cli.demo import batches
+    from evidence_assets.cli.demo import Wanted, batches
     from evidence_assets.definitions import defs
 
     if benchmark not in benchmarks():
@@ -87,9 +87,7 @@ def materialized(benchmark: str, variants: list[str], harvest: bool) -> Iterator
             wanted.add(key)
             waiting += graph.get(key).parent_keys
     with dg.DagsterInstance.get() as instance:
-        for batch in batches(graph):
-            if not (keys := [key for key in batch if key in wanted]):
-                continue
+        for keys in batches(graph, Wanted(frozenset(wanted))):
             definition = graph.get(keys[0]).partitions_def
             partitions = (
                 [None] if definition is None else definition.get_partition_keys(dynamic_partitions_store=instance)

@@ -19,8 +19,11 @@ from evidence_assets.systems.kbloom.seeds import read_seed_folder
 from evidence_assets_tests.conftest import REPOSITORY, World
 
 README = (REPOSITORY / "README.md").read_text()
-# They change the environment or this repository, or name machines that a test does not have.
-NOT_RUN = ("pip ", "vllm serve", "EVIDENCE_PROFILE=paper", ".venv/bin/evidence add")
+# They change the environment or this repository, or name machines and files that a test does not have.
+NOT_RUN = (
+    "pip ", "vllm serve", "EVIDENCE_PROFILE=paper", ".venv/bin/evidence add", ".venv/bin/evidence run mine",
+    ".venv/bin/evidence explore", '.venv/bin/evidence ask "How long', '.venv/bin/evidence ask "Rome',
+)  # fmt: skip
 
 
 def blocks(language: str) -> list[str]:
@@ -48,8 +51,10 @@ def test_make_targets_exist(command: str) -> None:
 
 
 @pytest.mark.parametrize("command", [c for c in commands() if c.startswith(".venv/bin/evidence")])
-def test_evidence_commands_run(command: str, made_world: World) -> None:
-    done = made_world.run(*shlex.split(command)[1:])
+def test_evidence_commands_run(command: str, made_world: World, request: pytest.FixtureRequest) -> None:
+    # what is asked is kept in the lake, so it is asked of a copy
+    world = request.getfixturevalue("changed_world") if " ask " in command else made_world
+    done = world.run(*shlex.split(command)[1:])
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
 

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import dagster as dg
-import polars as pl
 
 from evidence_assets import profiles
 from evidence_assets.assets.partitions import EVERY, corpus_partitions
@@ -17,12 +16,10 @@ from evidence_assets.benchmarks.corpora import read_documents
 from evidence_assets.benchmarks.declared import FromRaw
 from evidence_assets.benchmarks.records import Document
 from evidence_assets.benchmarks.registry import check_passages, read_passages
+from evidence_assets.experiment import corpus_making
 from evidence_assets.experiment.step import Made, Step
-from evidence_assets.lake.lineage import DERIVED, edge
-from evidence_assets.models.in_use import encoder, model_key
-from evidence_assets.retrieval import corpus as rows
 from evidence_assets.retrieval import token_store, vector_index
-from evidence_assets.retrieval.corpus import embeddings_in_order, vectors_version
+from evidence_assets.retrieval.corpus import vectors_wrong
 
 
 class Corpus(FromRaw, dg.Component, dg.Resolvable):
@@ -38,7 +35,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
     """How they are read: any files of the folder, or as the passages that come with the questions of a dataset."""
     split: str = ""
     """For passages that come with questions: of which split."""
-    tokens: Literal["stored", "on_demand"] = "stored"
+    tokens: corpus_making.Tokens = "stored"
     """Whether the token store keeps vectors, or BM25 statistics alone: rankings then encode the chunks of their pools."""
 
     def read(self, folder: Path) -> Iterator[Document]:
@@ -57,13 +54,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
         source, raw = raw_assets(self, f"raw/corpora/{self.name}", [self.folder])
 
         def make_chunks(step: Step) -> Made:
-            model = encoder(profile.encoder)
-            documents = corpus_rows.in_shard(self.read(step.lake.raw / self.folder), step.shard, profile.shards.corpus)
-            table = corpus_rows.chunk_table(documents, model, profile.chunking.max_tokens)
-            tokens = pl.Series(table.column("n_tokens"))
-            return Made(
-                table, metadata={"documents": len(set(table.column("doc_id").to_pylist())), "tokens": int(tokens.sum())}
-            )
+            return corpus_making.chunks(step, self.read(step.lake.raw / self.folder))
 
         chunks = table_asset(
             f"{base}/chunks",
@@ -76,17 +67,10 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
             partitions=corpus_partitions(),
         )
 
-        def make_embeddings(step: Step) -> Made:
-            model = encoder(profile.encoder)
-            cut = step.read("chunks", f"{base}/chunks", step.partition).sort("chunk_id")
-            table, reused = rows.embed(cut, step.previous(), model, model_key(model))
-            lineage = [edge("chunk_embedding", c, DERIVED, "chunk", c, c) for c in cut["chunk_id"].to_list()]
-            return Made(table, lineage, {"model": model_key(model)}, reused)
-
         embeddings = table_asset(
             f"{base}/embeddings",
             "chunk_embeddings",
-            make_embeddings,
+            lambda step: corpus_making.embeddings(step, self.name),
             description=f"One normalised vector a chunk of {self.name}.",
             group=group,
             code_version="1",
@@ -106,15 +90,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
             deps=[dep(f"{base}/embeddings", EVERY)],
         )
         def index(lake: LakeResource) -> dg.MaterializeResult[Any]:
-            opened = lake.open()
-            vectors = embeddings_in_order(opened, self.name)
-            meta = vector_index.build(
-                opened.index_folder(f"{base}/index"),
-                rows.matrix(vectors["vector"]),
-                built_from=vectors_version(vectors),
-                model_id=vectors["model_id"][0] if vectors.height else "",
-                kind=profile.index.kind,
-            )
+            meta = corpus_making.index(lake.open(), self.name)
             return dg.MaterializeResult(
                 data_version=dg.DataVersion(meta.built_from),
                 metadata={
@@ -137,15 +113,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
             pool="gpu",
         )
         def tokens(lake: LakeResource) -> dg.MaterializeResult[Any]:
-            opened = lake.open()
-            cut = opened.read("chunks", f"{base}/chunks").sort("chunk_id")
-            model = encoder(profile.token_encoder)
-            place = opened.index_folder(f"{base}/token_store")
-            ids, texts, reused = cut["chunk_id"].to_list(), cut["text"].to_list(), 0
-            if self.tokens == "stored":
-                meta, reused = token_store.build(place, ids, texts, model, model_key(model))
-            else:
-                meta = token_store.build_statistics(place, ids, texts, model, model_key(model), model.dimensions)
+            meta, reused = corpus_making.tokens_of(lake.open(), self.name, self.tokens)
             return dg.MaterializeResult(
                 data_version=dg.DataVersion(meta.built_from),
                 metadata={
@@ -160,5 +128,5 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
 
         return dg.Definitions(
             assets=[*raw, chunks, embeddings, index, tokens],
-            asset_checks=[sound_check(chunks), sound_check(embeddings, rows.vectors_wrong)],
+            asset_checks=[sound_check(chunks), sound_check(embeddings, vectors_wrong)],
         )

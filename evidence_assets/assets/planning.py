@@ -1,11 +1,13 @@
 """What a preset asks for, before anything runs: counted where it is known, timed where this instance has measured it.
 
 Questions are the lake's, else what the benchmark declares; calls to a language model follow from the structure of a
-variant, or are not stated; seconds are those of the variant's last steps here, on whatever benchmark. Nothing is guessed.
+variant, or are not stated; tokens are those that its rows with this model took here, seconds those of its last steps, on
+whatever benchmark. Nothing is guessed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import dagster as dg
@@ -14,9 +16,12 @@ from evidence_assets import profiles, systems
 from evidence_assets.assets.pace import A_RELATION, seconds_of
 from evidence_assets.benchmarks.declared import Benchmark, declared
 from evidence_assets.experiment.presets import known, presets
-from evidence_assets.experiment.system import OwnStages
+from evidence_assets.experiment.system import OwnStages, crossings
 from evidence_assets.experiment.variants import Variant, variants
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
+from evidence_assets.profiles import KINDS, Kind
+from evidence_assets.text.nearest import nearest
 
 
 @dataclass(frozen=True)
@@ -28,35 +33,85 @@ class Planned:
     questions: int | None
     calls: int | None
     seconds: float | None
+    tokens_in: int | None = None
+    tokens_out: int | None = None
 
 
-def plan(name: str, lake: Lake | None, instance: dg.DagsterInstance) -> list[Planned]:
-    """Every variant of the preset ``name`` on every benchmark of it that it can answer.
+def plan(name: str, lake: Lake | None, instance: dg.DagsterInstance, model: str = "") -> list[Planned]:
+    """Every variant of the preset ``name`` with every model that it is crossed with, or with one, on each benchmark.
 
     Raises
     ------
     BadInput
-        Where there is no such preset.
+        Where there is no such preset, or no such model.
     """
     known([name], "preset")
-    preset = presets()[name]
+    preset, kind = presets()[name], kind_of(model)
+    chosen = [
+        crossed
+        for variant in variants()
+        if name in variant.presets
+        for crossed in crossings(systems.load(variant.system), variant, frozenset([name]))
+        if not kind or crossed.profile.names(kind)[0] == model
+    ]
+    return plan_variants(chosen, preset.benchmarks, lake, instance, preset.relations)
+
+
+def plan_variants(
+    chosen: Sequence[Variant],
+    on: Sequence[str],
+    lake: Lake | None,
+    instance: dg.DagsterInstance,
+    stated_relations: int = 0,
+) -> list[Planned]:
+    """These variants on those of these benchmarks that they can answer."""
     planned = []
-    for variant in (v for v in variants() if name in v.presets):
+    for variant in chosen:
         if isinstance(systems.load(variant.system).method_of(variant), OwnStages) and variant.family != "knowledge":
             continue  # prepares what others answer from
         if variant.family == "knowledge":
-            relations = _harvested(preset.relations, lake)
+            relations = _harvested(stated_relations, lake)
             each = seconds_of(instance, [f"{variant.place}/harvest"], metadata=A_RELATION)
-            planned.append(Planned(variant.place, "all relations", relations, 0, each and each * relations))
+            planned.append(
+                Planned(f"knowledge/{variant.label}", "all relations", relations, 0, each and each * relations)
+            )
             continue
         each = seconds_of(instance, _steps(variant))
-        for benchmark in (declared()[b] for b in preset.benchmarks):
+        for benchmark in (declared()[b] for b in on):
             if benchmark.family == variant.family:
                 questions, options = _sizes(benchmark, lake)
                 calls = _calls(variant, questions, options) if questions else None
                 seconds = each * questions if each and questions else None
-                planned.append(Planned(variant.name, benchmark.name, questions or None, calls, seconds))
+                tokens = _tokens(variant, questions, lake) if calls != 0 else (0, 0)
+                planned.append(Planned(variant.label, benchmark.name, questions or None, calls, seconds, *tokens))
     return planned
+
+
+def kind_of(model: str) -> Kind | None:
+    """Of what kind a model of the profile is that is named by hand; None where none is."""
+    if not model:
+        return None
+    profile = profiles.load()
+    for kind in KINDS:
+        if model in profile.names(kind):
+            return kind
+    names = [name for kind in KINDS for name in profile.names(kind)]
+    raise BadInput(f"profile {profile.name} has no model {model!r}; did you mean {nearest(model, names)!r}?")
+
+
+def _tokens(variant: Variant, questions: int, lake: Lake | None) -> tuple[int | None, int | None]:
+    """Tokens that so many questions take, as many each as those that this variant and model have answered here took."""
+    if lake is None:
+        return None, None
+    totals, answered = [0, 0], 0
+    for table in ("chains", "predictions"):
+        rows = lake.read(table, f"{table}/{variant.place}", columns=["question_id", "tokens_in", "tokens_out"])
+        rows = rows.drop_nulls()
+        answered = max(answered, rows["question_id"].n_unique())
+        totals = [totals[0] + int(rows["tokens_in"].sum()), totals[1] + int(rows["tokens_out"].sum())]
+    if not answered:
+        return None, None
+    return round(totals[0] / answered * questions), round(totals[1] / answered * questions)
 
 
 def _sizes(benchmark: Benchmark, lake: Lake | None) -> tuple[int, int]:
@@ -78,7 +133,9 @@ def _harvested(stated: int, lake: Lake | None) -> int:
 def _steps(variant: Variant) -> list[str]:
     """Assets that a question goes through on its way to an answer of the variant."""
     explained = [f"chains/{variant.place}"] if _explains(variant) else []
-    return [f"evidence/{variant.family}/{variant.selector}", *explained, f"predictions/{variant.place}"]
+    picking = systems.load(variant.system).method_of(variant)
+    evidence = variant.at(f"evidence/{variant.family}/{variant.selector}", picking.models(picking.settings_of(variant)))
+    return [evidence, *explained, f"predictions/{variant.place}"]
 
 
 def _explains(variant: Variant) -> bool:
@@ -87,7 +144,7 @@ def _explains(variant: Variant) -> bool:
 
 def _calls(variant: Variant, questions: int, options: int) -> int | None:
     """Requests to the profile's language model, where their number does not hang on what comes back."""
-    if profiles.load().generator.backend == "extractive" or variant.solver == "extractive":
+    if variant.profile.generator.backend == "extractive" or variant.solver == "extractive":
         return 0
     if variant.family in ("mcqa", "table"):
         return questions + (options if _explains(variant) else 0)

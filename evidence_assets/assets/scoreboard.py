@@ -11,7 +11,7 @@ from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import OWNER, dep
 from evidence_assets.experiment.scores import graph_stages, plots
 from evidence_assets.experiment.stage import Stage
-from evidence_assets.experiment.stages import stages
+from evidence_assets.experiment.stages import all_stages
 from evidence_assets.experiment.variants import variants
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.catalogue import connect
@@ -20,7 +20,7 @@ from evidence_assets.lake.ids import content_id
 
 def score_stages() -> list[Stage]:
     """The scores of every loaded variant: of questions by benchmark, of harvests as a whole."""
-    every = (stage for v in variants() if v.loaded for stage in stages(systems.load(v.system), v))
+    every = (stage for v in variants() if v.loaded for stage in all_stages(systems.load(v.system), v))
     return sorted((stage for stage in every if stage.table == "scores"), key=lambda stage: stage.key)
 
 

@@ -9,26 +9,10 @@ from evidence_assets.assets.partitions import question_partitions
 from evidence_assets.assets.system import deps_of
 from evidence_assets.assets.table_asset import sound_check, table_asset
 from evidence_assets.benchmarks.declared import of_family
-from evidence_assets.experiment.inputs import open_graph
-from evidence_assets.experiment.question_concepts import VERSION, Expansion, subgraph_rows
-from evidence_assets.experiment.selection import asked
+from evidence_assets.experiment.inputs import make_subgraphs
+from evidence_assets.experiment.question_concepts import VERSION
 from evidence_assets.experiment.stage import Read
-from evidence_assets.experiment.step import Made, Step
 from evidence_assets.experiment.system import source_reads
-
-
-def _make(step: Step) -> Made:
-    name = step.benchmark.graph
-    if not name:
-        return Made([], [], {"no_subgraphs": f"benchmark {step.benchmark_name} names no graph"})
-    numbers = step.profile.ugat
-    return subgraph_rows(
-        asked(step.read("questions", "questions/mcqa", step.partition)),
-        open_graph(step.lake, name),
-        Expansion(numbers.D, numbers.cap, numbers.max_nodes),
-        step.previous(),
-        step.previous_lineage(),
-    )
 
 
 class Subgraphs(dg.Component, dg.Model, dg.Resolvable):
@@ -41,7 +25,7 @@ class Subgraphs(dg.Component, dg.Model, dg.Resolvable):
         asset = table_asset(
             "subgraphs/mcqa",
             "subgraphs",
-            _make,
+            make_subgraphs,
             description="Concepts of each question and of its options in the benchmark's graph, and the graph around them.",
             group="ugat",
             code_version=f"{VERSION}:{limits.D}:{limits.cap}:{limits.max_nodes}",

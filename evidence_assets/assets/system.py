@@ -11,10 +11,10 @@ from evidence_assets.assets.partitions import BY_BENCHMARK, EVERY, benchmark_par
 from evidence_assets.assets.relations import RELATIONS
 from evidence_assets.assets.table_asset import dep, sound_check, table_asset
 from evidence_assets.experiment.stage import Partitions, Read, Stage
-from evidence_assets.experiment.stages import stages
+from evidence_assets.experiment.stages import all_stages
 from evidence_assets.experiment.variants import Variant, variants_of
 
-TAG = "preset/"
+TAG, MODEL_TAG = "preset/", "model/"
 
 
 def partitions_of(by: Partitions, family: str) -> dg.PartitionsDefinition | None:  # type: ignore[type-arg]
@@ -51,12 +51,13 @@ def asset_of(stage: Stage, group: str, tags: dict[str, str]) -> dg.AssetsDefinit
 
 
 def variant_defs(variant: Variant) -> dg.Definitions:
-    """The assets of one variant with their checks."""
-    group = variant.group or variant.system
+    """The assets of one variant, with all models that it is crossed with, and their checks."""
     tags = {f"{TAG}{name}": "" for name in variant.presets}
     assets, checks = [], []
-    for stage in stages(systems.load(variant.system), variant):
-        asset = asset_of(stage, group, tags)
+    for stage in all_stages(systems.load(variant.system), variant):
+        models = list(stage.models.values())
+        group = "_".join([variant.group or variant.system, *models])
+        asset = asset_of(stage, group, tags | {f"{MODEL_TAG}{name}": "" for name in models})
         assets.append(asset)
         checks.append(sound_check(asset, stage.check, stage.against))
     return dg.Definitions(assets=assets, asset_checks=checks)
@@ -72,5 +73,7 @@ class System(dg.Component, dg.Model, dg.Resolvable):
         for variant in variants_of(self.name):
             # A mistake in a variant that is not opted in is told all the same.
             system.method_of(variant).settings_of(variant)
+            if variant.words.folders:
+                variant.words.check(systems.templates())
         parts = [variant_defs(variant) for variant in variants_of(self.name) if variant.loaded]
         return dg.Definitions.merge(*parts) if parts else dg.Definitions()

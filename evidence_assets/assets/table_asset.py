@@ -3,9 +3,11 @@
 A component gives the function that makes the rows; everything that Dagster wants to know about them is said here.
 """
 
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 import dagster as dg
 import polars as pl
@@ -23,6 +25,8 @@ from evidence_assets.reasoning.asking import Usage
 OWNER = "team:evidence"
 PREVIEW_ROWS = 5
 PREVIEW_WIDTH = 160
+EXPLORER_VARIABLE = "EVIDENCE_EXPLORER"
+"""Where the explorer is, for links to it from what was materialized; the place that `make explore` takes otherwise."""
 
 
 def _shown(value: Any) -> str:
@@ -38,6 +42,16 @@ def preview(rows: pa.Table) -> dg.MetadataValue:  # type: ignore[type-arg]
     for row in rows.slice(0, PREVIEW_ROWS).to_pylist():
         lines.append("| " + " | ".join(_shown(row[name]) for name in names) + " |")
     return dg.MetadataValue.md("\n".join(lines))
+
+
+def explorer_page(table: str, step: Step) -> dict[str, Any]:
+    """The explorer's page on what a step made, where there is one."""
+    if table not in ("predictions", "scores"):
+        return {}
+    variant = step.asset.removeprefix(f"{table}/")
+    asked = {"benchmark": step.benchmark_name, "variant": variant} if step.partition else {}
+    base = os.environ.get(EXPLORER_VARIABLE, "http://127.0.0.1:3001").rstrip("/")
+    return {"explorer": dg.MetadataValue.url(f"{base}/questions?{urlencode(asked)}" if asked else f"{base}/")}
 
 
 def _metadata(value: Any) -> Any:
@@ -108,6 +122,8 @@ def table_asset(
         made = make(step)
         rows = prepare(table, made.rows)
         tables = {table: rows, **{name: prepare(name, beside) for name, beside in made.beside.items()}}
+        if step.asked:
+            tables["models"] = prepare("models", list({model.model_id: model.row for model in step.asked}.values()))
         if made.lineage is not None:
             tables["lineage_edges"] = prepare("lineage_edges", made.lineage)
         elapsed = time.monotonic() - started
@@ -115,7 +131,7 @@ def table_asset(
         if made.reused is not None:
             numbers |= {"rows_reused": made.reused, "rows_computed": rows.num_rows - made.reused}
             numbers |= pace(rows, made.reused, elapsed)
-        numbers |= Usage.metadata(step.usages)
+        numbers |= Usage.metadata(model.usage for model in step.asked) | explorer_page(table, step)
         if paced:
             numbers |= pace_of(context.instance, paced, step.shards)
         return dg.MaterializeResult(

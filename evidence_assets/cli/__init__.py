@@ -17,10 +17,14 @@ import typer
 from rich.table import Table
 from rich.tree import Tree
 
+from evidence_assets.cli.ask import commands as asking
 from evidence_assets.cli.console import JsonOption, LakeOption, out
 from evidence_assets.cli.console import cell as _cell
 from evidence_assets.cli.console import sentences as _sentences
 from evidence_assets.cli.experiments import commands as experiments
+from evidence_assets.cli.explore import commands as exploring
+from evidence_assets.cli.making import commands as making
+from evidence_assets.cli.prompts import commands as prompts
 
 # Which of Dagster's features are new to Dagster is no news to who asks the lake.
 warnings.filterwarnings("ignore", message=".*is currently in (beta|preview)")
@@ -32,7 +36,11 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="Evidence-based reasoning as data assets: make answers, then ask what they rest on.",
 )
+app.add_typer(making)
+app.add_typer(asking)
+app.add_typer(exploring)
 app.add_typer(experiments)
+app.add_typer(prompts)
 
 
 @app.command()
@@ -172,132 +180,6 @@ def diff(
 
 
 @app.command()
-def demo(
-    verbose: Annotated[bool, typer.Option(help="Show what Dagster logs.")] = False,
-) -> None:
-    """Materialize the whole asset graph of the profile in use, then show scores and three answers with their evidence."""
-    with _sentences():
-        from evidence_assets.cli.demo import run_all
-
-        report = run_all(verbose=verbose)
-    scoreboard()
-    _examples()
-    out.print(
-        f"\n{report.assets} assets, {report.materializations} materializations in {report.seconds:.0f} s; "
-        f"rows reused {report.rows_reused:,}, computed {report.rows_computed:,}; peak memory {report.peak_gib:.2f} GiB"
-    )
-    if report.failures:
-        out.print("\nThese failed, and everything else was made:", style="red")
-        for failure in report.failures:
-            where = f"{failure.name} [{failure.partition}]" if failure.partition else failure.name
-            out.print(f"  {where}: {failure.said}", markup=False, soft_wrap=True)
-        if report.left_out:
-            left_out = ", ".join(report.left_out)
-            out.print(f"Left out or as before, because they read these: {left_out}", markup=False, soft_wrap=True)
-        out.print("Mend what is named and run `evidence demo` again: what is done is taken over.")
-        raise typer.Exit(1)
-    out.print("Open the Dagster UI with `make ui`; ask more with `evidence query` and `evidence trace ID`.")
-
-
-@app.command()
-def scoreboard(lake: LakeOption = None) -> None:
-    """Accuracy of every variant on every benchmark, with 95 % intervals, beside the published figure."""
-    with _sentences():
-        from evidence_assets.lake.catalogue import connect
-
-        with connect(lake) as connection:
-            rows = connection.execute(
-                """
-                SELECT scope_id, if(scope_kind = 'collection', selector, regexp_extract(asset, '[^/]+$')) AS variant,
-                       reasoner, metric, value, low, high, n, supported, right_of_these, published, published_source
-                FROM scores LEFT JOIN (
-                    PIVOT (SELECT asset, scope_id, metric, value FROM scores WHERE scope_kind = 'benchmark')
-                    ON metric IN ('answered_share' AS supported, 'supported_accuracy' AS right_of_these)
-                    USING max(value) GROUP BY asset, scope_id
-                ) USING (asset, scope_id)
-                WHERE metric IN ('accuracy', 'hit@1', 'precision@50') AND scope_kind <> 'relation'
-                ORDER BY scope_id, metric, value DESC
-                """
-            ).fetchall()
-    headers = (
-        "benchmark",
-        "variant",
-        "reasoner",
-        "metric",
-        "value",
-        "95 %",
-        "n",
-        "supported",
-        "right of these",
-        "published",
-        "difference",
-        "printed in",
-    )
-    shown = Table(*headers, title="Scoreboard")
-    for scope, variant, reasoner, metric, value, low, high, n, supported, right, published, source in rows:
-        interval = "" if low is None else f"{low:.3f} – {high:.3f}"
-        shown.add_row(
-            scope, variant, reasoner, metric, "" if value is None else f"{value:.3f}", interval, str(n),
-            *("" if share is None else f"{share:.0%}" for share in (supported, right)), "" if published is None else f"{published:.3f}",
-            _difference(value, low, high, published), _cell(source),
-        )  # fmt: skip
-    out.print(shown)
-    out.print(
-        "value: the best option of every question counts; supported: share whose best option the evidence supports",
-        style="dim",
-    )
-    if any(row[10] is not None for row in rows):
-        out.print("difference: value − published; * where the interval leaves the published figure out", style="dim")
-
-
-def _difference(value: float | None, low: float | None, high: float | None, published: float | None) -> str:
-    if value is None or published is None:
-        return ""
-    outside = low is not None and high is not None and not low <= published <= high
-    return f"{value - published:+.3f}" + ("*" if outside else "")
-
-
-def _examples(count: int = 3) -> None:
-    from rich.markup import escape
-
-    from evidence_assets.lake.catalogue import connect
-
-    with connect() as connection:
-        rows = connection.execute(
-            """
-            WITH best AS (
-                SELECT p.*, q.text, q.options, q.gold, q.task,
-                       row_number() OVER (PARTITION BY q.task ORDER BY p.confidence DESC, p.prediction_id) AS place
-                FROM predictions p JOIN questions q USING (question_id)
-                WHERE p.status = 'answered' AND list_contains(q.gold, p.answer) AND len(q.options) > 0
-            )
-            SELECT prediction_id, text, options, answer, task FROM best WHERE place <= 2 ORDER BY place, task LIMIT $n
-            """,
-            {"n": count},
-        ).fetchall()
-        for prediction_id, text, options, answer, task in rows:
-            index = options.index(answer) if task == "verification" else ord(answer) - ord("A")
-            chosen = answer if task == "verification" else f"{answer}. {options[index]}"
-            out.print(f"\n[bold]{escape(text)}[/bold]\n  answer: {escape(chosen)}")
-            cited = connection.execute(
-                """
-                SELECT DISTINCT e.kind, e.locator, e.text, e.source_id, ci.verdict
-                FROM chains c JOIN predictions p ON p.question_id = c.question_id AND p.selector = c.selector
-                     AND p.reasoner = c.reasoner AND p.answer = c.hypothesis
-                     JOIN citations ci USING (chain_id) JOIN evidence e USING (evidence_id)
-                WHERE p.prediction_id = $id ORDER BY ALL LIMIT 3
-                """,
-                {"id": prediction_id},
-            ).fetchall()
-            for kind, locator, evidence_text, source, verdict in cited:
-                shown = " ".join(evidence_text.split())
-                shown = shown if len(shown) <= 240 else shown[:239] + "…"
-                place = f"{kind} {source[:12]} {locator}".strip()
-                out.print(f"  {verdict} evidence ({escape(place)}): {escape(shown)}", style="dim")
-            out.print(f"  evidence trace {prediction_id[:12]}", style="dim")
-
-
-@app.command()
 def gc(
     yes: Annotated[bool, typer.Option("--yes", help="Delete; without it, only say what would be deleted.")] = False,
     lake: LakeOption = None,
@@ -307,6 +189,7 @@ def gc(
         import dagster as dg
 
         from evidence_assets.cli.demo import dagster_home, end_killed_runs, lake_assets
+        from evidence_assets.experiment.asked import assets_of_asked
         from evidence_assets.lake.catalogue import find_lake
         from evidence_assets.lake.housekeeping import collect, orphans
         from evidence_assets.lake.store import Lake
@@ -316,7 +199,7 @@ def gc(
             if ended := end_killed_runs(instance, home):
                 out.print(f"{ended} runs of killed processes marked as failed")
         opened = Lake(lake or find_lake())
-        found = orphans(opened, lake_assets())
+        found = orphans(opened, [*lake_assets(), *assets_of_asked(opened)])
         for path, size in found:
             out.print(f"{size:>14,} bytes  {path.relative_to(opened.root)}", markup=False)
         total = sum(size for _, size in found)

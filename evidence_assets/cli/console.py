@@ -15,6 +15,8 @@ from rich.console import Console
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Characters that a terminal obeys, but for tabs and ends of lines."""
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+err = Console(stderr=True, highlight=False)
+"""Where progress is told, so that what is asked for stands alone on standard output."""
 LakeOption = Annotated[
     Path | None, typer.Option("--lake", help="Folder of the lake; EVIDENCE_LAKE or the nearest data_lake otherwise.")
 ]
@@ -32,8 +34,13 @@ def sentences() -> Iterator[None]:
     try:
         yield
     except (BadInput, LakeVersionError, ModelUnavailable, StaleInput, UnknownId, duckdb.Error) as error:
-        Console(stderr=True, highlight=False).print(f"evidence: {error}", markup=False, style="red")
+        err.print(f"evidence: {error}", markup=False, style="red", soft_wrap=True)
         raise typer.Exit(1) from error
+
+
+def plain(text: str) -> str:
+    """Text that a terminal shows and does not obey."""
+    return _CONTROL.sub("\ufffd", text)
 
 
 def cell(value: Any) -> Any:
@@ -42,4 +49,4 @@ def cell(value: Any) -> Any:
 
     if isinstance(value, float):
         value = f"{value:.4g}"
-    return Text("" if value is None else _CONTROL.sub("\ufffd", str(value)))
+    return Text("" if value is None else plain(str(value)))

@@ -48,6 +48,26 @@ class Failure:
     said: str
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """What is made: everything, or these assets, and of their partitions by benchmark those of one alone."""
+
+    keys: frozenset[dg.AssetKey] | None = None
+    benchmark: str = ""
+
+    def asset(self, key: dg.AssetKey) -> bool:
+        """Whether an asset is made."""
+        return self.keys is None or key in self.keys
+
+    def partition(self, name: str) -> bool:
+        """Whether a partition is made: of another benchmark than the one that is wanted it is not."""
+        owner = name.split("|")[0]
+        return not self.benchmark or owner == self.benchmark or owner not in benchmarks()
+
+
+EVERYTHING = Wanted()
+
+
 @dataclass
 class Report:
     """What a whole materialization did.
@@ -132,8 +152,8 @@ def _alone(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def batches(graph: Any) -> Iterator[list[dg.AssetKey]]:
-    """Assets in an order in which they can be made: as many with equal partitions at once as need no other first.
+def batches(graph: Any, wanted: Wanted) -> Iterator[list[dg.AssetKey]]:
+    """Wanted assets in an order in which they can be made: as many with equal partitions at once as need no other first.
 
     Those whose partitions are found out on the way (one per seed file) come after all that do not need them.
     """
@@ -142,7 +162,8 @@ def batches(graph: Any) -> Iterator[list[dg.AssetKey]]:
         known = bool(group) and not isinstance(graph.get(group[0]).partitions_def, dg.DynamicPartitionsDefinition)
         return known, len(group)
 
-    left = [key for level in graph.toposorted_asset_keys_by_level for key in level if graph.get(key).is_executable]
+    ordered = (key for level in graph.toposorted_asset_keys_by_level for key in level)
+    left = [key for key in ordered if graph.get(key).is_executable and wanted.asset(key)]
     while left:
         groups: dict[Any, list[dg.AssetKey]] = {}
         for key in left:
@@ -181,8 +202,8 @@ def _spare_the_disk(connection: Any, _record: Any) -> None:
         _kept_open(database)
 
 
-def run_all(*, verbose: bool = False, console: Console | None = None) -> Report:
-    """Materialize every asset in every partition; rows whose inputs are unchanged are taken over.
+def run_all(*, verbose: bool = False, console: Console | None = None, wanted: Wanted = EVERYTHING) -> Report:
+    """Materialize every wanted asset in every partition; rows whose inputs are unchanged are taken over.
 
     What fails is reported, with what reads it left out, and everything else goes on.
     """
@@ -195,19 +216,19 @@ def run_all(*, verbose: bool = False, console: Console | None = None) -> Report:
     loaded = defs()
     graph = loaded.resolve_asset_graph()
     job = loaded.resolve_implicit_global_asset_job_def()
-    report = Report(assets=len(graph.materializable_asset_keys))
+    report = Report(assets=sum(map(wanted.asset, graph.materializable_asset_keys)))
     unmade: set[Part] = set()
     with dg.DagsterInstance.get() as instance, marked_alive(home) as tags:
         end_killed_runs(instance, home)
-        planned = list(batches(graph))
+        planned = list(batches(graph, wanted))
         done = 0
 
         def total() -> int:
             # counted anew each time: partitions of relations appear when the seed files are looked at
-            return sum(len(b) * len(_partitions(graph, b, instance)) for b in planned)
+            return sum(len(b) * len(partitions_of(graph, b[0], instance, wanted)) for b in planned)
 
         for batch in planned:
-            for partition in _partitions(graph, batch, instance):
+            for partition in partitions_of(graph, batch[0], instance, wanted):
                 selection = []
                 with dg.partition_loading_context(dynamic_partitions_store=instance):
                     for key in batch:
@@ -248,9 +269,12 @@ def run_all(*, verbose: bool = False, console: Console | None = None) -> Report:
     return report
 
 
-def _partitions(graph: Any, batch: list[dg.AssetKey], instance: dg.DagsterInstance) -> list[str | None]:
-    definition = graph.get(batch[0]).partitions_def
-    return [None] if definition is None else list(definition.get_partition_keys(dynamic_partitions_store=instance))
+def partitions_of(graph: Any, key: dg.AssetKey, instance: dg.DagsterInstance, wanted: Wanted) -> list[str | None]:
+    """The wanted partitions of an asset, as they are known now; None stands for the whole of one without any."""
+    definition = graph.get(key).partitions_def
+    if definition is None:
+        return [None]
+    return [name for name in definition.get_partition_keys(dynamic_partitions_store=instance) if wanted.partition(name)]
 
 
 def _quiet() -> None:
@@ -289,7 +313,7 @@ def _lacks_input(graph: Any, part: Part, unmade: set[Part]) -> bool:
     What unites benchmarks or relations goes on without one of them; a corpus, or a benchmark, lacks each of its shards.
     """
     for key in graph.get(part.key).parent_keys:
-        if not graph.get(key).is_executable or not _concerns(key, part.partition):
+        if not graph.get(key).is_executable or not concerns(key, part.partition):
             continue
         if not graph.get(key).is_partitioned:
             if Part(key, None) in unmade:
@@ -303,7 +327,7 @@ def _lacks_input(graph: Any, part: Part, unmade: set[Part]) -> bool:
     return False
 
 
-def _concerns(key: dg.AssetKey, partition: str | None) -> bool:
+def concerns(key: dg.AssetKey, partition: str | None) -> bool:
     """Whether a benchmark is read or answered from an asset; what is no other benchmark's concerns all."""
     own = benchmarks().get((partition or "").split("|")[0])
     if own is None:

@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.table import Table
 
-from evidence_assets.cli.console import JsonOption, LakeOption, cell, out, sentences
+from evidence_assets.cli.console import JsonOption, LakeOption, cell, out, plain, sentences
 
 if TYPE_CHECKING:
+    from evidence_assets.assets.planning import Planned
     from evidence_assets.experiment.replay import Scored
 
 commands = typer.Typer(rich_markup_mode=None)
@@ -23,7 +25,9 @@ commands.add_typer(adding, name="add")
 
 @commands.command()
 def compare(
-    variant_a: Annotated[str, typer.Argument(help="Such as bm25, or mcqa/bm25 where several families have one.")],
+    variant_a: Annotated[
+        str, typer.Argument(help="Such as bm25, mcqa/bm25 where several families have one, or bm25@model.")
+    ],
     variants_b: Annotated[list[str], typer.Argument(help="The variant, or variants, that it is compared with.")],
     benchmark: Annotated[str | None, typer.Option(help="Only on this benchmark.")] = None,
     as_json: JsonOption = False,
@@ -120,16 +124,16 @@ def presets() -> None:
 @commands.command()
 def plan(
     preset: Annotated[str, typer.Argument(help="A preset; `evidence presets` lists them.")],
+    model: Annotated[str, typer.Option(help="Only with this model of the profile.")] = "",
     as_json: JsonOption = False,
     lake: LakeOption = None,
 ) -> None:
-    """What a preset asks for before anything runs: questions, model calls, and time where it was measured here."""
+    """What a preset asks for before anything runs: questions, model calls, tokens and time where measured here."""
     with sentences():
         from dataclasses import asdict
 
         from dagster import DagsterInstance
 
-        from evidence_assets import profiles
         from evidence_assets.assets.planning import plan as planned
         from evidence_assets.cli.demo import dagster_home
         from evidence_assets.lake.catalogue import find_lake
@@ -138,19 +142,28 @@ def plan(
         place = lake or find_lake()
         dagster_home()
         with DagsterInstance.get() as instance:
-            rows = planned(preset, Lake(place) if (place / "format.json").exists() else None, instance)
+            rows = planned(preset, Lake(place) if (place / "format.json").exists() else None, instance, model)
     if as_json:
         print(json.dumps([asdict(row) for row in rows], indent=1, ensure_ascii=False))
         return
-    title = f"{preset} with profile {profiles.load().name}"
-    shown = Table("variant", "benchmark", "questions", "model calls", "time", title=title)
+    show_plan(rows, preset)
+
+
+def show_plan(rows: Sequence[Planned], name: str) -> None:
+    """Questions, model calls, tokens and time of each variant on each benchmark."""
+    from evidence_assets import profiles
+
+    headers = ("variant", "benchmark", "questions", "model calls", "tokens in", "tokens out", "time")
+    shown = Table(*headers, title=f"{name} with profile {profiles.load().name}")
     for row in rows:
-        questions, calls = (UNKNOWN if n is None else f"{n:,}" for n in (row.questions, row.calls))
-        shown.add_row(row.variant, row.benchmark, questions, calls, _duration(row.seconds))
+        counts = (row.questions, row.calls, row.tokens_in, row.tokens_out)
+        told = (UNKNOWN if n is None else f"{n:,}" for n in counts)
+        shown.add_row(row.variant, row.benchmark, *told, _duration(row.seconds))
     out.print(shown)
     out.print(
-        f"time: at the pace of the variant's last steps here, evidence included; {UNKNOWN} where nothing here tells: a "
-        "benchmark that declares no size, calls that hang on what a reader finds",
+        f"time: at the pace of the variant's last steps here, evidence included; tokens: as its answers with this model "
+        f"took here; {UNKNOWN} where nothing here tells: a benchmark that declares no size, calls that hang on what a "
+        "reader finds, a model that has answered nothing yet",
         style="dim",
     )
 
@@ -182,7 +195,7 @@ def card(
             if output is None:
                 from evidence_assets.explorer.reading import reading
 
-                print(reading(connection, prediction), end="")
+                print(plain(reading(connection, prediction)), end="")
                 return
             from evidence_assets.explorer.cards import card as made
 
@@ -214,6 +227,27 @@ def graphs(as_json: JsonOption = False, lake: LakeOption = None) -> None:
     out.print("An edge that several sources state counts for each of them.", style="dim")
 
 
+@adding.command("corpus")
+def add_corpus(
+    name: Annotated[str, typer.Argument(help="Small letters, digits and '_'.")],
+    folder: Annotated[Path, typer.Argument(help="Folder of documents: text, Markdown, JSON lines or Parquet.")],
+    lake: LakeOption = None,
+) -> None:
+    """Add a folder of documents as a corpus, or bring it up to date; `evidence ask --corpus NAME` answers from it."""
+    with sentences():
+        from evidence_assets.assets.resources import LakeResource
+        from evidence_assets.cli.add_corpus import add_corpus as added
+        from evidence_assets.cli.ask import make_anew
+
+        opened = LakeResource(root=str(lake or "")).open()
+        done = added(opened, name, folder)
+        make_anew(opened, name, done)
+    out.print(
+        f"{name}: {done.documents:,} documents; `evidence ask QUESTION --corpus {name}` asks them,", soft_wrap=True
+    )
+    out.print("`evidence add benchmark` adds questions of your own, the Dagster UI shows the corpus after a reload.")
+
+
 @adding.command("benchmark")
 def add_benchmark(
     name: Annotated[str, typer.Argument(help="Small letters, digits and '_'.")],
@@ -243,7 +277,7 @@ def add_benchmark(
     out.print("Dagster now loads:")
     for line in loaded:
         out.print(f"  {line}", markup=False, soft_wrap=True)
-    out.print("`evidence demo` makes all of it; the Dagster UI shows it after a reload.")
+    out.print(f"`evidence run {name}` makes all of it, down to scores; the Dagster UI shows it after a reload.")
 
 
 def _loads(name: str) -> list[str]:

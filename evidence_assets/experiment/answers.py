@@ -20,8 +20,17 @@ from evidence_assets.experiment.rows import RowWriter
 from evidence_assets.experiment.selection import Asked
 from evidence_assets.experiment.step import Made
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.lineage import USED
-from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Solver
+from evidence_assets.lake.lineage import GENERATED, USED
+from evidence_assets.reasoning.tasks import (
+    Chain,
+    Choice,
+    ChooseAnswer,
+    EvidenceItem,
+    ExplainOption,
+    Failure,
+    Reply,
+    Solver,
+)
 
 Request = tuple[str, tuple[str, ...]]
 """A question, and the facts (content hashes of evidence) that it is answered from."""
@@ -51,11 +60,13 @@ class Answer:
     confidence: float | None = None
     error: str | None = None
     used: tuple[UsedRow, ...] = ()
+    reply: Reply | None = None
+    """What a language model replied, where one was asked for this answer itself."""
 
     @classmethod
-    def failed(cls, reason: str, used: tuple[UsedRow, ...] = ()) -> Answer:
+    def failed(cls, reason: str, used: tuple[UsedRow, ...] = (), reply: Reply | None = None) -> Answer:
         """No answer, and why."""
-        return cls(None, "failed", error=reason, used=used)
+        return cls(None, "failed", error=reason, used=used, reply=reply)
 
 
 class Answerer(Protocol):
@@ -126,6 +137,7 @@ def prediction_rows(
                 "status": said.status,
                 "confidence": said.confidence,
                 "error": said.error,
+                **Reply.columns(said.reply),
                 "content_hash": content_id(
                     "prediction", said.answer, said.ranked, said.probabilities, said.supported, said.status, said.error
                 ),
@@ -134,6 +146,8 @@ def prediction_rows(
         writer.link(prediction_id, USED, "question", question.question_id, question.question_id)
         for row in said.used:
             writer.link(prediction_id, USED, row.kind, row.id, row.version, row.rank)
+        if said.reply:
+            writer.link(prediction_id, GENERATED, "model", said.reply.model, said.reply.model)
     notes: dict[str, Any] = getattr(answerer, "notes", {})  # what some answerers have to say besides
     return writer.finish(**notes)
 
@@ -284,13 +298,13 @@ class WeighsOptions:
                 for rank, item in enumerate(self._weighed(question), 1)
             )
             if isinstance(choice, Failure):
-                yield Answer.failed(choice.reason, used)
+                yield Answer.failed(choice.reason, used, choice.reply)
             else:
                 shares = {label: round(p, 6) for label, p in self._probabilities(choice).items()}
                 confidence = shares[choice.answer] if choice.answer and shares else choice.confidence
                 yield Answer(
                     choice.answer, choice.status, tuple(choice.supported), tuple(shares), tuple(shares.values()),
-                    confidence, choice.error or None, used,
+                    confidence, choice.error or None, used, choice.reply,
                 )  # fmt: skip
 
     def _probabilities(self, choice: Choice) -> dict[str, float]:

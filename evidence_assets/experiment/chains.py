@@ -6,7 +6,7 @@ Belongs here: the one writer of chains, the one writer of citations, and evidenc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import polars as pl
 
@@ -14,9 +14,9 @@ from evidence_assets.experiment.rows import RowWriter
 from evidence_assets.experiment.selection import Asked
 from evidence_assets.experiment.step import Made
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.lineage import DERIVED, USED, edge
+from evidence_assets.lake.lineage import DERIVED, GENERATED, USED, edge
 from evidence_assets.reasoning.citations import check
-from evidence_assets.reasoning.tasks import Chain, EvidenceItem, ExplainOption, Failure, Solver, Step
+from evidence_assets.reasoning.tasks import Chain, EvidenceItem, ExplainOption, Failure, Reply, Solver, Step
 
 Items = dict[tuple[str, str], tuple[EvidenceItem, ...]]
 
@@ -77,42 +77,72 @@ def chain_rows(
     writer = RowWriter("chains", previous, lineage, inputs, kind="chain", row_id="chain_id", by="chain_id")
     results = solver.explain([tasks[chain_id] for chain_id in writer.todo]) if writer.todo else []
     for chain_id, result in zip(writer.todo, results, strict=True):
-        task, question = tasks[chain_id], question_of[chain_id]
-        failure = result if isinstance(result, Failure) else None
-        chain = Chain(task.hypothesis, ()) if isinstance(result, Failure) else result
-        steps = [{"text": s.text, "cited": list(s.cited), "quoted": list(s.quoted)} for s in chain.steps]
-        writer.add(
-            {
-                "chain_id": chain_id,
-                "question_id": question.question_id,
-                "benchmark": question.benchmark,
-                "hypothesis": task.hypothesis,
-                "selector": selector,
-                "reasoner": solver.name,
-                "model_id": solver.model_id,
-                "steps": steps,
-                "support": chain.support,
-                "prompt_hash": chain.prompt_hash,
-                "status": "failed" if failure else "answered",
-                "error": failure.reason if failure else None,
-                "content_hash": content_id("chain", steps, chain.support),
-            }
-        )
-        writer.link(chain_id, USED, "question", question.question_id, question.question_id)
-        for rank, item in enumerate(task.evidence, 1):
-            # without its score: a chain is kept when only that moves, and would go on telling the old one
-            writer.link(chain_id, USED, "evidence", item.evidence_id, item.content_hash, rank)
+        task = tasks[chain_id]
+        add_chain(writer, chain_id, question_of[chain_id], selector, solver, result, task.evidence, task.hypothesis)
     return writer.finish()
 
 
-def citation_rows(chains: pl.DataFrame, evidence: pl.DataFrame) -> Made:
-    """Every citation of every chain with its verdict."""
+class _Reasoner(Protocol):
+    """Whoever writes chains."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def model_id(self) -> str: ...
+
+
+def add_chain(
+    writer: RowWriter,
+    chain_id: str,
+    question: Asked,
+    selector: str,
+    reasoner: _Reasoner,
+    result: Chain | Failure,
+    evidence: Sequence[EvidenceItem],
+    hypothesis: str = "",
+) -> None:
+    """Write one chain, or why there is none for the ``hypothesis``, with all that it was written from."""
+    failure = result if isinstance(result, Failure) else None
+    chain = Chain(hypothesis, ()) if isinstance(result, Failure) else result
+    steps = [{"text": s.text, "cited": list(s.cited), "quoted": list(s.quoted)} for s in chain.steps]
+    writer.add(
+        {
+            "chain_id": chain_id,
+            "question_id": question.question_id,
+            "benchmark": question.benchmark,
+            "hypothesis": chain.hypothesis,
+            "selector": selector,
+            "reasoner": reasoner.name,
+            "model_id": reasoner.model_id,
+            "steps": steps,
+            "support": chain.support,
+            "prompt_hash": chain.prompt_hash,
+            "status": "failed" if failure else "answered",
+            "error": failure.reason if failure else None,
+            **Reply.columns(result.reply),
+            "content_hash": content_id("chain", steps, chain.support),
+        }
+    )
+    writer.link(chain_id, USED, "question", question.question_id, question.question_id)
+    for rank, item in enumerate(evidence, 1):
+        # without its score: a chain is kept when only that moves, and would go on telling the old one
+        writer.link(chain_id, USED, "evidence", item.evidence_id, item.content_hash, rank)
+    if result.reply:
+        writer.link(chain_id, GENERATED, "model", result.reply.model, result.reply.model)
+
+
+def citation_rows(chains: pl.DataFrame, evidence: pl.DataFrame, *, whole: bool = False) -> Made:
+    """Every citation of every chain with its verdict; a chain of a ``whole`` question may cite what any option has."""
     items = evidence_items(evidence)
+    of_question: dict[str, tuple[EvidenceItem, ...]] = {}
+    for (question_id, _), group in items.items():
+        of_question[question_id] = of_question.get(question_id, ()) + group
     by_id = {item.evidence_id: item for group in items.values() for item in group}
     rows: dict[str, dict[str, Any]] = {}
     lineage: list[dict[str, Any]] = []
     for row in chains.iter_rows(named=True):
-        allowed = for_option(items, row["question_id"], row["hypothesis"])
+        question_id = row["question_id"]
+        allowed = of_question.get(question_id, ()) if whole else for_option(items, question_id, row["hypothesis"])
         for citation in check(chain_of(row), allowed):
             citation_id = content_id("citation", row["chain_id"], citation.step, citation.evidence_id, citation.quoted)
             if citation_id in rows:

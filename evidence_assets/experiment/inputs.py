@@ -5,7 +5,9 @@ from __future__ import annotations
 from evidence_assets import profiles
 from evidence_assets.benchmarks.records import Table
 from evidence_assets.benchmarks.rows import table_of
-from evidence_assets.experiment.step import Step
+from evidence_assets.experiment.question_concepts import Expansion, subgraph_rows
+from evidence_assets.experiment.selection import asked
+from evidence_assets.experiment.step import Made, Step
 from evidence_assets.graphs import stored
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.errors import BadInput
@@ -29,3 +31,18 @@ def tables_of(step: Step) -> dict[str, tuple[Table, str]]:
     """The tables of the partition's benchmark with their content hashes, by id."""
     rows = step.read("tables", "tables", step.benchmark_name)
     return {row["table_id"]: (table_of(row), row["content_hash"]) for row in rows.to_dicts()}
+
+
+def make_subgraphs(step: Step) -> Made:
+    """What each question of the partition names in its benchmark's graph, and the part of the graph around it."""
+    name = step.benchmark.graph
+    if not name:
+        return Made([], [], {"no_subgraphs": f"benchmark {step.benchmark_name} names no graph"})
+    numbers = step.profile.ugat
+    return subgraph_rows(
+        asked(step.read("questions", "questions/mcqa", step.partition)),
+        open_graph(step.lake, name),
+        Expansion(numbers.D, numbers.cap, numbers.max_nodes),
+        step.previous(),
+        step.previous_lineage(),
+    )

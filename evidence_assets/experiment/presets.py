@@ -8,19 +8,23 @@ default graph stays small, and a published table is one setting and one backfill
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evidence_assets import profiles
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import yaml_mapping
+from evidence_assets.profiles import Kind
 from evidence_assets.text.nearest import nearest
 
 VARIABLE = "EVIDENCE_PRESETS"
 ALL = "all"
+Models = dict[Kind, Literal["all"] | tuple[str, ...]]
+"""Which models of each kind: all that the profile names, or some of them."""
 FILE = Path(__file__).with_name("presets.yaml")
 
 
@@ -37,6 +41,8 @@ class Preset(BaseModel):
     """Benchmarks of the table; none where it is not about questions."""
     relations: int = 0
     """Relations of the table, where it is about harvests."""
+    models: Models = {}
+    """Models that its variants are crossed with, each that works with one of the kind; the profile's first where none."""
 
 
 @lru_cache
@@ -68,6 +74,16 @@ def opted_in() -> frozenset[str]:
     for place, names in asked.items():
         found |= frozenset(presets()) if ALL in names else known(names, place)
     return found
+
+
+def crossed_with(own: Models, named: Sequence[str], opted: frozenset[str]) -> dict[Kind, list[str]]:
+    """The models by kind that a variant of these presets is crossed with: its own, else those of its opted-in presets."""
+    stated = {k: v for name in reversed(named) if name in opted for k, v in presets()[name].models.items()} | own
+    profile = profiles.load()
+    return {
+        kind: profile.names(kind) if names == "all" else [profile.known(kind, name) for name in names]
+        for kind, names in stated.items()
+    }
 
 
 def is_loaded(named: Iterable[str], always: bool = False) -> bool:

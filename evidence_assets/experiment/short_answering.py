@@ -12,8 +12,9 @@ from evidence_assets.experiment.answers import Answer, CitedRow, Request, case_o
 from evidence_assets.experiment.necessity import Case
 from evidence_assets.experiment.selection import Asked
 from evidence_assets.lake.ids import content_id
+from evidence_assets.reasoning.extractive import TEXT_KINDS
 from evidence_assets.reasoning.short_answers import Fact, ShortAnswerSolver, ShortTask
-from evidence_assets.reasoning.tasks import Failure
+from evidence_assets.reasoning.tasks import EvidenceItem, Failure
 
 MODEL_KNOWLEDGE = "model"
 """What ``why.origin`` of an evidence row says where no source but a language model states the fact."""
@@ -39,12 +40,14 @@ def _why(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def short_task(question: Asked, rows: Sequence[dict[str, Any]]) -> ShortTask:
     """What a solver is asked, from rows of evidence in the order of their rank."""
-    facts = []
+    facts, texts = [], []
     for row in rows:
         triple = triple_of(row)
         if triple is not None:
             facts.append(Fact(row["evidence_id"], *triple, row["text"], is_sourced(row)))
-    return ShortTask(question.text, tuple(facts))
+        elif row["kind"] in TEXT_KINDS:
+            texts.append(EvidenceItem(row["evidence_id"], row["kind"], row["source_id"], row["locator"], row["text"]))
+    return ShortTask(question.text, tuple(facts), tuple(texts))
 
 
 class AnswersShortly:
@@ -91,11 +94,14 @@ class AnswersShortly:
                 continue
             result = results[question.question_id]
             if isinstance(result, Failure):
-                yield Answer.failed(result.reason)
+                yield Answer.failed(result.reason, reply=result.reply)
                 continue
             rows = {row["evidence_id"]: row for row in self._evidence.get(question.question_id, [])}
             used = tuple(used_evidence(rows[evidence_id] for evidence_id in result.used))
-            yield Answer(result.answer, result.status, tuple(result.supported), confidence=result.confidence, used=used)
+            yield Answer(
+                result.answer, result.status, tuple(result.supported), confidence=result.confidence, used=used,
+                reply=result.reply,
+            )  # fmt: skip
 
     def case(self, prediction: Mapping[str, Any]) -> tuple[Case, list[CitedRow]]:
         """See :class:`Answerer`."""

@@ -8,21 +8,20 @@ from typing import Any
 
 import polars as pl
 
-from evidence_assets import profiles
 from evidence_assets.experiment.step import Step
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.completion_cache import CompletionCache
 from evidence_assets.models.generators import load_generator
 from evidence_assets.models.in_use import encoder
-from evidence_assets.models.protocols import Generator
-from evidence_assets.profiles import GeneratorSettings
-from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
+from evidence_assets.models.protocols import AsksRevision, Generator
+from evidence_assets.profiles import GeneratorSettings, Profile
+from evidence_assets.reasoning.asking import LanguageModel, PromptedTask, ShowingModel
 from evidence_assets.reasoning.direct import VERSION as DIRECT_VERSION
 from evidence_assets.reasoning.direct import BestFound
 from evidence_assets.reasoning.extractive import VERSION as EXTRACTIVE_VERSION
 from evidence_assets.reasoning.extractive import ExtractiveSolver
-from evidence_assets.reasoning.prompted import CHOOSING, EXPLAINING, PromptedSolver
+from evidence_assets.reasoning.prompted import OURS, PromptedSolver, Style
 from evidence_assets.reasoning.prompted import VERSION as PROMPTED_VERSION
 from evidence_assets.reasoning.short_answers import (
     SHORT_ANSWER,
@@ -33,6 +32,7 @@ from evidence_assets.reasoning.short_answers import (
 from evidence_assets.reasoning.short_answers import VERSION as SHORT_VERSION
 from evidence_assets.reasoning.tables.solver import TableSolver
 from evidence_assets.reasoning.tasks import Solver
+from evidence_assets.reasoning.templates import PACKAGED, Words
 from evidence_assets.retrieval.corpus import open_corpus
 
 SOLVERS = ("extractive", "generator")
@@ -46,12 +46,22 @@ def generator(settings: GeneratorSettings) -> Generator:
 
 def language_model(step: Step, settings: GeneratorSettings) -> LanguageModel:
     """A language model as a step asks it: completions kept in the lake, progress told, tokens counted for the step."""
-    model = LanguageModel(generator(settings), CompletionCache(step.lake.cache), step.progress("requests"))
-    step.usages.append(model.usage)
+    if step.shown is not None:
+        return ShowingModel(step.shown, step.words)
+    asked, cache = generator(settings), CompletionCache(step.lake.cache)
+    if isinstance(asked, AsksRevision):
+        asked.settle_revision(cache)
+    model = LanguageModel(asked, cache, step.progress("requests"), step.words)
+    step.asked.append(model)
     return model
 
 
-def asking_version(settings: GeneratorSettings, *tasks: PromptedTask[Any, Any]) -> str:
+def has_model(step: Step) -> bool:
+    """Whether there is a language model to ask; what is only shown needs none."""
+    return step.shown is not None or step.profile.generator.backend != "extractive"
+
+
+def asking_version(settings: GeneratorSettings, *tasks: PromptedTask[Any, Any], words: Words = PACKAGED) -> str:
     """The model and the words of what it is asked, for a code version: known without loading the model.
 
     Empty where the profile has no language model.
@@ -59,16 +69,21 @@ def asking_version(settings: GeneratorSettings, *tasks: PromptedTask[Any, Any]) 
     if settings.backend == "extractive":
         return ""
     model = settings.backend, settings.name, settings.revision, settings.constrain, settings.four_bit, settings.folder
-    return content_id(model, [task.version for task in tasks])[:12]
+    return content_id(model, [task.version_in(words) for task in tasks])[:12]
 
 
-def reasoning_version(name: str, family: str) -> str:
+def pool_of(settings: GeneratorSettings) -> str:
+    """The concurrency pool of a step that asks a language model: ``llm`` for a served one, ``gpu`` for one in the process."""
+    return "gpu" if settings.backend in ("transformers", "vllm") else "llm"
+
+
+def reasoning_version(name: str, family: str, profile: Profile, style: Style = OURS, words: Words = PACKAGED) -> str:
     """Who reasons in a task family, for the code version of chains and predictions."""
-    settings, encoding = profiles.load().generator, profiles.load().encoder
+    settings, encoding = profile.generator, profile.encoder
     if family == "graph":
-        asked = asking_version(settings, SHORT_ANSWER)
+        asked = asking_version(settings, SHORT_ANSWER, words=words)
         return f"{SHORT_VERSION}:{asked or f'{encoding.name}@{encoding.revision}'}"
-    if name == "generator" and (asked := asking_version(settings, EXPLAINING, CHOOSING)):
+    if name == "generator" and (asked := asking_version(settings, *style.tasks, words=words)):
         return f"{PROMPTED_VERSION}:{asked}"
     if family == "table":
         return TableSolver.version
@@ -84,13 +99,13 @@ def _documents(step: Step, chunks: Sequence[str]) -> dict[str, str]:
     return dict(rows.select("chunk_id", "doc_id").iter_rows())
 
 
-def solver_named(name: str, family: str, step: Step) -> Solver:
+def solver_named(name: str, family: str, step: Step, style: Style = OURS) -> Solver:
     """The solver ``name`` for one task family: ``extractive``, or ``generator`` for the profile's language model.
 
     A profile without a language model reasons extractively there, too, and the table says so.
     """
     settings = step.profile.generator
-    if name == "extractive" or (name == "generator" and settings.backend == "extractive"):
+    if name == "extractive" or (name == "generator" and not has_model(step)):
         if family == "table":
             return TableSolver()
         return ExtractiveSolver(
@@ -99,28 +114,26 @@ def solver_named(name: str, family: str, step: Step) -> Solver:
             on_progress=step.progress("tasks"),
         )
     if name == "generator":
-        return PromptedSolver(language_model(step, settings))
+        return PromptedSolver(language_model(step, settings), style)
     raise BadInput(f"there is no solver {name!r}; known: {', '.join(SOLVERS)}")
 
 
-def chooser(name: str, family: str, step: Step, *, explained: bool) -> Solver:
+def chooser(name: str, family: str, step: Step, style: Style = OURS, *, explained: bool) -> Solver:
     """Who names the answer: the solver itself, or for options that it did not explain, whoever can do without.
 
     A language model and the reasoner on tables read the evidence then; of text, the best found option wins.
     """
-    solver = solver_named(name, family, step)
+    solver = solver_named(name, family, step, style)
     return solver if explained or not isinstance(solver, ExtractiveSolver) else BestFound()
 
 
 def reader_of_profile(step: Step) -> LanguageModel | None:
     """The profile's language model; None where the profile has none."""
-    settings = step.profile.generator
-    return None if settings.backend == "extractive" else language_model(step, settings)
+    return language_model(step, step.profile.generator) if has_model(step) else None
 
 
 def short_answers(step: Step) -> ShortAnswerSolver:
     """Who answers in a few words: the profile's language model, else the extractive solver."""
-    settings = step.profile.generator
-    if settings.backend == "extractive":
+    if not has_model(step):
         return ExtractiveShortAnswers(encoder(step.profile.encoder))
-    return PromptedShortAnswers(language_model(step, settings))
+    return PromptedShortAnswers(language_model(step, step.profile.generator))

@@ -5,7 +5,7 @@ Belongs here: what a stage is, and which rows of other assets it reads. ``assets
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -13,6 +13,7 @@ import polars as pl
 
 from evidence_assets.experiment.step import Made, Step
 from evidence_assets.lake.store import Lake
+from evidence_assets.profiles import Kind
 
 Partitions = Literal["", "questions", "benchmarks", "relations"]
 """By what a stage is partitioned: nothing; benchmark and shard, or benchmark, of its family; relation."""
@@ -42,6 +43,8 @@ class Stage:
         The concurrency pool: ``gpu`` where a model is loaded in the process, ``llm`` where a served one is asked.
     check, against
         What the blocking check looks at besides schema, order and lineage: the rows alone, or the rows beside the lake.
+    models
+        The models that it works with, where they are not the profile's first, by kind.
     paced
         Assets whose measured pace together is that of the variant; shown with its scores.
     """
@@ -59,3 +62,4 @@ class Stage:
     check: Callable[[pl.DataFrame], list[str]] | None = None
     against: Callable[[pl.DataFrame, Lake], list[str]] | None = None
     paced: Sequence[str] = field(default=())
+    models: Mapping[Kind, str] = field(default_factory=dict)

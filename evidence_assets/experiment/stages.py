@@ -7,12 +7,11 @@ words; of a knowledge base nodes are ranked; of a retrieval collection the evide
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from typing import Any
 
 import polars as pl
 
-from evidence_assets import profiles
 from evidence_assets.benchmarks.declared import of_family
 from evidence_assets.experiment.answers import (
     Answerer,
@@ -21,20 +20,40 @@ from evidence_assets.experiment.answers import (
     prediction_rows,
 )
 from evidence_assets.experiment.chains import chain_rows, citation_rows
+from evidence_assets.experiment.one_call import AnswersOnce
 from evidence_assets.experiment.path_check import paths_wrong
 from evidence_assets.experiment.scores import graph_stages, passage_scores, scoring
 from evidence_assets.experiment.scores.metrics import Estimate
 from evidence_assets.experiment.scores.retrieval_scores import retrieval_metrics
 from evidence_assets.experiment.selection import Asked, NoEvidence, asked, evidence_rows
 from evidence_assets.experiment.short_answering import AnswersShortly
-from evidence_assets.experiment.solvers import asking_version, chooser, reasoning_version, short_answers, solver_named
+from evidence_assets.experiment.solvers import (
+    asking_version,
+    chooser,
+    has_model,
+    language_model,
+    pool_of,
+    reasoning_version,
+    short_answers,
+    solver_named,
+)
 from evidence_assets.experiment.stage import Read, Stage
 from evidence_assets.experiment.step import Made, Step
-from evidence_assets.experiment.system import Method, OwnStages, System, lacking, source_reads
+from evidence_assets.experiment.system import (
+    Method,
+    OwnStages,
+    System,
+    answers_by_model,
+    crossings,
+    lacking,
+    source_reads,
+)
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.models.in_use import encoder
+from evidence_assets.profiles import Kind
+from evidence_assets.reasoning.published import STYLES
 
 VERSION = "3"
 """Changes when the rows of chains, predictions, citations or scores would be others from the same evidence."""
@@ -50,11 +69,28 @@ def failed_share(rows: pl.DataFrame) -> list[str]:
     return []
 
 
+def all_stages(system: System, variant: Variant) -> list[Stage]:
+    """The stages of a variant with all models that it is crossed with, in order; what several share is there once."""
+    found: dict[str, Stage] = {}
+    for crossed in crossings(system, variant):
+        for stage in stages(system, crossed):
+            found.setdefault(stage.key, stage)
+    return list(found.values())
+
+
 def stages(system: System, variant: Variant) -> list[Stage]:
     """All stages of a variant, in order."""
+
+    def told(make: Callable[[Step], Made], models: Mapping[Kind, str]) -> Callable[[Step], Made]:
+        return lambda step: make(replace(step, models=models, words=variant.words))
+
+    return [replace(stage, make=told(stage.make, stage.models)) for stage in _stages(system, variant)]
+
+
+def _stages(system: System, variant: Variant) -> list[Stage]:
     method = system.method_of(variant)
     if isinstance(method, OwnStages):
-        return method.stages(variant, method.settings_of(variant))
+        return [replace(s, models=variant.using) for s in method.stages(variant, method.settings_of(variant))]
     if variant.counterfactual and not variant.explain:
         raise BadInput(
             f"variant {variant.place} explains nothing and so cites nothing: take out `counterfactual` or `explain`"
@@ -68,14 +104,20 @@ class _Standard:
     def __init__(self, system: System, variant: Variant, method: Method[Any]) -> None:
         self._system, self._variant, self._method = system, variant, method
         self._settings = method.settings_of(variant)
-        asked = asking_version(profiles.load().generator, *method.asks) if method.asks else ""
+        words = variant.words
+        asked = asking_version(variant.profile.generator, *method.asks, words=words) if method.asks else ""
+        self._style = STYLES[method.published if variant.as_published else ""]
         self._version = ":".join(filter(None, (system.version_with(self._settings), asked)))
         self._reasoned = (
             f"{VERSION}:{self._version}:{variant.solver}:{variant.explain}:"
-            f"{reasoning_version(variant.solver, variant.family)}"
+            f"{reasoning_version(variant.solver, variant.family, variant.profile, self._style, words)}"
         )
-        place, family = variant.place, variant.family
-        self._questions, self._evidence = f"questions/{family}", f"evidence/{family}/{variant.selector}"
+        place, family, picking = variant.place, variant.family, method.models(self._settings)
+        self._picking = {kind: name for kind, name in variant.using.items() if kind in picking}
+        self._selector = variant.at(variant.selector, picking, "@")
+        """Name under which rows say who picked their evidence: models that pick belong to it, others do not."""
+        self._questions = f"questions/{family}"
+        self._evidence = variant.at(f"evidence/{family}/{variant.selector}", picking)
         self._chains, self._predictions = f"chains/{place}", f"predictions/{place}"
         self._citations, self._counterfactuals = f"citations/{place}", f"counterfactuals/{place}"
         self._explained = family in ("mcqa", "table")
@@ -111,6 +153,7 @@ class _Standard:
         *,
         pool: str | None = None,
         version: str = "",
+        models: Mapping[Kind, str] | None = None,
         **more: Any,
     ) -> Stage:
         variant = self._variant
@@ -118,23 +161,34 @@ class _Standard:
             key,
             table,
             make,
-            f"{what}: {variant.family} questions, evidence by {variant.selector}.",
+            f"{what}: {variant.family} questions, evidence by {self._selector}.",
             [Read(read) if isinstance(read, str) else read for read in reads],
             version or f"{VERSION}:{self._version}:{variant.solver}:{variant.explain}",
             family=variant.family,
             pool=pool,
+            models=variant.using if models is None else models,
             **more,
         )
 
     # What is read -----------------------------------------------------------------------------------------------
 
+    def _pool_of(self, kinds: Sequence[Kind]) -> str | None:
+        """The concurrency pool of a step that works with models of these kinds."""
+        generates = "generator" in kinds and self._variant.profile.generator.backend != "extractive"
+        if generates:
+            return pool_of(self._variant.profile.generator)
+        return "gpu" if set(kinds) - {"generator"} else None
+
     @property
     def _pool(self) -> str | None:
-        return None if self._variant.solver == "extractive" else "llm"
+        """The pool of a step that answers: of who answers, and of what picks where the answer is found by that."""
+        if answers_by_model(self._variant):
+            return self._pool_of(("generator",) if self._variant.family == "table" else ("generator", "encoder"))
+        return self._pool_of(self._method.models(self._settings) if self._method.answerer else ("encoder",))
 
     @property
     def _more_reads(self) -> Sequence[Read]:
-        return self._method.more_reads(self._settings) if self._method.more_reads else ()
+        return self._method.more_reads(self._variant, self._settings) if self._method.more_reads else ()
 
     @property
     def _selected_from(self) -> list[str | Read]:
@@ -150,6 +204,18 @@ class _Standard:
             return [*self._selected_from, self._evidence]
         return [self._questions, self._evidence, *(self._more_reads if self._method.failed else ())]
 
+    def _prompted(self, step: Step) -> bool:
+        """Whether a language model answers questions with options."""
+        return answers_by_model(self._variant) and has_model(step)
+
+    def _asks_once(self, step: Step, chains: pl.DataFrame) -> AnswersOnce | None:
+        """Who answers and explains in one call, where the paper asks so and a language model is asked."""
+        if self._style.once is None or not self._prompted(step):
+            return None
+        evidence = step.read_here("evidence", self._evidence)
+        model = language_model(step, step.profile.generator)
+        return AnswersOnce(model, self._style.once, self._asked(step), evidence, chains)
+
     def _asked(self, step: Step) -> list[Asked]:
         return asked(step.read_here("questions", self._questions))
 
@@ -158,12 +224,15 @@ class _Standard:
         variant, questions = self._variant, self._asked(step)
         evidence = step.read_here("evidence", self._evidence)
         if self._explained:
+            chains = step.read_here("chains", self._chains)
+            if once := self._asks_once(step, chains):
+                return once
             # Only who explains can be asked for explanations again; without any, whoever can do without chooses.
-            solver = chooser(variant.solver, variant.family, step, explained=variant.explain)
+            solver = chooser(variant.solver, variant.family, step, self._style, explained=variant.explain)
             temperature = step.profile.calibration.table if variant.family == "table" else step.profile.calibration.mcqa
-            return WeighsOptions(solver, questions, evidence, step.read_here("chains", self._chains), temperature)
+            return WeighsOptions(solver, questions, evidence, chains, temperature)
         if self._method.answerer:
-            return self._method.answerer(variant.name, step, self._settings, evidence)
+            return self._method.answerer(self._selector, step, self._settings, evidence)
         failed: Mapping[str, str] = self._method.failed(step, self._settings) if self._method.failed else {}
         used = step.read_here("lineage_edges", self._predictions)
         return AnswersShortly(short_answers(step), questions, evidence, failed=failed, used=used)
@@ -173,7 +242,7 @@ class _Standard:
     def _evidence_stage(self) -> Stage:
         def make(step: Step) -> Made:
             lack = lacking(self._method.reads, step.benchmark)
-            name = self._variant.name
+            name = self._selector
             selector = NoEvidence(name, lack) if lack else self._method.open(name, step, self._settings)
             return evidence_rows(
                 selector, self._asked(step), step.previous(), step.previous_lineage(), step.progress("questions")
@@ -181,16 +250,18 @@ class _Standard:
 
         return self._stage(
             self._evidence, "evidence", make, "Evidence", self._selected_from,
-            pool=self._method.pool(self._settings) if self._method.pool else None,
+            pool=self._pool_of(self._method.models(self._settings)), models=self._picking,
             version=self._version, against=paths_wrong,
         )  # fmt: skip
 
     def _make_chains(self, step: Step) -> Made:
-        if not self._variant.explain:
+        if once := self._asks_once(step, step.previous().clear()):
+            return once.chains(self._selector, step.previous(), step.previous_lineage())
+        if not self._variant.explain or (self._prompted(step) and self._style.explain is None):
             return Made([])
         return chain_rows(
-            solver_named(self._variant.solver, self._variant.family, step),
-            self._variant.selector,
+            solver_named(self._variant.solver, self._variant.family, step, self._style),
+            self._selector,
             self._asked(step),
             step.read_here("evidence", self._evidence),
             step.previous(),
@@ -201,7 +272,7 @@ class _Standard:
         def make(step: Step) -> Made:
             return prediction_rows(
                 self._answerer(step),
-                self._variant.selector,
+                self._selector,
                 self._asked(step),
                 step.previous(),
                 step.previous_lineage(),
@@ -213,7 +284,8 @@ class _Standard:
         )  # fmt: skip
 
     def _make_citations(self, step: Step) -> Made:
-        return citation_rows(step.read_here("chains", self._chains), step.read_here("evidence", self._evidence))
+        chains, evidence = step.read_here("chains", self._chains), step.read_here("evidence", self._evidence)
+        return citation_rows(chains, evidence, whole=self._prompted(step) and self._style.once is not None)
 
     def _make_counterfactuals(self, step: Step) -> Made:
         return counterfactual_rows(
@@ -244,7 +316,7 @@ class _Standard:
                 more |= graph_stages.graph_stages(questions.to_dicts(), tables["subgraphs"], tables["evidence"])
             rows = scoring.score_rows(
                 step.benchmark_name,
-                variant.selector,
+                self._selector,
                 predictions["reasoner"][0] if predictions.height else variant.solver,
                 predictions["model_id"][0] if predictions.height else "",
                 questions,
@@ -292,7 +364,7 @@ class _Standard:
             metrics = passage_scores.passage_metrics(
                 questions.sort("question_id").to_dicts(), evidence, dict(chunks.iter_rows())
             )
-            rows = scoring.metric_rows(step.benchmark_name, variant.name, "", "", metrics)
+            rows = scoring.metric_rows(step.benchmark_name, self._selector, "", "", metrics)
             return Made(rows, metadata={row["metric"]: row["value"] for row in rows if row["value"] is not None})
 
         return self._stage(

@@ -16,7 +16,10 @@ import polars as pl
 from evidence_assets import profiles
 from evidence_assets.benchmarks.declared import Benchmark, benchmarks
 from evidence_assets.lake.store import Lake, Rows
-from evidence_assets.reasoning.asking import Usage
+from evidence_assets.models.protocols import Request
+from evidence_assets.profiles import Kind
+from evidence_assets.reasoning.asking import LanguageModel
+from evidence_assets.reasoning.templates import PACKAGED, Words
 
 Say = Callable[[str], None]
 TOLD_EVERY = 10.0
@@ -56,13 +59,27 @@ class Step:
     partition: str = ""
     inform: Say = _silent
     warn: Say = _silent
-    usages: list[Usage] = field(default_factory=list, compare=False)
-    """What asking each language model came to."""
+    models: Mapping[Kind, str] = field(default_factory=dict)
+    """The models that it works with, where they are not the profile's first, by their kind."""
+    words: Words = PACKAGED
+    """What prompts say."""
+    only: str = ""
+    """The one question that it is about; all of its partition's where none is named."""
+    shown: list[Request] | None = None
+    """Where requests to language models are put instead of being sent."""
+    instead: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    """Rows that stand for those of an asset in this partition."""
+    asked: list[LanguageModel] = field(default_factory=list, compare=False)
+    """The language models that were asked."""
 
     @property
     def profile(self) -> profiles.Profile:
-        """The profile in use."""
-        return profiles.load()
+        """The profile in use, with the models of this step first."""
+        return profiles.load().using(self.models)
+
+    def at(self, key: str) -> str:
+        """The key of an asset that a language model makes, with the model of this step after it; see ``Variant.at``."""
+        return "/".join([key, *(name for kind, name in self.models.items() if kind == "generator")])
 
     @property
     def benchmark(self) -> Benchmark:
@@ -98,7 +115,13 @@ class Step:
         return self.lake.read(table, asset, partition)
 
     def read_here(self, table: str, asset: str) -> pl.DataFrame:
-        """Rows of an upstream asset in the partition of this step."""
+        """Rows of an upstream asset in the partition of this step, of the one question that it is about if there is one."""
+        rows = self.instead[asset] if asset in self.instead else self._rows_here(table, asset)
+        if not self.only or "question_id" not in rows.columns:
+            return rows
+        return rows.filter(pl.col("question_id") == self.only)
+
+    def _rows_here(self, table: str, asset: str) -> pl.DataFrame:
         return self.lake.read(table, asset, self.partition)
 
     def read_benchmark(self, table: str, asset: str) -> pl.DataFrame:

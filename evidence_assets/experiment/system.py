@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import product
 from typing import Any, Generic, Literal, TypeVar
 
 import polars as pl
@@ -15,6 +16,7 @@ import polars as pl
 from evidence_assets import profiles
 from evidence_assets.benchmarks.declared import Benchmark, of_family
 from evidence_assets.experiment.answers import Answerer
+from evidence_assets.experiment.presets import crossed_with, opted_in
 from evidence_assets.experiment.selection import Selector
 from evidence_assets.experiment.settings import read_settings
 from evidence_assets.experiment.stage import Read, Stage
@@ -22,6 +24,7 @@ from evidence_assets.experiment.step import Step
 from evidence_assets.experiment.variants import FILE, SYSTEMS, Variant
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
+from evidence_assets.profiles import KINDS, Kind
 from evidence_assets.reasoning.asking import PromptedTask
 
 S = TypeVar("S")
@@ -35,8 +38,18 @@ class NoSettings:
     """Settings of a method without parameters."""
 
 
+STORED: tuple[Source, ...] = (
+    "corpus", "graph", "joined_graph", "graph_passages", "subgraphs", "token_store", "knowledge_base",
+)  # fmt: skip
+"""Sources with vectors in them, which those of another encoder cannot be compared with."""
+
+
 def _nothing(profile: profiles.Profile) -> Mapping[str, Any]:
     return {}
+
+
+def _none(settings: Any) -> tuple[Kind, ...]:
+    return ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +60,8 @@ class _Parametrised(Generic[S]):
     """Dataclass of its parameters."""
     defaults: Callable[[profiles.Profile], Mapping[str, Any]] = _nothing
     """Parameters that a profile sets where the variant does not."""
+    models: Callable[[S], Sequence[Kind]] = _none
+    """Kinds of models that it works with before anything is answered."""
 
     def settings_of(self, variant: Variant) -> S:
         """The settings of a variant in the profile in use."""
@@ -75,19 +90,22 @@ class Method(_Parametrised[S]):
         Why questions of a partition could not be prepared, by question id: they end as failed rows, and nothing is asked.
     answerer
         Makes who answers, where that is the system itself; see ``experiment.stages``.
-    pool
-        Concurrency pool of the step that picks.
+    own_encoder
+        Whether its encoder meets no stored vectors although it reads some, so that a variant may name another one.
     asks
         What it asks a language model, to pick or to answer.
+    published
+        How its paper asks for answers, by name (``reasoning.published.STYLES``); empty where it does not say.
     """
 
     open: Callable[[str, Step, S], Selector]
     reads: tuple[Source, ...] = ()
-    more_reads: Callable[[S], Sequence[Read]] | None = None
+    own_encoder: bool = False
+    more_reads: Callable[[Variant, S], Sequence[Read]] | None = None
     failed: Callable[[Step, S], Mapping[str, str]] | None = None
     answerer: Callable[[str, Step, S, pl.DataFrame], Answerer] | None = None
-    pool: Callable[[S], str | None] | None = None
     asks: tuple[PromptedTask[Any, Any], ...] = ()
+    published: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +143,44 @@ class System:
     def version_with(self, settings: Any) -> str:
         """Code version of what is made with these settings."""
         return f"{self.version}:{content_id(asdict(settings))[:12]}"
+
+
+def answers_by_model(variant: Variant) -> bool:
+    """Whether a language model answers what was picked, where the profile has one."""
+    return variant.family == "graph" or (variant.family in ("mcqa", "table") and variant.solver == "generator")
+
+
+def crossings(system: System, variant: Variant, opted: frozenset[str] | None = None) -> list[Variant]:
+    """The variant once for every combination of the models that it, or an opted-in preset of it, is crossed with.
+
+    A kind that it does not work with is left out. Models that come first in the profile are not named.
+
+    Raises
+    ------
+    BadInput
+        If a model is none of the profile's, or an encoder would be compared with vectors of another.
+    """
+    method = system.method_of(variant)
+    kinds = set(method.models(method.settings_of(variant)))
+    if isinstance(method, Method) and answers_by_model(variant):
+        kinds.add("generator")
+    crossed = crossed_with(variant.models, variant.presets, opted_in() if opted is None else opted)
+    axes = {kind: crossed[kind] for kind in KINDS if kind in kinds & crossed.keys()}
+    profile = profiles.load()
+    if isinstance(method, Method) and not method.own_encoder and set(method.reads) & set(STORED):
+        for name in axes.get("encoder", profile.names("encoder")[:1]):
+            if name != profile.names("encoder")[0]:
+                raise BadInput(
+                    f"variant {variant.place}: vectors of the encoder {name!r} would be compared with stored ones of "
+                    f"{profile.names('encoder')[0]!r}: put it first in a profile of its own",
+                    file=SYSTEMS / system.name / FILE, field="models",
+                )  # fmt: skip
+    return [
+        variant.model_copy(
+            update={"using": {k: name for k, name in zip(axes, names, strict=True) if name != profile.names(k)[0]}}
+        )
+        for names in product(*axes.values())
+    ]
 
 
 def lacking(reads: Sequence[Source], benchmark: Benchmark) -> str:

@@ -7,18 +7,21 @@ method's parameters are is said by its settings (``experiment.settings``), what 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from evidence_assets import profiles
 from evidence_assets.benchmarks.declared import FAMILIES, of_family
-from evidence_assets.experiment.presets import is_loaded
+from evidence_assets.experiment.presets import Models, is_loaded
 from evidence_assets.experiment.scores.published_figures import PrintedAs
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import yaml_mapping
+from evidence_assets.profiles import KINDS, Kind
+from evidence_assets.reasoning.templates import Words
 from evidence_assets.text.nearest import nearest
 
 SYSTEMS = Path(__file__).resolve().parent.parent / "systems"
@@ -45,6 +48,11 @@ class Variant(BaseModel):
     """Who reasons: the profile's language model, the extractive reasoner where it has none; or that one always."""
     explain: bool = True
     """Whether a chain is written for every option before one is chosen; without, the evidence alone is weighed."""
+    asks: Literal["", "ours", "published"] = ""
+    """How a language model is asked and its answer is taken: in our own way, or as the paper does, where the method has one.
+    Left out, as the paper does where figures are ``published`` for it."""
+    prompts: str = ""
+    """Folder with prompts in words of one's own, beside the file that states it or absolute; the profile's come after it."""
     counterfactual: bool = False
     """Also ask whether each answer stands without the evidence it cites, and with that alone; costs some answers more
     a question."""
@@ -56,15 +64,47 @@ class Variant(BaseModel):
     """Under which name the figures that it is compared with are printed."""
     presets: tuple[str, ...] = ()
     """Presets that it belongs to; without any it is always loaded."""
+    models: Models = Field(default_factory=dict)
+    """Models that it is crossed with, by kind, whichever presets say; see ``experiment.system.crossings``."""
+    using: dict[Kind, str] = Field(default_factory=dict)
+    """Of a crossing, the models that are not the profile's first, by kind; stated in no file."""
     always: bool = False
     """Loaded whichever presets are opted in; for what belongs to a published table and to the default graph, too."""
     group: str = ""
     """Group of its assets in the UI; the system's name where none is named."""
+    asked: bool = False
+    """Answers single questions (``evidence ask``) alone and is never part of the graph."""
+
+    def at(self, key: str, kinds: Collection[Kind] = tuple(KINDS), by: str = "/") -> str:
+        """A key or a name with the models after it that it uses of these kinds, but for the profile's first."""
+        return by.join([key, *(name for kind, name in self.using.items() if kind in kinds)])
 
     @property
     def place(self) -> str:
-        """Family and name, as they stand in asset keys."""
-        return f"{self.family}/{self.name}"
+        """Family, name and models, as they stand in asset keys."""
+        return self.at(f"{self.family}/{self.name}")
+
+    @property
+    def label(self) -> str:
+        """Name and models, as people name it."""
+        return self.at(self.name, by="@")
+
+    @property
+    def as_published(self) -> bool:
+        """Whether a language model is asked as the paper does."""
+        return self.asks == "published" or (not self.asks and self.published is not None)
+
+    @property
+    def words(self) -> Words:
+        """What prompts say: as the variant has them, else as the profile has them, else as packaged."""
+        own = SYSTEMS / self.system / self.prompts if self.prompts else None
+        shared = Path(profiles.load().prompts) if profiles.load().prompts else None
+        return Words(tuple(folder for folder in (own, shared) if folder))
+
+    @property
+    def profile(self) -> profiles.Profile:
+        """The profile in use, with its models first."""
+        return profiles.load().using(self.using)
 
     @property
     def selector(self) -> str:
@@ -74,7 +114,7 @@ class Variant(BaseModel):
     @property
     def chosen(self) -> bool:
         """Whether it is part of the graph with the presets that are opted in."""
-        return is_loaded(self.presets, self.always)
+        return not self.asked and is_loaded(self.presets, self.always)
 
     @property
     def loaded(self) -> bool:
@@ -90,8 +130,9 @@ def _read(system: str, file: Path) -> Iterator[Variant]:
             raise BadInput(f"{place!r} is no family/name", file=file)
         whole = _with_base(place, stated, file, ())
         for field in whole:
-            if field not in Variant.model_fields:
-                near = nearest(str(field), Variant.model_fields)
+            stated_ones = Variant.model_fields.keys() - {"using"}
+            if field not in stated_ones:
+                near = nearest(str(field), stated_ones)
                 raise BadInput(f"{place}: there is no {field!r}; did you mean {near!r}?", file=file, field=str(field))
         try:
             yield Variant(system=system, family=family, name=name, **whole)
@@ -115,7 +156,9 @@ def _with_base(place: str, stated: dict[str, Any], file: Path, asked_by: tuple[s
         near = nearest(str(base), stated)
         raise BadInput(f"{place} is like {base!r}; did you mean {near!r}?", file=file, field="like")
     inherited = _with_base(base, stated, file, (*asked_by, place))
-    taken = {"method": inherited["method"]} if "method" in inherited else {}
+    taken: dict[str, Any] = {name: inherited[name] for name in ("method", "asks") if name in inherited}
+    if "published" in inherited:
+        taken.setdefault("asks", "published")
     return {
         **taken,
         **fields,

@@ -11,8 +11,9 @@ import textwrap
 import duckdb
 
 from evidence_assets.benchmarks.records import option_labels
-from evidence_assets.explorer.answers import AnswerRows, Row, answer_rows, rows_of, stands
+from evidence_assets.explorer.answers import AnswerRows, Row, answer_rows, places_of, rows_of, stands
 from evidence_assets.explorer.path_reading import reasons, walked
+from evidence_assets.lake.catalogue import need
 
 WIDTH = 110
 
@@ -20,6 +21,7 @@ WIDTH = 110
 def reading(connection: duckdb.DuckDBPyConnection, prediction: str) -> str:
     """The answer named by a prediction's id, or the beginning of it, as lines of text."""
     rows = answer_rows(connection, prediction)
+    need(connection, "subgraphs", "kg_nodes", "kg_edges")
     blocks = [
         _question(rows),
         _concepts(connection, rows),
@@ -28,6 +30,54 @@ def reading(connection: duckdb.DuckDBPyConnection, prediction: str) -> str:
         *_evidence(connection, rows),
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def as_dict(connection: duckdb.DuckDBPyConnection, prediction: str) -> dict[str, object]:
+    """The same as plain values: the answer with its question, chains, checked citations, evidence and its places."""
+    rows = answer_rows(connection, prediction)
+    question, places = rows.question or {}, places_of(connection, rows.evidence)
+    return {
+        "question": question.get("text"),
+        "options": question.get("options", []),
+        "asked_of": question.get("source_id"),
+        **{name: rows.prediction[name] for name in _TOLD},
+        "variant": rows.variant,
+        "says": says(rows),
+        "chains": [
+            {name: chain[name] for name in ("hypothesis", "support", "steps", "status")} for chain in rows.chains
+        ],
+        "citations": [
+            {name: c[name] for name in ("chain_id", "step", "evidence_id", "quoted", "verdict")} for c in rows.citations
+        ],
+        "evidence": [
+            {
+                name: row[name]
+                for name in ("evidence_id", "option", "kind", "text", "rank", "score", "source_kind", "source_id")
+            }
+            | {"title": places[row["evidence_id"]].title, "where": places[row["evidence_id"]].where}
+            | {"used": row["evidence_id"] in rows.used}
+            for row in rows.evidence
+        ],
+        "removal_test": stands(rows.counterfactual) or None,
+    }
+
+
+_TOLD = ("prediction_id", "question_id", "answer", "supported_answers", "status", "confidence", "error", "selector", "reasoner",
+         "model_id")  # fmt: skip
+
+
+def says(rows: AnswerRows) -> str:
+    """The answer in words; that the evidence does not say, where it does not and nothing was offered to choose from."""
+    answer, question = rows.prediction["answer"], rows.question
+    if rows.prediction["status"] == "failed":
+        return f"no answer: {rows.prediction['error']}"
+    if question is None or not question["options"]:
+        return str(answer) if answer and rows.prediction["status"] != "insufficient" else "the evidence does not say"
+    options = dict(zip(option_labels(question["task"], question["options"]), question["options"], strict=True))
+    text = str(options.get(answer, answer or "none"))
+    if question["source_id"].partition("=")[0] == "table" and question["task"] == "table_qa":
+        return text if rows.prediction["status"] == "answered" else "the evidence does not say"
+    return text if text == answer else f"{answer}. {text}"
 
 
 def _wrapped(text: str, first: str = "", rest: str | None = None) -> list[str]:
@@ -76,10 +126,10 @@ def _concepts(connection: duckdb.DuckDBPyConnection, rows: AnswerRows) -> list[s
 def _answer(connection: duckdb.DuckDBPyConnection, rows: AnswerRows) -> list[str]:
     answer = rows.prediction
     named = rows_of(connection, "SELECT name FROM kg_nodes WHERE node_id = $id LIMIT 1", id=answer["answer"])
-    told_as = f"{named[0]['name']}, {answer['answer']}" if named else answer["answer"] or "none"
+    told_as = f"{named[0]['name']}, {answer['answer']}" if named else says(rows)
     confidence = "" if answer["confidence"] is None else f", probability {answer['confidence']:.3f}"
     lines = [f"answer: {told_as} ({answer['status']}{confidence})"]
-    if answer["answer"] and answer["status"] == "insufficient":
+    if rows.question and rows.question["options"] and answer["answer"] and answer["status"] == "insufficient":
         lines.append("this is the best of what was offered; the evidence does not support it")
     lines.append(f"by {answer['reasoner']} ({answer['model_id']}), evidence by {answer['selector']}")
     if answer["error"]:
@@ -132,6 +182,7 @@ def _cited(rows: AnswerRows) -> list[Row]:
 def _evidence(connection: duckdb.DuckDBPyConnection, rows: AnswerRows) -> list[list[str]]:
     chosen = _cited(rows)
     walks = walked(connection, [row["locator"] for row in chosen if row["kind"] == "path"])
+    places = places_of(connection, chosen)
     blocks = []
     for number, row in enumerate(chosen, 1):
         about = f" for {row['option']}" if row["option"] else ""
@@ -143,6 +194,7 @@ def _evidence(connection: duckdb.DuckDBPyConnection, rows: AnswerRows) -> list[l
                 for line in said:
                     lines += _wrapped(line, "      ", "        ")
         else:
-            lines += _wrapped(f"{row['source_kind']} {row['source_id']} {row['locator']}", "    stands in ")
+            place = places[row["evidence_id"]]
+            lines += _wrapped(f"“{place.title}”: {place.where}", "    stands in ")
         blocks.append(lines)
     return blocks

@@ -78,7 +78,7 @@ def _lock(connection: duckdb.DuckDBPyConnection, root: Path, memory: str | None)
         {limit}
         SET autoinstall_known_extensions = false; SET autoload_known_extensions = false;
         SET allow_community_extensions = false; SET allow_persistent_secrets = false;
-        SET python_enable_replacements = false;
+        SET python_enable_replacements = false; SET parquet_metadata_cache = true;
         SET allowed_directories = [{folders}]; SET enable_external_access = false;
         SET lock_configuration = true
         """

@@ -45,6 +45,8 @@ SMALL_GROUPS = {"lineage_edges": 2_048, **dict.fromkeys(("evidence", "chains", "
 """Rows a group in tables of which a few ids at a time are read: the smaller the group, the less is read for each."""
 FEW_VALUES = ("child_kind", "relation", "parent_kind", "rank")
 """Columns of the lineage with few distinct values, which a dictionary shortens; the others are ids."""
+LOOKED_UP = {"evidence": ("source_id",)}
+"""Columns besides the row's own id by which rows are looked up: what rests on a source."""
 FALSE_POSITIVES = 0.01
 """Share of the row groups that are read in vain for an id that they do not hold."""
 TOGETHER = b"evidence.together"
@@ -380,7 +382,7 @@ def _mark(path: Path) -> bytes | None:
 
 
 def _write_rows(table: str, rows: pa.Table, path: Path) -> None:
-    """Rows as Parquet, with a Bloom filter a row group on the id that they are looked up by.
+    """Rows as Parquet, with a Bloom filter a row group on the ids that they are looked up by.
 
     Ids are hashes, so the ranges of row groups say little where rows are sorted by something else; the filter tells that a
     group does not hold an id without reading it.
@@ -393,5 +395,5 @@ def _write_rows(table: str, rows: pa.Table, path: Path) -> None:
         compression="zstd",
         row_group_size=group,
         use_dictionary=list(FEW_VALUES) if table == "lineage_edges" else True,
-        bloom_filter_options={TABLES[table].row_id: each},
+        bloom_filter_options=dict.fromkeys((TABLES[table].row_id, *LOOKED_UP.get(table, ())), each),
     )

@@ -119,11 +119,11 @@ def _masked(settings: ModelSettings) -> Finding:
     return Finding(MASKED, f"{found.found}, fills masks")
 
 
-def _server(profile: Profile) -> Finding:
+def _server(generator: GeneratorSettings) -> Finding:
     from evidence_assets.lake.errors import ModelUnavailable
     from evidence_assets.models.openai_server import OpenAIGenerator
 
-    what, generator = "language model server", profile.generator
+    what = "language model server"
     url = generator.base_url.rstrip("/") + "/models"
     try:
         served = OpenAIGenerator(
@@ -149,25 +149,32 @@ def diagnose(profile: Profile) -> list[Finding]:
     """Everything that ``profile`` needs, with what to do about what is missing."""
     from evidence_assets.models.sample_masked_lm import SAMPLE_MASKED_LM
 
-    harvested = profile.harvesting.model
     faiss_gpu = bool(getattr(importlib.import_module("faiss"), "get_num_gpus", lambda: 0)())
     findings = [
         Finding("profile", f"{profile.name}: {profile.description}", None),
         *(_package(name, True) for name in ("dagster", "duckdb", "polars", "pyarrow", "torch", "POT", "transformers")),
         Finding("faiss", "on GPU" if faiss_gpu else "on CPU", None, "" if faiss_gpu else "README: faiss on a GPU"),
         _device(),
-        _weights("encoder", profile.encoder),
+        *(_weights("encoder", settings) for settings in profile.encoders.values()),
         _weights("token encoder", profile.token_encoder),
-        _weights("reranker", profile.reranker),
-        _trained(find_lake() / "indexes" / asset_folder("models/masked_lm"))
-        if harvested.name == SAMPLE_MASKED_LM
-        else _masked(harvested),
+        *(_weights("reranker", settings) for settings in profile.rerankers.values()),
+        *(
+            _trained(find_lake() / "indexes" / asset_folder("models/masked_lm"))
+            if settings.name == SAMPLE_MASKED_LM
+            else _masked(settings)
+            for settings in profile.masked_models.values()
+        ),
     ]
-    generator = profile.generator
+    return findings + [found for settings in profile.generators.values() for found in _generator(settings)]
+
+
+def _generator(generator: GeneratorSettings) -> list[Finding]:
+    """What a language model needs."""
+    findings = []
     if generator.backend == "extractive":
         findings.append(Finding("reasoner", "extractive: no language model needed"))
     elif generator.backend == "openai":
-        findings.append(_server(profile))
+        findings.append(_server(generator))
     elif generator.backend == "vllm":
         findings.append(_package("vllm", True, "pip install 'evidence-assets[gpu]'"))
     elif generator.backend == "transformers":

@@ -9,10 +9,12 @@ import json
 import os
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from evidence_assets.lake.errors import ModelUnavailable
 from evidence_assets.models.protocols import REFUSED, Completion, Request
+from evidence_assets.models.weights import folder_revision, hub_revision
 
 
 class VLLMGenerator:
@@ -58,7 +60,7 @@ class VLLMGenerator:
                 f"small one"
             ) from error
         self._sampling, self._structured = SamplingParams, StructuredOutputsParams
-        self.model_id, self.revision = model_id, revision or "newest"
+        self.model_id = model_id
         self.parameters: dict[str, object] = {
             "temperature": 0,
             "seed": 0,
@@ -83,6 +85,8 @@ class VLLMGenerator:
             enable_prefix_caching=True,
             seed=0,
         )
+        local = Path(model_id)
+        self.revision = folder_revision(local) if local.is_dir() else revision or hub_revision(model_id) or "newest"
 
     def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """Completions in the order asked; ``seconds`` is the batch's time shared evenly."""

@@ -30,7 +30,8 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
-from evidence_assets.models.protocols import ANSWER, REFUSED, Completion, Request
+from evidence_assets.lake.ids import content_id
+from evidence_assets.models.protocols import ANSWER, REFUSED, Completion, Kept, Request
 
 CONSTRAINTS = ("json_schema", "structured_outputs", "none")
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
@@ -76,7 +77,8 @@ class OpenAIGenerator:
     base_url
         Root of the protocol, usually ending in ``/v1``.
     revision
-        What tells this model's weights from others of the same name; a server does not say, so state it.
+        What tells this model's weights from others of the same name, where the server does not say; see
+        :meth:`settle_revision`.
     api_key_env
         Environment variable that holds the key, if the server wants one; the key is in no message.
     concurrency
@@ -113,7 +115,47 @@ class OpenAIGenerator:
         self._timeout, self._attempts = timeout_seconds, attempts
         self._url = base_url.rstrip("/")
         self._key, self._key_env = os.environ.get(api_key_env, ""), api_key_env
-        self._verified = False
+        self._verified, self._pinned, self._settled = False, revision, False
+
+    def settle_revision(self, kept: Kept) -> None:
+        """Find out the revision, once: what the server's list of models says; else the pinned one; else its first reply.
+
+        What a reply says (a dated name, a fingerprint of the server) may change with every restart, so what was said first
+        holds. A server that cannot be reached now is taken at its last word, so that what is done already needs no server.
+        """
+        if self._settled:
+            return
+        key = content_id("revision", self._url, self.model_id, self._pinned)
+        last = kept.get(key)
+        try:
+            said = _revision_in(self._list(), self.model_id)
+            if not said and not self._pinned:
+                said = last.text if last else self._said_in_reply()
+        except ModelUnavailable:
+            if last is None and not self._pinned:
+                raise
+            said = last.text if last else ""
+        self.revision = said or self._pinned or self.revision
+        kept.put(key, Completion(self.revision, 0, 0, 0.0, "stop"))
+        self._settled = True
+
+    def _said_in_reply(self) -> str:
+        """What the shortest reply says of the model besides its name."""
+
+        async def ask() -> tuple[int, bytes]:
+            payload = self.payload(Request("", "Hello", 1))
+            async with self._session() as session:
+                return await self._patiently(
+                    lambda: self._exchange(session, "/chat/completions", payload), _Round([], lambda _: None)
+                )
+
+        _, reply = _to_its_end(ask())
+        with contextlib.suppress(ValueError, RecursionError):
+            body = json.loads(reply)
+            if isinstance(body, dict):
+                told = [body.get("model"), body.get("system_fingerprint")]
+                return "-".join(str(t) for t in told if t and t != self.model_id)
+        return ""
 
     def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """Completions in the order asked."""
@@ -144,8 +186,10 @@ class OpenAIGenerator:
 
     def served(self) -> list[str]:
         """Names of the models that the server serves."""
+        return [str(row["id"]) for row in self._list()]
 
-        async def ask() -> list[str]:
+    def _list(self) -> list[dict[str, Any]]:
+        async def ask() -> list[dict[str, Any]]:
             async with self._session() as session:
                 return await self._served(session)
 
@@ -207,7 +251,7 @@ class OpenAIGenerator:
 
     async def _verify(self, session: aiohttp.ClientSession) -> None:
         """Make sure, once, that the server speaks this protocol and serves the model."""
-        served = await self._served(session)
+        served = [str(row["id"]) for row in await self._served(session)]
         if self.model_id not in served:
             raise ModelUnavailable(
                 f"the server at {self._url} does not serve {self.model_id!r} but {', '.join(served[:5]) or 'none'}; "
@@ -215,11 +259,11 @@ class OpenAIGenerator:
             )
         self._verified = True
 
-    async def _served(self, session: aiohttp.ClientSession) -> list[str]:
-        async def attempt() -> list[str]:
+    async def _served(self, session: aiohttp.ClientSession) -> list[dict[str, Any]]:
+        async def attempt() -> list[dict[str, Any]]:
             status, reply = await self._exchange(session, "/models")
             try:
-                return [str(row["id"]) for row in json.loads(reply)["data"]]
+                return [{**row, "id": row["id"]} for row in json.loads(reply)["data"]]
             except (ValueError, LookupError, TypeError):
                 raise ModelUnavailable(
                     f"the server at {self._url} is not an OpenAI-compatible one: GET {self._url}/models answers "
@@ -314,6 +358,16 @@ def _to_its_end(asking: Coroutine[Any, Any, T]) -> T:
     """Run in a thread of its own, as the caller's may have a loop already."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, asking).result()
+
+
+def _revision_in(models: Sequence[Mapping[str, Any]], name: str) -> str:
+    """What a list of models says of one besides its name: a revision, or what is served under that name."""
+    for row in models:
+        if row["id"] == name:
+            root = str(row.get("root") or "").rstrip("/")
+            served = root.rpartition("/")[2] if root not in ("", name) else ""
+            return str(row.get("revision") or row.get("digest") or served)
+    return ""
 
 
 def _schema_of(choices: Sequence[str]) -> dict[str, Any]:

@@ -142,6 +142,22 @@ class Generator(Protocol):
     def generate(self, requests: Sequence[Request]) -> list[Completion]: ...
 
 
+class Kept(Protocol):
+    """Completions by key that outlive the process."""
+
+    def get(self, key: str) -> Completion | None: ...
+    def put(self, key: str, completion: Completion) -> None: ...
+
+
+@runtime_checkable
+class AsksRevision(Protocol):
+    """A generator that has to ask which revision it is."""
+
+    def settle_revision(self, kept: Kept) -> None:
+        """Find it out, once; ``kept`` remembers what was said."""
+        ...
+
+
 @runtime_checkable
 class Reranker(Protocol):
     """Scores how well each text answers to its query; larger is better."""

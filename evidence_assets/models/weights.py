@@ -92,6 +92,14 @@ def check_model_folder(folder: Path) -> None:
         raise ModelUnavailable(f"the model folder {folder} has no weights; copy its *.safetensors files into it")
 
 
+def hub_revision(name: str) -> str:
+    """Commit of a hub's model in the local cache, as the hub said when it was fetched; empty where there is none."""
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(name, "config.json")
+    return Path(found).parent.name if isinstance(found, str) else ""
+
+
 def weight_files(folder: Path) -> list[Path]:
     """Files of weights that lie directly in a model folder."""
     return sorted(path for path in folder.iterdir() if path.suffix in _WEIGHT_SUFFIXES and path.is_file())

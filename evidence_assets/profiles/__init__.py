@@ -3,22 +3,35 @@
 A profile is a YAML file: one of this package (``embedded``, ``paper``) or a path of the user's own, chosen by the
 environment variable EVIDENCE_PROFILE. One of the user's own may begin with ``extends: embedded`` and state only what
 differs.
+
+Models are an axis: of each kind a profile names any number (``generators: {llama: …, qwen: …}``), of which the first is
+used where nothing else is said; ``generator: {…}`` is short for a single one.
 """
 
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import is_file, yaml_mapping
 from evidence_assets.text.nearest import nearest
 
 PROFILE_VARIABLE = "EVIDENCE_PROFILE"
+Kind = Literal["generator", "encoder", "reranker", "masked_model"]
+"""A kind of model that a profile may name several of."""
+KINDS: dict[Kind, str] = {
+    "generator": "generators", "encoder": "encoders", "reranker": "rerankers", "masked_model": "masked_models",
+}  # fmt: skip
+"""Kinds of models, each with the field of a profile that names those of its kind."""
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]+$")]
+"""How a profile calls a model; it stands in asset keys, groups and tags."""
 _HERE = Path(__file__).parent
 
 
@@ -80,14 +93,13 @@ class Retrieval(_Strict):
 class Harvesting(_Strict):
     """How triples are harvested from a masked language model."""
 
-    model: ModelSettings
     training_steps: int = Field(4500, ge=1, description="For sample-masked-lm, which is trained on the sample corpus.")
     n: int = Field(1000, ge=1, description="Pairs of each heap, and triples kept of a relation.")
     prompts: int = Field(20, ge=1, description="Prompts kept of a relation.")
     sample_relations: tuple[str, ...] = Field((), description="Seed files of the sample that are put into raw/seeds.")
     seed_folders: tuple[str, ...] = Field((), description="Further folders of seed files, below raw or absolute.")
-    judges: tuple[GeneratorSettings, ...] = Field(
-        (), description="Language models that judge harvested triples; the profile's own where none is named."
+    judges: tuple[str, ...] = Field(
+        (), description="Generators of the profile that judge harvested triples; its first where none is named."
     )
     likelihood: ModelSettings | None = Field(
         None,
@@ -119,27 +131,77 @@ class Profile(_Strict):
     name: str
     description: str
     shards: Shards
-    encoder: ModelSettings
+    generators: dict[Name, GeneratorSettings] = Field(min_length=1)
+    encoders: dict[Name, ModelSettings] = Field(min_length=1)
     token_encoder: ModelSettings
-    reranker: ModelSettings
-    generator: GeneratorSettings
+    rerankers: dict[Name, ModelSettings] = Field(min_length=1)
+    masked_models: dict[Name, ModelSettings] = Field(min_length=1)
     chunking: Chunking
     index: IndexSettings = Field(default_factory=lambda: IndexSettings(kind="auto"))
     retrieval: Retrieval
     harvesting: Harvesting
     ugat: GraphPaths
     calibration: Calibration = Field(default_factory=Calibration)
+    prompts: str = Field("", description="Folder with prompts in words of one's own, beside this file or absolute.")
     presets: tuple[str, ...] = Field((), description="Presets whose variants are loaded besides the default ones.")
     sample: Literal["full", "small"] = Field("full", description="Size of the sample world; small is for quick tests.")
+
+    @property
+    def generator(self) -> GeneratorSettings:
+        """The language model in use; the extractive reasoner where the profile has none."""
+        return next(iter(self.generators.values()))
+
+    @property
+    def encoder(self) -> ModelSettings:
+        """The encoder in use."""
+        return next(iter(self.encoders.values()))
+
+    @property
+    def reranker(self) -> ModelSettings:
+        """The reranker in use."""
+        return next(iter(self.rerankers.values()))
+
+    @property
+    def masked_model(self) -> ModelSettings:
+        """The masked model in use."""
+        return next(iter(self.masked_models.values()))
+
+    def names(self, kind: Kind) -> list[str]:
+        """What the models of a kind are called, the one in use first."""
+        return list(getattr(self, KINDS[kind]))
+
+    def known(self, kind: Kind, name: str) -> str:
+        """The name, if a model of the kind is called so.
+
+        Raises
+        ------
+        BadInput
+            If none is; the nearest name is told.
+        """
+        if name not in self.names(kind):
+            near = nearest(name, self.names(kind))
+            raise BadInput(
+                f"profile {self.name} has no {kind} {name!r}; did you mean {near!r}? It has {', '.join(self.names(kind))}",
+                field=KINDS[kind],
+            )
+        return name
+
+    def using(self, models: Mapping[Kind, str]) -> Profile:
+        """The same profile with these models, named by their kind, in use."""
+        update = {}
+        for kind, name in models.items():
+            several = getattr(self, KINDS[kind])
+            update[KINDS[kind]] = {self.known(kind, name): several[name], **several}
+        return self.model_copy(update=update) if update else self
 
 
 def _fields_at(location: tuple[Any, ...]) -> list[str]:
     model: Any = Profile
     for part in location:
-        if not (isinstance(model, type) and issubclass(model, BaseModel)):
-            return []
-        annotation = model.model_fields[str(part)].annotation if str(part) in model.model_fields else None
-        model = annotation
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            model = model.model_fields[str(part)].annotation if str(part) in model.model_fields else None
+        else:
+            model = get_args(model)[-1] if get_args(model) else None  # models by their names
     return list(model.model_fields) if isinstance(model, type) and issubclass(model, BaseModel) else []
 
 
@@ -152,6 +214,8 @@ def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 
 def _read(path: Path, extended_by: tuple[Path, ...] = ()) -> dict[str, Any]:
     stated = yaml_mapping(path)
+    if isinstance(stated.get("prompts"), str):
+        stated["prompts"] = str((path.parent / stated["prompts"]).resolve())
     base = stated.pop("extends", None)
     if base is None:
         return stated
@@ -162,7 +226,21 @@ def _read(path: Path, extended_by: tuple[Path, ...] = ()) -> dict[str, Any]:
         raise BadInput(error.message, file=path, field="extends") from error
     if whole.resolve() in extended_by:
         raise BadInput("a profile that it extends extends it in turn", file=path, field="extends")
-    return _merged(_read(whole, extended_by), stated)
+    below = _read(whole, extended_by)
+    for one, several in KINDS.items():
+        if one in stated and several in stated:
+            raise BadInput(f"state {one} or {several}, not both", file=path, field=one)
+        if several in stated or (one in stated and several in below):
+            # Which model comes first is said in one place: those of the profile below are none of this one's.
+            below.pop(one, None)
+            below.pop(several, None)
+    return _merged(below, stated)
+
+
+def _named(settings: Any) -> str:
+    """What the only model of its kind is called: the last part of its own name."""
+    own = str(settings.get("name") or settings.get("backend") or "") if isinstance(settings, dict) else ""
+    return re.sub(r"[^a-z0-9]+", "_", own.rstrip("/").rpartition("/")[2].lower()).strip("_") or "model"
 
 
 def available() -> list[str]:
@@ -192,13 +270,18 @@ def load(name: str | None = None) -> Profile:
 def _load(name: str) -> Profile:
     path = _path_of(name)
     stated = _read(path)
+    single = {one: several for one, several in KINDS.items() if one in stated}
+    for one, several in single.items():
+        settings = stated.pop(one)
+        stated[several] = {_named(settings): settings}
     try:
         return Profile.model_validate(stated)
     except ValidationError as error:
         first = error.errors()[0]
         location = tuple(first["loc"])
-        field = ".".join(str(part) for part in location)
+        told = [part for place, part in enumerate(location) if not (place == 1 and location[0] in single.values())]
+        field = ".".join(next((o for o, s in single.items() if s == part), str(part)) for part in map(str, told))
         if first["type"] == "extra_forbidden":
-            near = nearest(str(location[-1]), _fields_at(location[:-1]))
+            near = nearest(str(location[-1]), [*_fields_at(location[:-1]), *([] if location[1:] else KINDS)])
             raise BadInput(f"there is no such setting; did you mean {near!r}?", file=path, field=field) from error
         raise BadInput(str(first["msg"]), file=path, field=field) from error

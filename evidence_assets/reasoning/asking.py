@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
-from evidence_assets.models.protocols import Completion, Generator, Request
+from evidence_assets.models.protocols import Completion, Generator, Kept, Request
 from evidence_assets.reasoning.requests import REPAIR, repair_request
-from evidence_assets.reasoning.tasks import Failure
-from evidence_assets.reasoning.templates import Template
+from evidence_assets.reasoning.tasks import Failure, Reply
+from evidence_assets.reasoning.templates import PACKAGED, Template, Words
 
 BATCH = 512
 """Requests handed at once to a generator that gives its completions only together."""
@@ -26,13 +28,6 @@ T = TypeVar("T")
 Task = TypeVar("Task")
 
 Progress = Callable[[int, int], None]
-
-
-class Cache(Protocol):
-    """Completions by key; a crash or a backfill never pays twice."""
-
-    def get(self, key: str) -> Completion | None: ...
-    def put(self, key: str, completion: Completion) -> None: ...
 
 
 @runtime_checkable
@@ -90,17 +85,32 @@ class LanguageModel:
         Where usable completions are kept between runs; none are kept without.
     on_progress
         Called with (tasks done, tasks in all).
+    words
+        What prompts say.
     """
 
-    def __init__(self, generator: Generator, cache: Cache | None = None, on_progress: Progress | None = None) -> None:
+    def __init__(
+        self,
+        generator: Generator,
+        cache: Kept | None = None,
+        on_progress: Progress | None = None,
+        words: Words = PACKAGED,
+    ) -> None:
+        self.words = words
         self._generator, self._cache, self._on_progress = generator, cache, on_progress
-        self.model_id = generator.model_id
+        self.model_id = f"{generator.model_id}@{generator.revision}"
+        """Name and revision, as all rows that it makes state them."""
+        self.row = {
+            "model_id": self.model_id, "name": generator.model_id, "revision": generator.revision,
+            "task": "language model", "input_hash": content_id(generator.parameters),
+        }  # fmt: skip
+        """What is known of it, as a row of ``models``."""
         self.version = content_id(generator.model_id, generator.revision, generator.parameters)
         """Everything besides the request that decides a reply."""
         self.usage = Usage()
 
-    def ask(self, requests: Sequence[Request], read: Callable[[int, str], T]) -> list[T | Failure]:
-        """Ask, and read the replies, in the order asked.
+    def ask(self, requests: Sequence[Request], read: Callable[[int, str], T]) -> list[tuple[T | Failure, Reply]]:
+        """Ask, and read the replies, in the order asked; beside each result what it cost.
 
         A reply that ``read`` refuses (:class:`UnusableReply`) is asked for once more with the reason; if that is unusable
         too, the task fails with both reasons. Only usable replies are cached, so that a failed row is asked anew. The same
@@ -113,10 +123,19 @@ class LanguageModel:
         """
         results: dict[int, T | Failure] = {}
         refusals: dict[int, tuple[str, str]] = {}
+        spent: dict[int, Reply] = {}
         self.usage.tasks += len(requests)
 
         def take(number: int, completion: Completion) -> bool:
             """Settle a task by a completion, or note why it cannot be settled; whether the completion is usable."""
+            cost = Reply(
+                self.model_id,
+                completion.prompt_tokens,
+                completion.completion_tokens,
+                completion.finish_reason,
+                content_id(requests[number].system, requests[number].user),
+            )
+            spent[number] = spent[number].and_then(cost) if number in spent else cost
             if completion.refused:
                 results[number] = Failure(completion.finish_reason)
                 return False
@@ -157,17 +176,65 @@ class LanguageModel:
         first, refusals = refusals, {}
         if first:
             self.usage.repairs += len(first)
-            round_of({n: repair_request(requests[n], reply, reason) for n, (reason, reply) in first.items()})
+            round_of(
+                {n: repair_request(requests[n], reply, reason, self.words) for n, (reason, reply) in first.items()}
+            )
         for number, (reason, reply) in refusals.items():
             before = first[number][0]
             again = "the same again" if reason == before else reason
             results[number] = Failure(
-                f"the reply of {self.model_id} is unusable: {before}; after one repair attempt: {again} "
+                f"the reply of {self._generator.model_id} is unusable: {before}; after one repair attempt: {again} "
                 f"(it begins {reply[:60]!r})"
             )
         if refusals:
             tell()
-        return [results[number] for number in range(len(requests))]
+        return [(results[number], spent[number]) for number in range(len(requests))]
+
+
+class ShowingModel(LanguageModel):
+    """Puts what it is asked into a list instead of sending it, and replies with words that only fill the place.
+
+    So what a model is asked after its own replies is shown as well, with these places where the replies will stand.
+    """
+
+    def __init__(self, shown: list[Request], words: Words = PACKAGED) -> None:
+        super().__init__(_Nobody(), words=words)
+        self._shown = shown
+
+    def ask(self, requests: Sequence[Request], read: Callable[[int, str], T]) -> list[tuple[T | Failure, Reply]]:
+        """What the place-fillers come to, where they can be read."""
+        self._shown += requests
+        return [
+            (_filled_in(request, number, read), Reply(self.model_id, 0, 0, "shown"))
+            for number, request in enumerate(requests)
+        ]
+
+
+class _Nobody:
+    """No model at all."""
+
+    model_id, revision = "nobody", "0"
+    parameters: dict[str, object] = {}  # noqa: RUF012
+
+    def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        raise NotImplementedError("what is shown is not sent")
+
+
+def _filled_in(request: Request, number: int, read: Callable[[int, str], T]) -> T | Failure:
+    said = f"[reply {number + 1}]"
+    steps = json.dumps({"steps": [{"text": said, "evidence": [], "quotes": []}]})
+    for reply in (
+        steps,
+        said,
+        *request.choices[:1],
+        "Answer: A",
+        f"Answer: A\nExplanation: {said}",
+        f"({said}, {said}, {said})",
+        "0.5",
+    ):
+        with contextlib.suppress(UnusableReply):
+            return read(number, reply)
+    return Failure("nothing is replied")
 
 
 def _text_of(completion: Completion) -> str:
@@ -198,14 +265,14 @@ def _each(generator: Generator, requests: Sequence[Request]) -> Iterator[tuple[i
 class PromptedTask(Generic[Task, T]):
     """One thing that a language model is asked.
 
-    ``templates`` are its words; ``request`` puts a task into them with the shape asked of the reply, or raises a
-    ``ValueError`` where the task has none; ``parse`` reads the text of a reply strictly, or raises
+    ``templates`` are its words; ``put`` puts a task into these, or into the user's own, with the shape asked of the
+    reply, or raises a ``ValueError`` where the task has none; ``parse`` reads the text of a reply strictly, or raises
     :class:`UnusableReply`.
     """
 
     name: str
     templates: tuple[Template, ...]
-    request: Callable[[Task], Request]
+    put: Callable[[Task, Words], Request]
     parse: Callable[[str, Task], T]
 
     def __post_init__(self) -> None:
@@ -217,18 +284,32 @@ class PromptedTask(Generic[Task, T]):
         """Changes with any word of the prompts."""
         return content_id(self.name, [template.hash for template in (*self.templates, REPAIR)])
 
+    def request(self, task: Task, words: Words = PACKAGED) -> Request:
+        """The request that a task comes to."""
+        return self.put(task, words)
+
+    def version_in(self, words: Words) -> str:
+        """The same where prompts are worded by the user."""
+        own = [words.of(template).hash for template in (*self.templates, REPAIR)] if words.folders else []
+        return content_id(self.version, own) if own else self.version
+
     def ask(self, model: LanguageModel, tasks: Sequence[Task]) -> list[T | Failure]:
         """One result a task, in order. A task that cannot be put into words fails with the reason."""
+        return [result for result, _ in self.ask_with_cost(model, tasks)]
+
+    def ask_with_cost(self, model: LanguageModel, tasks: Sequence[Task]) -> list[tuple[T | Failure, Reply | None]]:
+        """The same with what each result cost; nothing where nothing was asked."""
         requests: dict[int, Request] = {}
-        results: dict[int, T | Failure] = {}
+        results: dict[int, tuple[T | Failure, Reply | None]] = {}
         for number, task in enumerate(tasks):
             try:
-                requests[number] = self.request(task)
+                requests[number] = self.request(task, model.words)
             except ValueError as error:
-                results[number] = Failure(str(error))
+                results[number] = Failure(str(error)), None
         places = list(requests)
         replies = model.ask(list(requests.values()), lambda place, reply: self.parse(reply, tasks[places[place]]))
-        results |= dict(zip(places, replies, strict=True))
+        for number, replied in zip(places, replies, strict=True):
+            results[number] = replied
         return [results[number] for number in range(len(tasks))]
 
 

@@ -7,6 +7,8 @@ reading in ``parsing`` and ``answers``; tasks on tables have their own in ``tabl
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Request
@@ -15,25 +17,46 @@ from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
 from evidence_assets.reasoning.citations import check
 from evidence_assets.reasoning.table_prompts import is_table_task
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
+from evidence_assets.reasoning.templates import PACKAGED, Words
 
 VERSION = "3"
 """Changes whenever equal replies may be read otherwise."""
 NOT_ENOUGH = "NOT ENOUGH INFORMATION"
 
 
+Once = PromptedTask[ChooseAnswer, tuple[Choice, Chain]]
+
+
+@dataclass(frozen=True)
+class Style:
+    """What is asked of a question with options: an explanation of each and then a choice, or both at ``once``.
+
+    A style that explains nothing chooses from the evidence, or from the question alone.
+    """
+
+    explain: PromptedTask[ExplainOption, Chain] | None
+    choose: PromptedTask[ChooseAnswer, Choice] | None
+    once: Once | None = None
+
+    @property
+    def tasks(self) -> tuple[PromptedTask[Any, Any], ...]:
+        """All that is asked."""
+        return tuple(task for task in (self.explain, self.choose, self.once) if task is not None)
+
+
 class PromptedSolver:
-    """Answers the typed tasks by asking a language model.
+    """Answers the typed tasks by asking a language model, in our own way or as a paper does.
 
     The label is the model's; which options count as supported is not: those whose chain has a citation that verifies.
-    Where evidence was given and no chain cites it rightly, the status is ``insufficient`` whatever the model says.
-    Confidence is the share of the chosen chain's citations that verify, 0 without a chain.
+    Asked in our own way, the status is ``insufficient`` whatever the model says where evidence was given and no chain
+    cites it rightly. Confidence is the share of the chosen chain's citations that verify, 0 without a chain.
     """
 
     name = "prompted"
 
-    def __init__(self, model: LanguageModel) -> None:
-        self._model, self.model_id = model, model.model_id
-        self.version = content_id(VERSION, model.version, EXPLAINING.version, CHOOSING.version)
+    def __init__(self, model: LanguageModel, style: Style | None = None) -> None:
+        self._model, self.model_id, self._style = model, model.model_id, style or OURS
+        self.version = content_id(VERSION, model.version, *(t.version_in(model.words) for t in self._style.tasks))
 
     def task_version(self, task: ExplainOption) -> str:
         """The version: nothing else bears on a task."""
@@ -41,30 +64,38 @@ class PromptedSolver:
 
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
         """One chain an option."""
-        return EXPLAINING.ask(self._model, tasks)
+        assert self._style.explain is not None, "who explains nothing is asked for no explanation"
+        chains: list[Chain | Failure] = []
+        for result, reply in self._style.explain.ask_with_cost(self._model, tasks):
+            told = replace(result, reply=reply)
+            chains.append(replace(told, prompt_hash=reply.prompt_hash) if isinstance(told, Chain) and reply else told)
+        return chains
 
     def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
         """One label a question."""
-        return CHOOSING.ask(self._model, tasks)
+        assert self._style.choose is not None, "who answers at once is asked for no choice"
+        asked = self._style.choose.ask_with_cost(self._model, tasks)
+        return [replace(result, reply=reply) for result, reply in asked]
 
 
-def _explain_request(task: ExplainOption) -> Request:
-    return table_prompts.explain_request(task) if is_table_task(task) else requests.explain_request(task)
+def _explain_request(task: ExplainOption, words: Words = PACKAGED) -> Request:
+    ask = table_prompts.explain_request if is_table_task(task) else requests.explain_request
+    return ask(task, words)
 
 
 def _chain(reply: str, task: ExplainOption) -> Chain:
     parse = table_prompts.parse_steps if is_table_task(task) else parsing.parse_steps
-    request = _explain_request(task)
-    return Chain(task.hypothesis, parse(reply, task), None, content_id(request.system, request.user))
+    return Chain(task.hypothesis, parse(reply, task))
 
 
-def _choose_request(task: ChooseAnswer) -> Request:
-    return table_prompts.choose_request(task) if is_table_task(task) else requests.choose_request(task)
+def _choose_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:
+    ask = table_prompts.choose_request if is_table_task(task) else requests.choose_request
+    return ask(task, words)
 
 
 def _choice(reply: str, task: ChooseAnswer) -> Choice:
     parse = table_prompts.parse_choice if is_table_task(task) else parsing.parse_choice
-    return _judged(task, parse(reply, task))
+    return judged(task, parse(reply, task), vetoes=True)
 
 
 EXPLAINING = PromptedTask("explain", (requests.EXPLAIN, table_prompts.EXPLAIN), _explain_request, _chain)
@@ -73,17 +104,20 @@ CHOOSING = PromptedTask(
 )
 
 
-def _judged(task: ChooseAnswer, answer: str | None) -> Choice:
-    """A model's label with what the citations say to it."""
+OURS = Style(EXPLAINING, CHOOSING)
+
+
+def judged(task: ChooseAnswer, answer: str | None, *, vetoes: bool = False) -> Choice:
+    """A model's label with what the citations say to it; ``vetoes`` says whether an answer that none carries is withheld."""
     shares = {}
     for chain in task.chains:
         verdicts = [citation.verdict for citation in check(chain, _evidence_of(task, chain))]
         shares[chain.hypothesis] = verdicts.count("verified") / len(verdicts) if verdicts else 0.0
     supported = tuple(label for label in task.labels if shares.get(label, 0) > 0)
-    if answer == NOT_ENOUGH and task.task == "verification":
+    if vetoes and answer == NOT_ENOUGH and task.task == "verification":
         # That nothing settles a claim is an answer, for which no cell need speak.
         return Choice(answer, (answer,), "insufficient", round(shares.get(answer, 0.0), 6))
-    unfounded = bool(task.chains) and any(task.evidence.values()) and not supported
+    unfounded = vetoes and bool(task.chains) and any(task.evidence.values()) and not supported
     if answer is None or unfounded:
         return Choice(None, supported, "insufficient", 0.0)
     return Choice(answer, supported, "answered", round(shares.get(answer, 0.0), 6))

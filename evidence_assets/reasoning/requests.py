@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, ExplainOption
-from evidence_assets.reasoning.templates import Template
+from evidence_assets.reasoning.templates import PACKAGED, Template, Words
 
 EXPLAIN = Template.load(__package__, "explain", "question evidence none answer negated")
 _CHOICE = "question answers evidence reasoning negated insufficient labels"
@@ -55,19 +55,19 @@ EXPLAIN_SCHEMA = json.dumps(
 )
 
 
-def explain_request(task: ExplainOption) -> Request:
+def explain_request(task: ExplainOption, words: Words = PACKAGED) -> Request:
     """Ask for the chain that links a question to one option; evidence is numbered from 1 in the order given."""
     kind = "label of the claim" if task.task == "verification" else "proposed answer"
     question = "claim" if task.task == "verification" else "question"
     evidence = [fenced(f"evidence {number}", item.text) for number, item in enumerate(task.evidence, start=1)]
-    return EXPLAIN.request(
+    return words.of(EXPLAIN).request(
         EXPLAIN_TOKENS, (), EXPLAIN_SCHEMA,
         question=fenced(question, task.question), answer=fenced(kind, task.option),
         evidence="\n\n".join(evidence), none="" if evidence else "none", negated="negated" if task.negated else "",
     )  # fmt: skip
 
 
-def choose_request(task: ChooseAnswer) -> Request:
+def choose_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:
     """Ask for one label, given the chains of all options and the evidence that they cite.
 
     Without chains all evidence is shown; without evidence the question is asked as it is.
@@ -84,7 +84,7 @@ def choose_request(task: ChooseAnswer) -> Request:
     insufficient = "" if claim or INSUFFICIENT in task.labels else INSUFFICIENT
     names = (*task.labels, *filter(None, [insufficient]))
     template = CHOOSE if task.chains or texts else CHOOSE_CLOSED
-    return template.request(
+    return words.of(template).request(
         CHOOSE_TOKENS, names,
         question=fenced("claim" if claim else "question", task.question), answers="\n\n".join(answers),
         evidence="\n\n".join(evidence), reasoning="\n\n".join(chains), negated="negated" if task.negated else "",
@@ -92,10 +92,10 @@ def choose_request(task: ChooseAnswer) -> Request:
     )  # fmt: skip
 
 
-def repair_request(request: Request, reply: str, reason: str) -> Request:
+def repair_request(request: Request, reply: str, reason: str, words: Words = PACKAGED) -> Request:
     """Ask once more, after a reply that could not be used; a long reply is shown by its beginning only."""
     shown = reply[:EXCERPT] + (f" [{len(reply) - EXCERPT} more characters]" if len(reply) > EXCERPT else "")
-    return REPAIR.request(
+    return words.of(REPAIR).request(
         request.max_tokens, request.choices, request.json_schema,
         system=request.system, request=request.user, reason=reason, reply=fenced("reply", shown),
     )  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from evidence_assets.graphs.entity_linking import EntityLinker
@@ -17,15 +17,20 @@ from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray, Request
 from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
-from evidence_assets.reasoning.tasks import Failure
-from evidence_assets.reasoning.templates import Template
+from evidence_assets.reasoning.citations import stands_in
+from evidence_assets.reasoning.statements import Statement, statements
+from evidence_assets.reasoning.tasks import EvidenceItem, Failure, Reply
+from evidence_assets.reasoning.templates import PACKAGED, Template, Words
 
-VERSION = "2"
+VERSION = "3"
 """Changes whenever equal input may give another answer."""
 FLOOR = 0.30
 """Weight of a reading under which nothing is answered."""
 MARGIN = 0.01
 """Weights nearer than this are not told apart."""
+TEXT_FLOOR = 0.72
+"""Cosine from which on a statement of a text answers a question. Chosen on the first half of the sample's questions, put
+without their options: docs/measured.md."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +52,11 @@ class Fact:
 
 @dataclass(frozen=True)
 class ShortTask:
-    """Answer a question in a few words; facts are in the order of their rank."""
+    """Answer a question in a few words; facts, and texts beside them or alone, are in the order of their rank."""
 
     question: str
     facts: tuple[Fact, ...]
+    texts: tuple[EvidenceItem, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,7 @@ class ShortAnswer:
     supported: tuple[str, ...] = ()
     used: tuple[str, ...] = ()
     confidence: float | None = None
+    reply: Reply | None = field(default=None, compare=False, repr=False)
 
 
 class ShortAnswerSolver(Protocol):
@@ -110,6 +117,10 @@ class ExtractiveShortAnswers:
     path p weighs ½ cos(q, facts of p) + ½ cos(q without the start, relations of p), a reading as much as its best path.
     The best reading answers if it reaches :data:`FLOOR`; the end of its best path is the answer, all its ends are
     supported. Only sourced facts count.
+
+    Where there are texts, they decide: the statement whose cosine with the question is greatest must reach
+    :data:`TEXT_FLOOR`. The answer of the facts stands if it is named there; without facts the answer is the statement
+    itself, word for word; else nothing is answered.
     """
 
     name = "extractive"
@@ -121,14 +132,22 @@ class ExtractiveShortAnswers:
     def answer(self, tasks: Sequence[ShortTask]) -> list[ShortAnswer | Failure]:
         """One answer a task; ``insufficient`` where no path is near enough."""
         paths = [_paths(task) for task in tasks]
+        said = [[s for item in task.texts for s in statements(item)] for task in tasks]
         texts = dict.fromkeys(
             text
-            for task, own in zip(tasks, paths, strict=True)
-            for text in (task.question, *(t for p in own for t in (p.text, p.relations, p.rest(task.question))))
+            for task, own, read in zip(tasks, paths, said, strict=True)
+            for text in (
+                task.question,
+                *(t for p in own for t in (p.text, p.relations, p.rest(task.question))),
+                *(statement.text for statement in read),
+            )
         )
         short = self._readable(list(texts))
         vectors = dict(zip(short, self._encoder.sentences(short), strict=True)) if short else {}
-        return [self._best(task, own, vectors) for task, own in zip(tasks, paths, strict=True)]
+        return [
+            _in_text(task, self._best(task, own, vectors), read, vectors) if read else self._best(task, own, vectors)
+            for task, own, read in zip(tasks, paths, said, strict=True)
+        ]
 
     def _readable(self, texts: list[str]) -> list[str]:
         counts = self._encoder.count_tokens(texts) if texts else []
@@ -151,6 +170,23 @@ class ExtractiveShortAnswers:
         used = dict.fromkeys(fact.evidence_id for path in best for fact in path.facts)
         confidence = round(weights[0] / sum(weights), 6)
         return ShortAnswer(supported[0], "ambiguous" if unclear else "answered", supported, tuple(used), confidence)
+
+
+def _in_text(
+    task: ShortTask, of_facts: ShortAnswer, said: Sequence[Statement], vectors: dict[str, FloatArray]
+) -> ShortAnswer:
+    """What the statement nearest to the question says, or of the facts' answer, whether it is named there."""
+    nearness = {s: float(vectors[task.question] @ vectors[s.text]) for s in said if s.text in vectors}
+    nearest = max(nearness, key=lambda s: nearness[s], default=None) if task.question in vectors else None
+    if nearest is None or nearness[nearest] < TEXT_FLOOR:
+        return ShortAnswer(None, "insufficient")
+    confidence = round(min(1.0, nearness[nearest]), 6)
+    if any(fact.sourced for fact in task.facts):
+        if of_facts.answer is None or not stands_in(of_facts.answer, nearest.quote):
+            return ShortAnswer(None, "insufficient")
+        used = (nearest.evidence_id, *of_facts.used)
+        return ShortAnswer(of_facts.answer, "answered", of_facts.supported, used, confidence)
+    return ShortAnswer(nearest.quote, "answered", (nearest.quote,), (nearest.evidence_id,), confidence)
 
 
 def _paths(task: ShortTask) -> list[_Path]:
@@ -177,12 +213,19 @@ def _paths(task: ShortTask) -> list[_Path]:
 
 
 _PROMPT = Template.load(__package__, "short_answer", "facts question")
+_FROM_TEXTS = Template.load(__package__, "short_answer_from_texts", "texts facts question")
 
 
-def answer_request(question: str, facts: Sequence[tuple[str, str, str]]) -> Request:
-    """Ask for a short answer, with facts where there are any."""
-    listed = "".join(f"\n{head} | {relation} | {tail}" for head, relation, tail in facts)
-    return _PROMPT.request(64, facts=listed, question=json.dumps(question, ensure_ascii=False))
+def answer_request(
+    question: str, facts: Sequence[tuple[str, str, str]], texts: Sequence[str] = (), words: Words = PACKAGED
+) -> Request:
+    """Ask for a short answer, with facts where there are any, or from texts."""
+    listed = "".join(f"\n({head}, {relation}, {tail})" for head, relation, tail in facts)
+    asked = json.dumps(question, ensure_ascii=False)
+    if texts:
+        quoted = "".join(f"\n{json.dumps(text, ensure_ascii=False)}" for text in texts)
+        return words.of(_FROM_TEXTS).request(64, texts=quoted, facts=listed, question=asked)
+    return words.of(_PROMPT).request(64, facts=listed, question=asked)
 
 
 def parse_short_answer(reply: str) -> str | None:
@@ -194,11 +237,19 @@ def parse_short_answer(reply: str) -> str | None:
 
 
 def _short_answer(text: str, task: ShortTask) -> ShortAnswer:
-    """A reply; what it says beyond the names of sourced facts no source carries."""
+    """A reply; what it says beyond the names of sourced facts no source carries. From texts it must stand in one."""
     reply = parse_short_answer(text)
     used = tuple(fact.evidence_id for fact in task.facts)
+    if task.texts:
+        holding = [item.evidence_id for item in task.texts if reply is not None and stands_in(reply, item.text)]
+        holding += [
+            f.evidence_id for f in task.facts if reply is not None and f.sourced and stands_in(reply, f.sentence)
+        ]
+        if not holding:
+            return ShortAnswer(None, "insufficient", (), (*(item.evidence_id for item in task.texts), *used))
+        return ShortAnswer(reply, "answered", (reply or "",), tuple(holding))
     if reply is None:
-        return ShortAnswer(None, "insufficient", (), used)
+        return ShortAnswer(None, "insufficient")
     names = sorted({name for f in task.facts if f.sourced for name in (f.head, f.tail)})
     spans = EntityLinker(names).find_spans(reply)
     supported = dict.fromkeys(names[node] for span in spans for node in span.link.nodes)
@@ -207,8 +258,10 @@ def _short_answer(text: str, task: ShortTask) -> ShortAnswer:
 
 SHORT_ANSWER = PromptedTask(
     "short_answer",
-    (_PROMPT,),
-    lambda task: answer_request(task.question, [(f.head, f.relation, f.tail) for f in task.facts]),
+    (_PROMPT, _FROM_TEXTS),
+    lambda task, words: answer_request(
+        task.question, [(f.head, f.relation, f.tail) for f in task.facts], [item.text for item in task.texts], words
+    ),
     _short_answer,
 )
 
@@ -223,8 +276,10 @@ class PromptedShortAnswers:
 
     def __init__(self, model: LanguageModel) -> None:
         self._model, self.model_id = model, model.model_id
-        self.version = content_id("prompted_short_answers", VERSION, SHORT_ANSWER.version, model.version)
+        self.version = content_id(
+            "prompted_short_answers", VERSION, SHORT_ANSWER.version_in(model.words), model.version
+        )
 
     def answer(self, tasks: Sequence[ShortTask]) -> list[ShortAnswer | Failure]:
         """One answer or failure a task."""
-        return SHORT_ANSWER.ask(self._model, tasks)
+        return [replace(result, reply=reply) for result, reply in SHORT_ANSWER.ask_with_cost(self._model, tasks)]

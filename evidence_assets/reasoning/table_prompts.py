@@ -6,7 +6,7 @@ evidence that stands there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning import table_tasks
@@ -15,7 +15,7 @@ from evidence_assets.reasoning.requests import fenced
 from evidence_assets.reasoning.tables.outside import outside_items
 from evidence_assets.reasoning.tables.solver import view_of
 from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, ExplainOption, Step
-from evidence_assets.reasoning.templates import Template
+from evidence_assets.reasoning.templates import PACKAGED, Template, Words
 
 TASKS = frozenset({"verification", "table_qa"})
 STANCES = {"SUPPORTS": "supports", "REFUTES": "refutes", "NOT ENOUGH INFORMATION": "unsettled"}
@@ -31,7 +31,7 @@ def is_table_task(task: ExplainOption | ChooseAnswer) -> bool:
     return task.task in TASKS and any(item.kind == "cell" for item in _given(task))
 
 
-def explain_request(task: ExplainOption) -> Request:
+def explain_request(task: ExplainOption, words: Words = PACKAGED) -> Request:
     """Ask for the explanation of one label or option.
 
     Raises
@@ -44,15 +44,15 @@ def explain_request(task: ExplainOption) -> Request:
         raise ValueError(f"no such label: {task.hypothesis!r}; use one of {', '.join(STANCES)}")
     outside = bool(outside_items(task.evidence))
     stance = STANCES[task.hypothesis] if claim else ""
-    return EXPLAIN.request(
+    return words.of(EXPLAIN).request(
         EXPLAIN_TOKENS,
-        question=_question(task), table=_table(_given(task)), alone="" if outside else "alone",
+        question=_question(task), table=shown_table(_given(task)), alone="" if outside else "alone",
         outside="outside" if outside else "", option="" if claim else fenced(f"option {task.hypothesis}", task.option),
         **{field: field if field == stance else "" for field in STANCES.values()},
     )  # fmt: skip
 
 
-def choose_request(task: ChooseAnswer) -> Request:
+def choose_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:
     """Ask for exactly one label, given the table and the explanations that there are.
 
     Raises
@@ -63,9 +63,9 @@ def choose_request(task: ChooseAnswer) -> Request:
     claim = task.task == "verification"
     listed = "\n".join(f"{label}) {option}" for label, option in zip(task.labels, task.options, strict=True))
     cases = [fenced(f"case for {chain.hypothesis}", _written(chain)) for chain in task.chains]
-    return CHOOSE.request(
+    return words.of(CHOOSE).request(
         CHOOSE_TOKENS, task.labels,
-        question=_question(task), options="" if claim else fenced("options", listed), table=_table(_given(task)),
+        question=_question(task), options="" if claim else fenced("options", listed), table=shown_table(_given(task)),
         cases="\n\n".join(cases), bare="" if cases else "bare", negated="negated" if task.negated else "",
         labels=", ".join(task.labels),
     )  # fmt: skip
@@ -98,9 +98,9 @@ def parse_choice(reply: str, task: ChooseAnswer) -> str:
     return one_of(reply, task.labels)
 
 
-def _table(given: list[EvidenceItem]) -> str:
+def shown_table(given: Sequence[EvidenceItem], *, marked: bool = True) -> str:
     """The table that the cells show, what is from outside marked as such below it."""
-    table = table_tasks.table_text(view_of(given)[0])
+    table = table_tasks.table_text(view_of(given)[0], marked=marked)
     return fenced("table", table_tasks.with_outside(table, [item.text for item in outside_items(given)]))
 
 

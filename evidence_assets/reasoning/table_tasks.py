@@ -18,11 +18,13 @@ _QUOTE = re.compile(r"\[(?:r\d+c\d+|o\d+)\]\s*[\"“]([^\"”]*)[\"”]")
 _STEP = re.compile(r"^\s*(?:\d+[.)]|[-*•])\s+")
 
 
-def table_text(view: TableView) -> str:
-    """A table as text, each cell led by its place, so that it can be cited."""
+def table_text(view: TableView, *, marked: bool = True) -> str:
+    """A table as text with bars between cells, each ``marked`` one led by its place, so that it can be cited."""
     lines = [f"Caption: {view.caption}"] if view.caption else []
     for i in sorted({*view.shape.header_rows, *view.shape.sections, *view.body}):
-        cells = [f"[r{i}c{j}] {view.cell((i, j)).plain or '(empty)'}" for j in view.columns]
+        cells = [view.cell((i, j)).plain for j in view.columns]
+        if marked:
+            cells = [f"[r{i}c{j}] {text or '(empty)'}" for j, text in zip(view.columns, cells, strict=True)]
         lines.append(" | ".join(cells))
     return "\n".join(lines)
 

@@ -6,9 +6,9 @@ from the evidence alone. Both get the same task and give the same result, so a s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Protocol
 
 from evidence_assets.lake.ids import content_id
@@ -63,6 +63,37 @@ class ExplainOption:
 
 
 @dataclass(frozen=True)
+class Reply:
+    """What a language model's reply to one task cost, a repair and all else that was asked for it included.
+
+    ``model`` is its name and revision, ``finish_reason`` why the last reply ended, ``prompt_hash`` that of the last
+    prompt, as it was sent first.
+    """
+
+    model: str
+    tokens_in: int
+    tokens_out: int
+    finish_reason: str
+    prompt_hash: str = ""
+
+    def and_then(self, other: Reply) -> Reply:
+        """Both as one."""
+        tokens = self.tokens_in + other.tokens_in, self.tokens_out + other.tokens_out
+        return Reply(other.model, *tokens, other.finish_reason, other.prompt_hash)
+
+    @staticmethod
+    def all_of(replies: Iterable[Reply | None]) -> Reply | None:
+        """Several as one; None where there is none."""
+        return reduce(Reply.and_then, told) if (told := [r for r in replies if r is not None]) else None
+
+    @staticmethod
+    def columns(reply: Reply | None) -> dict[str, int | str | None]:
+        """The columns of a row that rests on it; empty ones where no model replied."""
+        told = (None, None, None) if reply is None else (reply.tokens_in, reply.tokens_out, reply.finish_reason)
+        return dict(zip(("tokens_in", "tokens_out", "finish_reason"), told, strict=True))
+
+
+@dataclass(frozen=True)
 class Chain:
     """Reasoning steps towards one hypothesis; ``support`` in [0, 1] is the solver's own weight, if it gives one."""
 
@@ -70,6 +101,7 @@ class Chain:
     steps: tuple[Step, ...]
     support: float | None = None
     prompt_hash: str = ""
+    reply: Reply | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -101,6 +133,7 @@ class Choice:
     error: str = ""
     weights: Mapping[str, float] = field(default_factory=dict)
     """How strongly each label is held; larger is better, differences count. Empty where the solver has no measure."""
+    reply: Reply | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -108,6 +141,7 @@ class Failure:
     """A task that a solver could not answer, with its reason; becomes a ``failed`` row."""
 
     reason: str
+    reply: Reply | None = field(default=None, compare=False, repr=False)
 
 
 class Solver(Protocol):

@@ -2,13 +2,16 @@
 
 A template is a text file in a folder ``prompts`` beside the code that fills it: the system message, a line ``---`` and the
 user message. ``$name`` is a field. A paragraph that begins with ``?name`` stands only where that field is not empty, and a
-paragraph of nothing but empty fields is left out.
+paragraph of nothing but empty fields is left out. A file of the same name and fields in a folder of the user's own takes
+its place (``Words``).
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 from string import Template as Fields
@@ -16,6 +19,7 @@ from string import Template as Fields
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Request
+from evidence_assets.text.nearest import nearest
 
 _CONDITION = re.compile(r"\?(\w+) ")
 
@@ -26,19 +30,15 @@ class Template:
 
     system: str
     user: str
+    name: str = field(default="", compare=False)
+    """Name of its file."""
 
     @classmethod
     def load(cls, package: str | None, name: str, *fields: str) -> Template:
         """Read ``prompts/<name>.txt`` of a package, which must have these fields (names, parted by blanks) and no others."""
-        path = Path(str(resources.files(package or "") / "prompts" / f"{name}.txt"))
-        parts = path.read_text(encoding="utf-8").removesuffix("\n").split("\n---\n")
-        if len(parts) != 2:
-            raise BadInput("a prompt is the system message, one line with --- and the user message", file=path)
-        template, wanted = cls(*parts), set(" ".join(fields).split())
-        for field in sorted(template.fields ^ wanted):
-            what = "is not there" if field in wanted else f"is none of this prompt's: {', '.join(sorted(wanted))}"
-            raise BadInput(f"the field ${field} {what}", file=path, field=field)
-        return template
+        return _read(
+            Path(str(resources.files(package or "") / "prompts" / f"{name}.txt")), frozenset(" ".join(fields).split())
+        )
 
     @property
     def fields(self) -> set[str]:
@@ -57,6 +57,51 @@ class Template:
     ) -> Request:
         """The request with its fields filled; a field that is not given is a ``KeyError``."""
         return Request(_filled(self.system, fields), _filled(self.user, fields), max_tokens, choices, json_schema)
+
+
+@lru_cache
+def _read(path: Path, wanted: frozenset[str]) -> Template:
+    try:
+        parts = path.read_text(encoding="utf-8").removesuffix("\n").split("\n---\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"not readable as a prompt: {error}", file=path) from error
+    if len(parts) != 2:
+        raise BadInput("a prompt is the system message, one line with --- and the user message", file=path)
+    template = Template(parts[0], parts[1], path.stem)
+    for name in sorted(template.fields ^ wanted):
+        what = "is not there" if name in wanted else f"is none of this prompt's: {', '.join(sorted(wanted))}"
+        raise BadInput(f"the field ${name} {what}", file=path, field=name)
+    return template
+
+
+@dataclass(frozen=True)
+class Words:
+    """Prompts as they are packaged, or as the first of some folders of the user's own that has one words it."""
+
+    folders: tuple[Path, ...] = ()
+
+    def of(self, template: Template) -> Template:
+        """The prompt in these words."""
+        for folder in self.folders:
+            if (path := folder / f"{template.name}.txt").is_file():
+                return _read(path, frozenset(template.fields))
+        return template
+
+    def check(self, templates: Iterable[Template]) -> None:
+        """Refuse a folder that is not there, a file that is no prompt of ``templates``, and one without its fields."""
+        known = {template.name: template for template in templates}
+        for folder in self.folders:
+            if not folder.is_dir():
+                raise BadInput("there is no such folder of prompts", file=folder)
+            for path in sorted(folder.glob("*.txt")):
+                if path.stem not in known:
+                    raise BadInput(
+                        f"there is no prompt {path.stem!r}; did you mean {nearest(path.stem, known)!r}?", file=path
+                    )
+                self.of(known[path.stem])
+
+
+PACKAGED = Words()
 
 
 def _filled(text: str, fields: dict[str, str]) -> str:

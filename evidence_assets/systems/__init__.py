@@ -11,6 +11,9 @@ from typing import Any
 
 from evidence_assets.experiment.system import System
 from evidence_assets.experiment.variants import FILE, SYSTEMS, variants
+from evidence_assets.reasoning.asking import PROMPTED_TASKS
+from evidence_assets.reasoning.requests import REPAIR
+from evidence_assets.reasoning.templates import Template
 
 
 def names() -> list[str]:
@@ -23,6 +26,13 @@ def load(name: str) -> System:
     """The system of this name; its package says ``SYSTEM`` in ``methods``."""
     system: System = import_module(f"{__name__}.{name}.methods").SYSTEM
     return system
+
+
+def templates() -> list[Template]:
+    """Every prompt there is."""
+    for name in names():
+        load(name)
+    return [REPAIR, *(template for task in PROMPTED_TASKS.values() for template in task.templates)]
 
 
 def settings_of(place: str) -> Any:

@@ -32,13 +32,13 @@ class SmallWorld:
         self._loaded = defs()
         self.graph = self._loaded.resolve_asset_graph()
         self._job = self._loaded.resolve_implicit_global_asset_job_def()
-        self._instance = dg.DagsterInstance.ephemeral()
+        self.instance = dg.DagsterInstance.ephemeral()
         self.lake = Lake.create(root / "data_lake", question_shards=1, corpus_shards=1)
 
     def make(self, *keys: str, partition: str | None = None, fails: bool = False) -> dg.ExecuteInProcessResult:
         """Materialize exactly these assets; with ``fails`` a failed step or check is what is expected."""
         result = self._job.execute_in_process(
-            instance=self._instance,
+            instance=self.instance,
             partition_key=partition,
             asset_selection=[dg.AssetKey(key.split("/")) for key in keys],
             run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},

@@ -192,12 +192,12 @@ class Recorder:
             return self._triplets(request.user)
         if request.choices:
             return "0.5"
-        if "Which people" in request.user:
+        if "Entities:" in request.user and "Triples:" not in request.user:
             return PROSE if json.dumps(self._first) in request.user else "tuberculosis\nmedicine"
-        if "Which relations" in request.user:
+        if "Relations:" in request.user and "Triples:" not in request.user:
             return "treats"
-        if "State the facts" in request.user:
-            return "garlic | treats | tuberculosis"
+        if "Triples:" in request.user:
+            return "(garlic, treats, tuberculosis)"
         return "N/A" if "Facts that may help" not in request.user else "garlic"
 
     def _triplets(self, user: str) -> str:
@@ -260,7 +260,7 @@ def test_prose_and_unknown_types_end_as_failed_rows_with_their_reason(recorded: 
     assert "'planet' is no node type of the knowledge base" in rows["error"][1]
     assert rows["ranked_answers"].list.len().to_list()[:2] == [0, 0]
     assert set(rows["reasoner"]) == {"prompted"}
-    assert set(rows["model_id"].str.split("+").list.first()) == {"scripted"}
+    assert set(rows["model_id"].str.split("+").list.first()) == {"scripted@1"}
     evidence = recorded[0].rows("evidence", "evidence/search/fourstepfocus")
     assert set(evidence["question_id"]) == set(rows["question_id"][2:])
 
@@ -271,7 +271,7 @@ def test_the_four_cases_and_their_origins(recorded: tuple[SmallWorld, Path]) -> 
     assert kinds == {"kg_graph": {"edge"}, "kg_background": {"triple"}, "kg_both": {"edge", "triple"}, "kg_none": set()}
     triples = world.rows("triples", "triples/graph/background")
     assert set(triples["origin"]) == {"background"}
-    assert set(triples["model_id"]) == {"scripted"}
+    assert set(triples["model_id"]) == {"scripted@1"}
     none = world.rows("predictions", "predictions/graph/kg_none")
     assert set(none["status"]) == {"insufficient"}
     both = world.rows("predictions", "predictions/graph/kg_both").filter(pl.col("status") == "answered")
@@ -321,7 +321,7 @@ def test_model_knowledge_is_traced_to_what_the_model_said(recorded: tuple[SmallW
         kinds = {kind for kind, _ in _below(trace(connection, evidence["evidence_id"][0]).as_dict())}
         for path in world.lake.files("lineage_edges"):
             assert dangling(connection, path) == [], path
-    assert kinds == {"question", "triple", "chain"}
+    assert kinds == {"question", "triple", "chain", "model"}
 
 
 def test_a_question_whose_background_is_prose_fails_in_the_cases_that_need_it(

@@ -23,8 +23,9 @@ HARVEST = "knowledge/mine/harvest"
 PROFILE = """\
 extends: embedded
 name: judged
+generators: {{none: {{backend: extractive}}, judge: {{backend: replay, name: recorded, folder: {answers}}}}}
 harvesting:
-  judges: [{{backend: replay, name: recorded, folder: {answers}}}]
+  judges: [judge]
   likelihood: {{name: {model}, device: cpu}}
 """
 
@@ -82,7 +83,7 @@ def test_models_judge_and_rate_where_the_profile_names_some(
     metadata = event.step_materialization_data.materialization.metadata
     assert (metadata["asked_tasks"].value, metadata["tokens_in"].value, metadata["tokens_out"].value) == (2, 2, 2)
     rows = lake.read("scores", "scores/knowledge/mine_judged")
-    found = {(row["reasoner"], row["metric"]): row["value"] for row in rows.iter_rows(named=True)}
+    found = {(row["reasoner"].partition("@")[0], row["metric"]): row["value"] for row in rows.iter_rows(named=True)}
     assert found["recorded", "judge_precision"] == 50
     assert found["tiny-causal", "likelihood"] < 0
 

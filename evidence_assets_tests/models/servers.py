@@ -117,9 +117,10 @@ class FaultyServer:
         self.reply, self.plan, self.always = (lambda user: "B"), [], ""
         self.bodies, self.times, self.headers = [], [], []
         self.under_way = self.most_under_way = 0
+        self.listed, self.said = dict[str, str](), dict[str, str]()
 
     async def _models(self, _: HttpRequest) -> Response:
-        return JSONResponse({"object": "list", "data": [{"id": MODEL, "object": "model"}]})
+        return JSONResponse({"object": "list", "data": [{"id": MODEL, "object": "model", **self.listed}]})
 
     async def _chat(self, request: HttpRequest) -> Any:
         body = await request.json()
@@ -139,7 +140,7 @@ class FaultyServer:
         error = {"error": {"message": f"the {behaviour} you asked for", "type": "test"}}
         match behaviour:
             case "":
-                return JSONResponse(chat_body(self.reply(user)))
+                return JSONResponse(chat_body(self.reply(user)) | self.said)
             case "slow":
                 await asyncio.sleep(1.0)
                 return JSONResponse(chat_body(self.reply(user)))

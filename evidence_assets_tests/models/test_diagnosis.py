@@ -15,8 +15,8 @@ from evidence_assets_tests.models.tiny_masked import word_piece
 
 def asked(name: str) -> Finding:
     profile: Profile = load("embedded")
-    harvesting = profile.harvesting.model_copy(update={"model": ModelSettings(name=name)})  # type: ignore[call-arg]
-    [found] = [f for f in diagnose(profile.model_copy(update={"harvesting": harvesting})) if f.what == MASKED]
+    masked = {"own": ModelSettings(name=name)}  # type: ignore[call-arg]
+    [found] = [f for f in diagnose(profile.model_copy(update={"masked_models": masked})) if f.what == MASKED]
     return found
 
 

@@ -19,7 +19,7 @@ from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.reasoning.prompted import PromptedSolver
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, Failure
 from evidence_assets_tests.models.faults import EXPLAIN, QUESTION
-from evidence_assets_tests.models.servers import MODEL, DictCache, FaultyServer, hurried, running
+from evidence_assets_tests.models.servers import MODEL, DictCache, FaultyServer, closed_port, hurried, running
 
 ASKED = [Request("", f"question {number}", max_tokens=8) for number in range(12)]
 
@@ -199,3 +199,35 @@ def test_usage_that_is_no_count_is_none(usage: object) -> None:
     body = {"choices": [{"message": {"content": "B"}, "finish_reason": "stop"}], "usage": usage}
     completion = completion_of(json.dumps(body))
     assert (completion.text, completion.prompt_tokens, completion.completion_tokens) == ("B", 0, 0)
+
+
+def settled(url: str, cache: DictCache, **settings: object) -> str:
+    generator = OpenAIGenerator(MODEL, base_url=url, **{"attempts": 1, "timeout_seconds": 10.0} | settings)  # type: ignore[arg-type]
+    generator.settle_revision(cache)
+    return generator.revision
+
+
+def test_the_revision_is_the_servers_word_else_the_pinned_one_else_what_was_said_first(
+    shared: tuple[FaultyServer, str], server: FaultyServer
+) -> None:
+    cache, url = DictCache(), shared[1]
+    server.said = {"system_fingerprint": "fp_1"}
+    assert settled(url, DictCache(), revision="pinned") == "pinned" and not server.bodies, "nothing is asked"
+    assert settled(url, cache) == "fp_1" and server.bodies[-1]["max_tokens"] == 1
+    server.said = {"system_fingerprint": "fp_2"}
+    assert settled(url, cache) == "fp_1" and len(server.bodies) == 1, "asked for once and kept"
+    assert settled(url, DictCache()) == "fp_2"
+    server.listed = {"root": "/weights/models--x/snapshots/c0ffee/"}
+    assert settled(url, cache, revision="pinned") == settled(url, cache) == "c0ffee"
+
+
+def test_a_server_that_is_gone_is_taken_at_its_last_word_and_one_never_met_is_refused() -> None:
+    gone, cache = f"http://127.0.0.1:{closed_port()}/v1", DictCache()
+    assert settled(gone, cache, revision="pinned") == "pinned"
+    with pytest.raises(ModelUnavailable, match="gives no completion after 1 attempt"):
+        settled(gone, cache)
+
+
+def test_rows_name_model_and_revision(shared: tuple[FaultyServer, str]) -> None:
+    model = LanguageModel(asking(shared, revision="r7"))
+    assert model.model_id == f"{MODEL}@r7" == model.row["model_id"]

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from evidence_assets import systems
 from evidence_assets.lake.errors import BadInput, UnusableReply
 from evidence_assets.models.protocols import REFUSED, Completion, Request
+from evidence_assets.reasoning import published as _published  # noqa: F401  registers its tasks
 from evidence_assets.reasoning.asking import PROMPTED_TASKS, LanguageModel, PromptedTask, Usage
 from evidence_assets.reasoning.short_answers import Fact, ShortTask
 from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, ExplainOption, Failure
@@ -87,13 +88,56 @@ EXAMPLES = {
     "recall_relations": Example(QUESTION, ("currency",), ("The question asks about the money of Switzerland.",)),
     "recall_triples": Example(
         TriplesTask(QUESTION, ("Bern",), ("capital of",)),
-        ("Bern | capital of | Switzerland", "none"),
-        ("(Bern, capital of, Switzerland)", "Bern | capital of", "a | | c"),
+        (
+            "(Bern, capital of, Switzerland)",
+            "- (Bern, is in, Switzerland).",
+            "Bern | capital of | Canton Bern, CH",
+            "none",
+        ),
+        ("(Bern, capital of)", "Bern | capital of", "a | | c", "(Bern, capital of, Canton Bern, CH)"),
     ),
     "grade": Example(
         GradeTask(QUESTION, NodeCard("aspirin", "drug", "It eases pain.", ())),
         ("0.7", " 1.0\n", "0", "1", "0.25"),
         ("1.1", "-0.2", "0.7 because", "high", "0,7", "10", "nan", "٠.٥", "0.٥"),
+    ),
+    "grade/number": Example(
+        GradeTask(QUESTION, NodeCard("aspirin", "drug", "It eases pain.", ()), scale="number"),
+        ("0.85", "1"),
+        ("1.1", "85 %"),
+    ),
+    "published_chain": Example(
+        ExplainOption(QUESTION, "A", "aspirin", EVIDENCE),
+        ("1) It eases pain [E1].\n2) So it may be meant [E7].", "It eases pain."),
+        (),
+    ),
+    "published_choice": Example(
+        ChooseAnswer(QUESTION, ("A", "B"), ("ant", "bee"), CHAINS, {"A": EVIDENCE}),
+        ("Chain A holds together, B does not.\nAnswer: A", "Answer: (B)"),
+        ("Answer: C", "Both are fine.", "Answer: insufficient"),
+    ),
+    "published_case": Example(
+        ExplainOption(QUESTION, "REFUTES", "REFUTES", CELLS, "verification"), ("The price is 2, and not 3.",), ()
+    ),
+    "published_case/option": Example(ExplainOption(QUESTION, "A", "2", CELLS, "table_qa"), ("The cell says 2.",), ()),
+    "published_verdict": Example(
+        ChooseAnswer(QUESTION, LABELS, LABELS, CHAINS, dict.fromkeys(LABELS, CELLS), "verification"),
+        ("NOT ENOUGH INFORMATION", "refutes."),
+        ("SUPPORTS or REFUTES", "NEI"),
+    ),
+    "published_verdict/option": Example(
+        ChooseAnswer(QUESTION, ("A", "B"), ("1", "2"), (), dict.fromkeys("AB", CELLS), "table_qa"), ("B",), ("E",)
+    ),
+    "published_answer": Example(
+        ChooseAnswer(QUESTION, ("A", "B"), ("ant", "bee"), (), {"A": EVIDENCE, "B": ()}),
+        (
+            "Answer: A\nExplanation: [Passage 1] says so.",
+            "**Answer:** insufficient\n**Explanation:** No passage tells.",
+        ),
+        ("Answer: A", "Answer: C\nExplanation: It is so.", "Explanation: A is right.\nAnswer: A"),
+    ),
+    "published_question": Example(
+        ChooseAnswer(QUESTION, ("A", "B"), ("ant", "bee"), ()), ("A", "(B)"), ("C", "insufficient")
     ),
     "triplets": Example(
         TripletTask(QUESTION, Schema(("drug",), ("treats",))),

@@ -97,8 +97,8 @@ def prompted(reply: Callable[[Request], str], *facts: Fact) -> tuple[ShortAnswer
 def test_a_model_is_shown_the_facts_and_what_no_source_carries_is_not_supported() -> None:
     answer, generator = prompted(lambda _: "A spider", FACTS[0], fact(5, "web", "made by", "man", sourced=False))
     assert isinstance(answer, ShortAnswer)
-    assert "web | made by | spider" in generator.requests[0].user
-    assert "web | made by | man" in generator.requests[0].user
+    assert "(web, made by, spider)" in generator.requests[0].user
+    assert "(web, made by, man)" in generator.requests[0].user
     assert (answer.answer, answer.supported, answer.used) == ("A spider", ("spider",), ("e1", "e5"))
     other, _ = prompted(lambda _: "A man", FACTS[0], fact(5, "web", "made by", "man", sourced=False))
     assert isinstance(other, ShortAnswer)

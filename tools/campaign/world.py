@@ -164,14 +164,14 @@ def _materialize(world: World, moment: Moment, everything: bool) -> int:
     if not everything:
         ordered = demo.batches
 
-        def chosen(graph: Any) -> Iterator[list[Any]]:
-            for batch in ordered(graph):
+        def chosen(graph: Any, wanted: Any) -> Iterator[list[Any]]:
+            for batch in ordered(graph, wanted):
                 if kept := [key for key in batch if in_small_world("/".join(key.path))]:
                     yield kept
 
-        every = demo._partitions
+        every = demo.partitions_of
         demo.batches = chosen
-        demo._partitions = lambda *of: [part for part in every(*of) if not str(part).startswith(LEFT_OUT)]
+        demo.partitions_of = lambda *of: [part for part in every(*of) if not str(part).startswith(LEFT_OUT)]
     writes = _watch(world, moment)
     report = demo.run_all()
     (world.root / "writes.txt").write_text(str(writes[0]))

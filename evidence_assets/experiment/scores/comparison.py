@@ -10,9 +10,11 @@ from typing import Any
 
 import duckdb
 
+from evidence_assets import profiles
 from evidence_assets.experiment.scores.metrics import Estimate, mcnemar_exact, paired_bootstrap
 from evidence_assets.experiment.scores.scoring import correct
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.profiles import KINDS
 
 SIGNIFICANT = 0.05
 
@@ -65,8 +67,15 @@ def variants(connection: duckdb.DuckDBPyConnection) -> list[str]:
 
 
 def _assets(variant: str, known: list[str]) -> list[str]:
-    """Variants that the name given by hand means: ``family/name``, or ``name`` in whatever families have it."""
-    found = [v for v in known if variant in (v, v.rpartition("/")[2])]
+    """Variants that the name given by hand means: ``family/name``, or ``name`` in whatever families have it.
+
+    ``name@model`` is the variant with that model; the profile's first one goes without saying.
+    """
+    name, *models = variant.split("@")
+    profile = profiles.load()
+    first = {profile.names(kind)[0] for kind in KINDS}
+    wanted = "/".join([name, *(model for model in models if model not in first)])
+    found = [v for v in known if wanted in (v, v.partition("/")[2])]
     if not found:
         raise BadInput(f"no predictions of a variant {variant!r}; there are: {', '.join(known) or 'none'}")
     return found

@@ -46,7 +46,8 @@ class Point:
 def points(connection: duckdb.DuckDBPyConnection, metrics: Sequence[str], scope: str = "benchmark") -> list[Point]:
     """The scores of these metrics on benchmarks, or on what else is scored, by its name and by variant.
 
-    A variant is called as its asset is; one asset scores several harvests, which are called by what they were made by.
+    A variant is called as its asset is, with its model after an ``@`` where that is not the profile's first; one asset
+    scores several harvests, which are called by what they were made by.
     """
     rows = connection.execute(
         """
@@ -54,7 +55,8 @@ def points(connection: duckdb.DuckDBPyConnection, metrics: Sequence[str], scope:
             SELECT benchmark, selector, sum(length(text)) / count(DISTINCT question_id) AS cost FROM evidence GROUP BY ALL
         )
         SELECT scope_id,
-            CASE WHEN scope_kind = 'benchmark' THEN regexp_extract(asset, '[^/]+$') ELSE scores.selector END AS variant,
+            CASE WHEN scope_kind = 'benchmark' THEN replace(regexp_replace(asset, '^scores/[^/]+/', ''), '/', '@')
+            ELSE scores.selector END AS variant,
             metric, value, low, high, published, cost
         FROM scores LEFT JOIN reads ON benchmark = scope_id AND reads.selector = scores.selector
         WHERE scope_kind = $scope AND value IS NOT NULL AND metric IN (SELECT unnest($metrics)) ORDER BY ALL

@@ -46,7 +46,7 @@ def printed_model(model_id: str, known: Iterable[str]) -> str:
     >>> printed_model("Qwen/Qwen2.5-72B-Instruct-AWQ@rev", ["qwen2.5-72b", "qwen2.5-7b"])
     'qwen2.5-72b'
     """
-    name = model_id.lower().rpartition("/")[2].partition("@")[0]
+    name = model_id.lower().partition("@")[0].rpartition("/")[2]
     fits = [m for m in known if m and re.search(rf"(?<![a-z0-9.]){re.escape(m)}(?![a-z0-9.])", name)]
     return max(fits, key=len, default="")
 

@@ -7,6 +7,16 @@ import pyarrow as pa
 from evidence_assets.lake.schemas.columns import FLAG, INT, NULL, REAL, REALS, TEXT, TEXTS, declared
 
 STEP = pa.struct([pa.field("text", TEXT), pa.field("cited", TEXTS), pa.field("quoted", TEXTS)])
+REPLY = [
+    (
+        "tokens_in",
+        INT,
+        "Tokens of what a language model was asked for it, a repair included; empty where none was.",
+        NULL,
+    ),
+    ("tokens_out", INT, "Tokens of what it replied.", NULL),
+    ("finish_reason", TEXT, "Why its last reply ended.", NULL),
+]
 TABLES = [
     declared(
         "evidence",
@@ -49,6 +59,7 @@ TABLES = [
             ("prompt_hash", TEXT, "Hash of the prompt; empty where none is used."),
             ("status", TEXT, "answered or failed."),
             ("error", TEXT, "Why it failed.", NULL),
+            *REPLY,
             ("content_hash", TEXT, "Hash of the steps."),
             ("input_hash", TEXT, "Hash of task, option, ordered evidence, model and prompt version."),
         ],
@@ -74,6 +85,7 @@ TABLES = [
             ("status", TEXT, "Whether the evidence supports the answer: answered, ambiguous, insufficient, failed."),
             ("confidence", REAL, "Probability of the answer, where one is known.", NULL),
             ("error", TEXT, "Why it failed.", NULL),
+            *REPLY,
             ("content_hash", TEXT, "Hash of answer, support and status."),
             ("input_hash", TEXT, "Hash of the chains, model and prompt version."),
         ],

@@ -104,9 +104,9 @@ TABLES = [
         [
             ("model_id", TEXT, "Name and revision, as rows made by it state them."),
             ("name", TEXT, "Name on the hub, or of a model trained here."),
-            ("revision", TEXT, "Hash of the weights, or commit on the hub."),
+            ("revision", TEXT, "Hash of the weights, commit on the hub, or what its server says."),
             ("task", TEXT, "What it does."),
-            ("vocabulary", INT, "Words that one mask can stand for."),
+            ("vocabulary", INT, "Words that one mask of it can stand for, where it fills masks.", NULL),
             ("sentences", INT, "Sentences that it was trained on here.", NULL),
             ("accuracy", REAL, "Share of masked entity words guessed right in sentences it was trained on.", NULL),
             ("held_out_accuracy", REAL, "The same in sentences it never saw.", NULL),

@@ -9,9 +9,11 @@ from evidence_assets.experiment.selection import Selector
 from evidence_assets.experiment.stage import Read
 from evidence_assets.experiment.step import Step
 from evidence_assets.experiment.system import Method, OwnStages, System
+from evidence_assets.experiment.variants import Variant
 from evidence_assets.graphs.base_rows import definitions_of
 from evidence_assets.models.in_use import RELEVANCE_CLASSIFIER, encoder, reranker, tuned_classifier
 from evidence_assets.models.protocols import Reranker
+from evidence_assets.profiles import Kind
 from evidence_assets.systems.a2q import VERSION, classifier_tuning, linked_paths
 from evidence_assets.systems.a2q import system as a2q
 from evidence_assets.systems.a2q.settings import A2QSettings, ClassifierSettings, PathSettings, TripleSettings
@@ -25,8 +27,16 @@ def _classifier(step: Step, settings: A2QSettings) -> Reranker | None:
     return reranker(step.profile.reranker, step.profile.token_encoder)
 
 
-def _reads_classifier(settings: A2QSettings) -> Sequence[Read]:
+def _reads_classifier(variant: Variant, settings: A2QSettings) -> Sequence[Read]:
     return [Read(RELEVANCE_CLASSIFIER)] if settings.classifier == "tuned" else []
+
+
+def _models(settings: A2QSettings) -> tuple[Kind, ...]:
+    return ("encoder", "reranker") if settings.classifier == "reranker" else ("encoder",)
+
+
+def _encoder(settings: TripleSettings | PathSettings) -> tuple[Kind, ...]:
+    return ("encoder",)
 
 
 def _a2q(name: str, step: Step, settings: A2QSettings) -> Selector:
@@ -58,9 +68,12 @@ SYSTEM = System(
             open=_a2q,
             reads=("graph", "graph_passages", "taxonomy"),
             more_reads=_reads_classifier,
+            models=_models,
         ),
-        "nearest_triples": Method(settings=TripleSettings, open=_nearest, reads=("graph", "graph_passages")),
-        "linked_paths": Method(settings=PathSettings, open=_paths, reads=("graph", "graph_passages")),
+        "nearest_triples": Method(
+            settings=TripleSettings, open=_nearest, reads=("graph", "graph_passages"), models=_encoder
+        ),
+        "linked_paths": Method(settings=PathSettings, open=_paths, reads=("graph", "graph_passages"), models=_encoder),
         "tuned_classifier": OwnStages(settings=ClassifierSettings, stages=classifier_tuning.classifier_stages),
     },
 )

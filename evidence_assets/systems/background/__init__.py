@@ -1,4 +1,4 @@
 """Knowledge-graph prompting with what the language model recalls itself."""
 
-VERSION = "3"
+VERSION = "4"
 """Changes whenever equal input would give other evidence or answers."""

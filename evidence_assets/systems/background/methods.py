@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from evidence_assets import profiles
 from evidence_assets.experiment.inputs import graph_of
 from evidence_assets.experiment.selection import Selector, asked
-from evidence_assets.experiment.solvers import asking_version, language_model
+from evidence_assets.experiment.solvers import asking_version, has_model, language_model, pool_of
 from evidence_assets.experiment.stage import Read, Stage
 from evidence_assets.experiment.step import Made, Step
 from evidence_assets.experiment.system import Method, NoSettings, OwnStages, System
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.models.in_use import encoder
+from evidence_assets.profiles import Kind
 from evidence_assets.systems.background import VERSION
 from evidence_assets.systems.background import system as background
 from evidence_assets.systems.background.recall import RECALL_ENTITIES, RECALL_RELATIONS, RECALL_TRIPLES
@@ -24,7 +24,7 @@ QUESTIONS = "questions/graph"
 
 def _recalled(step: Step, settings: BackgroundSettings) -> background.StoredBackground:
     """What was recalled for the partition's questions, each of which it must have a row of, if only a failed one."""
-    asset = f"chains/graph/{settings.recall}"
+    asset = step.at(f"chains/graph/{settings.recall}")
     rows = step.read_here("chains", asset)
     questions = step.read_here("questions", QUESTIONS)["question_id"].to_list()
     missing = len(set(questions) - set(rows["question_id"].to_list()))
@@ -44,28 +44,37 @@ def _failed(step: Step, settings: BackgroundSettings) -> Mapping[str, str]:
     """Questions for which recalling failed."""
     if not settings.recall:
         return {}
-    return background.stored_background(step.read_here("chains", f"chains/graph/{settings.recall}")).failed
+    return background.stored_background(step.read_here("chains", step.at(f"chains/graph/{settings.recall}"))).failed
 
 
-def _reads(settings: BackgroundSettings) -> Sequence[Read]:
+def _reads(variant: Variant, settings: BackgroundSettings) -> Sequence[Read]:
     if not settings.recall:
         return []
-    return [Read(f"chains/graph/{settings.recall}"), Read(f"triples/graph/{settings.recall}")]
+    return [Read(variant.at(f"{table}/graph/{settings.recall}", ["generator"])) for table in ("chains", "triples")]
+
+
+def _models(settings: BackgroundSettings) -> tuple[Kind, ...]:
+    return ("generator", "encoder") if settings.recall else ("encoder",)
+
+
+def _generator(settings: NoSettings) -> tuple[Kind, ...]:
+    return ("generator",)
 
 
 def _recall_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
     """``chains/graph/<name>``, what the model recalled, and ``triples/graph/<name>`` with the origin ``background``."""
-    chains = f"chains/graph/{variant.name}"
-    recalls = asking_version(profiles.load().generator, RECALL_ENTITIES, RECALL_RELATIONS, RECALL_TRIPLES)
+    chains = f"chains/{variant.place}"
+    recalls = asking_version(
+        variant.profile.generator, RECALL_ENTITIES, RECALL_RELATIONS, RECALL_TRIPLES, words=variant.words
+    )
 
     def make_chains(step: Step) -> Made:
-        model = step.profile.generator
-        if model.backend == "extractive":
+        if not has_model(step):
             raise BadInput(
                 f"background knowledge takes a language model: name one under `generator` in the profile "
                 f"{step.profile.name}, or leave this variant out"
             )
-        source = background.PromptedBackground(language_model(step, model))
+        source = background.PromptedBackground(language_model(step, step.profile.generator))
         questions = asked(step.read_here("questions", QUESTIONS))
         return background.recall_rows(source, variant.name, questions, step.previous(), step.previous_lineage())
 
@@ -75,10 +84,10 @@ def _recall_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
     return [
         Stage(
             chains, "chains", make_chains, "Entities, relations and facts that a language model recalls.",
-            [Read(QUESTIONS)], f"{VERSION}:{recalls}", family="graph", pool="llm",
+            [Read(QUESTIONS)], f"{VERSION}:{recalls}", family="graph", pool=pool_of(variant.profile.generator),
         ),
         Stage(
-            f"triples/graph/{variant.name}", "triples", make_triples,
+            f"triples/{variant.place}", "triples", make_triples,
             "Recalled facts as triples: model knowledge, stated in no source.",
             [Read(chains)], VERSION, family="graph",
         ),
@@ -90,8 +99,14 @@ SYSTEM = System(
     VERSION,
     {
         "background": Method(
-            settings=BackgroundSettings, open=_open, reads=("graph",), more_reads=_reads, failed=_failed
+            settings=BackgroundSettings,
+            open=_open,
+            reads=("graph",),
+            own_encoder=True,
+            more_reads=_reads,
+            failed=_failed,
+            models=_models,
         ),
-        "recall": OwnStages(settings=NoSettings, stages=_recall_stages),
+        "recall": OwnStages(settings=NoSettings, stages=_recall_stages, models=_generator),
     },
 )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.asking import PromptedTask
-from evidence_assets.reasoning.templates import Template
+from evidence_assets.reasoning.templates import PACKAGED, Template, Words
 
 MAX_ITEMS = 30
 MAX_WORDS = 12
@@ -24,6 +24,7 @@ MAX_CHARACTERS = 200
 _ABBREVIATED = 5
 """A short name may end in a full stop: Martin Luther King Jr."""
 _NOTHING = "none"
+_BRACKETED = re.compile(r"\((.*)\)[.,;]?")
 _MARK = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+")
 _ENTITIES, _RELATIONS = (Template.load(__package__, name, "question") for name in ("entities", "relations"))
 _TRIPLES = Template.load(__package__, "triples", "question entities relations")
@@ -43,19 +44,21 @@ def _quoted(text: str | list[str]) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def entities_request(question: str) -> Request:
+def entities_request(question: str, words: Words = PACKAGED) -> Request:
     """Ask for the things that a question is about."""
-    return _ENTITIES.request(256, question=_quoted(question))
+    return words.of(_ENTITIES).request(256, question=_quoted(question))
 
 
-def relations_request(question: str) -> Request:
+def relations_request(question: str, words: Words = PACKAGED) -> Request:
     """Ask for the relations that would answer a question."""
-    return _RELATIONS.request(256, question=_quoted(question))
+    return words.of(_RELATIONS).request(256, question=_quoted(question))
 
 
-def triples_request(question: str, entities: Sequence[str], relations: Sequence[str]) -> Request:
+def triples_request(
+    question: str, entities: Sequence[str], relations: Sequence[str], words: Words = PACKAGED
+) -> Request:
     """Ask for facts made of the entities and relations."""
-    return _TRIPLES.request(
+    return words.of(_TRIPLES).request(
         768, question=_quoted(question), entities=_quoted(list(entities)), relations=_quoted(list(relations))
     )
 
@@ -76,12 +79,20 @@ def parse_list(reply: str) -> tuple[str, ...]:
 
 
 def parse_background_triples(reply: str) -> tuple[BackgroundTriple, ...]:
-    """Facts, one a line as ``subject | relation | object``, each once; ``none`` is the empty list."""
+    """Facts, one a line as ``(subject, relation, object)``, each once; ``none`` is the empty list.
+
+    Bars between the parts are read, too: a name may hold a comma.
+
+    >>> parse_background_triples("1. (Bern, capital of, Switzerland)")[0].tail
+    'Switzerland'
+    """
     found: dict[tuple[str, str, str], BackgroundTriple] = {}
     for number, line in _lines(reply):
-        parts = [part.strip() for part in line.split("|")]
+        bracketed = _BRACKETED.fullmatch(line)
+        bare = bracketed[1] if bracketed else line
+        parts = [part.strip() for part in bare.split("|" if "|" in bare else ",")]
         if len(parts) != 3 or not all(parts):
-            raise UnusableReply(f"line {number} is not of the form subject | relation | object: {line[:60]!r}")
+            raise UnusableReply(f"line {number} is not of the form (subject, relation, object): {line[:60]!r}")
         if max(map(len, parts)) > MAX_CHARACTERS:
             raise UnusableReply(f"line {number} is no fact but a text: {line[:60]!r}")
         found.setdefault((parts[0], parts[1], parts[2]), BackgroundTriple(parts[0], parts[1], parts[2], number))
@@ -117,6 +128,6 @@ RECALL_RELATIONS: PromptedTask[str, tuple[str, ...]] = PromptedTask(
 RECALL_TRIPLES: PromptedTask[TriplesTask, tuple[BackgroundTriple, ...]] = PromptedTask(
     "recall_triples",
     (_TRIPLES,),
-    lambda task: triples_request(task.question, task.entities, task.relations),
+    lambda task, words: triples_request(task.question, task.entities, task.relations, words),
     lambda reply, _: parse_background_triples(reply),
 )

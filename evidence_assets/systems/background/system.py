@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,10 @@ from evidence_assets.experiment.short_answering import MODEL_KNOWLEDGE
 from evidence_assets.experiment.step import Made
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph, plain_sentence
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.lineage import DERIVED, USED, edge
+from evidence_assets.lake.lineage import DERIVED, GENERATED, USED, edge
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.reasoning.asking import LanguageModel, Progress
-from evidence_assets.reasoning.tasks import Failure
+from evidence_assets.reasoning.tasks import Failure, Reply
 from evidence_assets.systems.background import VERSION
 from evidence_assets.systems.background.recall import (
     RECALL_ENTITIES,
@@ -47,6 +47,7 @@ class Recalled:
     relations: tuple[str, ...]
     triples: tuple[BackgroundTriple, ...]
     prompt_hash: str
+    reply: Reply | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -80,32 +81,35 @@ class PromptedBackground:
     def __init__(self, model: LanguageModel) -> None:
         self._model, self.model_id = model, model.model_id
         self.version = content_id(
-            "prompted_background", VERSION, [task.version for task in (RECALL_ENTITIES, RECALL_RELATIONS, RECALL_TRIPLES)],
+            "prompted_background", VERSION, [t.version_in(model.words) for t in (RECALL_ENTITIES, RECALL_RELATIONS, RECALL_TRIPLES)],
             model.version,
         )  # fmt: skip
 
     def recall(self, questions: Sequence[str]) -> list[Recalled | Failure]:
         """One record or failure a question; what one question fails at leaves the others alone."""
-        entities = RECALL_ENTITIES.ask(self._model, questions)
-        relations = RECALL_RELATIONS.ask(self._model, questions)
+        entities = RECALL_ENTITIES.ask_with_cost(self._model, questions)
+        relations = RECALL_RELATIONS.ask_with_cost(self._model, questions)
         results: dict[int, Recalled | Failure] = {}
         tasks: dict[int, TriplesTask] = {}
-        for place, (question, things, links) in enumerate(zip(questions, entities, relations, strict=True)):
+        costs: dict[int, Reply | None] = {}
+        for place, question in enumerate(questions):
+            (things, first), (links, second) = entities[place], relations[place]
+            costs[place] = Reply.all_of([first, second])
             if isinstance(things, Failure):
                 results[place] = things
             elif isinstance(links, Failure):
                 results[place] = links
             else:
                 tasks[place] = TriplesTask(question, things, links)
-        triples = RECALL_TRIPLES.ask(self._model, list(tasks.values()))
-        for (place, task), found in zip(tasks.items(), triples, strict=True):
-            request = RECALL_TRIPLES.request(task)
+        triples = RECALL_TRIPLES.ask_with_cost(self._model, list(tasks.values()))
+        for (place, task), (found, third) in zip(tasks.items(), triples, strict=True):
+            costs[place] = Reply.all_of([costs[place], third])
             results[place] = (
                 found
                 if isinstance(found, Failure)
-                else Recalled(task.entities, task.relations, found, content_id(request.system, request.user))
+                else Recalled(task.entities, task.relations, found, third.prompt_hash if third else "")
             )
-        return [results[place] for place in range(len(questions))]
+        return [replace(results[place], reply=costs[place]) for place in range(len(questions))]
 
 
 def recall_rows(
@@ -143,10 +147,13 @@ def recall_rows(
                 "prompt_hash": result.prompt_hash if isinstance(result, Recalled) else "",
                 "status": "answered" if isinstance(result, Recalled) else "failed",
                 "error": None if isinstance(result, Recalled) else result.reason,
+                **Reply.columns(result.reply),
                 "content_hash": content_id("chain", texts),
             }
         )
         writer.link(chain_id, USED, "question", question.question_id, question.question_id)
+        if result.reply:
+            writer.link(chain_id, GENERATED, "model", result.reply.model, result.reply.model)
     return writer.finish()
 
 

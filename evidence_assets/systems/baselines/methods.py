@@ -12,7 +12,7 @@ from evidence_assets.experiment.selection import Selector
 from evidence_assets.experiment.step import Step
 from evidence_assets.experiment.system import Method, System
 from evidence_assets.models.in_use import encoder
-from evidence_assets.profiles import Profile
+from evidence_assets.profiles import Kind, Profile
 from evidence_assets.retrieval.corpus import open_corpus
 from evidence_assets.systems.baselines import VERSION
 from evidence_assets.systems.baselines import system as baselines
@@ -55,8 +55,10 @@ def _cosine_cells(name: str, step: Step, settings: BaselineSettings) -> Selector
     return baselines.CellSelector(name, tables_of(step), baselines.cosine_cells(model), settings.k, version)
 
 
-def _method(opened: Any, source: Any) -> Method[BaselineSettings]:
-    return Method(settings=BaselineSettings, open=opened, reads=(source,), defaults=_defaults)
+def _method(opened: Any, source: Any, *models: Kind) -> Method[BaselineSettings]:
+    return Method(
+        settings=BaselineSettings, open=opened, reads=(source,), defaults=_defaults, models=lambda settings: models
+    )
 
 
 SYSTEM = System(
@@ -64,8 +66,8 @@ SYSTEM = System(
     VERSION,
     {
         "bm25": Method(settings=Bm25Settings, open=_bm25, reads=("corpus",), defaults=_defaults),
-        "cosine": _method(_cosine, "corpus"),
+        "cosine": _method(_cosine, "corpus", "encoder"),
         "bm25_cells": _method(_bm25_cells, "tables"),
-        "cosine_cells": _method(_cosine_cells, "tables"),
+        "cosine_cells": _method(_cosine_cells, "tables", "encoder"),
     },
 )

@@ -63,6 +63,7 @@ class RanksNodes:
                 ranked,
                 error=ranking.error or None,
                 used=(*best, *used_evidence(self._rows(question.question_id))),
+                reply=ranking.reply,
             )
 
     def case(self, prediction: Mapping[str, Any]) -> tuple[Case, list[CitedRow]]:

@@ -10,16 +10,17 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Request, Reranker
 from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
-from evidence_assets.reasoning.tasks import Failure
-from evidence_assets.reasoning.templates import Template
+from evidence_assets.reasoning.tasks import Failure, Reply
+from evidence_assets.reasoning.templates import PACKAGED, Template, Words
 from evidence_assets.text.chunking import CountTokens, chunks
 
+Scale = Literal["tenths", "number"]
 GRADES = tuple(f"{tenth / 10:.1f}" for tenth in range(11))
 
 
@@ -53,16 +54,23 @@ class Grader(Protocol):
 
     @property
     def version(self) -> str: ...
-    def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> list[float | Failure]: ...
+    def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> Sequence[tuple[float | Failure, Reply | None]]: ...
 
 
-_PROMPT = Template.load(__package__, "grade", "question entry")
+_PROMPT, _PUBLISHED = (Template.load(__package__, name, "question entry") for name in ("grade", "published_grade"))
 
 
-def grade_request(question: str, card: NodeCard, limit: int = 4000) -> Request:
-    """Ask a generator for a grade."""
-    entry = json.dumps(card.text(limit), ensure_ascii=False)
-    return _PROMPT.request(8, GRADES, question=json.dumps(question, ensure_ascii=False), entry=entry)
+def grade_request(
+    question: str, card: NodeCard, limit: int = 4000, scale: Scale = "tenths", words: Words = PACKAGED
+) -> Request:
+    """Ask a generator for a grade: one of eleven, or any number from 0 to 1 as published."""
+    fields = {
+        "question": json.dumps(question, ensure_ascii=False),
+        "entry": json.dumps(card.text(limit), ensure_ascii=False),
+    }
+    if scale == "tenths":
+        return words.of(_PROMPT).request(8, GRADES, **fields)
+    return words.of(_PUBLISHED).request(16, **fields)
 
 
 def parse_grade(reply: str) -> float:
@@ -80,12 +88,13 @@ class GradeTask:
     question: str
     card: NodeCard
     limit: int = 4000
+    scale: Scale = "tenths"
 
 
 GRADE: PromptedTask[GradeTask, float] = PromptedTask(
     "grade",
-    (_PROMPT,),
-    lambda task: grade_request(task.question, task.card, task.limit),
+    (_PROMPT, _PUBLISHED),
+    lambda task, words: grade_request(task.question, task.card, task.limit, task.scale, words),
     lambda reply, _: parse_grade(reply),
 )
 
@@ -93,13 +102,17 @@ GRADE: PromptedTask[GradeTask, float] = PromptedTask(
 class PromptedGrader:
     """Grades by a language model."""
 
-    def __init__(self, model: LanguageModel, document_limit: int = 4000) -> None:
-        self._model, self._limit = model, document_limit
-        self.version = content_id("prompted_grader", GRADE.version, model.version, document_limit)
+    def __init__(self, model: LanguageModel, document_limit: int = 4000, scale: Scale = "tenths") -> None:
+        self._model, self._limit, self._scale = model, document_limit, scale
+        self.version = content_id(
+            "prompted_grader", GRADE.version_in(model.words), model.version, document_limit, scale
+        )
 
-    def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> list[float | Failure]:
-        """One grade or failure a pair."""
-        return GRADE.ask(self._model, [GradeTask(question, card, self._limit) for question, card in pairs])
+    def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> list[tuple[float | Failure, Reply | None]]:
+        """One grade or failure a pair, and what it cost."""
+        return GRADE.ask_with_cost(
+            self._model, [GradeTask(question, card, self._limit, self._scale) for question, card in pairs]
+        )
 
 
 class RerankerGrader:
@@ -122,12 +135,12 @@ class RerankerGrader:
             tokens if count_tokens else None,
         )  # fmt: skip
 
-    def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> list[float | Failure]:
+    def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> list[tuple[float, None]]:
         """One score a pair."""
         texts = [self._passages(card) for _, card in pairs]
         asked = [(question, text) for (question, _), passages in zip(pairs, texts, strict=True) for text in passages]
         scores = iter(self._reranker.score(asked).tolist() if asked else [])
-        return [max(next(scores) for _ in passages) for passages in texts]
+        return [(max(next(scores) for _ in passages), None) for passages in texts]
 
     def _passages(self, card: NodeCard) -> list[str]:
         if self._count is None:

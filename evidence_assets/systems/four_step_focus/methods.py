@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 
 from evidence_assets.benchmarks.knowledge_bases import KnowledgeBase, declared_base
@@ -13,6 +15,7 @@ from evidence_assets.experiment.step import Step
 from evidence_assets.experiment.system import Method, System
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.models.in_use import encoder, model_key, reranker
+from evidence_assets.profiles import Kind
 from evidence_assets.systems.four_step_focus import VERSION
 from evidence_assets.systems.four_step_focus.answers import RanksNodes
 from evidence_assets.systems.four_step_focus.grading import GRADE, Grader, PromptedGrader, RerankerGrader
@@ -26,13 +29,15 @@ from evidence_assets.systems.four_step_focus.triplets import TRIPLETS, PromptedT
 def _open(name: str, step: Step, settings: FocusSettings) -> FourStepFocus:
     declared = declared_base(step.benchmark.graph)
     graph = graph_of(step)
+    if step.shown is not None:
+        settings = replace(settings, fallback=True)  # no triplets come back, but entries are to be shown as well
     return FourStepFocus(
         name,
         graph,
         NodeSearch(graph, settings.search),
         encoder(step.profile.encoder),
         _triplet_reader(step, declared, graph) if settings.triplets else None,
-        _grader(step) if settings.rerank else None,
+        _grader(step, settings) if settings.rerank else None,
         settings,
         frozenset(declared.symmetric),
         declared.answers,
@@ -61,16 +66,17 @@ def _triplet_reader(step: Step, declared: KnowledgeBase, graph: KnowledgeGraph) 
     return FormParser(sample_forms() if declared.forms else (), graph.type_names)
 
 
-def _grader(step: Step) -> Grader:
+def _grader(step: Step, settings: FocusSettings) -> Grader:
     model = reader_of_profile(step)
     if model is not None:
-        return PromptedGrader(model)
+        return PromptedGrader(model, scale=settings.grades)
     tokens = encoder(step.profile.token_encoder)
     return RerankerGrader(reranker(step.profile.reranker, step.profile.token_encoder), count_tokens=tokens.count_tokens)
 
 
-def _pool(settings: FocusSettings) -> str | None:
-    return "llm" if settings.triplets or settings.rerank else None
+def _models(settings: FocusSettings) -> tuple[Kind, ...]:
+    reads: tuple[Kind, ...] = ("generator",) if settings.triplets or settings.rerank else ()
+    return (*reads, "encoder", *(("reranker",) if settings.rerank else ()))
 
 
 SYSTEM = System(
@@ -82,7 +88,7 @@ SYSTEM = System(
             open=_open,
             reads=("knowledge_base",),
             answerer=_answerer,
-            pool=_pool,
+            models=_models,
             asks=(TRIPLETS, GRADE),
         )
     },

@@ -109,14 +109,14 @@ class FormParser:
         triplets = [triplet for reading in readings for triplet in _triplets(reading, target, names)]
         return TripletQuery(tuple(dict.fromkeys(triplets)), target)
 
-    def read(self, questions: Sequence[str]) -> list[TripletQuery | Failure]:
-        """One query or failure a question."""
-        queries: list[TripletQuery | Failure] = []
+    def read(self, questions: Sequence[str]) -> list[tuple[TripletQuery | Failure, None]]:
+        """One query or failure a question, and that no model was asked."""
+        queries: list[tuple[TripletQuery | Failure, None]] = []
         for question in questions:
             try:
-                queries.append(self.parse(question))
+                queries.append((self.parse(question), None))
             except UnusableReply as error:
-                queries.append(Failure(str(error)))
+                queries.append((Failure(str(error)), None))
         return queries
 
     def _described(self, text: str) -> _Reading | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from evidence_assets.systems.four_step_focus.grading import Scale
+
 
 @dataclass(frozen=True)
 class FocusSettings:
@@ -30,6 +32,8 @@ class FocusSettings:
         One vector a node, or its best passage.
     rerank
         Whether the profile's language model, or its reranker where it has none, grades the best ``k_max`` nodes.
+    grades
+        What a language model grades by: ``tenths`` from 0.0 to 1.0, or any ``number`` between, as published.
     evidence_nodes, edges_per_triplet
         Answers that get evidence rows, and most edges of each triplet among them.
     card_relations
@@ -43,6 +47,7 @@ class FocusSettings:
     fallback: bool = False
     search: Literal["vector", "multi_vector"] = "multi_vector"
     rerank: bool = False
+    grades: Scale = "tenths"
     k_max: int = 20
     evidence_nodes: int = 5
     edges_per_triplet: int = 3

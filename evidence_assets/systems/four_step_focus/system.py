@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 from copy import copy
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.substitution import Constant, Narrowed, Pattern, Variable
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray
-from evidence_assets.reasoning.tasks import Failure
+from evidence_assets.reasoning.tasks import Failure, Reply
 from evidence_assets.systems.four_step_focus import VERSION
 from evidence_assets.systems.four_step_focus.grading import Grader, NodeCard
 from evidence_assets.systems.four_step_focus.node_search import NodeSearch, nearest
@@ -54,6 +54,8 @@ class NodeRanking:
     candidates: int | None = None
     notes: tuple[str, ...] = ()
     error: str = ""
+    reply: Reply | None = field(default=None, compare=False, repr=False)
+    """What a language model replied, as triplets and as grades."""
 
     @property
     def supported(self) -> tuple[str, ...]:
@@ -131,11 +133,14 @@ class FourStepFocus:
         if not questions:
             return []
         texts = [q.text for q in questions]
-        queries = self._reader.read(texts) if self._reader else [None] * len(questions)
+        queries = self._reader.read(texts) if self._reader else [(None, None)] * len(questions)
         vectors = self._encoder.sentences(texts)
         drafts = [
-            self._unread(q, query, vector) if isinstance(query, Failure) else self._found(q, query, vector)
-            for q, query, vector in zip(questions, queries, vectors, strict=True)
+            replace(
+                self._unread(q, query, vector) if isinstance(query, Failure) else self._found(q, query, vector),
+                reply=reply,
+            )
+            for q, (query, reply), vector in zip(questions, queries, vectors, strict=True)
         ]
         graded = self._graded(questions, drafts)
         return [self._with_evidence(draft, v) for draft, v in zip(graded, vectors, strict=True)]
@@ -229,10 +234,13 @@ class FourStepFocus:
         grades = iter(self._grader.grade(pairs))
         made = []
         for draft in drafts:
-            own = [next(grades) for _ in draft.nodes]
+            graded = [next(grades) for _ in draft.nodes]
+            own = [grade for grade, _ in graded]
+            reply = Reply.all_of([draft.reply, *(cost for _, cost in graded)])
             failures = [grade.reason for grade in own if isinstance(grade, Failure)]
             if failures:
-                made.append(NodeRanking(draft.question_id, "failed", query=draft.query, error=failures[0]))
+                failed = NodeRanking(draft.question_id, "failed", query=draft.query, error=failures[0], reply=reply)
+                made.append(failed)
                 continue
             nodes = [
                 RankedNode(n.node_id, n.filtered, n.similarity, grade)
@@ -240,7 +248,7 @@ class FourStepFocus:
                 if not isinstance(grade, Failure)
             ]
             nodes.sort(key=lambda n: (not n.filtered, -(n.grade or 0.0), -n.similarity, n.node_id))
-            made.append(replace(draft, nodes=tuple(nodes)))
+            made.append(replace(draft, nodes=tuple(nodes), reply=reply))
         return made
 
     def _number(self, node: RankedNode) -> int:

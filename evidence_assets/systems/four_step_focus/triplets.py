@@ -18,8 +18,8 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
 from evidence_assets.reasoning.parsing import json_object
-from evidence_assets.reasoning.tasks import Failure
-from evidence_assets.reasoning.templates import Template
+from evidence_assets.reasoning.tasks import Failure, Reply
+from evidence_assets.reasoning.templates import PACKAGED, Template, Words
 
 MAX_TRIPLETS = 20
 ANY_TYPE = "*"
@@ -105,10 +105,10 @@ def _named(types: Sequence[str]) -> dict[str, object]:
     return {"type": "string", "enum": list(types)}
 
 
-def triplet_request(question: str, schema: Schema) -> Request:
+def triplet_request(question: str, schema: Schema, words: Words = PACKAGED) -> Request:
     """Ask a generator for the triplets of a question."""
     joins = "".join(f"\n  {head} | {edge} | {tail}" for head, edge, tail in schema.patterns)
-    return _PROMPT.request(
+    return words.of(_PROMPT).request(
         512, (), reply_schema(schema),
         node_types=json.dumps(list(schema.node_types), ensure_ascii=False),
         edge_types=json.dumps(list(schema.edge_types), ensure_ascii=False),
@@ -193,7 +193,7 @@ class TripletReader(Protocol):
 
     @property
     def version(self) -> str: ...
-    def read(self, questions: Sequence[str]) -> list[TripletQuery | Failure]: ...
+    def read(self, questions: Sequence[str]) -> Sequence[tuple[TripletQuery | Failure, Reply | None]]: ...
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ class TripletTask:
 TRIPLETS: PromptedTask[TripletTask, TripletQuery] = PromptedTask(
     "triplets",
     (_PROMPT,),
-    lambda task: triplet_request(task.question, task.schema),
+    lambda task, words: triplet_request(task.question, task.schema, words),
     lambda reply, task: parse_triplets(reply, task.schema),
 )
 
@@ -220,9 +220,9 @@ class PromptedTriplets:
             raise ValueError("the knowledge base has no node types or no edge types: there is nothing to ask in")
         self._model, self._schema = model, schema
         self.version = content_id(
-            "prompted_triplets", TRIPLETS.version, model.version, schema.node_types, schema.edge_types, schema.patterns,
+            "prompted_triplets", TRIPLETS.version_in(model.words), model.version, schema.node_types, schema.edge_types, schema.patterns,
         )  # fmt: skip
 
-    def read(self, questions: Sequence[str]) -> list[TripletQuery | Failure]:
-        """One query or failure a question."""
-        return TRIPLETS.ask(self._model, [TripletTask(question, self._schema) for question in questions])
+    def read(self, questions: Sequence[str]) -> list[tuple[TripletQuery | Failure, Reply | None]]:
+        """One query or failure a question, and what it cost."""
+        return TRIPLETS.ask_with_cost(self._model, [TripletTask(question, self._schema) for question in questions])

@@ -20,7 +20,7 @@ from evidence_assets.lake.store import Rows
 from evidence_assets.models.in_use import MASKED_LM, encoder, masked_lm, model_key, text_likelihood
 from evidence_assets.models.sample_masked_lm import SAMPLE_MASKED_LM
 from evidence_assets.models.sample_masked_lm import VERSION as TRAINING_VERSION
-from evidence_assets.profiles import GeneratorSettings, Profile
+from evidence_assets.profiles import GeneratorSettings, Kind, Profile
 from evidence_assets.systems.kbloom import VERSION, coverage, judging, rows, sample_model, scores
 from evidence_assets.systems.kbloom.plot import bars
 from evidence_assets.systems.kbloom.sample_model import names_of
@@ -73,7 +73,7 @@ class _Stages:
         self._base = variant.place
         self._harvest = f"{self._base}/harvest"
         self._known_as: dict[str, str] = {
-            s.variant: variant.name if s is self._harvests[0] else s.variant for s in self._harvests
+            s.variant: variant.at(variant.name if s is self._harvests[0] else s.variant, by="@") for s in self._harvests
         }
         """Under which name each harvest is scored."""
 
@@ -93,6 +93,10 @@ class _Stages:
         )  # fmt: skip
 
     @property
+    def _model(self) -> Read:
+        return Read(self._variant.at(MASKED_LM, ["masked_model"]))
+
+    @property
     def _kinds_read(self) -> list[Read]:
         return [Read(self._settings.kinds)] if self._settings.kinds else []
 
@@ -102,7 +106,7 @@ class _Stages:
     def _harvest_stage(self) -> Stage:
         def make(step: Step) -> Made:
             relation = rows.relation_of(step.read_here("relation_seeds", SEEDS))
-            model, words = masked_lm(step.lake, step.profile.harvesting.model), encoder(step.profile.encoder)
+            model, words = masked_lm(step.lake, step.profile.masked_model), encoder(step.profile.encoder)
             if relation.collection not in self._settings.collections:
                 known = ", ".join(self._settings.collections)
                 step.warn(f"collection {relation.collection!r} is merged nowhere; known: {known}")
@@ -129,7 +133,7 @@ class _Stages:
         return Stage(
             self._harvest, "triples", make,
             "Triples of one relation, from its prompt and seed pairs, with the prompts and candidates that led to them.",
-            [Read(SEEDS), Read(MASKED_LM), *self._kinds_read], f"{VERSION}:{self._harvests}",
+            [Read(SEEDS), self._model, *self._kinds_read], f"{VERSION}:{self._harvests}",
             partitions="relations", kinds=("parquet", "pytorch"), pool="gpu",
         )  # fmt: skip
 
@@ -147,7 +151,7 @@ class _Stages:
         )  # fmt: skip
 
     def _scores(self) -> Stage:
-        name = self._variant.name
+        name = self._variant.label
 
         def make(step: Step) -> Made:
             folder = step.lake.raw / "sample"
@@ -182,7 +186,7 @@ class _Stages:
 
     def _coverage(self) -> Stage:
         def make(step: Step) -> Made:
-            model = masked_lm(step.lake, step.profile.harvesting.model)
+            model = masked_lm(step.lake, step.profile.masked_model)
             scored = coverage.coverage_rows(
                 rows.relations_of(step.read("relation_seeds", SEEDS)),
                 step.read("prompts", self._harvest),
@@ -197,7 +201,7 @@ class _Stages:
 
         return self._scored(
             "_coverage", make, "How much of what the model could yield was found, by two catches with disjoint prompts.",
-            [Read(MASKED_LM), *self._kinds_read], f"{VERSION}:{self._harvests[0]}",
+            [self._model, *self._kinds_read], f"{VERSION}:{self._harvests[0]}",
             kinds=("parquet", "pytorch"), pool="gpu",
         )  # fmt: skip
 
@@ -217,7 +221,7 @@ class _Stages:
             )
             return Made(scored)
 
-        asked = [asking_version(settings, JUDGE) for settings in judges]
+        asked = [asking_version(settings, JUDGE, words=self._variant.words) for settings in judges]
         names = [*asked, *([f"{rated.name}@{rated.revision}"] if rated else [])]
         return [
             self._scored(
@@ -231,8 +235,8 @@ class _Stages:
 
 def masked_model_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
     """The masked language model that knowledge is harvested from: trained on the sample corpus, or named."""
-    harvesting = profiles.load().harvesting
-    trains = harvesting.model.name == SAMPLE_MASKED_LM
+    harvesting, named = variant.profile.harvesting, variant.profile.masked_model
+    trains = named.name == SAMPLE_MASKED_LM
 
     def make(step: Step) -> Made:
         trained: dict[str, float | int | None] = {}
@@ -243,7 +247,7 @@ def masked_model_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
                 [step.lake.raw / "sample" / "graphs" / f"{name}.tsv" for name in ("biomedical", "commonsense")],
                 harvesting.training_steps,
             )
-        model = masked_lm(step.lake, harvesting.model)
+        model = masked_lm(step.lake, named)
         row = {
             "model_id": model_key(model),
             "name": model.model_id,
@@ -262,7 +266,7 @@ def masked_model_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
             "The masked language model in use: trained on the sample corpus, with its accuracy on masked words of "
             "sentences that it never saw, or a Hugging Face model by name.",
             [Read("corpus/sample/chunks", "every"), Read("raw/sample")] if trains else [],
-            f"{TRAINING_VERSION}:{harvesting.training_steps}" if trains else harvesting.model.name,
+            f"{TRAINING_VERSION}:{harvesting.training_steps}" if trains else f"{named.name}@{named.revision}",
             partitions="", kinds=("pytorch",), pool="gpu",
         )
     ]  # fmt: skip
@@ -271,8 +275,8 @@ def masked_model_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
 def _judges() -> list[GeneratorSettings]:
     """The generators that judge: those that the profile names for it, else its language model, if it has one."""
     profile = profiles.load()
-    named = profile.harvesting.judges or (profile.generator,)
-    return [settings for settings in named if settings.backend != "extractive"]
+    names = [profile.known("generator", name) for name in profile.harvesting.judges] or profile.names("generator")[:1]
+    return [profile.generators[name] for name in names if profile.generators[name].backend != "extractive"]
 
 
 def harvest_stages(variant: Variant, settings: HarvestSettings) -> list[Stage]:
@@ -280,11 +284,15 @@ def harvest_stages(variant: Variant, settings: HarvestSettings) -> list[Stage]:
     return _Stages(variant, settings).all()
 
 
+def _masked(settings: HarvestSettings | NoSettings) -> tuple[Kind, ...]:
+    return ("masked_model",)
+
+
 SYSTEM = System(
     "kbloom",
     VERSION,
     {
-        "kbloom": OwnStages(settings=HarvestSettings, stages=harvest_stages, defaults=_defaults),
-        "masked_model": OwnStages(settings=NoSettings, stages=masked_model_stages),
+        "kbloom": OwnStages(settings=HarvestSettings, stages=harvest_stages, defaults=_defaults, models=_masked),
+        "masked_model": OwnStages(settings=NoSettings, stages=masked_model_stages, models=_masked),
     },
 )

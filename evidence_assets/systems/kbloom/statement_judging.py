@@ -15,7 +15,7 @@ from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
 from evidence_assets.reasoning.parsing import one_of
 from evidence_assets.reasoning.tasks import Failure
-from evidence_assets.reasoning.templates import Template
+from evidence_assets.reasoning.templates import PACKAGED, Template, Words
 
 VERDICTS = {"correct": True, "wrong": False}
 _PROMPT = Template.load(__package__, "judge", "statement")
@@ -31,9 +31,9 @@ class Judge(Protocol):
     def judge(self, statements: Sequence[str]) -> list[bool | Failure]: ...
 
 
-def judge_request(statement: str) -> Request:
+def judge_request(statement: str, words: Words = PACKAGED) -> Request:
     """Ask a generator for a verdict."""
-    return _PROMPT.request(8, tuple(VERDICTS), statement=json.dumps(statement, ensure_ascii=False))
+    return words.of(_PROMPT).request(8, tuple(VERDICTS), statement=json.dumps(statement, ensure_ascii=False))
 
 
 def parse_verdict(reply: str) -> bool:
@@ -53,7 +53,7 @@ class PromptedJudge:
 
     def __init__(self, model: LanguageModel) -> None:
         self._model, self.model_id = model, model.model_id
-        self.version = content_id("prompted_judge", JUDGE.version, model.version)
+        self.version = content_id("prompted_judge", JUDGE.version_in(model.words), model.version)
 
     def judge(self, statements: Sequence[str]) -> list[bool | Failure]:
         """One verdict or failure a statement; equal statements are asked once."""

@@ -8,6 +8,7 @@ from evidence_assets.experiment.selection import Selector
 from evidence_assets.experiment.step import Step
 from evidence_assets.experiment.system import Method, System
 from evidence_assets.models.in_use import encoder
+from evidence_assets.profiles import Kind
 from evidence_assets.systems.ucret import VERSION
 from evidence_assets.systems.ucret.selector import BridgedTable, CollapsedTable
 from evidence_assets.systems.ucret.settings import BridgeSettings, UcretSettings
@@ -22,11 +23,22 @@ def _bridged(name: str, step: Step, settings: BridgeSettings) -> Selector:
     return BridgedTable(_collapsed(name, step, settings), outside)
 
 
+def _encoder(settings: UcretSettings) -> tuple[Kind, ...]:
+    return ("encoder",)
+
+
 SYSTEM = System(
     "ucret",
     VERSION,
     {
-        "ucret": Method(settings=UcretSettings, open=_collapsed, reads=("tables",)),
-        "ucret_bridge": Method(settings=BridgeSettings, open=_bridged, reads=("tables", "corpus")),
+        "ucret": Method(settings=UcretSettings, open=_collapsed, reads=("tables",), models=_encoder, published="cases"),
+        "ucret_bridge": Method(
+            settings=BridgeSettings,
+            open=_bridged,
+            reads=("tables", "corpus"),
+            own_encoder=True,
+            models=_encoder,
+            published="cases",
+        ),
     },
 )

@@ -44,7 +44,14 @@ SYSTEM = System(
     "ugat",
     VERSION,
     {
-        "ugat": Method(settings=UgatSettings, open=_paths, reads=("graph", "subgraphs"), defaults=_defaults),
-        "closed_book": Method(settings=NoSettings, open=_closed_book),
+        "ugat": Method(
+            settings=UgatSettings,
+            open=_paths,
+            reads=("graph", "subgraphs"),
+            defaults=_defaults,
+            models=lambda settings: ("encoder",),
+            published="passages",
+        ),
+        "closed_book": Method(settings=NoSettings, open=_closed_book, published="question"),
     },
 )

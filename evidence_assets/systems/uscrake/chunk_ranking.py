@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evidence_assets.models.protocols import TokenVectors
+from evidence_assets.models.running import device_of
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.retrieval.maxsim import nearest_tokens
 from evidence_assets.retrieval.token_store import TokenStore
@@ -118,7 +119,7 @@ def scores_of(
         return [fused(q, texts, store, deep or len(texts), n) for q, n in zip(queries, nearest, strict=True)]
     measures = [query_measure(q, cost, store, temperature) for q in queries]
     made = []
-    for found in top_k(measures, texts, k, cost, temperature):
+    for found in top_k(measures, texts, k, cost, temperature, device=device_of("auto")):
         scores = np.full(len(texts), -np.inf)
         scores[found.indices] = -found.distances
         made.append(scores)

@@ -81,6 +81,8 @@ SYSTEM = System(
             open=_open,
             reads=("corpus", "token_store", "joined_graph"),
             defaults=_defaults,
+            models=lambda settings: ("encoder", "reranker"),
+            published="chains",
         )
     },
 )

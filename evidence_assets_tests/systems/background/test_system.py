@@ -42,12 +42,12 @@ def empty(table: str) -> pl.DataFrame:
 
 
 def reply(request: Request) -> str:
-    if "Which people" in request.user:
+    if request.user.endswith("Entities:"):
         return "- Switzerland\n- money"
-    if "Which relations" in request.user:
+    if request.user.endswith("Relations:"):
         return "currency"
     assert '"Switzerland", "money"' in request.user
-    return "Switzerland | money called | franc\nSwitzerland | currency | Swiss franc"
+    return "(Switzerland, money called, franc)\n(Switzerland, currency, Swiss franc)"
 
 
 def recalled(*questions: Asked, by: Callable[[Request], str] = reply) -> tuple[pl.DataFrame, Scripted]:
@@ -89,7 +89,7 @@ def test_a_recalled_triple_is_a_row_with_its_model_and_prompt_and_never_that_of_
     made = triple_rows(rows)
     assert prepare("triples", made.rows).num_rows == 2
     assert {row["origin"] for row in made.rows} == {"background"}
-    assert {row["model_id"] for row in made.rows} == {"scripted"}
+    assert {row["model_id"] for row in made.rows} == {"scripted@1"}
     assert all(rows["prompt_hash"][0] in row["source"] for row in made.rows)
     assert not {row["triple_id"] for row in made.rows} & {
         triple_id(row["head"], row["relation"], row["tail"]) for row in made.rows
@@ -150,7 +150,7 @@ def test_a_question_that_names_nothing_says_so(text: str) -> None:
     assert found.notes == ("the question names no node of the graph",)
 
 
-@pytest.mark.parametrize("stage", ["Which people", "Which relations", "State the facts"])
+@pytest.mark.parametrize("stage", ["Name all entities", "Name all relations", "Make triples"])
 def test_prose_in_any_prompt_fails_that_question_alone(stage: str) -> None:
     def prose(request: Request) -> str:
         if stage in request.user and "bad" in request.user:
@@ -171,7 +171,7 @@ def test_no_model_knowledge_without_what_was_recalled() -> None:
 
 def test_a_text_in_place_of_a_fact_is_unusable() -> None:
     def long(request: Request) -> str:
-        return f"Switzerland | has | {'a' * 500}" if "State the facts" in request.user else reply(request)
+        return f"Switzerland | has | {'a' * 500}" if "Make triples" in request.user else reply(request)
 
     assert stored_background(recalled(by=long)[0]).failed.keys() == {"q1"}
 

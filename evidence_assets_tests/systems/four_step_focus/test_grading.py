@@ -19,7 +19,7 @@ def test_a_cut_document_says_so() -> None:
 
 
 def test_a_reranker_grades_by_its_own_scale() -> None:
-    assert RerankerGrader(SharedWords()).grade([("aspirin fever", CARD), ("cats", CARD)]) == [2.0, 0.0]
+    assert RerankerGrader(SharedWords()).grade([("aspirin fever", CARD), ("cats", CARD)]) == [(2.0, None), (0.0, None)]
     assert RerankerGrader(SharedWords()).grade([]) == []
 
 
@@ -36,5 +36,5 @@ def test_a_reranker_that_reads_little_gets_passages_and_the_best_one_counts() ->
     long = NodeCard("aspirin", "drug", "It is sold. " * 20 + "It eases fever and pain.", CARD.relations)
     plain = NodeCard("aspirin", "drug", "", ())
     grader = RerankerGrader(Short(), count_tokens=count, tokens=12)
-    assert grader.grade([("fever pain", long), ("aspirin", plain)]) == [2.0, 1.0]
+    assert grader.grade([("fever pain", long), ("aspirin", plain)]) == [(2.0, None), (1.0, None)]
     assert grader.version != RerankerGrader(Short()).version

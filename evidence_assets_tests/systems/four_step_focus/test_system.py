@@ -15,7 +15,6 @@ from evidence_assets.graphs.knowledge_graph import GraphVectors, KnowledgeGraph
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.asking import LanguageModel
-from evidence_assets.reasoning.tasks import Failure
 from evidence_assets.retrieval.corpus import matrix
 from evidence_assets.systems.four_step_focus.grading import NodeCard, PromptedGrader, RerankerGrader
 from evidence_assets.systems.four_step_focus.node_search import NodeSearch, nearest, node_passages
@@ -121,8 +120,8 @@ def test_grades_reorder_within_each_group_only() -> None:
     class Grades:
         version = "1"
 
-        def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> list[float | Failure]:
-            return [{"ibuprofen": 0.1, "gout": 1.0}.get(card.name, 0.5) for _, card in pairs]
+        def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> list[tuple[float, None]]:
+            return [({"ibuprofen": 0.1, "gout": 1.0}.get(card.name, 0.5), None) for _, card in pairs]
 
     system = focus(PARSER)
     system._grader = Grades()

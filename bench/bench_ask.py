@@ -1,0 +1,90 @@
+"""How long `evidence ask` takes: a cold start by its parts, and questions after the first in one process.
+
+Every start is a process of its own. Without a lake, the sample's articles are made into one first.
+
+    python bench/bench_ask.py --lake data_lake
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import evidence_assets
+from evidence_assets.benchmarks.corpora import read_documents
+from evidence_assets.experiment.corpus_making import make_corpus
+from evidence_assets.lake.store import Lake
+
+COLD, WARM = 10.0, 2.0
+QUESTIONS = [
+    "Which drug may treat gout?", "What is a symptom of asthma?", "Which medicine is given for epilepsy?",
+    "What may cause a cough?", "What is a spider known to do?",
+]  # fmt: skip
+CHILD = """
+import contextlib, io, json, sys, time
+parts, last = {}, time.perf_counter()
+def lap(name):
+    global last
+    now = time.perf_counter()
+    parts[name], last = now - last, now
+from evidence_assets.cli import ask; lap("command line")
+import torch; lap("torch")
+import evidence_assets.experiment.asked, evidence_assets.experiment.stages; lap("stages")
+from evidence_assets import profiles, systems
+systems.load("uscrake"); lap("system")
+from evidence_assets.models.in_use import encoder
+encoder(profiles.load().encoder).sentences(["warm"]); lap("encoder")
+from pathlib import Path
+lake = ask._open_lake(Path(sys.argv[1]), making=False)
+warm = []
+for number, text in enumerate(json.loads(sys.argv[3])):
+    for options in ([], ["Allopurinol", "Wheezing", "Valproate"]):
+        with contextlib.redirect_stdout(io.StringIO()):
+            ask._ask(lake, text, options, sys.argv[2], "", None, "", "", False)
+        lap("question")
+        if not number and not options:
+            parts["first question"] = parts["question"]
+        else:
+            warm.append(parts["question"])
+del parts["question"]
+assert "dagster" not in sys.modules
+print(json.dumps([parts, warm]))
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--lake", type=Path, help="A lake with the sample's corpus; made where none is named.")
+    parser.add_argument("--corpus", default="sample")
+    parser.add_argument("--starts", type=int, default=3)
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        root = chosen.lake
+        if root is None:
+            root = Path(temporary) / "data_lake"
+            articles = Path(evidence_assets.__file__).parent / "sample" / "full" / "corpus" / "sample"
+            made = Lake.create(root, question_shards=1, corpus_shards=1)
+            make_corpus(made, chosen.corpus, lambda: read_documents(articles), lambda text: None)
+        runs = []
+        for _ in range(chosen.starts):
+            done = subprocess.run(
+                [sys.executable, "-c", CHILD, str(root), chosen.corpus, json.dumps(QUESTIONS)],
+                capture_output=True, text=True, check=True,
+            )  # fmt: skip
+            runs.append(json.loads(done.stdout.splitlines()[-1]))
+    for part in runs[0][0]:
+        print(f"{part:16} {statistics.median(run[0][part] for run in runs):6.2f} s")
+    cold = statistics.median(sum(run[0].values()) for run in runs)
+    warm = [seconds for _, seconds_each in runs for seconds in seconds_each]
+    print(f"cold: {cold:.2f} s, {cold / COLD:.2f} of the {COLD:.0f} s allowed")
+    middle, worst = statistics.median(warm), max(warm)
+    print(f"warm: {middle:.2f} s, worst {worst:.2f} s of {len(warm)}; {worst / WARM:.2f} of the {WARM:.0f} s allowed")
+
+
+if __name__ == "__main__":
+    main()

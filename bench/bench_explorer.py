@@ -1,0 +1,74 @@
+"""How long each kind of page of the explorer takes over a large lake, that of bench_trace: a million predictions, twenty
+rows of evidence each.
+
+The first page reads every prediction once, which is told apart; each page after it opens what it shows.
+
+    python bench/bench_explorer.py --predictions 1000000 --folder made
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+from bench_trace import generate
+
+from evidence_assets.explorer.library import Library
+from evidence_assets.explorer.site import Site
+from evidence_assets.lake.store import Lake
+
+ALLOWED = 0.300
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--predictions", type=int, default=100_000)
+    parser.add_argument("--per-partition", type=int, default=20_000)
+    parser.add_argument("--times", type=int, default=5)
+    parser.add_argument(
+        "--folder", type=Path, help="Where to make the lake, and keep it; used again where it is there."
+    )
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        lake = Lake.create((chosen.folder or Path(temporary)) / "data_lake")
+        generate(lake, chosen.predictions, chosen.per_partition)
+        library = Library(lake.root)
+        started = time.perf_counter()
+        rows = library.answers(
+            "SELECT question_id, prediction_id FROM answers USING SAMPLE reservoir(64 ROWS) REPEATABLE (1)"
+        )
+        print(f"reading {chosen.predictions:,} predictions once: {time.perf_counter() - started:.2f} s")
+        chunks = lake.read("chunks", "corpus/c/chunks", "0", ["chunk_id", "doc_id"]).head(64).to_dicts()
+        pages = {
+            "home": ["/"] * chosen.times,
+            "questions": ["/questions"] * chosen.times,
+            "questions, filtered": ["/questions?benchmark=b1&status=answered&page=7"] * chosen.times,
+            "questions, last page": [f"/questions?page={chosen.predictions // 50}"] * chosen.times,
+            "a question": [f"/question/{row['question_id']}" for row in rows[: chosen.times]],
+            "an answer": [f"/answer/{row['prediction_id']}" for row in rows[: chosen.times]],
+            "a chunk": [f"/source/chunk/{chunk['chunk_id']}" for chunk in chunks[: chosen.times]],
+            "a document": [f"/source/document/{chunk['doc_id']}" for chunk in chunks[: chosen.times]],
+            "a search that finds": ["/search?q=sentence"] * chosen.times,
+            "a search in vain": ["/search?q=nowhere"] * chosen.times,
+        }
+        site = Site(library)
+        for name, addresses in pages.items():
+            seconds = []
+            for address in [addresses[0], *addresses]:
+                parts = urlsplit(address)
+                started = time.perf_counter()
+                reply = site.reply(parts.path, dict(parse_qsl(parts.query)))
+                seconds.append(time.perf_counter() - started)
+                assert reply.status in (200, 302), (address, reply.html)
+            middle, worst = statistics.median(seconds[1:]), max(seconds[1:])
+            print(
+                f"{name:24} {1000 * middle:6.0f} ms, worst {1000 * worst:6.0f} ms; {middle / ALLOWED:.2f} of the {1000 * ALLOWED:.0f} ms allowed"
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,200 @@
+"""Every path that runs on a CUDA device against its twin on the processor: equal results, and how much faster (`make gpu`).
+
+    python -m bench.gpu [--device cuda] [--small]
+
+Needs torch, transformers, sentence-transformers, torch-geometric and this folder, no Dagster and no network. One table is
+printed; the exit status is 1 where results differ by more than they may. Models other than the embedded encoder have
+random weights of a common size: what is compared is kernels. With ``--device cpu`` the device is its own twin, which
+shows that the script works.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.table import Table
+from transformers import AutoTokenizer, BertConfig, BertForMaskedLM, BertForSequenceClassification, set_seed
+
+from bench.bench_encoder import texts_of
+from bench.bench_graph_attention import random_problem
+from evidence_assets.graphs.attention.scorer import AttentionSettings, train_batch
+from evidence_assets.models.encoders import EMBEDDED, load_encoder
+from evidence_assets.models.masked import HFMaskedLM
+from evidence_assets.models.rerankers import CrossEncoderReranker
+from evidence_assets.models.weights import minilm_folder
+from evidence_assets.transport.ground_cost import TokenMeasure, ground_costs
+from evidence_assets.transport.pool import TokenPool
+from evidence_assets.transport.search import top_k
+
+
+@dataclass(frozen=True)
+class Twins:
+    """One path run on both: seconds of each, and the greatest difference beside the one allowed."""
+
+    path: str
+    size: str
+    processor: float
+    device: float
+    difference: float
+    allowed: float
+
+
+def timed(run: Callable[[], Any], device: str, times: int = 3) -> tuple[Any, float]:
+    """What it gives, and its best time after one to warm up."""
+    run()
+    best = np.inf
+    for _ in range(times):
+        if device != "cpu":
+            torch.cuda.synchronize()
+        started = time.perf_counter()
+        result = run()
+        if device != "cpu":
+            torch.cuda.synchronize()
+        best = min(best, time.perf_counter() - started)
+    return result, float(best)
+
+
+def transport(device: str, small: bool) -> Iterator[Twins]:
+    """The exact search under each ground cost, its pass over the pool on the device, read there and kept there."""
+    rng, texts, d = np.random.default_rng(0), 500 if small else 10_000, 384
+    lengths = rng.integers(20, 100, texts)
+    topics = rng.normal(size=(200, d))
+    vectors = (topics[rng.integers(200, size=lengths.sum())] + 0.5 * rng.normal(size=(lengths.sum(), d))) * 0.4
+    pool = TokenPool(
+        vectors.astype(np.float16), np.concatenate([[0], np.cumsum(lengths)]), rng.gamma(1.0, size=lengths.sum())
+    )
+    size = f"{texts} texts, {lengths.sum()} tokens"
+    for cost in ground_costs():
+        found = pool.measure(7, cost)
+        query = TokenMeasure(found.points[:12], found.weights[:12])
+        (expected,), here = timed(lambda q=query, c=cost: top_k([q], pool, 20, c), "cpu", 1)  # type: ignore[misc]
+        for place in ("read", "kept"):
+            if place == "kept":
+                pool.keep_on(device)
+            (there,), seconds = timed(lambda q=query, c=cost: top_k([q], pool, 20, c, device=device), device)  # type: ignore[misc]
+            same = there.indices.tolist() == expected.indices.tolist()
+            difference = float(np.abs(there.distances - expected.distances).max()) if same else np.inf
+            yield Twins(f"transport, {cost}, {place}", size, here, seconds, difference, 1e-6)
+        pool.release()
+
+
+def attention(device: str, small: bool) -> Iterator[Twins]:
+    """UGAT's training and scores."""
+    count, nodes = (4, 30) if small else (64, 300)
+    problems = [random_problem(number, nodes, 384, 4 * nodes) for number in range(count)]
+    graphs, queries = [graph for graph, _ in problems], [query for _, query in problems]
+    settings = AttentionSettings()
+    here, mine = timed(lambda: train_batch(graphs, queries, settings, "cpu"), "cpu", 1)
+    there, its = timed(lambda: train_batch(graphs, queries, settings, device), device)
+    difference = max(float(np.abs(a.scores - b.scores).max()) for a, b in zip(here, there, strict=True))
+    yield Twins("UGAT, training and scores", f"{count} questions, {nodes} nodes", mine, its, difference, 1e-3)
+
+
+def encoder(device: str, small: bool) -> Iterator[Twins]:
+    """Sentence and token vectors, and whether a vector hangs on what it is encoded with."""
+    texts = texts_of(50 if small else 2000, 5, 200)
+    theirs = load_encoder(EMBEDDED, device="cpu", dtype="float32")
+    expected, mine = timed(lambda: theirs.sentences(texts), "cpu", 1)
+    for dtype, allowed in (("float32", 1e-5), ("bfloat16", 1e-3)):
+        ours = load_encoder(EMBEDDED, device=device, dtype=dtype)
+        vectors, its = timed(lambda o=ours: o.sentences(texts), device)  # type: ignore[misc]
+        furthest = float(1 - (vectors * expected).sum(axis=1).min())
+        yield Twins(f"encoder, {dtype}, 1 − cosine", f"{len(texts)} texts", mine, its, furthest, allowed)
+        alone = np.concatenate([ours.sentences([text]) for text in texts[:200]])
+        differing = float((alone != vectors[:200]).any(axis=1).sum())
+        yield Twins(f"encoder, {dtype}, vectors that differ alone", f"{len(alone)} texts", mine, its, differing, 0)
+        worst = max(
+            float(np.abs(a.vectors - b.vectors).max())
+            for a, b in zip(theirs.tokens(texts[:50]), ours.tokens(texts[:50]), strict=True)
+        )
+        yield Twins(f"token vectors, {dtype}", "50 texts", mine, its, worst, 1e-3 if dtype == "float32" else 0.2)
+
+
+def saved(folder: Path, kind: type[Any], **more: Any) -> Path:
+    """A model of MiniLM's size with random weights and its tokenizer."""
+    set_seed(0)
+    tokenizer = AutoTokenizer.from_pretrained(minilm_folder())
+    config = BertConfig(vocab_size=len(tokenizer), hidden_size=384, num_hidden_layers=6, num_attention_heads=12,
+                        intermediate_size=1536, **more)  # fmt: skip
+    kind(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def reranker(device: str, small: bool) -> Iterator[Twins]:
+    """A cross-encoder's scores."""
+    texts = texts_of(20 if small else 1000, 5, 100)
+    pairs = list(zip(texts, reversed(texts), strict=True))
+    with tempfile.TemporaryDirectory() as folder:
+        place = str(saved(Path(folder), BertForSequenceClassification, num_labels=1))
+        theirs, ours = (CrossEncoderReranker(place, device=each) for each in ("cpu", device))
+        here, mine = timed(lambda: theirs.score(pairs), "cpu", 1)
+        there, its = timed(lambda: ours.score(pairs), device)
+    yield Twins("reranker", f"{len(pairs)} pairs", mine, its, float(np.abs(here - there).max()), 1e-3)
+
+
+def masked(device: str, small: bool) -> Iterator[Twins]:
+    """Log probabilities of a masked model."""
+    texts = texts_of(20 if small else 500, 5, 40)
+    with tempfile.TemporaryDirectory() as folder:
+        place = saved(Path(folder), BertForMaskedLM)
+        theirs, ours = (HFMaskedLM.load(place, device=each) for each in ("cpu", device))
+    here, mine = timed(lambda: theirs.word_log_probs(texts), "cpu", 1)
+    there, its = timed(lambda: ours.word_log_probs(texts), device)
+    worst = max(float(np.abs(a.log_probs - b.log_probs).max()) for a, b in zip(here, there, strict=True))
+    yield Twins("masked model", f"{len(texts)} texts", mine, its, worst, 1e-2)
+
+
+def index(device: str, small: bool) -> Iterator[Twins]:
+    """A flat FAISS index, where its build for cards is installed."""
+    import faiss
+
+    if device == "cpu" or not hasattr(faiss, "StandardGpuResources"):
+        return
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(2000 if small else 500_000, 384)).astype(np.float32)
+    flat = faiss.IndexFlatIP(384)
+    flat.add(vectors)
+    there = faiss.index_cpu_to_gpu(faiss.StandardGpuResources(), 0, flat)
+    (near, _), mine = timed(lambda: flat.search(vectors[:64], 100), "cpu", 1)
+    (found, _), its = timed(lambda: there.search(vectors[:64], 100), device)
+    yield Twins("FAISS, flat", f"{len(vectors)} vectors", mine, its, float(np.abs(near - found).max()), 1e-2)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--small", action="store_true", help="sizes that only show that everything runs")
+    stated = parser.parse_args()
+    if stated.device != "cpu" and not torch.cuda.is_available():
+        raise SystemExit("torch sees no CUDA device here; --device cpu --small shows that the script works")
+    paths = [transport, attention, encoder, reranker, masked, *([index] if find_spec("faiss") else [])]
+    name = torch.cuda.get_device_name() if stated.device != "cpu" else "the processor itself"
+    table = Table("path", "size", "processor, s", "device, s", "times", "difference", "allowed", title=name)
+    wrong = 0
+    for path in paths:
+        for twins in path(stated.device, stated.small):
+            fits = twins.difference <= twins.allowed
+            wrong += not fits
+            table.add_row(
+                twins.path, twins.size, f"{twins.processor:.3f}", f"{twins.device:.3f}",
+                f"{twins.processor / twins.device:.1f}", f"{twins.difference:.2g}{'' if fits else ' !'}",
+                f"{twins.allowed:.2g}",
+            )  # fmt: skip
+    Console(width=160, highlight=False).print(table)
+    sys.exit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,267 @@
+"""One question at a time: ``evidence ask`` and ``evidence again``. Knows no Dagster; the stages are those of the assets."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evidence_assets.cli.console import JsonOption, LakeOption, cell, err, out, plain, sentences
+
+if TYPE_CHECKING:
+    from evidence_assets.benchmarks.records import Table as Cells
+    from evidence_assets.cli.add_corpus import Added
+    from evidence_assets.experiment.asked import Answered, Source
+    from evidence_assets.experiment.variants import Variant
+    from evidence_assets.lake.store import Lake
+
+commands = typer.Typer(rich_markup_mode=None)
+DEFAULTS = {"table": "ucret", "mcqa": "uscrake", "graph": "uscrake"}
+ON_A_GRAPH_ALONE = {"mcqa": "ugat", "graph": "a2q_paths"}
+"""Who answers in a task family where no system is named: from a corpus, with a graph or without, and from a graph alone."""
+
+
+@commands.command()
+def ask(
+    question: Annotated[str | None, typer.Argument(help="Without one, questions are read line by line.")] = None,
+    options: Annotated[
+        list[str] | None, typer.Option(help="An answer to choose from; again for each, or several.")
+    ] = None,
+    more_options: Annotated[list[str] | None, typer.Argument(help="Further options, after --options.")] = None,
+    corpus: Annotated[str, typer.Option(help="Corpus of the lake to answer from; the only one by default.")] = "",
+    graph: Annotated[str, typer.Option(help="Graph of the lake to answer from, alone or beside the corpus.")] = "",
+    folder: Annotated[
+        Path | None,
+        typer.Option(help="Folder of documents: added as a corpus, or brought up to date, and answered from."),
+    ] = None,
+    table: Annotated[Path | None, typer.Option(help="Table file (CSV, TSV, Parquet) that is asked about.")] = None,
+    system: Annotated[str, typer.Option(help="Who picks the evidence: a variant, such as uscrake or bm25.")] = "",
+    model: Annotated[str, typer.Option(help="Which of the profile's language models reasons.")] = "",
+    as_json: JsonOption = False,
+    open_: Annotated[bool, typer.Option("--open", help="Show the answer in the explorer, until ctrl-C.")] = False,
+    lake: LakeOption = None,
+) -> None:
+    """Ask one question: the answer, what it rests on, and what would change it; or that the evidence does not say."""
+    with sentences():
+        opened = _open_lake(lake, making=folder is not None)
+        if folder is not None:
+            corpus = add_folder(opened, folder, corpus)
+        cells = _table(table)
+        shown = ""
+        for asked in [question] if question is not None else _lines():
+            shown = _ask(
+                opened, asked, [*(options or []), *(more_options or [])], corpus, graph, cells, system, model, as_json
+            )
+        if open_ and shown:
+            import webbrowser
+
+            from evidence_assets.explorer.server import serve
+
+            serve(opened.root, f"/answer/{shown}", opened_at=webbrowser.open)
+
+
+def _open_lake(lake: Path | None, *, making: bool) -> Lake:
+    from evidence_assets import profiles
+    from evidence_assets.lake.catalogue import find_lake
+    from evidence_assets.lake.store import Lake
+
+    place, shards = lake or find_lake(), profiles.load().shards
+    if making or (place / "format.json").exists():
+        return Lake.create(place, question_shards=shards.questions, corpus_shards=shards.corpus)
+    return Lake(place)
+
+
+def _lines() -> Any:
+    """Questions from standard input, one a line, until it ends."""
+    if sys.stdin.isatty():
+        err.print("One question a line; ctrl-D ends.", style="dim")
+    return (line for line in sys.stdin if line.strip())
+
+
+def _table(file: Path | None) -> Cells | None:
+    if file is None:
+        return None
+    from evidence_assets.benchmarks.own import read_table_file
+    from evidence_assets.experiment.asked import table_named
+    from evidence_assets.lake.errors import BadInput
+
+    if not file.is_file():
+        raise BadInput("there is no such file; --table names a CSV, TSV or Parquet file", file=file)
+    return table_named(read_table_file(file))
+
+
+def add_folder(lake: Lake, folder: Path, name: str) -> str:
+    """The corpus of this folder, added to the lake where it is new, made anew where its files have changed."""
+    from evidence_assets.cli.add_corpus import add_corpus, name_of
+
+    name = name or name_of(folder)
+    make_anew(lake, name, add_corpus(lake, name, folder))
+    return name
+
+
+def make_anew(lake: Lake, name: str, added: Added) -> None:
+    """Make the corpus of the files that were added, unless it is made of them already."""
+    from evidence_assets.benchmarks.corpora import read_documents
+    from evidence_assets.experiment.asked import corpora
+    from evidence_assets.experiment.corpus_making import make_corpus
+
+    if not added.changed and name in corpora(lake):
+        return
+    started = time.monotonic()
+    made = make_corpus(
+        lake, name, lambda: read_documents(added.raw), lambda said: err.print(f"{name}: {said}", style="dim")
+    )
+    err.print(
+        f"{name}: {added.documents:,} documents, {made['chunks']:,} chunks, {made['reused']:,} of them as before, "
+        f"{time.monotonic() - started:.1f} s", style="dim",
+    )  # fmt: skip
+
+
+def variant_for(family: str, source: Source, system: str, model: str) -> Variant:
+    """The variant that answers, with the removal test wherever it explains.
+
+    Raises
+    ------
+    BadInput
+        Where no variant of the family has this name, or the profile no such model.
+    """
+    from evidence_assets import profiles
+    from evidence_assets.experiment.variants import variants
+    from evidence_assets.lake.errors import BadInput
+    from evidence_assets.text.nearest import nearest
+
+    alone = not source.corpus and not source.table
+    known = {v.name: v for v in variants() if v.family == family}
+    name = system or (ON_A_GRAPH_ALONE if alone else DEFAULTS)[family]
+    if name not in known:
+        what = {"mcqa": "questions with options", "graph": "questions without options", "table": "questions on tables"}
+        raise BadInput(
+            f"no system {name!r} answers {what[family]}; did you mean {nearest(name, known)!r}? There are: "
+            f"{', '.join(sorted(known))}"
+        )
+    generator = profiles.load().generator.name
+    if model and f"{name}@{model}" in known:
+        name = f"{name}@{model}"
+    elif model and model != generator:
+        raise BadInput(
+            f"profile {profiles.load().name} has no model {model!r}, it reasons with {generator!r}: name the model under "
+            "`generator` in a profile and choose that by EVIDENCE_PROFILE; `evidence doctor` says what it needs"
+        )
+    variant = known[name]
+    return variant.model_copy(update={"counterfactual": variant.explain})
+
+
+def _ask(
+    lake: Lake, text: str, options: Sequence[str], corpus: str, graph: str, table: Cells | None, system: str, model: str,
+    as_json: bool,
+) -> str:  # fmt: skip
+    """Answer one question and print the answer; returns the id of the prediction."""
+    started = time.monotonic()
+    from evidence_assets.benchmarks.declared import FAMILY_OF_TASK
+    from evidence_assets.experiment import asked
+
+    source = asked.source_in(lake, corpus, graph, table.table_id if table else "")
+    question = asked.question_of(text, options, source, table)
+    variant = variant_for(FAMILY_OF_TASK[question.task], source, system, model)
+    if source.corpus and not table:
+        asked.check_corpus(lake, source.corpus, text)
+    asked.store(lake, question, table)
+    answered = _answered(lake, question.question_id, question.task, source, variant)
+    _print(lake, answered, time.monotonic() - started, as_json)
+    return str(answered.prediction["prediction_id"])
+
+
+def _answered(lake: Lake, question_id: str, task: Any, source: Source, variant: Variant) -> Answered:
+    from evidence_assets import systems
+    from evidence_assets.experiment import asked
+    from evidence_assets.experiment.stages import stages
+
+    return asked.answer(
+        lake, question_id, task, source, stages(systems.load(variant.system), variant),
+        lambda said: err.print(said, style="dim"),
+    )  # fmt: skip
+
+
+def _print(lake: Lake, answered: Answered, seconds: float, as_json: bool) -> None:
+    from evidence_assets.explorer.reading import as_dict, reading
+    from evidence_assets.lake.catalogue import connect
+
+    identifier = answered.prediction["prediction_id"]
+    with connect(lake.root, lazily=True) as connection:
+        if as_json:
+            told = as_dict(connection, identifier) | {
+                "seconds": round(seconds, 3),
+                "seconds_by_part": dict(answered.seconds),
+            }
+            print(json.dumps(told, indent=1, ensure_ascii=False, default=str))
+            return
+        out.print(plain(reading(connection, identifier)), end="", markup=False, soft_wrap=True)
+    parts = ", ".join(f"{part} {spent:.1f}" for part, spent in answered.seconds.items() if spent >= 0.1)
+    out.print(f"{seconds:.1f} s" + (f" ({parts})" if parts else ""), style="dim")
+
+
+@commands.command()
+def again(
+    as_json: JsonOption = False,
+    lake: LakeOption = None,
+) -> None:
+    """Answer every asked question anew, after its corpus, graph or model has changed, and show what is different."""
+    with sentences():
+        opened = _open_lake(lake, making=False)
+        rows = list(_differences(opened))
+    if as_json:
+        print(json.dumps(rows, indent=1, ensure_ascii=False))
+        return
+    from rich.table import Table
+
+    shown = Table("question", "by", "before", "now", "evidence")
+    for row in rows:
+        if row["changed"]:
+            shown.add_row(*map(cell, (row["question"], row["variant"], row["before"], row["now"], row["evidence"])))
+    changed = sum(row["changed"] for row in rows)
+    if changed:
+        out.print(shown)
+    out.print(f"{len(rows):,} answers to asked questions, {changed:,} of them different now")
+
+
+def _differences(lake: Lake) -> Any:
+    from evidence_assets.experiment import asked
+    from evidence_assets.experiment.variants import variants
+    from evidence_assets.lake.errors import BadInput, ModelUnavailable, StaleInput
+
+    known = {v.place: v for v in variants()}
+    for row, places in asked.asked_before(lake):
+        for place in places:
+            told = {"question": row["text"], "variant": place, "question_id": row["question_id"]}
+            if place not in known:
+                yield told | {"changed": True, "before": "", "now": "there is no such variant any more", "evidence": ""}
+                continue
+            source, variant = asked.Source.parse(row["source_id"]), known[place]
+            variant = variant.model_copy(update={"counterfactual": variant.explain})
+            try:
+                if not source.table:
+                    asked.source_in(lake, source.corpus, source.graph)
+                answered = _answered(lake, row["question_id"], row["task"], source, variant)
+            except (BadInput, StaleInput, ModelUnavailable) as error:
+                yield told | {"changed": True, "before": "", "now": f"not answered: {error}", "evidence": ""}
+                continue
+            before, now = (_told(row, said) for said in (answered.before, answered.prediction))
+            added, gone = len(answered.used - answered.used_before), len(answered.used_before - answered.used)
+            yield told | {
+                "changed": before != now or bool(added or gone), "before": before, "now": now,
+                "evidence": f"+{added} −{gone}" if added or gone else "as before",
+            }  # fmt: skip
+
+
+def _told(question: dict[str, Any], prediction: Any) -> str:
+    if prediction is None:
+        return "not answered"
+    answer = prediction["answer"]
+    if question["task"] in ("mcqa", "table_qa") and answer:
+        answer = f"{answer}. {question['options'][ord(answer) - ord('A')]}"
+    return f"{answer or 'the evidence does not say'} ({prediction['status']})"

@@ -1,0 +1,106 @@
+"""``evidence run``: all that the answers to one benchmark need, upstream included, and nothing else.
+
+Belongs here: which assets and partitions that is. They are made by the runs of ``cli.demo``, which the Dagster UI shows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+
+from evidence_assets.benchmarks.declared import Benchmark, benchmarks
+from evidence_assets.cli.demo import Wanted, concerns, partitions_of
+from evidence_assets.experiment.presets import VARIABLE
+from evidence_assets.experiment.variants import Variant, variants
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.store import Lake, asset_folder
+from evidence_assets.text.nearest import nearest
+
+
+def chosen_variants(benchmark: Benchmark, names: Sequence[str], model: str = "") -> list[Variant]:
+    """The variants of these names in the benchmark's task family; all that are loaded where none is named.
+
+    Variants of presets that are not opted in are opted in for this process.
+
+    Raises
+    ------
+    BadInput
+        Where the family has no such variant.
+    """
+    known = {v.name: v for v in variants() if v.family == benchmark.family and not v.asked}
+    if model:
+        names = [name if "@" in name else f"{name}@{model}" for name in names] or [
+            n for n in known if n.endswith(f"@{model}")
+        ]
+        if not names:
+            raise BadInput(f"no variant reasons with a model {model!r}; variants are {', '.join(sorted(known))}")
+    for name in names:
+        if name not in known:
+            raise BadInput(
+                f"no variant {name!r} answers {benchmark.family} questions; did you mean {nearest(name, known)!r}? There are: "
+                f"{', '.join(sorted(known))}"
+            )
+    chosen = [known[name] for name in names] or [v for v in known.values() if v.loaded]
+    presets = {v.presets[0] for v in chosen if not v.loaded and v.presets}
+    if presets:
+        os.environ[VARIABLE] = ",".join(sorted({*filter(None, os.environ.get(VARIABLE, "").split(",")), *presets}))
+    return chosen
+
+
+def benchmark_named(name: str) -> Benchmark:
+    """The declared benchmark of this name, that the profile in use runs."""
+    if name not in benchmarks():
+        near = nearest(name, benchmarks())
+        raise BadInput(
+            f"there is no benchmark {name!r} in this profile; did you mean {near!r}? There are: "
+            f"{', '.join(sorted(benchmarks()))}. `evidence add benchmark` adds one of your own"
+        )
+    return benchmarks()[name]
+
+
+def needed(graph: Any, benchmark: Benchmark, chosen: Sequence[Variant]) -> Wanted:
+    """The scores of these variants with all that they are made from, as far as it concerns the benchmark."""
+    left = [dg.AssetKey(f"scores/{v.place}".split("/")) for v in chosen]
+    left += [dg.AssetKey(f"counterfactuals/{v.place}".split("/")) for v in chosen if v.counterfactual]
+    keys: set[dg.AssetKey] = set()
+    partition = f"{benchmark.name}|0"
+    while left:
+        key = left.pop()
+        if key in keys or not graph.has(key) or not concerns(key, partition):
+            continue
+        keys.add(key)
+        left += graph.get(key).parent_keys
+    return Wanted(frozenset(keys), benchmark.name)
+
+
+@dataclass(frozen=True)
+class Part:
+    """An asset of a plan: how many partitions of it are wanted, and how many of them lie in the lake already."""
+
+    asset: str
+    partitions: int
+    there: int
+
+
+def parts(graph: Any, wanted: Wanted, lake: Lake, instance: dg.DagsterInstance) -> list[Part]:
+    """What will be looked at, in the order in which it is made; what is there is only made again where it has changed."""
+    planned = []
+    for level in graph.toposorted_asset_keys_by_level:
+        for key in level:
+            if not wanted.asset(key) or not graph.get(key).is_executable:
+                continue
+            name, names = "/".join(key.path), partitions_of(graph, key, instance, wanted)
+            table = graph.get(key).metadata.get("table")
+            if table is not None:
+                there = sum(lake.path(str(table), name, partition or "").exists() for partition in names)
+            else:
+                there = int(
+                    (lake.root / "indexes" / asset_folder(name)).exists()
+                    or instance.get_latest_materialization_event(key) is not None
+                )
+            planned.append(Part(name, len(names), there))
+    return planned

@@ -1,0 +1,264 @@
+"""Single questions: one row of the benchmark ``asked``, answered by the stages of a variant as the assets are.
+
+Belongs here: what a question is asked of, its row, and running a variant's stages for it alone. Each question is a
+partition ``asked|<question_id>`` of the assets of its family, so that two questions never write the same file, and trace,
+impact and cards know it like any other. Which variant answers is chosen by the caller.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import polars as pl
+
+from evidence_assets.benchmarks.declared import FAMILY_OF_TASK, Benchmark, benchmarks
+from evidence_assets.benchmarks.records import CLAIM_LABELS, Question, Table, Task
+from evidence_assets.benchmarks.rows import question_rows, table_rows
+from evidence_assets.experiment.inputs import make_subgraphs
+from evidence_assets.experiment.stage import Stage
+from evidence_assets.experiment.step import Made, Say, Step
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.store import Lake, asset_folder
+from evidence_assets.reasoning.tables.choices import option_chains
+from evidence_assets.reasoning.tables.questions import work_out
+from evidence_assets.reasoning.tables.view import TableView
+from evidence_assets.text.languages import language_of
+
+BENCHMARK = "asked"
+ANSWERED = ("evidence", "chains", "predictions", "citations", "counterfactuals")
+"""Tables of the stages that answer; scores need gold answers."""
+MOST_OPTIONS = 26
+LANGUAGE_SAMPLE = 50
+"""Chunks that the language of a corpus is told from."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a question is asked of; kept in its row as ``source_id``, so that it can be asked again."""
+
+    corpus: str = ""
+    graph: str = ""
+    table: str = ""
+
+    def __str__(self) -> str:
+        return " ".join(f"{name}={value}" for name, value in asdict(self).items() if value)
+
+    @classmethod
+    def parse(cls, text: str) -> Source:
+        """The source that ``str`` gave.
+
+        >>> Source.parse(str(Source("notes", "medical"))) == Source("notes", "medical")
+        True
+        """
+        pairs = (part.partition("=") for part in text.split(" ", 2))
+        return cls(**{name: value for name, _, value in pairs})
+
+
+@dataclass(frozen=True)
+class AskedStep(Step):
+    """A step for one question: its benchmark is what it is asked of, its tables are its own."""
+
+    source: Source = field(default=Source(), kw_only=True)
+    task: Task = field(default="mcqa", kw_only=True)
+
+    @property
+    def benchmark(self) -> Benchmark:
+        """``asked``, answered from the question's source."""
+        return Benchmark(name=BENCHMARK, task=self.task, corpus=self.source.corpus, graph=self.source.graph)
+
+    @property
+    def benchmark_name(self) -> str:
+        """The partition, in which the table of the question lies, too."""
+        return self.partition
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A question that was answered: the row of its prediction, the one before where there was one, and seconds by part."""
+
+    question_id: str
+    asset: str
+    prediction: Mapping[str, Any]
+    before: Mapping[str, Any] | None
+    used: frozenset[str]
+    """Content hashes of the evidence that was picked."""
+    used_before: frozenset[str]
+    seconds: Mapping[str, float]
+
+
+def partition_of(question_id: str) -> str:
+    """The partition of an asked question."""
+    return f"{BENCHMARK}|{question_id}"
+
+
+def question_of(text: str, options: Sequence[str], source: Source, table: Table | None = None) -> Question:
+    """The question as one of the benchmark ``asked``.
+
+    Of a table, what does not end in a question mark is a claim to verify; a question without options chooses among the
+    table's own cells.
+
+    Raises
+    ------
+    BadInput
+        Where there is nothing asked, one option alone, too many, or one twice.
+    """
+    text, options = " ".join(text.split()), [" ".join(option.split()) for option in options]
+    if not text:
+        raise BadInput("nothing is asked: give the question as one text, in quotation marks")
+    twice = next(
+        (option for n, option in enumerate(options) if option.casefold() in map(str.casefold, options[:n])), ""
+    )
+    if twice:
+        raise BadInput(f"the option {twice!r} is given twice: give each option once")
+    if len(options) == 1 or len(options) > MOST_OPTIONS or not all(options):
+        raise BadInput(f"{len(options)} options: give 2 to {MOST_OPTIONS} texts, or none for a short answer")
+    task: Task = "mcqa" if options else "kgqa"
+    if table is not None:
+        if not options and not text.endswith("?"):
+            task, options = "verification", list(CLAIM_LABELS)
+        else:
+            task, options = "table_qa", options or cells_as_options(table, text)
+    return Question(BENCHMARK, str(source), "test", task, text, tuple(options), table_id=source.table or None)
+
+
+def cells_as_options(table: Table, question: str) -> list[str]:
+    """What the table itself could answer: the outcome of the operation that is asked for, and cells of its body, those
+    that the question speaks for most."""
+    view = TableView.of(table.table_id, table.caption, table.header, table.rows)
+    outcome = work_out(view, question)
+    found = [f"{outcome.number:g}"] if outcome is not None and outcome.number is not None else []
+    cells = list(dict.fromkeys(" ".join(cell.split()) for row in table.rows for cell in row if cell.strip()))
+    chains = option_chains(view, question, [str(n) for n in range(len(cells))], cells)
+    ranked = sorted(zip(cells, chains, strict=True), key=lambda pair: -pair[1].support)
+    options = [*found, *(cell for cell, _ in ranked if cell not in found)][:MOST_OPTIONS]
+    if len(options) < 2:
+        raise BadInput(
+            "the table holds fewer than two cells below its header: there is nothing to choose an answer from"
+        )
+    return options
+
+
+def table_named(table: Table) -> Table:
+    """The table under an id that its content decides, so that another file of the same name is another table."""
+    content = content_id("table", table.caption, table.header, table.rows)
+    return replace(
+        table, benchmark=BENCHMARK, caption=table.caption or table.table_id, table_id=f"{table.table_id}@{content[:12]}"
+    )
+
+
+def corpora(lake: Lake) -> list[str]:
+    """Corpora of the lake that are indexed."""
+    folders = sorted((lake.root / "indexes").glob("asset=corpus.*.index"))
+    return [folder.name.removeprefix("asset=corpus.").removesuffix(".index") for folder in folders]
+
+
+def graphs(lake: Lake) -> list[str]:
+    """Graphs of the lake."""
+    folders = sorted((lake.root / "kg_edges").glob("asset=knowledge.*.edges"))
+    names = (folder.name.removeprefix("asset=knowledge.").removesuffix(".edges") for folder in folders)
+    return [name for name in names if (lake.root / "indexes" / f"asset=knowledge.{name}.csr").is_dir()]
+
+
+def source_in(lake: Lake, corpus: str, graph: str, table: str = "") -> Source:
+    """What is asked of: what is named, checked to be there; where nothing is, the only corpus that there is.
+
+    A corpus brings the graph that the declared benchmarks join to it, where they agree on one and the lake holds it.
+    """
+    known, drawn = corpora(lake), graphs(lake)
+    if graph and graph not in drawn:
+        raise BadInput(f"there is no graph {graph!r} in this lake; there are: {', '.join(drawn) or 'none'}")
+    if corpus and corpus not in known:
+        raise BadInput(
+            f"there is no corpus {corpus!r} in this lake; there are: {', '.join(known) or 'none'}. "
+            "Add one with `evidence ask … --folder FOLDER`, or make it with `evidence run`"
+        )
+    if not corpus and not graph and not table:
+        if not known:
+            raise BadInput(
+                "the lake holds no corpus to ask of: name a folder of documents by --folder, a table by --table, or make "
+                "the sample with `evidence demo`"
+            )
+        if len(known) > 1:
+            raise BadInput(
+                f"there are several corpora, {', '.join(known)}: name one by --corpus, or a graph by --graph"
+            )
+        corpus = known[0]
+    if corpus and not graph and not table:
+        joined = {b.joined_graph for b in benchmarks().values() if b.corpus == corpus and b.joined_graph}
+        graph = joined.pop() if len(joined) == 1 and joined <= set(drawn) else ""
+    return Source(corpus, graph, table)
+
+
+def check_corpus(lake: Lake, name: str, question: str) -> None:
+    """Refuse an empty corpus, and a question in another language than the corpus."""
+    files = lake.files("chunks", f"corpus/{name}/chunks")
+    texts = pl.scan_parquet(files).select("text").head(LANGUAGE_SAMPLE).collect()["text"].to_list() if files else []
+    if not texts:
+        raise BadInput(f"corpus {name} is empty: put documents into it and make it again, or name another by --corpus")
+    spoken, asked = language_of(" ".join(texts)), language_of(question)
+    if spoken and asked and spoken != asked:
+        raise BadInput(f"the question seems to be in {asked}, corpus {name} is in {spoken}: ask in {spoken}")
+
+
+def store(lake: Lake, question: Question, table: Table | None = None) -> None:
+    """Write the question, and the table that it is about, into the lake."""
+    partition, family = partition_of(question.question_id), FAMILY_OF_TASK[question.task]
+    if table is not None:
+        lake.write("tables", partition, {"tables": table_rows([table])})
+    lake.write(f"questions/{family}", partition, {"questions": question_rows([question], question.split, 0, 1)})
+
+
+def answer(lake: Lake, question_id: str, task: Task, source: Source, stages: Iterable[Stage], inform: Say) -> Answered:
+    """Run the stages that answer, for this question alone; what has not changed since it was last asked is taken over."""
+    partition, seconds = partition_of(question_id), dict[str, float]()
+
+    def make(table: str, key: str, made_by: Any) -> tuple[pl.DataFrame, Made]:
+        started = time.monotonic()
+        step = AskedStep(lake, table, key, partition, inform, inform, source=source, task=task)
+        before, made = step.previous(), made_by(step)
+        rows = {table: made.rows, **made.beside}
+        lake.write(key, partition, rows if made.lineage is None else {**rows, "lineage_edges": made.lineage})
+        seconds[table] = round(time.monotonic() - started, 3)
+        return before, made
+
+    answering = [stage for stage in stages if stage.table in ANSWERED]
+    if any(read.key == "subgraphs/mcqa" for stage in answering for read in stage.reads):
+        make("subgraphs", "subgraphs/mcqa", make_subgraphs)
+    before: dict[str, pl.DataFrame] = {}
+    keys: dict[str, str] = {}
+    for stage in answering:
+        before[stage.table], _ = make(stage.table, stage.key, stage.make)
+        keys[stage.table] = stage.key
+    predictions = lake.read("predictions", keys["predictions"], partition)
+    picked = lake.read("evidence", keys["evidence"], partition)
+    return Answered(
+        question_id, keys["predictions"], predictions.row(0, named=True),
+        next(before["predictions"].iter_rows(named=True), None),
+        frozenset(picked["content_hash"]), frozenset(before["evidence"]["content_hash"]), seconds,
+    )  # fmt: skip
+
+
+def asked_before(lake: Lake) -> list[tuple[dict[str, Any], list[str]]]:
+    """Every question asked so far, with the variants (``family/name``) that answered it."""
+    folders = sorted((lake.root / "questions").glob(f"asset=*/{BENCHMARK}"))
+    rows = [
+        row
+        for folder in folders
+        for file in sorted(folder.glob("*.parquet"))
+        for row in pl.read_parquet(file).to_dicts()
+    ]
+    places = (lake.root / "predictions").glob(f"asset=*/{BENCHMARK}/*.parquet")
+    answered: dict[str, list[str]] = {}
+    for path in sorted(places):
+        variant = path.parent.parent.name.removeprefix("asset=predictions.").replace(".", "/", 1)
+        answered.setdefault(path.stem, []).append(variant)
+    return [(row, answered[row["question_id"]]) for row in rows if row["question_id"] in answered]
+
+
+def assets_of_asked(lake: Lake) -> set[str]:
+    """Assets that hold rows of asked questions, whether or not Dagster loads them."""
+    return {asset for table, asset in lake.assets() if (lake.root / table / asset_folder(asset) / BENCHMARK).is_dir()}

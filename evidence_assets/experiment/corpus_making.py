@@ -1,0 +1,92 @@
+"""A corpus made of documents: chunks, vectors, index and token store, each by one function that knows no Dagster.
+
+Belongs here: what the four assets of a corpus do. ``assets.corpus`` makes assets of them; ``make_corpus`` calls them one
+after another, for whoever wants to ask of a folder of documents at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
+
+import polars as pl
+
+from evidence_assets import profiles
+from evidence_assets.benchmarks import corpus_rows
+from evidence_assets.benchmarks.records import Document
+from evidence_assets.experiment.step import Made, Say, Step
+from evidence_assets.lake.lineage import DERIVED, edge
+from evidence_assets.lake.store import Lake
+from evidence_assets.models.in_use import encoder, model_key
+from evidence_assets.retrieval import corpus as rows
+from evidence_assets.retrieval import token_store, vector_index
+from evidence_assets.retrieval.corpus import embeddings_in_order, vectors_version
+
+Tokens = Literal["stored", "on_demand"]
+
+
+def chunks(step: Step, documents: Iterable[Document]) -> Made:
+    """The chunks of the step's shard."""
+    profile = step.profile
+    own = corpus_rows.in_shard(documents, step.shard, profile.shards.corpus)
+    table = corpus_rows.chunk_table(own, encoder(profile.encoder), profile.chunking.max_tokens)
+    tokens = pl.Series(table.column("n_tokens"))
+    return Made(
+        table, metadata={"documents": len(set(table.column("doc_id").to_pylist())), "tokens": int(tokens.sum())}
+    )
+
+
+def embeddings(step: Step, name: str) -> Made:
+    """One vector a chunk of the step's shard; those of unchanged texts are taken over."""
+    model = encoder(step.profile.encoder)
+    cut = step.read("chunks", f"corpus/{name}/chunks", step.partition).sort("chunk_id")
+    table, reused = rows.embed(cut, step.previous(), model, model_key(model))
+    lineage = [edge("chunk_embedding", c, DERIVED, "chunk", c, c) for c in cut["chunk_id"].to_list()]
+    return Made(table, lineage, {"model": model_key(model)}, reused)
+
+
+def index(lake: Lake, name: str) -> vector_index.IndexMeta:
+    """The vector index over all shards."""
+    vectors = embeddings_in_order(lake, name)
+    return vector_index.build(
+        lake.index_folder(f"corpus/{name}/index"),
+        rows.matrix(vectors["vector"]),
+        built_from=vectors_version(vectors),
+        model_id=vectors["model_id"][0] if vectors.height else "",
+        kind=profiles.load().index.kind,
+    )
+
+
+def tokens_of(lake: Lake, name: str, kept: Tokens) -> tuple[token_store.StoreMeta, int]:
+    """The token store over all shards, and how many chunks were taken over."""
+    cut = lake.read("chunks", f"corpus/{name}/chunks").sort("chunk_id")
+    model = encoder(profiles.load().token_encoder)
+    place = lake.index_folder(f"corpus/{name}/token_store")
+    ids, texts = cut["chunk_id"].to_list(), cut["text"].to_list()
+    if kept == "stored":
+        return token_store.build(place, ids, texts, model, model_key(model))
+    return token_store.build_statistics(place, ids, texts, model, model_key(model), model.dimensions), 0
+
+
+def make_corpus(
+    lake: Lake, name: str, documents: Callable[[], Iterable[Document]], inform: Say, tokens: Tokens = "stored"
+) -> dict[str, Any]:
+    """All of a corpus, in order; returns how many chunks there are and how many were taken over unchanged."""
+    base, reused, count = f"corpus/{name}", 0, 0
+    for shard in range(profiles.load().shards.corpus):
+        partition = str(shard)
+        step = Step(lake, "chunks", f"{base}/chunks", partition, inform)
+        inform("cutting documents into chunks")
+        lake.write(step.asset, partition, {"chunks": chunks(step, documents()).rows})
+        step = Step(lake, "chunk_embeddings", f"{base}/embeddings", partition, inform)
+        inform("encoding chunks")
+        made = embeddings(step, name)
+        assert made.lineage is not None
+        lake.write(step.asset, partition, {"chunk_embeddings": made.rows, "lineage_edges": made.lineage})
+        reused += made.reused or 0
+        count += len(made.rows)
+    inform("building the index")
+    index(lake, name)
+    inform("keeping the vectors of tokens")
+    tokens_of(lake, name, tokens)
+    return {"chunks": count, "reused": reused}

@@ -1,0 +1,134 @@
+"""One call a question that gives answer and explanation, as some papers ask: its chain, and the answer that it holds.
+
+Belongs here: the writer of such chains, and who answers from them. The chain is the call: a prediction is read from it, so
+that nothing is asked twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from evidence_assets.experiment.answers import Answer, CitedRow, Request, UsedRow
+from evidence_assets.experiment.chains import (
+    add_chain,
+    chain_id_of,
+    chain_of,
+    evidence_items,
+    for_option,
+)
+from evidence_assets.experiment.necessity import Case
+from evidence_assets.experiment.rows import RowWriter
+from evidence_assets.experiment.selection import Asked
+from evidence_assets.experiment.step import Made
+from evidence_assets.lake.ids import content_id
+from evidence_assets.reasoning.asking import LanguageModel
+from evidence_assets.reasoning.citations import check
+from evidence_assets.reasoning.prompted import Once
+from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, Failure
+
+VERSION = "1"
+
+
+class AnswersOnce:
+    """A language model that answers a question in one call; what it cites it says in the explanation beside the answer."""
+
+    name = "prompted"
+
+    def __init__(
+        self, model: LanguageModel, task: Once, questions: Sequence[Asked], evidence: pl.DataFrame, chains: pl.DataFrame
+    ) -> None:
+        self._model, self._task, self._evidence = model, task, evidence_items(evidence)
+        self._questions = {q.question_id: q for q in questions}
+        self._chains = {row["question_id"]: row for row in chains.iter_rows(named=True)}
+        self.model_id = model.model_id
+        self.version = content_id(VERSION, model.version, task.version_in(model.words))
+
+    def _asks(self, question: Asked, kept: Sequence[str] | None = None) -> ChooseAnswer:
+        """What is asked of a question, from all of its evidence or from some facts."""
+        stay = None if kept is None else set(kept)
+        items = {
+            label: tuple(
+                item
+                for item in for_option(self._evidence, question.question_id, label)
+                if stay is None or item.content_hash in stay
+            )
+            for label in question.labels
+        }
+        return ChooseAnswer(
+            question.text, question.labels, question.options, (), items, question.task, question.negated
+        )
+
+    def chains(self, selector: str, previous: pl.DataFrame, lineage: pl.DataFrame) -> Made:
+        """One chain a question: the explanation, under the option that it was given for."""
+        ids = {chain_id_of(q, "", selector, self.name, self.model_id): one for q, one in self._questions.items()}
+        tasks = {chain_id: self._asks(question) for chain_id, question in ids.items()}
+        inputs = {chain_id: content_id(_input(task), self.version) for chain_id, task in tasks.items()}
+        writer = RowWriter("chains", previous, lineage, inputs, kind="chain", row_id="chain_id", by="chain_id")
+        asked = self._task.ask_with_cost(self._model, [tasks[chain_id] for chain_id in writer.todo])
+        for chain_id, (said, reply) in zip(writer.todo, asked, strict=True):
+            result = said if isinstance(said, Failure) else said[1]
+            result = replace(result, reply=reply)
+            if isinstance(result, Chain) and reply:
+                result = replace(result, prompt_hash=reply.prompt_hash)
+            add_chain(writer, chain_id, ids[chain_id], selector, self, result, _items(tasks[chain_id]))
+        return writer.finish()
+
+    # As an answerer -------------------------------------------------------------------------------------------------
+
+    def input_of(self, question: Asked) -> str:
+        """See :class:`Answerer`."""
+        row = self._chains.get(question.question_id)
+        return content_id([row["chain_id"], row["hypothesis"], row["content_hash"], row["status"]] if row else [])
+
+    def answer(self, questions: Sequence[Asked]) -> Iterator[Answer]:
+        """See :class:`Answerer`."""
+        for question in questions:
+            row = self._chains.get(question.question_id)
+            if row is None:
+                yield Answer.failed("the question was not asked: materialize its chain first")
+                continue
+            used = (UsedRow("chain", row["chain_id"], row["content_hash"], 1),)
+            if row["status"] == "failed":
+                yield Answer.failed(row["error"], used)
+                continue
+            answer = row["hypothesis"] or None
+            verdicts = [c.verdict for c in check(chain_of(row), _items(self._asks(question)))]
+            share = round(verdicts.count("verified") / len(verdicts), 6) if verdicts else 0.0
+            supported = (answer,) if answer and share else ()
+            yield Answer(answer, "answered" if answer else "insufficient", supported, confidence=share, used=used)
+
+    def case(self, prediction: Mapping[str, Any]) -> tuple[Case, list[CitedRow]]:
+        """See :class:`Answerer`."""
+        question = self._questions[prediction["question_id"]]
+        items = _items(self._asks(question))
+        row = self._chains[question.question_id]
+        named = {identifier for step in row["steps"] for identifier in step["cited"]}
+        cited = [item for item in items if item.evidence_id in named]
+        case = Case(question.question_id, tuple(i.content_hash for i in items), tuple(i.content_hash for i in cited))
+        return case, [(item.evidence_id, item.content_hash) for item in cited]
+
+    def input_again(self, case: Case) -> str:
+        """See :class:`Answerer`."""
+        return content_id(_input(self._asks(self._questions[case.question_id], case.evidence)), self.version)
+
+    def again(self, requests: Sequence[Request]) -> list[str]:
+        """See :class:`Answerer`."""
+        tasks = [self._asks(self._questions[question_id], kept) for question_id, kept in requests]
+        return [
+            "failed" if isinstance(said, Failure) else said[0].answer or said[0].status
+            for said in self._task.ask(self._model, tasks)
+        ]
+
+
+def _items(task: ChooseAnswer) -> tuple[EvidenceItem, ...]:
+    """The evidence of all options, every fact once."""
+    return tuple({item.content_hash: item for items in task.evidence.values() for item in items}.values())
+
+
+def _input(task: ChooseAnswer) -> str:
+    items = [(i.kind, i.source_id, i.locator, i.text) for i in _items(task)]
+    return content_id("once", task.task, task.question, task.labels, task.options, task.negated, items)

@@ -1,0 +1,78 @@
+"""What a language model would be sent for one question, without sending it: the steps of a variant, run on that question.
+
+The same code that asks puts its requests into a list here, so that nothing shown can differ from what is sent. Where a
+prompt holds replies, those that the lake has stand in it, else a place such as ``[reply 1]``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from evidence_assets import profiles
+from evidence_assets.experiment.stages import stages
+from evidence_assets.experiment.step import Step
+from evidence_assets.experiment.system import System
+from evidence_assets.experiment.variants import Variant
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.store import Lake, prepare
+from evidence_assets.models.protocols import Request
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One request, with the asset whose step would send it."""
+
+    asset: str
+    request: Request
+
+
+def prompts(system: System, variant: Variant, lake: Lake, question: str = "") -> list[Shown]:
+    """Every request that the steps of a variant would send for a question; the first that has evidence where none is named.
+
+    Raises
+    ------
+    BadInput
+        If no question of the variant's has an id that begins so, or it has no evidence yet, or nothing is asked about it.
+    """
+    made = [stage for stage in stages(system, variant) if stage.partitions == "questions"]
+    asking = [stage for stage in made if stage.table in ("chains", "predictions")]
+    if not asking:
+        raise BadInput(f"variant {variant.place} asks no language model about a question")
+    reads = [read.key for stage in asking for read in stage.reads if read.key.startswith("evidence/")]
+    question_id, partition = _question(variant.family, reads, lake, question)
+    shown: list[Shown] = []
+    instead: dict[str, pl.DataFrame] = {}
+    for stage in asking:
+        requests: list[Request] = []
+        step = Step(lake, stage.table, stage.key, partition, only=question_id, shown=requests, instead=instead)
+        rows = pl.from_arrow(prepare(stage.table, stage.make(step).rows))
+        assert isinstance(rows, pl.DataFrame)
+        if stage.table == "chains" and step.read_here("chains", stage.key).is_empty():
+            instead[stage.key] = rows
+        shown += [Shown(stage.key, request) for request in requests]
+    if not shown:
+        raise BadInput(f"variant {variant.place} asks no language model about a question")
+    return shown
+
+
+def _question(family: str, evidence: list[str], lake: Lake, beginning: str) -> tuple[str, str]:
+    """The id and the partition of a question that is named by the beginning of its id, or of the first with evidence."""
+    missing = next((key for key in evidence if not lake.files("evidence", key)), "")
+    if missing:
+        raise BadInput(f"there is no evidence to ask from: materialize {missing} first")
+    asked = lake.read("questions", f"questions/{family}", columns=["question_id", "benchmark"])
+    found = asked.filter(pl.col("question_id").str.starts_with(beginning)).sort("question_id")
+    if not beginning and evidence:
+        ready = lake.read("evidence", evidence[0], columns=["question_id"])["question_id"].unique().to_list()
+        found = found.filter(pl.col("question_id").is_in(ready)) if ready else found
+    if found.is_empty() or (beginning and found.height > 1):
+        counted = "no" if found.is_empty() else f"{found.height}"
+        raise BadInput(f"{counted} {family} questions of this lake have an id that begins with {beginning!r}")
+    question_id, benchmark = found.row(0)
+    for shard in range(profiles.load().shards.questions):
+        here = lake.read("questions", f"questions/{family}", f"{benchmark}|{shard}", columns=["question_id"])
+        if question_id in here["question_id"]:
+            return str(question_id), f"{benchmark}|{shard}"
+    raise BadInput(f"question {question_id} lies in a shard that this profile does not have")

@@ -1,0 +1,89 @@
+"""The explorer's pages as files: every page that is linked from the first one, as far as the limit reaches."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shutil
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from html import escape, unescape
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+from evidence_assets.explorer.library import Library
+from evidence_assets.explorer.site import STATIC, Site
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.ids import content_id
+
+_HREF = re.compile(r'(href|src)="(/[^"]*)"')
+MOST = 2_000
+
+
+@dataclass(frozen=True)
+class Exported:
+    """How many pages were written, and how many that are linked were not."""
+
+    pages: int
+    left_out: int
+
+
+def file_of(address: str) -> str:
+    """The file that a page is written to: readable parts, and a hash where the address holds what a file name cannot.
+
+    >>> file_of("/"), file_of("/questions?page=2&benchmark=quiz")[:10], file_of("/question/ab12?variant=x")
+    ('index.html', 'questions-', 'question/ab12.html')
+    """
+    parts = urlsplit(address)
+    query = sorted(
+        pair for pair in parse_qsl(parts.query) if not (pair[0] == "variant" and parts.path.startswith("/question/"))
+    )
+    name = parts.path.strip("/") or "index"
+    if query or not re.fullmatch(r"[A-Za-z0-9_/-]{1,120}", name):
+        head = re.sub(r"[^A-Za-z0-9_/-]+", "_", name)[:40]
+        name = f"{head}-{content_id(parts.path, query)[:16]}"
+    return f"{name}.html"
+
+
+def export(root: Path, folder: Path, most: int = MOST, told: Callable[[int], None] = lambda n: None) -> Exported:
+    """Write the pages of a lake into a new or empty folder."""
+    if folder.exists() and any(folder.iterdir()):
+        raise BadInput("is not empty: name a new folder", file=folder)
+    site = Site(Library(root), static=True)
+    waiting, written, linked = deque(["/"]), dict[str, str](), {"index.html"}
+    pages: dict[str, str] = {}
+    while waiting:
+        address = waiting.popleft()
+        parts = urlsplit(address)
+        reply = site.reply(parts.path, dict(parse_qsl(parts.query)))
+        written[file_of(address)] = address
+        pages[file_of(address)] = reply.html
+        told(len(pages))
+        for _, stated in _HREF.findall(reply.html):
+            to = urlsplit(unescape(stated))._replace(fragment="").geturl()
+            name = file_of(to)
+            if not to.startswith("/static/") and name not in linked:
+                linked.add(name)
+                if len(linked) <= most:
+                    waiting.append(to)
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copytree(STATIC, folder / "static")
+    for name, html in pages.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(_HREF.sub(lambda found, name=name: _moved(found, name, pages), html), encoding="utf-8")  # type: ignore[misc]
+    return Exported(len(pages), len(linked) - len(pages))
+
+
+def _moved(found: re.Match[str], page: str, pages: dict[str, str]) -> str:
+    """A link from a page to the file of another; one that was left out leads to the first page."""
+    address = unescape(found[2])
+    parts = urlsplit(address)
+    if parts.path.startswith("/static/"):
+        target = parts.path.lstrip("/")
+    else:
+        target = file_of(parts._replace(fragment="").geturl())
+        target = target if target in pages else "index.html"
+    relative = posixpath.relpath(target, posixpath.dirname(page) or ".")
+    return f'{found[1]}="{escape(relative + (f"#{parts.fragment}" if parts.fragment else ""))}"'

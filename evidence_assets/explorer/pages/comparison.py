@@ -1,0 +1,56 @@
+"""Two variants on the same questions: the exact test, and where they differ, question by question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from evidence_assets.experiment.scores.comparison import Comparison, compare
+from evidence_assets.explorer.library import Library, Reader
+from evidence_assets.explorer.pages import PER_PAGE, Page, Pager
+from evidence_assets.explorer.pages.questions import choices
+from evidence_assets.lake.catalogue import connect
+from evidence_assets.lake.errors import BadInput
+
+
+@lru_cache(maxsize=64)
+def _compared(library: Library, state: tuple[int, ...], a: str, b: str, benchmark: str) -> tuple[list[Comparison], str]:
+    """The tests, kept as long as no prediction changes; and why there are none."""
+    try:
+        with connect(library.root, memory=None) as connection:
+            return compare(connection, a, b, benchmark or None), ""
+    except BadInput as error:
+        return [], str(error)
+
+
+def comparison(reader: Reader, asked: Mapping[str, str]) -> Page:
+    """The page."""
+    a, b, benchmark = (asked.get(name, "") for name in ("a", "b", "benchmark"))
+    values: dict[str, Any] = {
+        "a": a,
+        "b": b,
+        "benchmark": benchmark,
+        "choices": choices(reader),
+        "tests": [],
+        "rows": [],
+        "said": "",
+    }
+    if a and b:
+        tests, said = _compared(reader.library, reader.library.state, a, b, benchmark)
+        where = (
+            "FROM answers x JOIN answers y ON x.question_id = y.question_id AND x.variant = $a AND y.variant = $b "
+            "JOIN asked q ON q.question_id = x.question_id WHERE x.answer IS DISTINCT FROM y.answer "
+            "AND ($benchmark = '' OR x.benchmark = $benchmark)"
+        )
+        parameters = {"a": a, "b": b, "benchmark": benchmark}
+        [count] = reader.answers(f"SELECT count(*) AS n {where}", **parameters)
+        pager = Pager.of(asked.get("page", ""), count["n"])
+        rows = reader.answers(
+            "SELECT x.question_id, x.benchmark, q.text, q.options, q.task, x.answer AS answer_a, y.answer AS answer_b, "
+            f"x.is_right AS right_a, y.is_right AS right_b {where} "
+            f"ORDER BY coalesce(x.is_right = y.is_right, true), x.benchmark, x.question_id LIMIT {PER_PAGE} OFFSET {pager.offset}",
+            **parameters,
+        )
+        values |= {"tests": tests, "said": said, "rows": rows, "pager": pager}
+    return Page("compare.html", f"Compare {a} and {b}" if a and b else "Compare", values)

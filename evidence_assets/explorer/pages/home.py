@@ -1,0 +1,105 @@
+"""The first page: scores beside printed figures, what is missing or older than what it reads, and the last runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from evidence_assets.benchmarks.declared import benchmarks
+from evidence_assets.experiment.asked import BENCHMARK as ASKED
+from evidence_assets.experiment.variants import variants
+from evidence_assets.explorer.answers import Row
+from evidence_assets.explorer.library import Reader
+from evidence_assets.explorer.pages import Page
+from evidence_assets.lake.store import Lake
+
+RUNS = 10
+HEADLINES = {"search": "hit@1", "retrieval": "recall@5"}
+"""The metric of task families that are not judged by accuracy."""
+SCORES = """
+SELECT scope_id AS benchmark, replace(asset, 'scores/', '') AS variant, reasoner, model_id, metric, value, low, high, n,
+       published, published_source
+FROM scores
+WHERE scope_kind = 'benchmark' AND metric IN ('accuracy', 'hit@1', 'recall@5')
+ORDER BY benchmark, metric, value DESC, variant
+"""
+HARVESTS = """
+SELECT scope_kind, scope_id, selector, metric, value, low, high, n, published, published_source FROM scores
+WHERE scope_kind <> 'benchmark' AND metric = 'precision@50' ORDER BY ALL
+"""
+
+
+def home(reader: Reader, asked: Mapping[str, str]) -> Page:
+    """The page."""
+    rows = reader.rows(SCORES, ["scores"])
+    counts = reader.answers(
+        "SELECT benchmark, count(DISTINCT variant) AS variants, count(*) AS answers, "
+        "count(*) FILTER (status = 'failed') AS failed FROM answers GROUP BY benchmark ORDER BY benchmark"
+    )
+    by_benchmark: dict[str, list[Row]] = {}
+    for row in rows:
+        if row["metric"] == HEADLINES.get(row["variant"].partition("/")[0], "accuracy"):
+            by_benchmark.setdefault(row["benchmark"], []).append(row | {"off": _off(row)})
+    shown = {
+        "scores": by_benchmark,
+        "harvests": reader.rows(HARVESTS, ["scores"]),
+        "counts": counts,
+        "asked_one_by_one": ASKED,
+        "states": _states(reader.library.lake),
+        "runs": _runs(reader.library.lake),
+        "relations": reader.rows("SELECT DISTINCT relation_id FROM relation_seeds ORDER BY 1", ["relation_seeds"]),
+    }
+    return Page("home.html", "Scores", shown)
+
+
+def _off(row: Row) -> str:
+    """How far a value is from the printed one, marked where the interval leaves it out."""
+    if row["published"] is None or row["value"] is None:
+        return ""
+    outside = row["low"] is not None and not row["low"] <= row["published"] <= row["high"]
+    return f"{row['value'] - row['published']:+.3f}" + ("*" if outside else "")
+
+
+def _states(lake: Lake) -> list[dict[str, str]]:
+    """Loaded variants that lack an answer or a score for a benchmark, and scores older than what they are made from."""
+    newest: dict[tuple[str, str, str], float] = {}
+    for table in ("evidence", "predictions", "scores"):
+        for path in lake.files(table):
+            asset, benchmark = path.relative_to(lake.root / table).parts[:2]
+            key = (table, asset.removeprefix(f"asset={table}."), benchmark.removesuffix(".parquet"))
+            newest[key] = max(newest.get(key, 0.0), path.stat().st_mtime)
+    known, found = benchmarks(), []
+    for variant in variants():
+        if not variant.loaded:
+            continue
+        name, selector = variant.place.replace("/", ".", 1), f"{variant.family}.{variant.selector}"
+        for benchmark in (b.name for b in known.values() if b.family == variant.family):
+            picked, said = newest.get(("evidence", selector, benchmark)), newest.get(("predictions", name, benchmark))
+            scored = newest.get(("scores", name, benchmark))
+            lacking = (
+                "evidence" if picked is None else "predictions" if said is None else "scores" if scored is None else ""
+            )
+            if lacking and (variant.family != "retrieval" or lacking != "predictions"):
+                found.append({"variant": variant.place, "benchmark": benchmark, "state": f"no {lacking} yet"})
+            elif scored and said and picked and (scored < said or said < picked):
+                late = "scores are older than predictions" if scored < said else "predictions are older than evidence"
+                found.append({"variant": variant.place, "benchmark": benchmark, "state": late})
+    return found
+
+
+def _runs(lake: Lake) -> list[dict[str, Any]]:
+    """The last runs that wrote answers or evidence, newest first."""
+    folders = [folder for folder in (lake.root / "history").glob("run=*") if folder.is_dir()]
+    last = sorted(folders, key=lambda folder: (-folder.stat().st_mtime, folder.name))[:RUNS]
+    return [
+        {
+            "run_id": folder.name.removeprefix("run="),
+            "at": datetime.fromtimestamp(folder.stat().st_mtime, UTC).strftime("%Y-%m-%d %H:%M UTC"),
+            "assets": len(
+                names := sorted({path.name.partition("@")[0].replace(".", "/") for path in folder.glob("*.parquet")})
+            ),
+            "names": ", ".join(names[:3]) + (" …" if len(names) > 3 else ""),
+        }
+        for folder in last
+    ]

@@ -1,0 +1,57 @@
+"""A relation of K-Bloom: its seeds, its prompts with their weights, the pairs with both scores, and what became of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from evidence_assets.explorer.library import Reader
+from evidence_assets.explorer.pages import PER_PAGE, Missing, Page, Pager
+from evidence_assets.lake.lineage import diff
+
+
+def relation(reader: Reader, asked: Mapping[str, str], name: str) -> Page:
+    """The page of a relation."""
+    seeds = reader.rows(
+        "SELECT * FROM relation_seeds WHERE relation_id = $id ORDER BY position", ["relation_seeds"], id=name
+    )
+    if not seeds:
+        raise Missing(f"there is no relation {name!r} in the lake")
+    prompts = reader.rows(
+        "SELECT * FROM prompts WHERE relation_id = $id ORDER BY kept DESC, weight DESC, prompt_id", ["prompts"], id=name
+    )
+    [count] = reader.rows(
+        "SELECT count(DISTINCT origin || triple_id) AS n FROM triples WHERE relation_id = $id", ["triples"], id=name
+    )
+    pager = Pager.of(asked.get("page", ""), count["n"])
+    triples = reader.rows(
+        f"""
+        WITH own AS (SELECT DISTINCT ON (origin, triple_id) * FROM triples WHERE relation_id = $id ORDER BY origin, triple_id, asset)
+        SELECT own.*, (SELECT any_value(edge_id) FROM kg_edges WHERE list_contains(triple_ids, own.triple_id)) AS edge_id,
+               EXISTS (SELECT 1 FROM triples t WHERE t.origin = 'import' AND lower(t.head) = lower(own.head)
+                       AND lower(t.tail) = lower(own.tail) AND t.relation = own.relation) AS stated
+        FROM own ORDER BY origin DESC, rank, triple_id LIMIT {PER_PAGE} OFFSET {pager.offset}
+        """,
+        ["triples", "kg_edges"], id=name,
+    )  # fmt: skip
+    values = {
+        "name": name, "seeds": seeds, "prompts": prompts, "triples": triples, "pager": pager, "edits": _last_edit(reader, name),
+    }  # fmt: skip
+    return Page("relation.html", f"Relation {name}", values)
+
+
+def _last_edit(reader: Reader, name: str) -> dict[str, Any]:
+    """What the last two runs that harvested the relation made differently."""
+    rows = reader.rows(
+        "SELECT DISTINCT run_id, asset FROM history WHERE partition = $id AND starts_with(asset, 'knowledge/') ORDER BY ALL",
+        ["history"], id=name,
+    )  # fmt: skip
+    folder = reader.library.root / "history"
+    runs = sorted({row["run_id"] for row in rows}, key=lambda run: (folder / f"run={run}").stat().st_mtime)
+    if len(runs) < 2:
+        return {"runs": runs, "rows": []}
+    changed = [row for row in diff(reader.connection, *runs[-2:]) if row["partition"] == name]
+    ids = [row["row_id"] for row in changed]
+    known = {row["triple_id"]: row for row in reader.rows(
+        "SELECT triple_id, head, tail FROM triples WHERE triple_id IN (SELECT unnest($ids))", ["triples"], ids=ids)} if ids else {}  # fmt: skip
+    return {"runs": runs[-2:], "rows": [row | {"triple": known.get(row["row_id"])} for row in changed]}

@@ -1,0 +1,305 @@
+"""A source: what it says, what rests on it, and which answers would fall with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from evidence_assets.explorer.answers import Row
+from evidence_assets.explorer.drawing import grid_of
+from evidence_assets.explorer.library import Reader
+from evidence_assets.explorer.pages import PER_PAGE, Missing, Page, Pager, link
+
+MOST = 1_000
+"""Rows of evidence, or chunks of a document, that are looked at for what would fall; more, and the page says so."""
+OF_EDGES = """evidence_id IN (SELECT child_id FROM lineage_edges WHERE child_kind = 'evidence' AND parent_kind = $of
+    AND parent_id IN (SELECT unnest($ids)))"""
+
+
+@dataclass
+class Found:
+    """A source as it is shown, and which rows of evidence stand in it; without a condition none is looked for."""
+
+    title: str
+    facts: dict[str, Any]
+    texts: list[Row] = field(default_factory=list)
+    grid: Any = None
+    links: list[tuple[str, str]] = field(default_factory=list)
+    """Addresses of other pages, with what they show."""
+    condition: str = ""
+    parameters: dict[str, Any] = field(default_factory=dict)
+    tables: tuple[str, ...] = ("evidence",)
+
+
+def source(reader: Reader, asked: Mapping[str, str], kind: str, identifier: str) -> Page:
+    """The page of one source."""
+    if kind not in _KINDS:
+        raise Missing(f"there is no kind of source {kind!r}; there are {', '.join(_KINDS)}")
+    found = _KINDS[kind](reader, identifier)
+    values: dict[str, Any] = {"kind": kind, "id": identifier, "found": found, "most": MOST}
+    if found.condition:
+        values |= _resting(reader, asked, found)
+    return Page("source.html", found.title, values)
+
+
+def _resting(reader: Reader, asked: Mapping[str, str], found: Found) -> dict[str, Any]:
+    every = reader.rows(
+        'SELECT evidence_id, question_id, benchmark, selector, "option", rank, text, content_hash FROM evidence '
+        f"WHERE {found.condition} LIMIT {MOST + 1}",
+        found.tables,
+        **found.parameters,
+    )
+    more, every = len(every) > MOST, sorted(every[:MOST], key=_order)
+    counts = {
+        selector: [row for row in every if row["selector"] == selector]
+        for selector in sorted({r["selector"] for r in every})
+    }
+    pager = Pager.of(asked.get("page", ""), len(every))
+    rows, gone = every[pager.offset : pager.offset + PER_PAGE], _gone(reader, every)
+    texts = reader.texts([row["question_id"] for row in (*rows, *gone)])
+    cited = {row["evidence_id"] for row in reader.rows(
+        "SELECT DISTINCT evidence_id FROM citations WHERE verdict = 'verified' AND evidence_id IN (SELECT unnest($ids))",
+        ["citations"], ids=[row["evidence_id"] for row in rows])} if rows else set()  # fmt: skip
+    return {
+        "counts": {name: (len(own), len({row["question_id"] for row in own})) for name, own in counts.items()},
+        "more": more,
+        "pager": pager,
+        "rows": [
+            row | {"question": texts.get(row["question_id"]), "cited": row["evidence_id"] in cited} for row in rows
+        ],
+        "gone": [row | {"question": texts.get(row["question_id"])} for row in gone],
+    }
+
+
+def _order(row: Row) -> tuple[Any, ...]:
+    return row["rank"], row["benchmark"], row["question_id"], row["selector"], row["option"]
+
+
+def _gone(reader: Reader, own: list[Row]) -> list[Row]:
+    """Answers that changed without what they cite, all of which is among these rows of evidence."""
+    if not own:
+        return []
+    return reader.rows(
+        """
+        SELECT prediction_id, question_id, benchmark, replace(asset, 'counterfactuals/', '') AS variant, answer, without_cited
+        FROM counterfactuals WHERE necessary AND len(cited) > 0 AND question_id IN (SELECT unnest($questions))
+        AND list_has_all($facts, cited) ORDER BY ALL
+        """,
+        ["counterfactuals"], questions=sorted({r["question_id"] for r in own}), facts=sorted({r["content_hash"] for r in own}),
+    )  # fmt: skip
+
+
+def _of_chunks(ids: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    """The condition that evidence stands in one of some chunks, written so that what cannot hold them is left unread."""
+    names = {f"c{number:04d}": chunk for number, chunk in enumerate(ids)}
+    return f"source_id IN ({', '.join(f'${name}' for name in names)})", dict(names)
+
+
+def _one(reader: Reader, table: str, column: str, identifier: str) -> Row:
+    rows = reader.rows(f'SELECT * FROM "{table}" WHERE "{column}" = $id LIMIT 1', [table], id=identifier)
+    if not rows:
+        raise Missing(f"there is no {table.rstrip('s')} {identifier!r} in the lake")
+    return rows[0]
+
+
+def _chunk(reader: Reader, identifier: str) -> Found:
+    row = _one(reader, "chunks", "chunk_id", identifier)
+    return Found(
+        row["title"] or row["doc_id"], {"document": row["doc_id"], "file": row["source"], "characters": f"{row['char_start']}–{row['char_end']}", "corpus": _owner(row)},
+        [{"head": "", "text": row["text"], "id": ""}], None,
+        [(link("source", "document", row['doc_id']), "the whole document")], "source_id = $id", {"id": identifier},
+    )  # fmt: skip
+
+
+def _owner(row: Row) -> str:
+    return str(row.get("asset", "")).removeprefix("corpus/").removesuffix("/chunks")
+
+
+def _document(reader: Reader, identifier: str) -> Found:
+    rows = reader.rows(
+        f"SELECT * FROM chunks WHERE doc_id = $id ORDER BY asset, ordinal LIMIT {MOST}", ["chunks"], id=identifier
+    )
+    if not rows:
+        raise Missing(f"there is no document {identifier!r} in the lake")
+    texts = [{"head": f"chunk {row['ordinal'] + 1}", "text": row["text"], "id": row["chunk_id"]} for row in rows]
+    return Found(
+        rows[0]["title"] or identifier, {"document": identifier, "file": rows[0]["source"], "chunks": len(rows), "corpus": _owner(rows[0])},
+        texts, None, [(link("source", "file", rows[0]['source']), "the whole file")],
+        *_of_chunks([row["chunk_id"] for row in rows]),
+    )  # fmt: skip
+
+
+def _file(reader: Reader, identifier: str) -> Found:
+    documents = reader.rows(
+        "SELECT doc_id, any_value(title) AS title, count(*) AS chunks, list(chunk_id) AS ids FROM chunks WHERE source = $id "
+        f"GROUP BY doc_id ORDER BY doc_id LIMIT {MOST}", ["chunks"], id=identifier,
+    )  # fmt: skip
+    triples = reader.rows(
+        "SELECT count(*) AS n FROM triples WHERE source = $id OR starts_with(source, $id || ':')",
+        ["triples"],
+        id=identifier,
+    )[0]["n"]
+    if not documents and not triples:
+        raise Missing(f"there is no file {identifier!r} in the lake")
+    links = [(link("source", "document", d["doc_id"]), d["title"] or d["doc_id"]) for d in documents[:PER_PAGE]]
+    facts = {"file": identifier, "documents": len(documents), "triples stated": triples}
+    if documents:
+        ids = [chunk for d in documents for chunk in d["ids"]][:MOST]
+        return Found(identifier, facts, [], None, links, *_of_chunks(ids))
+    edges = [row["edge_id"] for row in reader.rows(
+        f"SELECT edge_id FROM kg_edges WHERE len(list_filter(sources, s -> s = $id OR starts_with(s, $id || ':'))) > 0 LIMIT {MOST}",
+        ["kg_edges"], id=identifier)]  # fmt: skip
+    return Found(
+        identifier,
+        facts,
+        condition=OF_EDGES,
+        parameters={"ids": edges, "of": "edge"},
+        tables=("evidence", "lineage_edges"),
+    )
+
+
+def _table(reader: Reader, identifier: str) -> Found:
+    row = _one(reader, "tables", "table_id", identifier)
+    return Found(
+        row["caption"] or identifier, {"table": identifier, "benchmark": row["benchmark"], "rows": row["n_rows"], "columns": len(row["header"])},
+        [], grid_of(row, [], ()), [], "source_kind = 'table' AND source_id = $id", {"id": identifier},
+    )  # fmt: skip
+
+
+def _cell(reader: Reader, identifier: str) -> Found:
+    table, _, place = identifier.rpartition(":")
+    row = _one(reader, "tables", "table_id", table)
+    grid = grid_of(row, [{"locator": place, "evidence_id": place}], (place,))
+    return Found(
+        f"{row['caption'] or table}, {place}", {"table": table, "cell": place}, [], grid,
+        [(link("source", "table", table), "the whole table")], "source_kind = 'table' AND source_id = $id AND locator = $place",
+        {"id": table, "place": place},
+    )  # fmt: skip
+
+
+def _edge(reader: Reader, identifier: str) -> Found:
+    row = _one(reader, "kg_edges", "edge_id", identifier)
+    names = {n["node_id"]: n["name"] for n in reader.rows(
+        "SELECT node_id, name FROM kg_nodes WHERE node_id IN (SELECT unnest($ids))", ["kg_nodes"], ids=[row["head_id"], row["tail_id"]])}  # fmt: skip
+    head, tail = (str(names.get(row[end], row[end])) for end in ("head_id", "tail_id"))
+    links = [(link("source", "node", row["head_id"]), head), (link("source", "node", row["tail_id"]), tail)]
+    links += [(link("source", "triple", triple), f"triple {triple[:12]}") for triple in row["triple_ids"]]
+    facts = {
+        "head": head,
+        "relation": row["relation"],
+        "tail": tail,
+        "stands in": ", ".join(row["sources"]),
+        "licence": ", ".join(row["licences"]),
+    }
+    return Found(f"{head} — {row['relation']} → {tail}", facts, links=links, condition=OF_EDGES,
+                 parameters={"ids": [identifier], "of": "edge"}, tables=("evidence", "lineage_edges"))  # fmt: skip
+
+
+def _node(reader: Reader, identifier: str) -> Found:
+    row = _one(reader, "kg_nodes", "node_id", identifier)
+    edges = reader.rows(
+        """
+        SELECT DISTINCT ON (e.edge_id) e.edge_id, e.relation, h.name AS head, t.name AS tail
+        FROM kg_edges e JOIN kg_nodes h ON h.node_id = e.head_id JOIN kg_nodes t ON t.node_id = e.tail_id
+        WHERE e.head_id = $id OR e.tail_id = $id ORDER BY e.edge_id LIMIT 200
+        """, ["kg_edges", "kg_nodes"], id=identifier,
+    )  # fmt: skip
+    links = [(link("source", "edge", e["edge_id"]), f"{e['head']} — {e['relation']} → {e['tail']}") for e in edges]
+    texts = [{"head": "", "text": row["document"], "id": ""}] if row["document"] else []
+    condition = OF_EDGES + " OR (source_kind = 'node' AND source_id = $id)"
+    parameters = {"ids": [e["edge_id"] for e in edges], "of": "edge", "id": identifier}
+    return Found(row["name"], {"name": row["name"], "other names": ", ".join(row["aliases"]), "type": row["type"]}, texts, None, links,
+                 f"({condition})", parameters, ("evidence", "lineage_edges"))  # fmt: skip
+
+
+def _triple(reader: Reader, identifier: str) -> Found:
+    rows = reader.rows(
+        "SELECT DISTINCT ON (origin, source) * FROM triples WHERE triple_id = $id ORDER BY origin, source, asset",
+        ["triples"],
+        id=identifier,
+    )
+    if not rows:
+        raise Missing(f"there is no triple {identifier!r} in the lake")
+    row = rows[0]
+    edges = reader.rows(
+        "SELECT edge_id FROM kg_edges WHERE list_contains(triple_ids, $id)", ["kg_edges"], id=identifier
+    )
+    links = [(link("source", "edge", e["edge_id"]), f"edge {e['edge_id'][:12]}") for e in edges]
+    facts: dict[str, Any] = {}
+    for number, r in enumerate(rows, 1):
+        mark = f" ({number})" if len(rows) > 1 else ""
+        scores = {
+            "semantic": r["semantic"],
+            "fluency": r["fluency"],
+            "score": r["score"],
+            "rank": r["rank"],
+            "agreement": r["agreement"],
+        }
+        facts |= {f"origin{mark}": r["origin"], f"stands in{mark}": r["source"], f"licence{mark}": r["licence"], f"model{mark}": r["model_id"],
+                  f"flags{mark}": ", ".join(r["flags"])}  # fmt: skip
+        facts |= {f"{name}{mark}": f"{value:.4g}" for name, value in scores.items() if value is not None}
+    prompts = reader.rows(
+        """
+        SELECT DISTINCT p.text, p.weight FROM lineage_edges t
+        JOIN lineage_edges c ON c.child_id = t.parent_id AND c.child_kind = 'candidate' AND c.parent_kind = 'prompt'
+        JOIN prompts p ON p.prompt_id = c.parent_id
+        WHERE t.child_id = $id AND t.child_kind = 'triple' AND t.parent_kind = 'candidate' ORDER BY p.weight DESC, p.text
+        """, ["lineage_edges", "prompts"], id=identifier,
+    )  # fmt: skip
+    if prompts:
+        facts["prompts that found it"] = "; ".join(f"{p['text']} ({p['weight']:.3f})" for p in prompts)
+    if row["relation_id"]:
+        links.append((link("relation", row["relation_id"]), f"relation {row['relation_id']}: its seeds and prompts"))
+    return Found(f"{row['head']} — {row['relation']} → {row['tail']}", facts, links=links, condition=OF_EDGES,
+                 parameters={"ids": [e["edge_id"] for e in edges], "of": "edge"}, tables=("evidence", "lineage_edges"))  # fmt: skip
+
+
+def _seed(reader: Reader, identifier: str) -> Found:
+    row = _one(reader, "relation_seeds", "seed_id", identifier)
+    counts = reader.rows(
+        "SELECT count(*) AS n FROM triples WHERE relation_id = $id", ["triples"], id=row["relation_id"]
+    )
+    edges = [e["edge_id"] for e in reader.rows(
+        f"SELECT edge_id FROM kg_edges WHERE list_has_any(triple_ids, (SELECT list(triple_id) FROM triples WHERE relation_id = $id)) LIMIT {MOST}",
+        ["kg_edges", "triples"], id=row["relation_id"])]  # fmt: skip
+    facts = {
+        "relation": row["relation_id"],
+        "head": row["head"],
+        "tail": row["tail"],
+        "prompt": row["prompt"],
+        "triples harvested": counts[0]["n"],
+    }
+    return Found(f"seed: {row['head']}, {row['tail']}", facts, links=[(link("relation", row['relation_id']), f"relation {row['relation_id']}")],
+                 condition=OF_EDGES, parameters={"ids": edges, "of": "edge"}, tables=("evidence", "lineage_edges"))  # fmt: skip
+
+
+def _model(reader: Reader, identifier: str) -> Found:
+    known = reader.rows("SELECT * FROM models WHERE model_id = $id LIMIT 1", ["models"], id=identifier)
+    answered = reader.answers(
+        "SELECT benchmark, variant, count(*) AS n FROM answers WHERE model_id = $id GROUP BY ALL ORDER BY ALL",
+        id=identifier,
+    )
+    triples = reader.rows("SELECT count(*) AS n FROM triples WHERE model_id = $id", ["triples"], id=identifier)[0]["n"]
+    if not known and not answered and not triples:
+        raise Missing(f"there is no model {identifier!r} in the lake")
+    facts = {"model": identifier, "triples harvested from it": triples, "answers": sum(row["n"] for row in answered)}
+    facts |= {
+        name: value
+        for name, value in (known[0] if known else {}).items()
+        if value is not None and name not in ("model_id", "asset", "input_hash")
+    }
+    links = [
+        (
+            link("questions", benchmark=r["benchmark"], variant=r["variant"]),
+            f"{r['variant']} on {r['benchmark']}: {r['n']:,} answers",
+        )
+        for r in answered
+    ]
+    return Found(identifier, facts, links=links)
+
+
+_KINDS = {
+    "chunk": _chunk, "document": _document, "file": _file, "table": _table, "cell": _cell, "edge": _edge, "node": _node,
+    "triple": _triple, "seed": _seed, "model": _model,
+}  # fmt: skip

@@ -1,0 +1,220 @@
+"""How the published systems ask a language model: their prompts' parts in their order, their form of reply, no more.
+
+Belongs here: requests and the reading of replies where a variant does what its paper does. The option that the model names
+is the answer; what its citations are worth stands beside it and overrules nothing. Our own way of asking is in
+``requests`` and ``prompted``; the words of both stand in ``prompts/``. Marks around material are ours in either.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from evidence_assets.lake.errors import UnusableReply
+from evidence_assets.models.protocols import Request
+from evidence_assets.reasoning.answers import parse_answer
+from evidence_assets.reasoning.asking import PromptedTask
+from evidence_assets.reasoning.parsing import MOST_STEPS, one_of
+from evidence_assets.reasoning.prompted import OURS, Once, Style, judged
+from evidence_assets.reasoning.requests import fenced
+from evidence_assets.reasoning.table_prompts import STANCES, is_table_task, shown_table
+from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Step
+from evidence_assets.reasoning.templates import PACKAGED, Template, Words
+
+CHAIN = Template.load(__package__, "published_chain", "question answer evidence negated")
+CHOICE = Template.load(__package__, "published_choice", "question answers chains negated labels")
+CASE = Template.load(__package__, "published_case", "question table option", *STANCES.values())
+VERDICT = Template.load(__package__, "published_verdict", "question table options cases labels")
+PASSAGES = Template.load(__package__, "published_passages", "question answers passages none negated labels")
+QUESTION = Template.load(__package__, "published_question", "question answers negated labels")
+
+EXPLAIN_TOKENS = 1024
+"""As printed for tables; the other papers state no limit."""
+VERDICT_TOKENS = 32
+_MARK = re.compile(r"^\s*(?:\d{1,2}[.)]|[-*•])\s+")
+_CITED = re.compile(r"\[(?:E|Passage\s*)(\d+)\]", re.IGNORECASE)
+_REPLY = re.compile(
+    r"^[\s*_]*Answer[\s*_]*:(?P<answer>.*?)^[\s*_]*Explanation[\s*_]*:(?P<why>.*)\Z", re.S | re.M | re.I
+)
+_INSUFFICIENT = "insufficient"
+
+
+def _claim(task: ExplainOption | ChooseAnswer) -> bool:
+    return task.task == "verification"
+
+
+def _asked(task: ExplainOption | ChooseAnswer) -> str:
+    return fenced("claim" if _claim(task) else "question", task.question)
+
+
+def _listed(task: ChooseAnswer) -> str:
+    """The options as a lettered list; claims have none besides their labels."""
+    if _claim(task):
+        return ""
+    return fenced(
+        "options", "\n".join(f"{label}) {text}" for label, text in zip(task.labels, task.options, strict=True))
+    )
+
+
+def _negated(task: ExplainOption | ChooseAnswer) -> str:
+    return "negated" if task.negated else ""
+
+
+def _pieces(name: str, evidence: Sequence[EvidenceItem]) -> str:
+    return "\n".join(f"[{name}{number}] {' '.join(item.text.split())}" for number, item in enumerate(evidence, 1))
+
+
+def steps_of(text: str, evidence: Sequence[EvidenceItem]) -> tuple[Step, ...]:
+    """The lines of an explanation, each with the pieces of evidence that it names by number.
+
+    A number that no evidence has is kept as a citation of ``evidence N``, which the citation check finds absent.
+    """
+    lines = [_MARK.sub("", line).strip() for line in text.splitlines() if line.strip()]
+    if len(lines) > MOST_STEPS:
+        raise UnusableReply(f"it has {len(lines)} steps, more than {MOST_STEPS}")
+    steps = []
+    for line in lines:
+        numbers = [int(number) for number in _CITED.findall(line)]
+        cited = (evidence[n - 1].evidence_id if 0 < n <= len(evidence) else f"evidence {n}" for n in numbers)
+        steps.append(Step(line, tuple(dict.fromkeys(cited))))
+    return tuple(steps)
+
+
+# Chapter 7: a chain for each option, then one choice from all chains ----------------------------------------------------
+
+
+def chain_request(task: ExplainOption, words: Words = PACKAGED) -> Request:
+    """Ask for the chain from a question to one option; texts and triples are numbered together."""
+    return words.of(CHAIN).request(
+        EXPLAIN_TOKENS, question=_asked(task), answer=fenced("proposed answer", task.option),
+        evidence=fenced("evidence", _pieces("E", task.evidence) or "none"), negated=_negated(task),
+    )  # fmt: skip
+
+
+def choice_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:
+    """Ask for one option, from question, options and chains; a question without chains is asked from its evidence."""
+    if not task.chains:
+        return passages_request(task, words)
+    chains = [
+        fenced(f"chain for {chain.hypothesis}", "\n".join(f"{n}) {s.text}" for n, s in enumerate(chain.steps, 1)))
+        for chain in task.chains
+    ]
+    return words.of(CHOICE).request(
+        EXPLAIN_TOKENS, question=_asked(task), answers=_listed(task), chains="\n\n".join(chains),
+        negated=_negated(task), labels=" or ".join(task.labels),
+    )  # fmt: skip
+
+
+def _choice(reply: str, task: ChooseAnswer) -> Choice:
+    if not task.chains:
+        return answer_of(reply, task)[0]
+    return judged(task, parse_answer(reply, task.labels, task.options))
+
+
+# Chapters 3 and 4: an explanation for each label or option, then one label ----------------------------------------------
+
+
+def case_request(task: ExplainOption, words: Words = PACKAGED) -> Request:
+    """Ask for the explanation of one label or option from the collapsed table."""
+    if not is_table_task(task):
+        raise ValueError("there are no cells to explain from")
+    stance = STANCES.get(task.hypothesis, "") if _claim(task) else ""
+    if _claim(task) and not stance:
+        raise ValueError(f"no such label: {task.hypothesis!r}; use one of {', '.join(STANCES)}")
+    return words.of(CASE).request(
+        EXPLAIN_TOKENS, question=_asked(task), table=shown_table(task.evidence, marked=False),
+        option="" if _claim(task) else fenced("option", task.option),
+        **{field: field if field == stance else "" for field in STANCES.values()},
+    )  # fmt: skip
+
+
+def verdict_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:
+    """Ask for exactly one label, given the collapsed table and the explanations that there are."""
+    items = {item.evidence_id: item for group in task.evidence.values() for item in group}
+    if not is_table_task(task):
+        raise ValueError("there are no cells to decide from")
+    cases = [
+        fenced(f"explanation {chain.hypothesis}", "\n".join(step.text for step in chain.steps)) for chain in task.chains
+    ]
+    return words.of(VERDICT).request(
+        VERDICT_TOKENS, task.labels,
+        question=_asked(task), table=shown_table(tuple(items.values()), marked=False), options=_listed(task), cases="\n\n".join(cases),
+        labels=", ".join(task.labels),
+    )  # fmt: skip
+
+
+# Chapter 6: one call that gives answer and explanation; without retrieval, a plain question ------------------------------
+
+
+def passages_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:
+    """Ask for answer and explanation at once, from the passages of all options together."""
+    passages = passages_of(task)
+    return words.of(PASSAGES).request(
+        EXPLAIN_TOKENS, question=_asked(task), answers=_listed(task),
+        passages=fenced("passages", _pieces("Passage ", passages)) if passages else "", none="" if passages else "none",
+        negated=_negated(task), labels=" or ".join(task.labels),
+    )  # fmt: skip
+
+
+def passages_of(task: ChooseAnswer) -> tuple[EvidenceItem, ...]:
+    """The evidence of all options, every fact once."""
+    return tuple({item.content_hash: item for items in task.evidence.values() for item in items}.values())
+
+
+def answer_of(reply: str, task: ChooseAnswer) -> tuple[Choice, Chain]:
+    """Answer and explanation of one reply; ``insufficient`` is the one thing besides an option that it may answer."""
+    found = _REPLY.search(reply)
+    if found is None or not found["why"].strip():
+        raise UnusableReply("it has no line that begins with Answer: and one after it that begins with Explanation:")
+    said = found["answer"].strip()
+    none = said.strip("*_.\"'()[] ").casefold().removeprefix("the evidence is ") == _INSUFFICIENT
+    answer = None if none else parse_answer(said, task.labels, task.options)
+    chain = Chain(answer or "", steps_of(found["why"], passages_of(task)))
+    answered = ChooseAnswer(
+        task.question,
+        task.labels,
+        task.options,
+        (chain,),
+        {chain.hypothesis: passages_of(task)},
+        task.task,
+        task.negated,
+    )
+    return judged(answered, answer), chain
+
+
+def question_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:
+    """Ask the question as it is."""
+    return words.of(QUESTION).request(
+        VERDICT_TOKENS, task.labels,
+        question=_asked(task), answers=_listed(task), negated=_negated(task), labels=", ".join(task.labels),
+    )  # fmt: skip
+
+
+PUBLISHED_CHAIN: PromptedTask[ExplainOption, Chain] = PromptedTask(
+    "published_chain", (CHAIN,), chain_request,
+    lambda reply, task: Chain(task.hypothesis, steps_of(reply, task.evidence)),
+)  # fmt: skip
+PUBLISHED_CHOICE: PromptedTask[ChooseAnswer, Choice] = PromptedTask(
+    "published_choice", (CHOICE, PASSAGES), choice_request, _choice
+)
+PUBLISHED_CASE: PromptedTask[ExplainOption, Chain] = PromptedTask(
+    "published_case", (CASE,), case_request, lambda reply, task: Chain(task.hypothesis, steps_of(reply, ()))
+)
+PUBLISHED_VERDICT: PromptedTask[ChooseAnswer, Choice] = PromptedTask(
+    "published_verdict", (VERDICT,), verdict_request, lambda reply, task: judged(task, one_of(reply, task.labels))
+)
+PUBLISHED_ANSWER: Once = PromptedTask("published_answer", (PASSAGES,), passages_request, answer_of)
+PUBLISHED_QUESTION: PromptedTask[ChooseAnswer, Choice] = PromptedTask(
+    "published_question", (QUESTION,), question_request,
+    lambda reply, task: judged(task, parse_answer(reply, task.labels, task.options)),
+)  # fmt: skip
+
+
+STYLES = {
+    "": OURS,
+    "chains": Style(PUBLISHED_CHAIN, PUBLISHED_CHOICE),
+    "cases": Style(PUBLISHED_CASE, PUBLISHED_VERDICT),
+    "passages": Style(None, None, PUBLISHED_ANSWER),
+    "question": Style(None, PUBLISHED_QUESTION),
+}
+"""By the name that a method gives to how its paper asks; empty for our own way."""

@@ -1,0 +1,86 @@
+"""``evidence run`` and ``evidence add corpus``: from a folder and a file of questions to scores, and nothing besides."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from evidence_assets.benchmarks.declarations import declarations
+from evidence_assets.benchmarks.declared import benchmarks
+from evidence_assets.cli.add_corpus import add_corpus, name_of
+from evidence_assets.cli.run import benchmark_named, chosen_variants, needed
+from evidence_assets.definitions import defs
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.store import Lake
+from evidence_assets_tests.conftest import World
+
+
+@pytest.mark.slow
+def test_a_benchmark_is_made_with_all_that_it_needs_and_nothing_else(world: World) -> None:
+    planned = world.run("run", "sample_mcqa", "--variants", "bm25", "--plan")
+    assert planned.returncode == 0 and "scores/mcqa/bm25" in planned.stdout, planned.stderr
+    lake = Lake(world.root / "data_lake")
+    assert not lake.files("scores"), "a plan makes nothing"
+    done = world.run("run", "sample_mcqa", "--variants", "bm25")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Scoreboard" in done.stdout and "accuracy" in done.stdout
+    assert {asset for table, asset in lake.assets() if table == "scores"} == {"scores/mcqa/bm25"}
+    assert [path.parent.name for path in lake.files("questions")] == ["sample_mcqa"]
+    assert not lake.files("kg_edges") and not lake.files("prompts"), "no graph is read by bm25"
+    again = world.run("run", "sample_mcqa", "--variants", "bm25")
+    counts = {word: int(n.replace(",", "")) for word, n in re.findall(r"(reused|computed) ([\d,]+)", again.stdout)}
+    assert counts["reused"] > counts["computed"], again.stdout
+    with dg.DagsterInstance.from_config(str(world.root / "dagster_home")) as instance:
+        assert instance.get_runs_count() > 3, "the runs are those that the UI shows"
+
+
+def test_what_a_benchmark_needs_leaves_out_what_concerns_others() -> None:
+    graph, benchmark = defs().resolve_asset_graph(), benchmark_named("sample_graph")
+    wanted = needed(graph, benchmark, chosen_variants(benchmark, ["ugat"]))
+    assert wanted.keys is not None
+    names = {"/".join(key.path) for key in wanted.keys}
+    assert {"scores/mcqa/ugat", "counterfactuals/mcqa/ugat", "knowledge/sample/edges", "subgraphs/mcqa"} <= names
+    assert "corpus/sample/chunks" not in names or not benchmark.corpus
+    assert not any(name.startswith(("scores/mcqa/bm25", "scores/table")) for name in names)
+    assert (
+        wanted.partition("sample_graph|0") and wanted.partition("may_treat") and not wanted.partition("sample_mcqa|0")
+    )
+
+
+def test_unknown_names_are_refused_with_their_neighbour(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVIDENCE_PRESETS", "")
+    with pytest.raises(BadInput, match="did you mean 'sample_mcqa'"):
+        benchmark_named("sample_mcq")
+    benchmark = benchmarks()["sample_mcqa"]
+    with pytest.raises(BadInput, match="did you mean 'uscrake'"):
+        chosen_variants(benchmark, ["uscrak"])
+    with pytest.raises(BadInput, match="reasons with a model 'qwen'"):
+        chosen_variants(benchmark, [], "qwen")
+    assert [v.name for v in chosen_variants(benchmark, ["uscrake_k5"])] == ["uscrake_k5"]
+    assert {v.name for v in chosen_variants(benchmark, [])} >= {"uscrake", "bm25"}
+
+
+def test_a_folder_becomes_a_corpus_and_is_brought_up_to_date(tmp_path: Path) -> None:
+    lake, folder, places = Lake.create(tmp_path / "data_lake"), tmp_path / "My Notes", tmp_path / "defs"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "deep" / "a.txt").write_text("Bees buzz.")
+    assert name_of(folder) == "my_notes"
+    added = add_corpus(lake, "my_notes", folder, places)
+    assert added.changed and (added.raw / "deep" / "a.txt").read_text() == "Bees buzz."
+    [declared] = declarations(places)
+    assert (declared.component, declared.attributes) == ("Corpus", {"name": "my_notes", "folder": "corpora/my_notes"})
+    assert not add_corpus(lake, "my_notes", folder, places).changed
+    (folder / "deep" / "a.txt").unlink()
+    (folder / "b.jsonl").write_text(json.dumps({"doc_id": "b", "text": "Cats purr."}))
+    assert add_corpus(lake, "my_notes", folder, places).changed
+    assert [path.name for path in added.raw.rglob("*") if path.is_file()] == ["b.jsonl"]
+    declarations.cache_clear()
+    declared.file.write_text(declared.file.read_text().replace("corpora/my_notes", "other"))
+    with pytest.raises(BadInput, match="a corpus 'my_notes' of other files"):
+        add_corpus(lake, "my_notes", folder, places)
+    with pytest.raises(BadInput, match="no name for a corpus"):
+        add_corpus(lake, "../x", folder, places)

@@ -1,0 +1,162 @@
+"""Models as an axis: what a profile names, what variants and presets are crossed with, and what is then called what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evidence_assets import profiles
+from evidence_assets.assets.system import variant_defs
+from evidence_assets.experiment.presets import VARIABLE, presets
+from evidence_assets.experiment.stages import all_stages
+from evidence_assets.experiment.system import crossings
+from evidence_assets.experiment.variants import Variant
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.systems import load
+
+MODELS = """\
+extends: embedded
+name: several
+generators:
+  llama: {backend: openai, name: meta/llama, revision: a}
+  qwen: {backend: openai, name: qwen/qwen, revision: b}
+encoders: {minilm: {name: embedded-minilm}, mpnet: {name: all-mpnet}}
+masked_models: {bert: {name: bert}, roberta: {name: roberta}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    profile = tmp_path / "several.yaml"
+    profile.write_text(MODELS)
+    monkeypatch.setenv(profiles.PROFILE_VARIABLE, str(profile))
+    monkeypatch.delenv(VARIABLE, raising=False)
+
+
+def keys(variant: Variant) -> list[str]:
+    return [stage.key for stage in all_stages(load(variant.system), variant)]
+
+
+def of_preset(**more: object) -> Variant:
+    return Variant(
+        system="baselines", family="mcqa", name="z", method="bm25", presets=("uscrake_main",), always=True, **more
+    )
+
+
+def test_the_first_model_is_used_and_another_is_named_where_it_is_asked_for() -> None:
+    profile = profiles.load()
+    assert profile.generator.name == "meta/llama" and profile.masked_model.name == "bert"
+    assert profile.using({"generator": "qwen"}).generator.name == "qwen/qwen"
+    assert profile.using({"generator": "qwen"}).names("generator") == ["qwen", "llama"]
+    with pytest.raises(BadInput, match="no generator 'qwem'; did you mean 'qwen'"):
+        profile.using({"generator": "qwem"})
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        ("generator: {backend: openai}\ngenerators: {a: {backend: openai}}", "state generator or generators, not both"),
+        ("generators: {Llama-3: {backend: openai}}", "should match pattern"),
+        (
+            "generators: {a: {backend: openai, nam: x}}",
+            r"generators.a.nam: there is no such setting; did you mean .name",
+        ),
+        ("generator: {backend: openai, nam: x}", r"generator.nam: there is no such setting; did you mean .name"),
+    ],
+)
+def test_what_is_wrong_with_the_models_of_a_profile_is_told(lines: str, says: str, tmp_path: Path) -> None:
+    file = tmp_path / "wrong.yaml"
+    file.write_text(f"extends: embedded\nname: wrong\n{lines}\n")
+    with pytest.raises(BadInput, match=says):
+        profiles.load(str(file))
+
+
+def test_a_profile_that_names_its_models_takes_none_over(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("extends: paper\nname: mine\ngenerator: {backend: extractive}\nencoder: {device: cpu}\n")
+    profile = profiles.load(str(file))
+    assert profile.names("generator") == ["extractive"]
+    assert (profile.encoder.name, profile.encoder.device) == ("BAAI/bge-m3", "cpu"), "one stated alike is changed"
+
+
+def test_keys_stay_as_they_are_until_a_preset_is_opted_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = [f"{table}/mcqa/z" for table in ("evidence", "chains", "predictions", "citations", "scores")]
+    assert keys(of_preset()) == plain
+    monkeypatch.setenv(VARIABLE, "uscrake_main")
+    assert keys(of_preset()) == plain + [f"{key}/qwen" for key in plain[1:]], "evidence is shared"
+
+
+def test_a_variant_says_its_models_itself_whichever_presets_are_opted_in() -> None:
+    assert [v.label for v in crossings(load("baselines"), of_preset(models={"generator": ("qwen",)}))] == ["z@qwen"]
+    assert keys(of_preset(models={"generator": ("qwen",)}))[:2] == ["evidence/mcqa/z", "chains/mcqa/z/qwen"]
+    with pytest.raises(BadInput, match="no generator 'gwen'"):
+        crossings(load("baselines"), of_preset(models={"generator": ("gwen",)}))
+
+
+def test_who_works_with_no_model_of_a_kind_is_not_crossed_with_them() -> None:
+    every = {"generator": "all", "encoder": "all", "masked_model": "all"}
+    retrieval = Variant(system="baselines", family="retrieval", name="z", method="bm25", models=every)
+    extractive = Variant(system="baselines", family="mcqa", name="z", method="bm25", solver="extractive", models=every)
+    for variant in (retrieval, extractive):
+        assert [v.using for v in crossings(load("baselines"), variant)] == [{}]
+
+
+def test_evidence_picked_by_a_model_is_that_models_and_rows_say_so() -> None:
+    both = Variant(
+        system="background", family="graph", name="both", method="background", parameters={"recall": "recalled"},
+        models={"generator": "all"},
+    )  # fmt: skip
+    stages = {stage.key: stage for stage in all_stages(load("background"), both)}
+    assert "evidence/graph/both/qwen" in stages
+    reads = {read.key for read in stages["evidence/graph/both/qwen"].reads}
+    assert {"chains/graph/recalled/qwen", "triples/graph/recalled/qwen"} <= reads
+    assert "evidence by both@qwen" in stages["predictions/graph/both/qwen"].description
+
+
+def test_an_encoder_of_its_own_meets_no_stored_vectors() -> None:
+    table = Variant(system="ucret", family="table", name="z", method="ucret", models={"encoder": "all"})
+    assert {"evidence/table/z", "evidence/table/z/mpnet", "scores/table/z/mpnet"} <= set(keys(table))
+    text = Variant(system="uscrake", family="mcqa", name="z", method="uscrake", models={"encoder": "all"})
+    with pytest.raises(BadInput, match="vectors of the encoder 'mpnet' would be compared with stored ones of 'minilm'"):
+        keys(text)
+
+
+def test_a_harvest_of_another_masked_model_reads_that_model() -> None:
+    harvest = Variant(
+        system="kbloom", family="knowledge", name="z", method="kbloom", parameters={"collections": ("own",)},
+        models={"masked_model": "all"},
+    )  # fmt: skip
+    stages = {stage.key: stage for stage in all_stages(load("kbloom"), harvest)}
+    assert {"knowledge/z/harvest", "knowledge/z/roberta/harvest", "knowledge/z/roberta/own"} <= stages.keys()
+    assert "models/masked_lm/roberta" in {read.key for read in stages["knowledge/z/roberta/harvest"].reads}
+    assert {"models/masked_lm", "models/masked_lm/roberta"} == set(
+        keys(
+            Variant(
+                system="kbloom",
+                family="models",
+                name="masked_lm",
+                method="masked_model",
+                models={"masked_model": "all"},
+            )
+        )
+    )
+
+
+def test_groups_and_tags_show_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "uscrake_main")
+    shown = {}
+    for asset in variant_defs(of_preset()).assets or []:
+        for spec in asset.specs:  # type: ignore[union-attr]
+            shown[spec.key.to_user_string()] = (spec.group_name, "model/qwen" in spec.tags)
+    assert shown["evidence/mcqa/z"] == shown["chains/mcqa/z"] == ("baselines", False)
+    assert shown["chains/mcqa/z/qwen"] == ("baselines_qwen", True)
+
+
+def test_the_tables_with_several_models_are_crossed_with_them() -> None:
+    printed = ("3.3", "3.4", "3.5", "4.1", "6.2", "6.3", "6.4", "6.5", "7.3", "7.4", "7.5", "7.6", "7.7", "7.8")
+    answering = {name for name, preset in presets().items() if preset.models.get("generator") == "all"}
+    for table in (*(f"thesis {number}" for number in printed), *(f"kaping-background 5.{n}" for n in range(1, 7))):
+        assert any(table in presets()[name].tables for name in answering), table
+    harvesting = [p for p in presets().values() if p.models.get("masked_model") == "all"]
+    assert {f"thesis 5.{n}" for n in range(1, 7)} <= {table for p in harvesting for table in p.tables}

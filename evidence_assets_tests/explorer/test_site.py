@@ -1,0 +1,342 @@
+"""The explorer's pages: what stands on them, that texts stay texts, that nothing is written, and their SQL."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import parse_qsl, quote, urlsplit
+
+import polars as pl
+import pytest
+from starlette.testclient import TestClient
+
+from evidence_assets.explorer.drawing import grid_of, path_picture
+from evidence_assets.explorer.export import export
+from evidence_assets.explorer.library import Library
+from evidence_assets.explorer.path_reading import WalkedEdge
+from evidence_assets.explorer.server import application
+from evidence_assets.explorer.site import POLICY, Site
+from evidence_assets.lake import connect
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.lineage import DERIVED, USED, edge
+from evidence_assets.lake.locked_query import ask
+from evidence_assets.lake.store import Lake
+from evidence_assets_tests.conftest import World
+from evidence_assets_tests.lake_rows import chain, chunk, citation, evidence, prediction, question
+
+ATTACK = "<script>alert('x')</script><img src=x onerror=\"alert(1)\">{{ 1234567 * 2 }}"
+NAMES = (
+    '"><svg onload=alert(1)>',
+    "a/b?c=d&e#f",
+    "../../etc/passwd",
+    "%00%2e%2e",
+    "javascript:alert(1)",
+    "'; DROP TABLE x; --",
+)
+
+
+class Tags(HTMLParser):
+    """Elements of a page and its text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """Two variants that differ on one of two questions; hostile text wherever text may stand."""
+    lake = Lake.create(tmp_path / "data_lake")
+    asked = [question(1, text=f"Which buzzes? {ATTACK}", options=[f"bee {ATTACK}", "cat"]), question(2)]
+    lake.write("questions/mcqa", "quiz|0", {"questions": asked})
+    lake.write(
+        "corpus/c/chunks",
+        "0",
+        {
+            "chunks": [
+                chunk(1, f"Bees buzz. {ATTACK}", title=f"Bees {ATTACK}", source=NAMES[1], doc_id=NAMES[1]),
+                chunk(2, "Cats purr."),
+            ]
+        },
+    )
+    cells = [{"row": 0, "column": 0, "text": ATTACK}, {"row": 0, "column": 1, "text": "5"}]
+    table = {
+        "table_id": NAMES[0],
+        "benchmark": "quiz",
+        "caption": ATTACK,
+        "header": ["a", ATTACK],
+        "n_rows": 1,
+        "cells": cells,
+        "content_hash": "h",
+    }
+    lake.write("tables", "quiz", {"tables": [table]})
+    for selector, answer in (("s", "A"), ("t", "B")):
+        rows = [
+            evidence(1, 1, "Bees buzz.", selector, locator="0:10", why=f'{{"rule": "{"<b>near</b>"}"}}', content_hash=f"f{selector}"),
+            evidence(1, 2, "5", selector, kind="cell", source_kind="table", source_id=NAMES[0], locator="r1c1", why=ATTACK),
+        ]  # fmt: skip
+        lake.write(
+            f"evidence/mcqa/{selector}",
+            "quiz|0",
+            {
+                "evidence": rows,
+                "lineage_edges": [edge("evidence", f"e-{selector}-1-1", DERIVED, "chunk", "k1", "k1", 1)],
+            },
+        )
+        said = chain(1, answer, f"They do. {ATTACK}", [f"e-{selector}-1-1"], selector)
+        lake.write(
+            f"chains/mcqa/{selector}",
+            "quiz|0",
+            {
+                "chains": [said],
+                "lineage_edges": [
+                    edge("chain", said["chain_id"], USED, "evidence", f"e-{selector}-1-{n}", "h", n) for n in (1, 2)
+                ],
+            },
+        )
+        lake.write(
+            f"citations/mcqa/{selector}",
+            "quiz|0",
+            {"citations": [citation(said["chain_id"], f"e-{selector}-1-1", "verified", f"buzz {ATTACK}")]},
+        )
+        predicted = [
+            prediction(1, answer, selector=selector, error=ATTACK, model_id=ATTACK),
+            prediction(2, "A", selector=selector),
+        ]
+        lake.write(
+            f"predictions/mcqa/{selector}",
+            "quiz|0",
+            {
+                "predictions": predicted,
+                "lineage_edges": [edge("prediction", f"p-{selector}-1", USED, "chain", said["chain_id"], "h", 1)],
+            },
+        )
+    again = {
+        "counterfactual_id": "x", "prediction_id": "p-s-1", "question_id": "q1", "benchmark": "quiz", "selector": "s", "reasoner": "r",
+        "model_id": "m", "answer": "A", "cited": ["fs"], "without_cited": "insufficient", "only_cited": "A", "necessary": True,
+        "sufficient": True, "needed": ["fs"], "content_hash": "h", "input_hash": "i",
+    }  # fmt: skip
+    lake.write("counterfactuals/mcqa/s", "quiz|0", {"counterfactuals": [again]})
+    return lake
+
+
+@pytest.fixture
+def client(lake: Lake) -> TestClient:
+    return TestClient(application(lake.root), base_url="http://127.0.0.1", follow_redirects=False)
+
+
+def crawl(client: TestClient, most: int, first: tuple[str, ...] = ("/",)) -> dict[str, str]:
+    """Pages by address, as far as links lead and the limit reaches; none may fail."""
+    pages: dict[str, str] = {}
+    waiting = list(first)
+    while waiting and len(pages) < most:
+        address = waiting.pop(0)
+        if address in pages:
+            continue
+        reply = client.get(address)
+        assert reply.status_code == 200, (address, reply.text)
+        pages[address] = reply.text
+        links = (unescape(found) for found in re.findall(r'href="(/[^"#]*)', reply.text))
+        waiting += [link for link in links if link not in pages and not link.startswith("/static/")]
+    return pages
+
+
+def files(lake: Lake) -> dict[str, str]:
+    """Every file of a lake with its hash."""
+    return {str(p): hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted(lake.root.rglob("*")) if p.is_file()}
+
+
+def test_every_page_that_is_linked_is_there_holds_no_markup_of_others_and_changes_no_file(
+    lake: Lake, client: TestClient
+) -> None:
+    before = files(lake)
+    start = ("/", "/search?q=b", "/compare?a=mcqa/s&b=mcqa/t", "/questions?differs=mcqa/t&variant=mcqa/s")
+    pages = crawl(client, 400, start)
+    assert {address.split("/")[1].partition("?")[0] for address in pages} >= {
+        "",
+        "questions",
+        "question",
+        "source",
+        "compare",
+        "search",
+    }
+    for address, page in pages.items():
+        tags = Tags(page)
+        assert [attributes for tag, attributes in tags.tags if tag == "script"] == [
+            {"src": "/static/explorer.js", "defer": None}
+        ], address
+        assert not {"img", "iframe", "object", "base", "meta http-equiv"} & {tag for tag, _ in tags.tags}, address
+        for tag, attributes in tags.tags:
+            assert not any(name.startswith("on") or name == "style" for name in attributes), (address, tag, attributes)
+            for name in ("href", "src", "action"):
+                to = attributes.get(name) or "/"
+                assert to.startswith(("/", "#", "http://127.0.0.1:3000/")) and not to.startswith("//"), (address, to)
+        assert "2469134" not in tags.text, address
+    assert files(lake) == before
+
+
+def test_a_question_shows_all_variants_what_was_used_and_where_it_stands(client: TestClient) -> None:
+    reply = client.get("/answer/p-t-1")
+    assert reply.status_code == 302 and reply.headers["location"] == "/question/q1?variant=mcqa%2Ft"
+    page = client.get(reply.headers["location"]).text
+    assert page.index('<a href="#a1">mcqa/t</a>') < page.index('<a href="#a2">mcqa/s</a>'), (
+        "what was asked for comes first"
+    )
+    assert "<mark>Bees buzz.</mark>" in page and 'href="/source/chunk/k1"' in page
+    assert "without the evidence that it rests on: insufficient" in page
+    assert re.search(r'<td class="kept" id="a1-e2"><a href="[^"]*r1c1">5</a></td>', page) and "Columns kept" in page
+    assert Tags(page).text.count("verified") == 2
+    assert "right" in page and "wrong" in page
+
+
+def test_from_a_document_back_to_answers_and_what_would_fall(client: TestClient) -> None:
+    page = Tags(client.get("/source/chunk/k1").text)
+    assert "What rests on it" in page.text and "Which buzzes?" in page.text and "cited" in page.text
+    assert "These answers change" in page.text and "insufficient" in page.text
+    document = client.get("/source/document/" + "a%2Fb%3Fc%3Dd%26e%23f")
+    assert document.status_code == 200 and "Bees buzz." in document.text
+    assert "No evidence of this lake stands in it." in client.get("/source/chunk/k2").text
+
+
+def test_questions_are_filtered_and_wrong_ones_come_first(client: TestClient) -> None:
+    marks = re.findall(r'<span class="mark (\w+)">', client.get("/questions").text)
+    assert marks == ["wrong", "right", "right", "right"]
+    assert "1 answers" in Tags(client.get("/questions?right=wrong").text).text
+    assert "2 answers" in Tags(client.get("/questions?verdict=verified").text).text
+    assert "0 answers" in Tags(client.get("/questions?verdict=absent").text).text
+    assert "1 answers" in Tags(client.get("/questions?variant=mcqa/s&differs=mcqa/t").text).text
+    assert "None fits." in client.get("/questions?benchmark=%27%20OR%20true%20--").text
+    assert client.get("/questions?page=999999999999999&status=answered").status_code == 200
+
+
+def test_two_variants_are_compared_by_the_exact_test(client: TestClient) -> None:
+    page = Tags(client.get("/compare?a=mcqa/s&b=mcqa/t").text).text
+    assert "1 questions answered differently" in page and "undecided" in page
+    assert "no predictions of a variant" in Tags(client.get("/compare?a=x&b=mcqa/t").text).text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_that_mean_harm_find_nothing(client: TestClient, name: str) -> None:
+    for kind in ("chunk", "document", "file", "node", "edge", "triple", "seed", "model", "nothing"):
+        reply = client.get("/source/" + kind + "/" + "".join(f"%{byte:02x}" for byte in name.encode()))
+        assert reply.status_code in (200, 404) and "<svg onload" not in reply.text
+    for path in ("/question/", "/answer/", "/relation/", "/static/../../", "/"):
+        assert client.get(path + "".join(f"%{byte:02x}" for byte in name.encode())).status_code == 404
+    assert client.get("/search", params={"q": name}).status_code == 200
+
+
+def test_only_reading_from_this_machine(client: TestClient) -> None:
+    reply = client.get("/")
+    assert reply.headers["content-security-policy"] == POLICY and "unsafe" not in POLICY
+    assert client.post("/").status_code == 405
+    assert client.get("/", headers={"host": "evil.example"}).status_code == 400
+    for name in ("explorer.css", "explorer.js", "icon.svg"):
+        text = client.get(f"/static/{name}").text
+        assert text and not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text)
+
+
+def test_the_sql_of_a_page_runs_as_it_stands(lake: Lake, client: TestClient) -> None:
+    for address in (
+        "/",
+        "/questions?right=wrong",
+        "/question/q1",
+        "/source/chunk/k1",
+        "/compare?a=mcqa/s&b=mcqa/t",
+        "/search?q=bee's",
+    ):
+        found = re.findall(r"<pre[^>]*>(.*?)</pre>", client.get(address).text, re.DOTALL)
+        assert found, address
+        with connect(lake.root) as connection:
+            for sql in found:
+                ask(connection, unescape(sql))
+
+
+def test_a_changed_lake_is_noticed(lake: Lake, client: TestClient) -> None:
+    assert "4 answers" in client.get("/questions").text
+    lake.write("predictions/mcqa/u", "quiz|0", {"predictions": [prediction(1, "B", selector="u")]})
+    assert "5 answers" in client.get("/questions").text
+    lake.write("questions/mcqa", "quiz|0", {"questions": [question(1, gold="B"), question(2, gold="B")]})
+    assert "3 answers" in Tags(client.get("/questions?right=wrong").text).text
+    lake.delete("predictions", "predictions/mcqa/u")
+    assert "4 answers" in client.get("/questions").text
+
+
+def test_short_answers_are_right_as_scores_count_them(lake: Lake) -> None:
+    asked = question(9, "short", task="kgqa", options=[], gold="aspirin")
+    lake.write("questions/graph", "short|0", {"questions": [asked]})
+    lake.write("predictions/graph/g", "short|0", {"predictions": [prediction(9, "The Aspirin.", "short", "g")]})
+    [row] = Library(lake.root).answers("SELECT is_right FROM answers WHERE benchmark = 'short'")
+    assert row["is_right"] is True
+
+
+def test_pages_are_written_as_files_that_lead_to_one_another(lake: Lake, tmp_path: Path) -> None:
+    done = export(lake.root, tmp_path / "site")
+    assert done.pages > 8 and not done.left_out
+    written = {str(p.relative_to(tmp_path / "site")) for p in (tmp_path / "site").rglob("*") if p.is_file()}
+    assert {"index.html", "static/explorer.css", "question/q1.html"} <= written
+    for name in written:
+        if not name.endswith(".html"):
+            continue
+        page = (tmp_path / "site" / name).read_text()
+        assert "<form" not in page and "127.0.0.1" not in page.replace("http://127.0.0.1:3000/runs", "")
+        for to in re.findall(r'(?:href|src)="([^"#]+)', page):
+            if not to.startswith("http"):
+                path = (tmp_path / "site" / name).parent / urlsplit(unescape(to)).path
+                assert path.resolve().is_relative_to(tmp_path / "site") and path.exists(), (name, to)
+    with pytest.raises(BadInput, match="is not empty"):
+        export(lake.root, tmp_path / "site")
+
+
+@pytest.mark.slow
+def test_the_sample_can_be_walked_from_scores_to_seeds_and_models_and_stays_as_it_is(made_world: World) -> None:
+    lake = Lake(made_world.root / "data_lake")
+    before, relation = files(lake), lake.read("relation_seeds")["relation_id"][0]
+    harvested = lake.read("triples").filter((pl.col("origin") == "kbloom") & (pl.col("relation_id") == relation))
+    model = quote(lake.read("predictions")["model_id"][0], safe="")
+    edge_id, node = lake.read("kg_edges")["edge_id"][0], lake.read("kg_nodes")["node_id"][0]
+    start = (
+        f"/relation/{relation}", f"/source/triple/{harvested['triple_id'][0]}", f"/source/model/{model}", f"/source/edge/{edge_id}",
+        f"/source/node/{node}", f"/source/file/{quote('sample/graphs/biomedical.tsv', safe='')}", "/", "/search?q=gout",
+    )  # fmt: skip
+    client = TestClient(application(lake.root), base_url="http://127.0.0.1")
+    pages = crawl(client, 60, start)
+    assert "Prompts" in pages[start[0]] and "prompts that found it" in pages[start[1]] and "answers" in pages[start[2]]
+    assert all("What rests on it" in pages[start[place]] for place in (1, 3, 4, 5))
+    assert files(lake) == before
+
+
+def test_a_path_is_drawn_with_its_scores_and_a_table_with_its_columns() -> None:
+    walk = [
+        WalkedEdge("1", "gout", "may treat", "allopurinol", False, (), ()),
+        WalkedEdge("2", "gout", "causes", "pain", True, (), ()),
+    ]
+    drawn = path_picture(walk, {"nodes": [{"name": "gout", "relevance": 0.5}], "attention": {"1": [0.1, 0.2]}})
+    assert [node.name for node in drawn.nodes] == ["allopurinol", "gout", "pain"] and drawn.nodes[1].score == "0.50"
+    assert [arrow.down for arrow in drawn.arrows] == [False, True] and drawn.arrows[0].score == "0.10 / 0.20"
+    table = {
+        "table_id": "t",
+        "caption": "",
+        "header": ["a", "b"],
+        "n_rows": 1,
+        "cells": [{"row": 0, "column": 1, "text": "5"}],
+    }
+    grid = grid_of(table, [{"locator": "r1c1", "evidence_id": "e"}], {"e"})
+    assert (grid.kept, grid.dropped) == (["b"], ["a"]) and grid.rows[1][1].state == "used"
+
+
+def test_addresses_survive_the_way_to_a_page_and_back(lake: Lake) -> None:
+    site = Site(Library(lake.root))
+    page = site.reply("/source/chunk/k1", {}).html
+    [address] = {unescape(found) for found in re.findall(r'href="(/source/document/[^"]*)"', page)}
+    assert site.reply(urlsplit(address).path, dict(parse_qsl(urlsplit(address).query))).status == 200

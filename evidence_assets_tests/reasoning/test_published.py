@@ -1,0 +1,167 @@
+"""Published means published: what each paper's last stages send, in which order, and that nothing overrules the model."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+
+from evidence_assets import systems
+from evidence_assets.experiment.variants import variants, variants_of
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.models.protocols import Request
+from evidence_assets.reasoning import published
+from evidence_assets.reasoning.asking import LanguageModel
+from evidence_assets.reasoning.prompted import OURS, PromptedSolver
+from evidence_assets.reasoning.published import STYLES, answer_of
+from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Step
+from evidence_assets.reasoning.templates import Words
+from evidence_assets_tests.systems.small_models import Kept, Scripted
+
+EVIDENCE = (
+    EvidenceItem("e1", "chunk", "d", "0:24", "Aspirin may treat pain."),
+    EvidenceItem("e2", "path", "g", "+1", "gold is a metal"),
+)
+UNFOUNDED = (Chain("A", (Step("It cures all.", ("e1",), ("cures all",)),)), Chain("B", ()))
+CHOOSE = ChooseAnswer(
+    "What treats pain?", ("A", "B"), ("aspirin", "gold"), UNFOUNDED, {"A": EVIDENCE[:1], "B": EVIDENCE[1:]}
+)
+CELLS = tuple(
+    EvidenceItem(place, "cell", "t", place, text)
+    for place, text in {"r0c0": "Drug", "r0c1": "Price", "r1c0": "aspirin", "r1c1": "2"}.items()
+)
+LABELS = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION")
+CASES = tuple(
+    Chain(
+        label,
+        (
+            Step(
+                f"Because {label}.",
+            ),
+        ),
+    )
+    for label in LABELS
+)
+CLAIM = ChooseAnswer("Aspirin costs 2.", LABELS, LABELS, CASES, dict.fromkeys(LABELS, CELLS), "verification")
+
+
+def in_order(text: str, *parts: str) -> bool:
+    return bool(re.search(".*".join(map(re.escape, parts)), text, re.DOTALL))
+
+
+@pytest.mark.parametrize(("style", "task", "reply"), [
+    ("chains", CHOOSE, "Answer: A"), ("question", CHOOSE, "A"), ("cases", CLAIM, "NOT ENOUGH INFORMATION"),
+])  # fmt: skip
+def test_the_option_that_the_model_names_is_the_answer_whatever_its_citations_are_worth(
+    style: str, task: ChooseAnswer, reply: str
+) -> None:
+    (ours,) = PromptedSolver(LanguageModel(Scripted(lambda _: "A"), Kept())).choose([CHOOSE])
+    assert isinstance(ours, Choice) and ours.status == "insufficient", "our own way withholds it"
+    (choice,) = PromptedSolver(LanguageModel(Scripted(lambda _: reply), Kept()), STYLES[style]).choose([task])
+    assert isinstance(choice, Choice)
+    assert (choice.answer, choice.status) == (reply.removeprefix("Answer: "), "answered")
+    assert choice.supported == () and choice.confidence == 0.0
+
+
+@pytest.mark.parametrize("style", [name for name in STYLES if name not in ("", "passages")])
+def test_no_choice_is_offered_that_the_paper_does_not_offer(style: str) -> None:
+    choose = STYLES[style].choose
+    assert choose is not None
+    request = choose.request(CLAIM if style == "cases" else CHOOSE)
+    assert "INSUFFICIENT" not in (*request.choices, request.user, request.system)
+    assert set(request.choices) <= {*CHOOSE.labels, *LABELS}
+
+
+def test_chains_are_written_in_prose_from_numbered_texts_and_triples_and_compared_without_the_evidence() -> None:
+    explain = ExplainOption(CHOOSE.question, "A", "aspirin", EVIDENCE)
+    request = published.chain_request(explain)
+    assert in_order(request.user, "What treats pain?", "aspirin", "[E1] Aspirin may", "[E2] gold is", "Reasoning:")
+    assert not request.json_schema and not request.choices
+    (chain,) = PromptedSolver(
+        LanguageModel(Scripted(lambda _: "1) Pain is treated [E1].\n2) Metal is not [E2], nor this [E9]."), Kept()),
+        STYLES["chains"],
+    ).explain([explain])
+    assert isinstance(chain, Chain) and chain.prompt_hash and chain.reply
+    assert [(step.text, step.cited) for step in chain.steps] == [
+        ("Pain is treated [E1].", ("e1",)), ("Metal is not [E2], nor this [E9].", ("e2", "evidence 9")),
+    ]  # fmt: skip
+    compared = published.choice_request(dataclasses.replace(CHOOSE, chains=(chain,)))
+    assert in_order(compared.user, "What treats pain?", "A) aspirin\nB) gold", "1) Pain is treated", "Answer: X")
+    assert "Aspirin may treat pain." not in compared.user
+
+
+def test_a_claim_is_explained_under_each_label_before_one_verdict_on_all_explanations() -> None:
+    texts = {
+        label: published.case_request(ExplainOption(CLAIM.question, label, label, CELLS, "verification")).user
+        for label in LABELS
+    }
+    assert len(set(texts.values())) == 3
+    assert all(in_order(text, "Aspirin costs 2.", "Drug | Price\naspirin | 2") for text in texts.values())
+    assert not any("[r1c1]" in text for text in texts.values()), "marks for citations are ours"
+    request = published.verdict_request(CLAIM)
+    assert in_order(request.user, "Aspirin costs 2.", "Drug | Price", *(f"Because {label}." for label in LABELS))
+    assert request.choices == LABELS and request.max_tokens == 32
+    alone = published.verdict_request(dataclasses.replace(CLAIM, chains=()))
+    assert "explanation" not in alone.user
+
+
+def test_answer_and_explanation_come_from_one_call_over_the_passages_of_all_options() -> None:
+    request = published.passages_request(CHOOSE)
+    assert in_order(request.user, "What treats pain?", "A) aspirin", "[Passage 1] Aspirin may", "[Passage 2] gold is")
+    choice, chain = answer_of("Answer: A) aspirin\nExplanation: It treats pain [Passage 1].", CHOOSE)
+    assert (choice.answer, choice.status, choice.supported, choice.confidence) == ("A", "answered", ("A",), 1.0)
+    assert (chain.hypothesis, chain.steps[0].cited) == ("A", ("e1",))
+    choice, chain = answer_of("Answer: insufficient\nExplanation: No passage tells.", CHOOSE)
+    assert (choice.answer, choice.status, chain.hypothesis) == (None, "insufficient", "")
+
+
+def test_a_closed_book_is_asked_the_plain_question() -> None:
+    request = published.question_request(CHOOSE)
+    assert "evidence" not in request.user.casefold() and "passage" not in request.user.casefold()
+    assert request.choices == ("A", "B") and STYLES["question"].explain is None
+
+
+def test_who_is_compared_with_printed_figures_is_asked_as_printed() -> None:
+    asking = {v.place: v.as_published for v in variants() if v.family in ("mcqa", "table")}
+    for place in ("mcqa/uscrake_published", "mcqa/uscrake_k10", "mcqa/ugat_published", "mcqa/closed_book",
+                  "table/ucret_published", "table/keep_all", "table/without_explanations", "table/ucret_js_eta20"):  # fmt: skip
+        assert asking[place], place
+    assert not asking["mcqa/uscrake"] and not asking["table/ucret"] and not asking["mcqa/ugat"]
+    for name in ("uscrake", "ucret", "ugat"):
+        system = systems.load(name)
+        for variant in variants_of(name):
+            method = system.method_of(variant)
+            assert getattr(method, "published", "") in STYLES and getattr(method, "published", ""), variant.place
+    assert STYLES[""] is OURS
+
+
+# Words of the user's own ---------------------------------------------------------------------------------------------
+
+
+def test_words_of_ones_own_are_sent_and_belong_to_the_version(tmp_path: Path) -> None:
+    (tmp_path / "published_question.txt").write_text("Be brief.\n---\n$question $answers $labels\n\n?negated NOT.")
+    seen: list[Request] = []
+    model = LanguageModel(Scripted(lambda r: seen.append(r) or "A"), Kept(), words=Words((tmp_path,)))
+    solver = PromptedSolver(model, STYLES["question"])
+    solver.choose([CHOOSE])
+    assert seen[0].system == "Be brief." and "Reply with the label" not in seen[0].user
+    assert solver.version != PromptedSolver(LanguageModel(Scripted(lambda _: "A")), STYLES["question"]).version
+
+
+@pytest.mark.parametrize(("name", "text", "said"), [
+    ("published_question", "S\n---\n$question", r"published_question\.txt.*\$answers is not there"),
+    ("published_question", "S\n---\n$question $answers $labels $facts\n\n?negated NOT", r"\$facts is none of this prompt's"),
+    ("published_question", "$question", "one line with ---"),
+    ("publishd_question", "S\n---\n$question", "no prompt 'publishd_question'; did you mean 'published_question'"),
+])  # fmt: skip
+def test_words_that_do_not_fit_are_refused_by_file_and_field(name: str, text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / f"{name}.txt").write_text(text)
+    with pytest.raises(BadInput, match=said):
+        Words((tmp_path,)).check(systems.templates())
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no such folder of prompts"):
+        Words((tmp_path / "absent",)).check(systems.templates())
