@@ -25,6 +25,7 @@ from evidence_assets.cli.experiments import commands as experiments
 from evidence_assets.cli.explore import commands as exploring
 from evidence_assets.cli.making import commands as making
 from evidence_assets.cli.prompts import commands as prompts
+from evidence_assets.cli.reproduce import commands as reproducing
 
 # Which of Dagster's features are new to Dagster is no news to who asks the lake.
 warnings.filterwarnings("ignore", message=".*is currently in (beta|preview)")
@@ -41,6 +42,7 @@ app.add_typer(asking)
 app.add_typer(exploring)
 app.add_typer(experiments)
 app.add_typer(prompts)
+app.add_typer(reproducing)
 
 
 @app.command()

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
-from evidence_assets.experiment.scores.published import Figure, figures, published
+from evidence_assets.experiment.scores.published import Figure, models_printed, published
 
 COMPARABLE = ("percent", "fraction", "score")
 """Scales of figures that a score can be compared with; counts and times are not scores."""
@@ -46,9 +46,24 @@ def printed_model(model_id: str, known: Iterable[str]) -> str:
     >>> printed_model("Qwen/Qwen2.5-72B-Instruct-AWQ@rev", ["qwen2.5-72b", "qwen2.5-7b"])
     'qwen2.5-72b'
     """
-    name = model_id.lower().partition("@")[0].rpartition("/")[2]
+    # Who reads stands before the encoder, where an id names both.
+    name = model_id.lower().partition("+")[0].partition("@")[0].rpartition("/")[2]
     fits = [m for m in known if m and re.search(rf"(?<![a-z0-9.]){re.escape(m)}(?![a-z0-9.])", name)]
     return max(fits, key=len, default="")
+
+
+def printed_metric(metric: str, system: str) -> tuple[str, str]:
+    """Name and label under which a metric of ours is printed for a system; no name where it is not what is printed.
+
+    >>> printed_metric("recall:NOT ENOUGH INFORMATION", "ucret")
+    ('recall', 'nei')
+    """
+    name, _, label = metric.partition(":")
+    if name.startswith(("hit@", "triple_f1")):
+        if name.endswith(RECALLED) != (system in COUNTING_RECALLED):
+            return "", ""
+        name = name.removesuffix(RECALLED).replace("triple_f1", "f1")
+    return name, LABELS.get(label, label)
 
 
 def figure_for(benchmark: str, printed_as: PrintedAs, model_id: str, metric: str) -> Figure | None:
@@ -56,14 +71,8 @@ def figure_for(benchmark: str, printed_as: PrintedAs, model_id: str, metric: str
 
     A figure printed for another model is never taken; one printed without naming a model stands where none names ours.
     """
-    name, _, label = metric.partition(":")
-    if name.startswith(("hit@", "triple_f1")):
-        if name.endswith(RECALLED) != (printed_as.system in COUNTING_RECALLED):
-            return None
-        name = name.removesuffix(RECALLED).replace("triple_f1", "f1")
-    label = LABELS.get(label, label)
-    known = {f.model for f in figures() if (f.benchmark, f.system) == (benchmark, printed_as.system)}
-    model = printed_as.model or printed_model(model_id, known)
+    name, label = printed_metric(metric, printed_as.system)
+    model = printed_as.model or printed_model(model_id, models_printed(benchmark, printed_as.system))
     for candidate in dict.fromkeys((model, "")):
         found = published(benchmark, printed_as.system, printed_as.variant, candidate, name, label)
         if found is not None and found.scale in COMPARABLE:

@@ -64,6 +64,11 @@ class Figure:
         return "erratum:" in self.note
 
     @property
+    def key(self) -> tuple[str, str, str, str, str, str]:
+        """What it is printed for: the same in every table that prints it, if with another value."""
+        return self.benchmark, self.system, self.variant, self.model, self.metric, self.label
+
+    @property
     def source(self) -> str:
         """Where it stands, as a score row cites it: ``thesis, Table 3.3``."""
         return f"{self.document}, {self.table if self.table.startswith(('text', 'Fig')) else f'Table {self.table}'}"
@@ -105,11 +110,16 @@ def published(
 
 
 @cache
+def models_printed(benchmark: str, system: str) -> frozenset[str]:
+    """The models that numbers of a system on a benchmark are printed for; the empty text where one is not named."""
+    return frozenset(f.model for f in figures() if (f.benchmark, f.system) == (benchmark, system))
+
+
+@cache
 def _index() -> dict[tuple[str, ...], tuple[Figure, ...]]:
     found: dict[tuple[str, ...], list[Figure]] = defaultdict(list)
     for figure in figures():
-        key = (figure.benchmark, figure.system, figure.variant, figure.model, figure.metric, figure.label)
-        found[key].append(figure)
+        found[figure.key].append(figure)
     return {key: tuple(sorted(group, key=_preference)) for key, group in found.items()}
 
 

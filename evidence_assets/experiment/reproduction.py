@@ -1,0 +1,316 @@
+"""Printed cells: which a declared variant, benchmark and model would fill, which the lake fills, and why others stay empty.
+
+A cell can be filled where ``scores.published_figures.figure_for``, which puts printed figures beside scores, would find
+it for a score that the declarations lead to. Nothing is listed by hand: what no declaration leads to says the first
+thing that is missing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+import duckdb
+import polars as pl
+
+from evidence_assets import profiles
+from evidence_assets.benchmarks.declarations import instances
+from evidence_assets.benchmarks.declared import Benchmark
+from evidence_assets.benchmarks.registry import DATASETS
+from evidence_assets.experiment.presets import presets
+from evidence_assets.experiment.scores.published import Figure, figures
+from evidence_assets.experiment.scores.published_figures import COMPARABLE, LABELS, figure_for, printed_metric
+from evidence_assets.experiment.scores.retrieval_scores import retrieval_metrics
+from evidence_assets.experiment.scores.scoring import score_rows
+from evidence_assets.experiment.system import Method, System, answers_by_model, crossings, lacking
+from evidence_assets.experiment.variants import Variant
+from evidence_assets.lake.store import prepare
+
+Key = tuple[str, str, str, str, str, str]
+"""What a figure is printed for; see ``Figure.key``."""
+SUBSET = re.compile(r"\d+-instance subset|\d+ sampled \w+|\d+ ?% of the [^;]*")
+"""How notes on figures name the part of a benchmark that they are printed for."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A variant with its models on a benchmark, and the names of the metrics that its scores would have."""
+
+    variant: Variant
+    benchmark: Benchmark
+    model_id: str
+    """The language model, as scores name it; empty where none answers."""
+    metrics: frozenset[str]
+
+    def beside(self) -> set[Key]:
+        """What its scores would stand beside."""
+        printed_as = self.variant.published
+        if printed_as is None:
+            return set()
+        found = (figure_for(self.benchmark.name, printed_as, self.model_id, metric) for metric in self.metrics)
+        return {figure.key for figure in found if figure is not None}
+
+
+@dataclass(frozen=True)
+class Ours:
+    """A score in the lake that a printed figure stands beside."""
+
+    variant: str
+    benchmark: str
+    model_id: str
+    metric: str
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A printed figure with who would fill it, who filled it, or why nobody can."""
+
+    figure: Figure
+    candidates: tuple[Candidate, ...] = ()
+    ours: tuple[Ours, ...] = ()
+    reason: str = ""
+    """Why it cannot be filled, for all such cells; empty where it can."""
+    lacks: str = ""
+    """What of this cell it is that is lacking."""
+
+
+@dataclass(frozen=True)
+class PrintedTable:
+    """A table, a figure or a passage with its cells, as printed."""
+
+    document: str
+    table: str
+    cells: list[Cell] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """As it is asked for: ``thesis-7.3``, ``thesis-fig-3.4``."""
+        return f"{self.document}-{self.table}".lower().replace(" ", "-")
+
+    @property
+    def title(self) -> str:
+        """What is printed of what, from its cells."""
+        metrics, benchmarks = (
+            list(dict.fromkeys(filter(None, names)))
+            for names in ((c.figure.metric for c in self.cells), (c.figure.benchmark for c in self.cells))
+        )
+        own = list(dict.fromkeys(c.figure.system for c in self.cells if c.figure.ours))
+        return f"{', '.join(metrics)} of {', '.join(own) or 'others'}" + (
+            f" on {', '.join(benchmarks)}" if benchmarks else ""
+        )
+
+    @property
+    def presets(self) -> list[str]:
+        """The presets that stand for it."""
+        return [p.name for p in presets().values() if f"{self.document} {self.table}" in p.tables]
+
+    @property
+    def fillable(self) -> list[Cell]:
+        """The cells that a declared variant would fill, or that the lake fills already."""
+        return [cell for cell in self.cells if not cell.reason]
+
+    @property
+    def filled(self) -> list[Cell]:
+        """The cells that a score in the lake stands beside."""
+        return [cell for cell in self.cells if cell.ours]
+
+    @property
+    def reasons(self) -> dict[str, Counter[str]]:
+        """Why the others cannot be filled, and how many cells lack what."""
+        found: dict[str, Counter[str]] = defaultdict(Counter)
+        for cell in self.cells:
+            if cell.reason:
+                found[cell.reason][cell.lacks] += 1
+        return dict(found)
+
+    @property
+    def benchmarks(self) -> dict[str, Benchmark]:
+        """The benchmarks that its cells can be filled from."""
+        return {c.benchmark.name: c.benchmark for cell in self.fillable for c in cell.candidates}
+
+    @property
+    def models(self) -> list[str]:
+        """The language models that it takes."""
+        return sorted({c.model_id for cell in self.fillable for c in cell.candidates} - {""})
+
+    @property
+    def runs(self) -> dict[str, list[str]]:
+        """The variants that fill it, by benchmark."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for cell in self.fillable:
+            for c in cell.candidates:
+                found[c.benchmark.name].add(c.variant.name)
+        return {benchmark: sorted(names) for benchmark, names in sorted(found.items())}
+
+
+def candidates(variant: Variant, system: System, benchmarks: Iterable[Benchmark]) -> list[Candidate]:
+    """The variant, with each model that its presets cross it with, on each of these benchmarks that it can answer."""
+    method = system.method_of(variant)
+    if variant.published is None or not isinstance(method, Method):
+        return []
+    settings = method.settings_of(variant)
+    prompted = answers_by_model(variant) or "generator" in method.models(settings)
+    recalls = bool(method.more_reads and method.more_reads(variant, settings))
+    own = [b for b in benchmarks if b.family == variant.family and not lacking(method.reads, b)]
+    found = []
+    for crossed in crossings(system, variant, frozenset(presets())) if own else ():
+        generator = crossed.profile.generator
+        model = generator.name if prompted and generator.backend != "extractive" else ""
+        found += [Candidate(crossed, b, model, metrics_of(variant, b, recalls)) for b in own]
+    return found
+
+
+def metrics_of(variant: Variant, benchmark: Benchmark, recalls: bool = False) -> frozenset[str]:
+    """Names of the metrics that a variant's scores on a benchmark have."""
+    names = _metrics(benchmark.task, benchmark.reader == "own", variant.retrieval or variant.family == "graph", recalls)
+    matched = variant.bertscore or variant.family == "graph"
+    return names | {"bertscore"} if matched else names
+
+
+@cache
+def _metrics(task: str, paths: bool, retrieval: bool, recalled: bool) -> frozenset[str]:
+    """Metrics of a task, from scoring a question of it: whatever is scored, it has something of.
+
+    With ``paths``, questions name gold paths; no official format that is read here does.
+    """
+    named = {"kind": "path", "source_id": "g", "locator": "", "text": "a b c"}
+    asked = [
+        {
+            "question_id": gold, "benchmark": "b", "source_id": gold, "split": "test", "task": task, "text": "question",
+            "options": [] if task in ("kgqa", "skb_search") else [*LABELS], "gold": [gold],
+            "gold_aliases": [], "gold_evidence": [named] if paths else [], "table_id": None, "topic_entities": [],
+            "negated": False,
+        }
+        for gold in (LABELS if task == "verification" else ["A"])
+    ]  # fmt: skip
+    row = {
+        "evidence_id": "e", "question_id": asked[0]["question_id"], "benchmark": "b", "option": "", "selector": "s",
+        "kind": "triple", "source_kind": "edge", "source_id": "x", "locator": "", "text": "a b c", "rank": 1, "score": 1.0,
+        "why": '{"triple": ["a", "b", "c"]}', "content_hash": "h", "input_hash": "i",
+    }  # fmt: skip
+    questions, evidence, *empty = (
+        pl.DataFrame(prepare(table, rows))
+        for table, rows in (("questions", asked), ("evidence", [row]), ("predictions", []), ("citations", []))
+    )
+    more = retrieval_metrics(questions.to_dicts(), evidence, recalled=recalled) if retrieval else {}
+    rows = score_rows("b", "s", "r", "", questions, empty[0], evidence, empty[1], more=more)
+    return frozenset(row["metric"] for row in rows)
+
+
+def scored(connection: duckdb.DuckDBPyConnection, variants: Iterable[Variant]) -> dict[Key, list[Ours]]:
+    """The lake's scores that have a printed figure beside them, by what that is printed for."""
+    known = {f"{v.family}/{v.name}": v.published for v in variants if v.published}
+    rows = connection.execute(
+        "SELECT asset, scope_id, model_id, metric, value, low, high, n FROM scores WHERE scope_kind = 'benchmark' "
+        "AND published IS NOT NULL AND value IS NOT NULL ORDER BY ALL"
+    ).fetchall()
+    found: dict[Key, list[Ours]] = defaultdict(list)
+    for asset, benchmark, model, metric, *numbers in rows:
+        _, family, name, *models = asset.split("/")
+        printed_as = known.get(f"{family}/{name}")
+        figure = figure_for(benchmark, printed_as, model, metric) if printed_as else None
+        if figure is not None:
+            found[figure.key].append(Ours("@".join([name, *models]), benchmark, model, metric, *numbers))
+    return dict(found)
+
+
+def printed_tables(
+    able: Sequence[Candidate],
+    variants: Collection[Variant],
+    declared: Mapping[str, Benchmark],
+    ours: Mapping[Key, Sequence[Ours]],
+) -> list[PrintedTable]:
+    """Every printed figure in its table; ``declared`` are the benchmarks of whatever profile."""
+    filling: dict[Key, list[Candidate]] = defaultdict(list)
+    for candidate in able:
+        for key in candidate.beside():
+            filling[key].append(candidate)
+    found: dict[tuple[str, str], PrintedTable] = {}
+    for figure in figures():
+        own = tuple(ours.get(figure.key, ())) if figure.scale in COMPARABLE else ()
+        fit = tuple(filling[figure.key]) if figure.key in filling and figure.scale in COMPARABLE else ()
+        reason, lacks = ("", "") if own or fit else _reason(figure, able, variants, declared)
+        table = found.setdefault((figure.document, figure.table), PrintedTable(figure.document, figure.table))
+        table.cells.append(Cell(figure, fit, own, reason, lacks))
+    return list(found.values())
+
+
+def _reason(
+    figure: Figure, able: Sequence[Candidate], variants: Collection[Variant], declared: Mapping[str, Benchmark]
+) -> tuple[str, str]:
+    """The first thing that is missing for a figure which nothing fills, and what of it."""
+    if figure.scale not in COMPARABLE:
+        return "Printed are a count or a time: only scores are compared with.", f"{figure.metric} in {figure.scale}"
+    of_system = [v for v in variants if v.published and v.published.system == figure.system]
+    if not of_system and figure.ours:
+        return "No variant says that it is printed as the document's own system.", figure.system
+    if not of_system:
+        return "No variant is printed as the system of others that the document compares with.", figure.system
+    own = [v for v in of_system if v.published and v.published.variant == figure.variant]
+    if not own:
+        return "No variant of the system is printed as this one.", f"{figure.system} {figure.variant or '(plain)'}"
+    if not figure.benchmark:
+        return "No benchmark is named in print.", figure.metric
+    name = figure.benchmark
+    if name not in declared:
+        whole = max((b for b in declared if name.startswith(f"{b}_")), key=len, default="")
+        if whole:
+            return "The subset of the benchmark is not declared.", f"{name} of {whole}"
+        return "The benchmark is not declared.", name
+    profile = profiles.load().name
+    if not declared[name].runs_in(profile):
+        return f"The benchmark is not declared for the profile {profile}.", name
+    here = [
+        c
+        for c in able
+        if c.benchmark.name == name and c.variant.place.split("/")[:2] in [[v.family, v.name] for v in own]
+    ]
+    if not here:
+        return "The variant cannot answer the benchmark: of another task, or without what it reads.", name
+    printed = (figure.metric, figure.label)
+    if not any(printed_metric(metric, figure.system) == printed for c in here for metric in c.metrics):
+        return "The metric is not computed.", f"{figure.metric} on {name}"
+    if not figure.model:
+        return (
+            "Printed without a model, where the model in use has a figure of its own.",
+            figure.variant or figure.system,
+        )
+    return f"The profile {profile} names no model that is printed.", figure.model
+
+
+def differences(figure: Figure, ours: Ours, benchmark: Benchmark | None) -> list[str]:
+    """Where a score of ours was made otherwise than the figure beside it, as far as declarations and notes tell."""
+    said = []
+    own = ours.model_id.partition("@")[0]
+    if (
+        own.lower().rpartition("/")[2] != figure.model
+    ):  # another form of the printed model, such as a quantized one, is told
+        said.append(f"model {own or 'none'}, printed {figure.model or 'without a model'}")
+    whole = benchmark.expected.questions if benchmark else 0
+    part = SUBSET.search(figure.note)
+    if part and part[0].split("-")[0].split()[0] != str(ours.n):
+        said.append(f"{ours.n:,} questions, printed for {part[0].strip()}")
+    elif not part and whole and ours.n != whole:
+        said.append(f"{ours.n:,} of {whole:,} questions")
+    if benchmark and (sources := [s for s in (benchmark.corpus, benchmark.graph, benchmark.background_graph) if s]):
+        said.append(f"answered from our {' and '.join(sources)}")
+    return said
+
+
+def obtained(benchmark: Benchmark) -> dict[str, str]:
+    """What a benchmark's answers need, each with what its files hold and where they are obtained."""
+    own = DATASETS[benchmark.reader].wanted(benchmark.split) if benchmark.reader in DATASETS else benchmark.holds
+    needed = {benchmark.name: benchmark.holds or own}
+    for name in (benchmark.corpus, benchmark.graph, benchmark.background_graph, benchmark.taxonomy):
+        for component in ("Corpus", "Graph", "KnowledgeBase"):
+            for made in instances(component):
+                if name and made.attributes.get("name") == name:
+                    needed[name] = str(made.attributes.get("holds", ""))
+    return needed
