@@ -144,7 +144,7 @@ def _rows(each: Cell) -> list[tuple[Any, ...]]:
     metric = ":".join(filter(None, (f.metric, f.label)))
     head = (f.benchmark, f.system, f.variant, f.model, metric, round(f.fraction, 10))
     if not each.ours:
-        names = sorted({c.variant.place for c in each.candidates})
+        names = sorted({c.variant.label for c in each.candidates})
         why = f"{each.reason} ({each.lacks})" if each.reason else "not made yet"
         return [(*head, None, None, None, None, None, ", ".join(names), why, f.note)]
     return [

@@ -1,0 +1,76 @@
+"""``evidence reproduce`` as a user types it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from evidence_assets.cli import app
+from evidence_assets.experiment.scores.metrics import accuracy
+from evidence_assets.experiment.scores.published import figures
+from evidence_assets.experiment.scores.published_figures import PrintedAs
+from evidence_assets.experiment.scores.scoring import metric_rows
+from evidence_assets.lake.store import Lake
+from evidence_assets.profiles import PROFILE_VARIABLE
+
+SERVED = "Qwen/Qwen2.5-72B-Instruct-AWQ"
+
+
+@pytest.fixture(autouse=True)
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lake with one score that a figure is printed for, three of four right where 95.40 % is printed."""
+    monkeypatch.setenv("EVIDENCE_LAKE", str(tmp_path / "lake"))
+    monkeypatch.delenv(PROFILE_VARIABLE, raising=False)
+    metrics = {"accuracy": accuracy([True, True, True, False])}
+    rows = metric_rows("obqa", "uscrake_published", "prompted", SERVED, metrics, PrintedAs("uscrake", "full"))
+    Lake.create(tmp_path / "lake").write("scores/mcqa/uscrake_published", "obqa", {"scores": rows})
+
+
+def run(*arguments: str) -> str:
+    done = CliRunner().invoke(app, ["reproduce", *arguments])
+    assert done.exit_code == 0, done.output
+    assert PROFILE_VARIABLE not in os.environ
+    return done.output
+
+
+def test_all_tables_are_listed_with_their_state() -> None:
+    tables = json.loads(run("--json"))
+    assert sum(t["printed"] for t in tables) == len(figures())
+    for table in tables:
+        assert table["fillable"] + sum(r["cells"] for r in table["reasons"]) == table["printed"]
+        assert table["filled"] <= table["fillable"]
+        assert bool(table["data"]) == bool(table["run"]) == bool(table["fillable"])
+    (table,) = [t for t in tables if t["table"] == "thesis-7.3"]
+    assert table["filled"] == 1 and "openbookqa" in table["data"]["obqa"].lower().replace("-", "")
+    assert "evidence run obqa --variants uscrake_published" in table["run"]
+    shown = " ".join(run().split())
+    assert f"{len(figures()):,} cells are printed" in shown and ", 1 are filled." in shown
+
+
+def test_one_table_has_ours_beside_the_print_as_text_csv_and_picture(tmp_path: Path) -> None:
+    file, picture = tmp_path / "cells.csv", tmp_path / "cells.png"
+    cells = json.loads(run("thesis-7.3", "--csv", str(file), "--plot", str(picture), "--json"))["cells"]
+    (made,) = [cell for cell in cells if cell["ours"] is not None]
+    assert (made["printed"], made["ours"], made["n"]) == (0.954, 0.75, 4)
+    assert made["difference"] == pytest.approx(-0.204)
+    assert "4 of 500 questions" in made["where ours differs, or why there is none"]
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    with file.open(newline="") as opened:
+        read = list(csv.DictReader(opened))
+    assert len(read) == len(cells) == 37
+    assert [row["ours"] for row in read if row["ours"]] == ["0.75"]
+
+
+def test_a_misspelt_table_is_refused_with_its_neighbour() -> None:
+    done = CliRunner().invoke(app, ["reproduce", "thesis-7,3"])
+    assert done.exit_code == 1 and "thesis-7.3" in done.output
+
+
+def test_nothing_is_drawn_where_nothing_is_filled(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["reproduce", "thesis-3.3", "--plot", str(tmp_path / "x.png")])
+    assert done.exit_code == 1 and not (tmp_path / "x.png").exists()
