@@ -12,12 +12,15 @@ from typing import Any
 
 import dagster as dg
 
+from evidence_assets import profiles, systems
 from evidence_assets.benchmarks.declared import Benchmark, benchmarks
 from evidence_assets.cli.demo import Wanted, concerns, partitions_of
-from evidence_assets.experiment.presets import VARIABLE
+from evidence_assets.experiment.presets import VARIABLE, opted_in
+from evidence_assets.experiment.system import crossings
 from evidence_assets.experiment.variants import Variant, variants
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake, asset_folder
+from evidence_assets.profiles import KINDS
 from evidence_assets.text.nearest import nearest
 
 
@@ -31,10 +34,14 @@ def chosen_variants(benchmark: Benchmark, names: Sequence[str], model: str = "")
     BadInput
         Where the family has no such variant.
     """
-    known = {v.name: v for v in variants() if v.family == benchmark.family and not v.asked}
-    if model:
+    own = [v for v in variants() if v.family == benchmark.family and not v.asked]
+    loaded = {c.label: c for v in own if v.loaded for c in crossings(systems.load(v.system), v)}
+    every = (c for v in own for c in crossings(systems.load(v.system), v, opted_in().union(v.presets)))
+    known = {c.label: c for c in every} | loaded
+    # The first model of its kind goes without saying.
+    if model and model not in [profiles.load().names(kind)[0] for kind in KINDS]:
         names = [name if "@" in name else f"{name}@{model}" for name in names] or [
-            n for n in known if n.endswith(f"@{model}")
+            name for name, v in known.items() if v.loaded and name.endswith(f"@{model}")
         ]
         if not names:
             raise BadInput(f"no variant reasons with a model {model!r}; variants are {', '.join(sorted(known))}")
@@ -44,8 +51,9 @@ def chosen_variants(benchmark: Benchmark, names: Sequence[str], model: str = "")
                 f"no variant {name!r} answers {benchmark.family} questions; did you mean {nearest(name, known)!r}? There are: "
                 f"{', '.join(sorted(known))}"
             )
-    chosen = [known[name] for name in names] or [v for v in known.values() if v.loaded]
-    presets = {v.presets[0] for v in chosen if not v.loaded and v.presets}
+    chosen = [known[name] for name in names] or [v for v in loaded.values() if not (model and v.using)]
+    # Only where a model is named does it take more than one preset to know which crosses the variant with it.
+    presets = {p for v in chosen if v.label not in loaded for p in (v.presets if v.using else v.presets[:1])}
     if presets:
         os.environ[VARIABLE] = ",".join(sorted({*filter(None, os.environ.get(VARIABLE, "").split(",")), *presets}))
     return chosen

@@ -142,11 +142,11 @@ class PrintedTable:
 
     @property
     def runs(self) -> dict[str, list[str]]:
-        """The variants that fill it, by benchmark."""
+        """The variants that fill it, with their models, by benchmark."""
         found: dict[str, set[str]] = defaultdict(set)
         for cell in self.fillable:
             for c in cell.candidates:
-                found[c.benchmark.name].add(c.variant.name)
+                found[c.benchmark.name].add(c.variant.label)
         return {benchmark: sorted(names) for benchmark, names in sorted(found.items())}
 
 

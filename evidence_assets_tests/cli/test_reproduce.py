@@ -47,7 +47,8 @@ def test_all_tables_are_listed_with_their_state() -> None:
         assert bool(table["data"]) == bool(table["run"]) == bool(table["fillable"])
     (table,) = [t for t in tables if t["table"] == "thesis-7.3"]
     assert table["filled"] == 1 and "openbookqa" in table["data"]["obqa"].lower().replace("-", "")
-    assert "evidence run obqa --variants uscrake_published" in table["run"]
+    of_each_model = ("uscrake_published", "uscrake_published@llama3_3_70b", "uscrake_published@qwen2_5_14b")
+    assert f"evidence run obqa --variants {','.join(of_each_model)}" in table["run"]
     shown = " ".join(run().split())
     assert f"{len(figures()):,} cells are printed" in shown and ", 1 are filled." in shown
 

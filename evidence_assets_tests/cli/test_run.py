@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -62,6 +63,25 @@ def test_unknown_names_are_refused_with_their_neighbour(monkeypatch: pytest.Monk
         chosen_variants(benchmark, [], "qwen")
     assert [v.name for v in chosen_variants(benchmark, ["uscrake_k5"])] == ["uscrake_k5"]
     assert {v.name for v in chosen_variants(benchmark, [])} >= {"uscrake", "bm25"}
+
+
+def test_another_model_of_the_profile_is_run_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    profile = tmp_path / "two.yaml"
+    several = "{llama: {backend: openai, name: meta/llama}, qwen: {backend: openai, name: qwen/qwen}}"
+    profile.write_text(f"extends: embedded\nname: two\ngenerators: {several}\n")
+    monkeypatch.setenv("EVIDENCE_PROFILE", str(profile))
+    benchmark = benchmarks()["sample_mcqa"]
+    for names, model, labels, opted in (
+        (["uscrake_published"], "qwen", ["uscrake_published@qwen"], True),
+        (["uscrake_published", "uscrake_published@qwen"], "", ["uscrake_published", "uscrake_published@qwen"], True),
+        (["uscrake_published"], "llama", ["uscrake_published"], False),
+    ):
+        monkeypatch.setenv("EVIDENCE_PRESETS", "")
+        assert [v.label for v in chosen_variants(benchmark, names, model)] == labels
+        assert ("uscrake_main" in os.environ["EVIDENCE_PRESETS"]) == opted
+    assert "uscrake_published@qwen" in {v.label for v in chosen_variants(benchmark, [], "qwen")}
+    with pytest.raises(BadInput, match="no variant 'bm25@qwn'"):
+        chosen_variants(benchmark, ["bm25"], "qwn")
 
 
 def test_a_folder_becomes_a_corpus_and_is_brought_up_to_date(tmp_path: Path) -> None:
