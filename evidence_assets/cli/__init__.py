@@ -21,6 +21,7 @@ from evidence_assets.cli.console import JsonOption, LakeOption, out
 from evidence_assets.cli.console import cell as _cell
 from evidence_assets.cli.console import sentences as _sentences
 from evidence_assets.cli.experiments import commands as experiments
+from evidence_assets.cli.limits import commands as limits
 from evidence_assets.cli.prompts import commands as prompts
 
 # Which of Dagster's features are new to Dagster is no news to who asks the lake.
@@ -35,6 +36,7 @@ app = typer.Typer(
 )
 app.add_typer(experiments)
 app.add_typer(prompts)
+app.add_typer(limits)
 
 
 @app.command()

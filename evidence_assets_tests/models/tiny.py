@@ -55,7 +55,13 @@ CHAT_TEMPLATE = (
 
 
 def make_causal(
-    folder: Path, seed: int = 0, *, qwen: bool = False, texts: Sequence[str] = TEXTS, vocabulary: int = 300, size: int = 32
+    folder: Path,
+    seed: int = 0,
+    *,
+    qwen: bool = False,
+    texts: Sequence[str] = TEXTS,
+    vocabulary: int = 300,
+    size: int = 32,
 ) -> Path:
     """A one-layer Llama (or Qwen2) over bytes with a chat template, saved in the Hugging Face layout."""
     set_seed(seed)
