@@ -24,6 +24,7 @@ from evidence_assets.cli.console import sentences as _sentences
 from evidence_assets.cli.experiments import commands as experiments
 from evidence_assets.cli.explore import commands as exploring
 from evidence_assets.cli.making import commands as making
+from evidence_assets.cli.limits import commands as limits
 from evidence_assets.cli.prompts import commands as prompts
 
 # Which of Dagster's features are new to Dagster is no news to who asks the lake.
@@ -41,6 +42,7 @@ app.add_typer(asking)
 app.add_typer(exploring)
 app.add_typer(experiments)
 app.add_typer(prompts)
+app.add_typer(limits)
 
 
 @app.command()

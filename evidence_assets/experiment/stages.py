@@ -336,6 +336,7 @@ class _Standard:
         return self._stage(
             f"scores/{variant.place}", "scores", make, "What the variant reaches",
             [Read(key, "benchmark") for key in inputs.values()], partitions="benchmarks", paced=paced,
+            pool="gpu" if variant.bertscore or variant.family == "graph" else None,
             version=f"{VERSION}:{variant.retrieval}:{variant.bertscore}:{variant.published or ''}"
             + (f":{graph_stages.VERSION}" if on_graph else ""),
         )  # fmt: skip
