@@ -23,8 +23,8 @@ from evidence_assets.cli.console import cell as _cell
 from evidence_assets.cli.console import sentences as _sentences
 from evidence_assets.cli.experiments import commands as experiments
 from evidence_assets.cli.explore import commands as exploring
-from evidence_assets.cli.making import commands as making
 from evidence_assets.cli.limits import commands as limits
+from evidence_assets.cli.making import commands as making
 from evidence_assets.cli.prompts import commands as prompts
 
 # Which of Dagster's features are new to Dagster is no news to who asks the lake.
