@@ -27,6 +27,8 @@ OWNER = "team:evidence"
 PREVIEW_ROWS = 5
 RETRIES, FIRST_WAIT = 3, 30.0
 """Times that a step is tried again whose model may be there soon, and seconds before the first; doubled each time."""
+AT_ONCE = "evidence/at_once"
+"""Tag of runs that somebody waits for at a terminal: what is not there now is said now, and a second run goes on from there."""
 PREVIEW_WIDTH = 160
 EXPLORER_VARIABLE = "EVIDENCE_EXPLORER"
 """Where the explorer is, for links to it from what was materialized; the place that `make explore` takes otherwise."""
@@ -125,7 +127,7 @@ def table_asset(
         try:
             made = make(step)
         except TryLater as error:
-            if context.retry_number >= RETRIES:
+            if context.retry_number >= RETRIES or context.has_tag(AT_ONCE):
                 raise
             wait = FIRST_WAIT * 2**context.retry_number
             context.log.warning(f"{error}; tried again in {wait:.0f} s")

@@ -9,7 +9,7 @@ import pytest
 
 from evidence_assets.assets import table_asset as table_assets
 from evidence_assets.assets.resources import LakeIOManager, LakeResource
-from evidence_assets.assets.table_asset import RETRIES, table_asset
+from evidence_assets.assets.table_asset import AT_ONCE, RETRIES, table_asset
 from evidence_assets.definitions import defs
 from evidence_assets.experiment.step import Made, Step
 from evidence_assets.lake.errors import BadInput, ModelUnavailable, TryLater
@@ -43,16 +43,23 @@ class Failing:
 
 
 @pytest.mark.parametrize(
-    ("error", "times", "tried", "succeeds"),
+    ("error", "times", "tried", "succeeds", "tags"),
     [
-        (TryLater("the server is down"), 2, 3, True),
-        (TryLater("the server is down"), 99, RETRIES + 1, False),
-        (ModelUnavailable("no such weights"), 1, 1, False),
-        (BadInput("a typing error"), 1, 1, False),
+        (TryLater("the server is down"), 2, 3, True, {}),
+        (TryLater("the server is down"), 99, RETRIES + 1, False, {}),
+        (TryLater("the server is down"), 99, 1, False, {AT_ONCE: "true"}),
+        (ModelUnavailable("no such weights"), 1, 1, False, {}),
+        (BadInput("a typing error"), 1, 1, False, {}),
     ],
 )
 def test_only_what_may_pass_is_tried_again_each_time_later(
-    error: Exception, times: int, tried: int, succeeds: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    error: Exception,
+    times: int,
+    tried: int,
+    succeeds: bool,
+    tags: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(table_assets, "FIRST_WAIT", 0.01)
     make = Failing(error, times)
@@ -61,7 +68,7 @@ def test_only_what_may_pass_is_tried_again_each_time_later(
     )
     lake = LakeResource(root=str(tmp_path / "data_lake"))
     result = dg.materialize(
-        [asset], resources={"lake": lake, "lake_io": LakeIOManager(lake=lake)}, raise_on_error=False
+        [asset], resources={"lake": lake, "lake_io": LakeIOManager(lake=lake)}, raise_on_error=False, tags=tags
     )
     assert (result.success, make.tried) == (succeeds, tried)
     if not succeeds:
