@@ -40,6 +40,7 @@ test: $(VENV)/.dev
 	env -u DAGSTER_HOME OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 ui: $(VENV)/.runtime $(DAGSTER_HOME)/dagster.yaml
+	$(BIN)/evidence limits
 	$(BIN)/dagster dev --host 127.0.0.1 --port $(PORT)
 
 explore: $(VENV)/.runtime

@@ -65,6 +65,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
             code_version=f"{corpus_rows.CHUNKING_VERSION}:{profile.chunking.max_tokens}",
             deps=[source],
             partitions=corpus_partitions(),
+            pool="gpu",
         )
 
         embeddings = table_asset(

@@ -31,5 +31,6 @@ class Subgraphs(dg.Component, dg.Model, dg.Resolvable):
             code_version=f"{VERSION}:{limits.D}:{limits.cap}:{limits.max_nodes}",
             deps=deps_of([Read("questions/mcqa"), *source_reads("mcqa", ("graph",))]),
             partitions=question_partitions("mcqa"),
+            pool="gpu",
         )
         return dg.Definitions(assets=[asset], asset_checks=[sound_check(asset)])

@@ -17,6 +17,7 @@ from evidence_assets.assets.pace import pace, pace_of
 from evidence_assets.assets.resources import LakeResource, asset_name
 from evidence_assets.experiment.step import Made, Markdown, Step
 from evidence_assets.lake.catalogue import connect
+from evidence_assets.lake.errors import TryLater
 from evidence_assets.lake.lineage import dangling
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake, prepare, version_of
@@ -24,6 +25,10 @@ from evidence_assets.reasoning.asking import Usage
 
 OWNER = "team:evidence"
 PREVIEW_ROWS = 5
+RETRIES, FIRST_WAIT = 3, 30.0
+"""Times that a step is tried again whose model may be there soon, and seconds before the first; doubled each time."""
+AT_ONCE = "evidence/at_once"
+"""Tag of runs that somebody waits for at a terminal: what is not there now is said now, and a second run goes on from there."""
 PREVIEW_WIDTH = 160
 EXPLORER_VARIABLE = "EVIDENCE_EXPLORER"
 """Where the explorer is, for links to it from what was materialized; the place that `make explore` takes otherwise."""
@@ -119,7 +124,14 @@ def table_asset(
     def _asset(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[Any]:
         started = time.monotonic()
         step = step_of(context, lake.open(), table)
-        made = make(step)
+        try:
+            made = make(step)
+        except TryLater as error:
+            if context.retry_number >= RETRIES or context.has_tag(AT_ONCE):
+                raise
+            wait = FIRST_WAIT * 2**context.retry_number
+            context.log.warning(f"{error}; tried again in {wait:.0f} s")
+            raise dg.RetryRequested(max_retries=RETRIES, seconds_to_wait=wait) from error
         rows = prepare(table, made.rows)
         tables = {table: rows, **{name: prepare(name, beside) for name, beside in made.beside.items()}}
         if step.asked:

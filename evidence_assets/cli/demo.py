@@ -28,6 +28,7 @@ from rich.console import Console
 from evidence_assets.assets.automation import Part
 from evidence_assets.assets.partitions import corpus_partitions
 from evidence_assets.assets.resources import LakeResource
+from evidence_assets.assets.table_asset import AT_ONCE
 from evidence_assets.benchmarks.declared import Benchmark, benchmarks
 from evidence_assets.definitions import defs
 from evidence_assets.lake.atomic import abandoned
@@ -119,7 +120,7 @@ def marked_alive(home: Path) -> Iterator[dict[str, str]]:
         fcntl.flock(handle, fcntl.LOCK_EX)
     with handle:
         try:
-            yield {ALIVE: mark.name}
+            yield {ALIVE: mark.name, AT_ONCE: "true"}
         finally:
             mark.unlink()
 

@@ -204,6 +204,12 @@ class _Standard:
             return [*self._selected_from, self._evidence]
         return [self._questions, self._evidence, *(self._more_reads if self._method.failed else ())]
 
+    @property
+    def _temperature(self) -> float:
+        """What probabilities of options are calibrated by."""
+        calibration = self._variant.profile.calibration
+        return calibration.table if self._variant.family == "table" else calibration.mcqa
+
     def _prompted(self, step: Step) -> bool:
         """Whether a language model answers questions with options."""
         return answers_by_model(self._variant) and has_model(step)
@@ -229,8 +235,7 @@ class _Standard:
                 return once
             # Only who explains can be asked for explanations again; without any, whoever can do without chooses.
             solver = chooser(variant.solver, variant.family, step, self._style, explained=variant.explain)
-            temperature = step.profile.calibration.table if variant.family == "table" else step.profile.calibration.mcqa
-            return WeighsOptions(solver, questions, evidence, chains, temperature)
+            return WeighsOptions(solver, questions, evidence, chains, self._temperature)
         if self._method.answerer:
             return self._method.answerer(self._selector, step, self._settings, evidence)
         failed: Mapping[str, str] = self._method.failed(step, self._settings) if self._method.failed else {}
@@ -280,7 +285,8 @@ class _Standard:
 
         return self._stage(
             self._predictions, "predictions", make, "One answer a question", self._answered_from,
-            pool=self._pool, check=failed_share, version=self._reasoned,
+            pool=self._pool, check=failed_share,
+            version=f"{self._reasoned}:{self._temperature}" if self._explained else self._reasoned,
         )  # fmt: skip
 
     def _make_citations(self, step: Step) -> Made:
@@ -336,6 +342,7 @@ class _Standard:
         return self._stage(
             f"scores/{variant.place}", "scores", make, "What the variant reaches",
             [Read(key, "benchmark") for key in inputs.values()], partitions="benchmarks", paced=paced,
+            pool="gpu" if variant.bertscore or variant.family == "graph" else None,
             version=f"{VERSION}:{variant.retrieval}:{variant.bertscore}:{variant.published or ''}"
             + (f":{graph_stages.VERSION}" if on_graph else ""),
         )  # fmt: skip

@@ -42,5 +42,9 @@ class ModelUnavailable(RuntimeError):
     """A model, its weights or its server cannot be used; the step fails and a retry resumes."""
 
 
+class TryLater(ModelUnavailable):
+    """A model that cannot be used now but may be soon: its server is down, or a card's memory is taken."""
+
+
 class UnusableReply(ValueError):
     """A model replied, but not with what the task asks for; ends as a ``failed`` row with this reason."""

@@ -29,7 +29,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from evidence_assets.lake.errors import BadInput, ModelUnavailable
+from evidence_assets.lake.errors import BadInput, ModelUnavailable, TryLater
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import ANSWER, REFUSED, Completion, Kept, Request
 
@@ -62,7 +62,7 @@ class _Round:
 
     requests: Sequence[Request]
     give: Callable[[tuple[int, Completion]], None]
-    gone: str = ""
+    gone: ModelUnavailable | None = None
     stop: Callable[[], object] = lambda: None
     """Breaks off what is under way; may be called from another thread."""
 
@@ -179,7 +179,7 @@ class OpenAIGenerator:
                     yield completed
             finally:
                 if not asking.done():  # whoever read the replies has left
-                    current.gone = "nobody waits for the replies"
+                    current.gone = ModelUnavailable("nobody waits for the replies")
                     with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
                         current.stop()
             asking.result()
@@ -237,7 +237,7 @@ class OpenAIGenerator:
                 try:
                     current.give((number, await self._ask(session, request, current)))
                 except ModelUnavailable as error:
-                    current.gone = current.gone or str(error)
+                    current.gone = current.gone or error
                 if current.gone:
                     return
 
@@ -247,7 +247,7 @@ class OpenAIGenerator:
             workers = min(self._concurrency, len(current.requests))
             await asyncio.gather(*(work(session) for _ in range(workers)))
         if current.gone:
-            raise ModelUnavailable(current.gone)
+            raise current.gone
 
     async def _verify(self, session: aiohttp.ClientSession) -> None:
         """Make sure, once, that the server speaks this protocol and serves the model."""
@@ -324,7 +324,7 @@ class OpenAIGenerator:
         """Try until it works, the attempts are used up, or another request has found the server gone."""
         for number in range(1, self._attempts + 1):
             if current.gone:
-                raise ModelUnavailable(current.gone)
+                raise current.gone
             try:
                 return await attempt()
             except _TryAgain as error:
@@ -335,7 +335,7 @@ class OpenAIGenerator:
                 break
             own = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (number - 1)) * random.uniform(0.75, 1)
             await pause(max(wait, own))
-        raise ModelUnavailable(
+        raise TryLater(
             f"the server at {self._url} gives no completion after {number} {'attempt' if number == 1 else 'attempts'}: "
             f"{reason}; see that it runs, then retry: finished requests are cached"
         )

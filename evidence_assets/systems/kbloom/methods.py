@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from evidence_assets import profiles
-from evidence_assets.experiment.solvers import asking_version, language_model
+from evidence_assets.experiment.solvers import asking_version, language_model, pool_of
 from evidence_assets.experiment.stage import Read, Stage
 from evidence_assets.experiment.step import Made, Markdown, Step
 from evidence_assets.experiment.system import NoSettings, OwnStages, System
@@ -228,7 +228,7 @@ class _Stages:
                 "_judged", make,
                 "What language models say of the harvest: judged precision and noise, agreement of two judges, likelihood "
                 "of the statements.",
-                [], f"{VERSION}:{names}", pool="llm",
+                [], f"{VERSION}:{names}", pool=pool_of(judges[0]) if judges else "gpu",
             )
         ]  # fmt: skip
 

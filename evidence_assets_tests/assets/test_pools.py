@@ -1,0 +1,76 @@
+"""Whatever loads or asks a model waits for its pool, and is tried again when its server is back; limits are the profile's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from evidence_assets.assets import table_asset as table_assets
+from evidence_assets.assets.resources import LakeIOManager, LakeResource
+from evidence_assets.assets.table_asset import AT_ONCE, RETRIES, table_asset
+from evidence_assets.definitions import defs
+from evidence_assets.experiment.step import Made, Step
+from evidence_assets.lake.errors import BadInput, ModelUnavailable, TryLater
+
+
+def test_whatever_loads_or_asks_a_model_has_a_pool() -> None:
+    pools = {}
+    for asset in defs().assets or []:
+        if isinstance(asset, dg.AssetsDefinition):
+            pools["/".join(asset.key.path)] = asset.op.pool
+    for key, pool in {
+        "evidence/mcqa/uscrake": "gpu", "evidence/mcqa/bm25": None, "evidence/table/ucret": "gpu",
+        "evidence/mcqa/ugat": "gpu", "chains/mcqa/uscrake": "gpu", "predictions/table/ucret": None,
+        "subgraphs/mcqa": "gpu", "corpus/sample/embeddings": "gpu", "knowledge/kbloom/harvest": "gpu",
+        "models/masked_lm": "gpu", "scores/mcqa/uscrake": None, "scores/graph/a2q": "gpu",
+    }.items():  # fmt: skip
+        assert pools[key] == pool, key
+
+
+class Failing:
+    """Fails so many times, then makes a row."""
+
+    def __init__(self, error: Exception, times: int) -> None:
+        self.error, self.times, self.tried = error, times, 0
+
+    def __call__(self, step: Step) -> Made:
+        self.tried += 1
+        if self.tried <= self.times:
+            raise self.error
+        return Made([])
+
+
+@pytest.mark.parametrize(
+    ("error", "times", "tried", "succeeds", "tags"),
+    [
+        (TryLater("the server is down"), 2, 3, True, {}),
+        (TryLater("the server is down"), 99, RETRIES + 1, False, {}),
+        (TryLater("the server is down"), 99, 1, False, {AT_ONCE: "true"}),
+        (ModelUnavailable("no such weights"), 1, 1, False, {}),
+        (BadInput("a typing error"), 1, 1, False, {}),
+    ],
+)
+def test_only_what_may_pass_is_tried_again_each_time_later(
+    error: Exception,
+    times: int,
+    tried: int,
+    succeeds: bool,
+    tags: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(table_assets, "FIRST_WAIT", 0.01)
+    make = Failing(error, times)
+    asset = table_asset(
+        "chains/x", "chains", make, description="Of the test.", group="test", code_version="1", pool="llm"
+    )
+    lake = LakeResource(root=str(tmp_path / "data_lake"))
+    result = dg.materialize(
+        [asset], resources={"lake": lake, "lake_io": LakeIOManager(lake=lake)}, raise_on_error=False, tags=tags
+    )
+    assert (result.success, make.tried) == (succeeds, tried)
+    if not succeeds:
+        failed = next(event for event in result.all_events if event.is_step_failure)
+        assert str(error) in failed.step_failure_data.error_display_string
