@@ -15,6 +15,7 @@ import typer
 from rich.table import Table
 
 from evidence_assets.cli.console import JsonOption, LakeOption, cell, out, sentences
+from evidence_assets.lake.errors import BadInput
 
 if TYPE_CHECKING:
     from evidence_assets.experiment.reproduction import Cell, PrintedTable
@@ -32,6 +33,9 @@ def reproduce(
     profile: Annotated[
         str, typer.Option(help="Profile whose models and benchmarks count; EVIDENCE_PROFILE's otherwise, else paper.")
     ] = "",
+    run: Annotated[
+        bool, typer.Option("--run", help="First make all that fills the table, as `evidence run` does.")
+    ] = False,
     csv_file: Annotated[Path | None, typer.Option("--csv", help="Also write the table's cells into this file.")] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Also draw ours with intervals against the print, as PNG.", show_default=False)
@@ -40,8 +44,16 @@ def reproduce(
     lake: LakeOption = None,
 ) -> None:
     """Every table of the papers: how many cells are printed, can be filled and are, what that takes, and why not others."""
+    failed = False
     with sentences(), _using(profile):
+        if run and (lake or as_json or not table):
+            raise BadInput(
+                "--run takes a table, makes it in EVIDENCE_LAKE and prints what is made: not with --lake or --json"
+            )
         found = _tables(lake)
+        if run:
+            failed = not _made(_named(table, found))
+            found = _tables(lake)
         if table:
             one = _named(table, found)
             rows = [row for each in one.cells for row in _rows(each)]
@@ -59,6 +71,24 @@ def reproduce(
             _show(one, rows)
         else:
             _list(found)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _made(table: PrintedTable) -> bool:
+    """Make what fills a table, benchmark by benchmark; whether all of it succeeded."""
+    from evidence_assets.cli.making import run as make
+    from evidence_assets.cli.run import benchmark_named, chosen_variants
+
+    for benchmark, variants in table.runs.items():  # opts in, before the graph is loaded, what the whole table takes
+        chosen_variants(benchmark_named(benchmark), variants)
+    succeeded = True
+    for benchmark, variants in table.runs.items():
+        try:
+            make(benchmark, ",".join(variants))
+        except typer.Exit:
+            succeeded = False
+    return succeeded
 
 
 @contextmanager
@@ -97,7 +127,6 @@ def _tables(lake: Path | None) -> list[PrintedTable]:
 
 
 def _named(name: str, tables: Sequence[PrintedTable]) -> PrintedTable:
-    from evidence_assets.lake.errors import BadInput
     from evidence_assets.text.nearest import nearest
 
     for table in tables:
@@ -220,7 +249,6 @@ def _show(table: PrintedTable, rows: Sequence[tuple[Any, ...]]) -> None:
 def _plot(table: PrintedTable, file: Path) -> None:
     """Ours with intervals against the print, a panel a benchmark and metric."""
     from evidence_assets.experiment.scores.plots import Point, intervals
-    from evidence_assets.lake.errors import BadInput
 
     points = [
         Point(f"{o.benchmark}, {o.metric}", o.variant, o.metric, o.value, o.low, o.high, each.figure.fraction)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -75,3 +77,37 @@ def test_a_misspelt_table_is_refused_with_its_neighbour() -> None:
 def test_nothing_is_drawn_where_nothing_is_filled(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["reproduce", "thesis-3.3", "--plot", str(tmp_path / "x.png")])
     assert done.exit_code == 1 and not (tmp_path / "x.png").exists()
+
+
+@pytest.mark.slow
+def test_what_claims_to_fill_a_table_fills_it(tmp_path: Path) -> None:
+    """The official files in miniature, and a profile in the place of the published one, whose reasoner is extractive."""
+    profile, raw = tmp_path / "paper.yaml", Lake.create(tmp_path / "lake").raw
+    profile.write_text("extends: embedded\nname: paper\nsample: small\n")
+    asked = {"what is the capital of france?": "Paris", "what is the currency of japan?": "yen"}
+    questions = [
+        {"QuestionId": f"WebQTest-{i}", "RawQuestion": question,
+         "Parses": [{"TopicEntityMid": "m.1", "Answers": [{"AnswerArgument": f"m.{i}9", "EntityName": answer}]}]}
+        for i, (question, answer) in enumerate(asked.items())
+    ]  # fmt: skip
+    for name, text in (
+        ("webqsp/data/WebQSP.test.json", json.dumps({"Version": "1.0", "Questions": questions})),
+        ("graphs/freebase/triples.tsv", "France\tcapital\tParis\nJapan\tcurrency\tyen\nParis\tlies on\tSeine\n"),
+    ):
+        (raw / name).parent.mkdir(parents=True)
+        (raw / name).write_text(text)
+    environment = {
+        "EVIDENCE_LAKE": str(tmp_path / "lake"), "DAGSTER_HOME": str(tmp_path / "home"), PROFILE_VARIABLE: str(profile),
+    }  # fmt: skip
+    for more, filled in ((["--json"], 0), (["--run"], 2), (["--json"], 2)):
+        done = subprocess.run(
+            [sys.executable, "-m", "evidence_assets.cli", "reproduce", "kaping-background-5.5", *more],
+            env={**os.environ, **environment}, capture_output=True, text=True, timeout=240, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        if "--json" in more:
+            table = json.loads(done.stdout)
+            assert (table["printed"], table["fillable"], table["filled"]) == (13, 2, filled)
+        else:
+            assert f"2 can be filled, {filled} are filled" in done.stdout
+    assert {cell["n"] for cell in table["cells"] if cell["ours"] is not None} == {2}
