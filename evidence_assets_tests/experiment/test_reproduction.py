@@ -27,6 +27,7 @@ TINY = [
     ("quiz", "clever", "full", "qwen2.5-72b", "accuracy", "80", "percent", "true"),
     ("quiz", "clever", "full", "gpt-4", "accuracy", "90", "percent", "true"),
     ("quiz", "clever", "full", "qwen2.5-72b", "minutes", "3", "minutes", "true"),
+    ("quiz", "clever", "full", "qwen2.5-72b", "accuracy", "12", "count", "true"),
     ("quiz", "clever", "full", "qwen2.5-72b", "style", "0.5", "fraction", "true"),
     ("quiz", "clever", "bare", "qwen2.5-72b", "accuracy", "70", "percent", "true"),
     ("quiz_first9", "clever", "full", "qwen2.5-72b", "accuracy", "79", "percent", "true"),
@@ -38,7 +39,7 @@ TINY = [
     ("quiz", "own", "", "qwen2.5-72b", "accuracy", "60", "percent", "true"),
 ]
 REASONS = [
-    "", "The profile embedded names no model", "Printed are a count or a time", "The metric is not computed",
+    "", "The profile embedded names no model", "Printed are a count or a time", "Printed are a count", "The metric is not computed",
     "No variant of the system is printed", "The subset of the benchmark is not declared", "The benchmark is not declared.",
     "The benchmark is not declared for the profile embedded", "The variant cannot answer the benchmark",
     "No benchmark is named", "No variant is printed as the system of others", "No variant says that it is printed as the document's own",
