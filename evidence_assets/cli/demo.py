@@ -126,7 +126,7 @@ def marked_alive(home: Path) -> Iterator[dict[str, str]]:
 
 
 def end_killed_runs(instance: dg.DagsterInstance, home: Path) -> int:
-    """Say of runs whose process was killed that they failed: nobody else would."""
+    """Say of runs whose process was killed that they failed, and give their places in pools back: nobody else would."""
     unfinished = [s for s in dg.DagsterRunStatus if s not in _FINISHED]
     ended = 0
     for run in instance.get_runs(dg.RunsFilter(statuses=unfinished)):
@@ -134,6 +134,11 @@ def end_killed_runs(instance: dg.DagsterInstance, home: Path) -> int:
         if ALIVE in run.tags and (not mark.exists() or abandoned(mark)):
             instance.report_run_failed(run, "The process that worked on this run was killed; what it had made stays.")
             ended += 1
+    slots = instance.event_log_storage
+    for run_id in slots.get_concurrency_run_ids():
+        holder = instance.get_run_by_id(run_id)
+        if holder is None or holder.status in _FINISHED:
+            slots.free_concurrency_slots_for_run(run_id)
     if (home / "alive").is_dir():
         with _alone(home / "alive"):
             for mark in (home / "alive").iterdir():

@@ -11,7 +11,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from evidence_assets.cli.demo import end_killed_runs, marked_alive
+from evidence_assets.cli.demo import ALIVE, end_killed_runs, marked_alive
 
 STARTS_A_RUN_AND_DIES = """
 import os, signal, sys
@@ -19,7 +19,7 @@ from pathlib import Path
 import dagster as dg
 from evidence_assets.cli.demo import marked_alive
 
-@dg.asset
+@dg.asset(pool="gpu")
 def killed(): os.kill(os.getpid(), signal.SIGKILL)
 
 home = Path(os.environ["DAGSTER_HOME"])
@@ -30,18 +30,26 @@ with dg.DagsterInstance.get() as instance, marked_alive(home) as tags:
 
 def test_a_run_whose_process_was_killed_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
-    (tmp_path / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
+    (tmp_path / "dagster.yaml").write_text(
+        "telemetry: {enabled: false}\nconcurrency: {pools: {default_limit: 1, granularity: op}}\n"
+    )
     killed = subprocess.run([sys.executable, "-c", STARTS_A_RUN_AND_DIES], env=dict(os.environ), check=False)
     assert killed.returncode == -signal.SIGKILL
     started = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])
     with dg.DagsterInstance.get() as instance, marked_alive(tmp_path) as tags:
         assert len(instance.get_runs(started)) == 1
+        assert instance.event_log_storage.get_concurrency_info("gpu").active_slot_count == 1
 
         @dg.asset
         def asks() -> None:
             assert end_killed_runs(instance, tmp_path) == 1, "the run that asks is alive"
 
+        @dg.asset(pool="gpu")
+        def waits() -> None: ...
+
         assert dg.materialize([asks], instance=instance, tags=tags).success
+        assert instance.event_log_storage.get_concurrency_info("gpu").active_slot_count == 0
+        assert dg.materialize([waits], instance=instance, tags=tags).success, "its place in the pool is free again"
         assert instance.get_runs(started) == []
         assert end_killed_runs(instance, tmp_path) == 0
         failed = instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]))
@@ -57,4 +65,4 @@ def test_the_mark_of_a_process_that_was_killed_before_its_first_run_goes(
     (tmp_path / "alive" / "of a killed one").touch()
     with dg.DagsterInstance.get() as instance, marked_alive(tmp_path) as tags:
         assert end_killed_runs(instance, tmp_path) == 0
-        assert [path.name for path in (tmp_path / "alive").iterdir()] == list(tags.values())
+        assert [path.name for path in (tmp_path / "alive").iterdir()] == [tags[ALIVE]]
