@@ -4,6 +4,7 @@ benchmark of one's own."""
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from evidence_assets.cli.console import JsonOption, LakeOption, cell, out, plain
 if TYPE_CHECKING:
     from evidence_assets.assets.planning import Planned
     from evidence_assets.experiment.replay import Scored
+    from evidence_assets.lake.store import Lake
 
 commands = typer.Typer(rich_markup_mode=None)
 adding = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Bring your own data into the lake.")
@@ -239,7 +241,7 @@ def add_corpus(
         from evidence_assets.cli.add_corpus import add_corpus as added
         from evidence_assets.cli.ask import make_anew
 
-        opened = LakeResource(root=str(lake or "")).open()
+        opened = _with_its_declarations(LakeResource(root=str(lake or "")).open())
         done = added(opened, name, folder)
         make_anew(opened, name, done)
     out.print(
@@ -266,9 +268,9 @@ def add_benchmark(
         from evidence_assets.cli.add_benchmark import plan as planned
         from evidence_assets.cli.add_benchmark import write
 
+        opened = _with_its_declarations(LakeResource(root=str(lake or "")).open())
         made = planned(name, questions, corpus=corpus, tables=tables, graph=graph, split=split)
         loaded: list[str] = []
-        opened = LakeResource(root=str(lake or "")).open()
         files = write(made, opened, lambda: loaded.extend(_loads(name)))
     counts = ", ".join(f"{n:,} {what}" for what, n in made.counts.items())
     out.print(f"{name}: {counts}; task {made.task}, split {made.split}")
@@ -278,6 +280,14 @@ def add_benchmark(
     for line in loaded:
         out.print(f"  {line}", markup=False, soft_wrap=True)
     out.print(f"`evidence run {name}` makes all of it, down to scores; the Dagster UI shows it after a reload.")
+
+
+def _with_its_declarations(lake: Lake) -> Lake:
+    """The lake, as the one whose declarations this process reads beside the package's."""
+    from evidence_assets.lake.catalogue import LAKE_VARIABLE
+
+    os.environ[LAKE_VARIABLE] = str(lake.root)
+    return lake
 
 
 def _loads(name: str) -> list[str]:

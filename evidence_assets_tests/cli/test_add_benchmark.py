@@ -209,7 +209,8 @@ def test_the_command_shows_what_dagster_loads(folder: Folder) -> None:
     shutil.copytree(REPOSITORY / "evidence_assets", folder.root / "evidence_assets")
     shutil.copyfile(REPOSITORY / "pyproject.toml", folder.root / "pyproject.toml")
     command = ["add", "benchmark", "bees", "--questions", str(folder.questions(CHOICE)), "--corpus", "docs"]
-    environment = {**os.environ, "EVIDENCE_LAKE": str(folder.root / "lake"), "PYTHONPATH": str(folder.root)}
+    command += ["--lake", str(folder.root / "lake")]
+    environment = {**os.environ, "EVIDENCE_LAKE": str(folder.root / "another"), "PYTHONPATH": str(folder.root)}
 
     def run() -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -220,6 +221,7 @@ def test_the_command_shows_what_dagster_loads(folder: Folder) -> None:
     done = run()
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 questions, 1 documents" in done.stdout
+    assert (folder.root / "lake" / "declarations" / "benchmarks" / "bees" / "defs.yaml").is_file()
     for key in ("raw/benchmarks/bees", "corpus/bees/chunks", "corpus/bees/index", "a partition bees of"):
         assert key in done.stdout
     again = run()
