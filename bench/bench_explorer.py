@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from bench_trace import generate
 
-from evidence_assets.explorer.library import Library
+from evidence_assets.explorer.open_lake import OpenLake
 from evidence_assets.explorer.site import Site
 from evidence_assets.lake.store import Lake
 
@@ -36,9 +36,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         lake = Lake.create((chosen.folder or Path(temporary)) / "data_lake")
         generate(lake, chosen.predictions, chosen.per_partition)
-        library = Library(lake.root)
+        opened = OpenLake(lake.root)
         started = time.perf_counter()
-        rows = library.answers(
+        rows = opened.answers(
             "SELECT question_id, prediction_id FROM answers USING SAMPLE reservoir(64 ROWS) REPEATABLE (1)"
         )
         print(f"reading {chosen.predictions:,} predictions once: {time.perf_counter() - started:.2f} s")
@@ -55,7 +55,7 @@ def main() -> None:
             "a search that finds": ["/search?q=sentence"] * chosen.times,
             "a search in vain": ["/search?q=nowhere"] * chosen.times,
         }
-        site = Site(library)
+        site = Site(opened)
         for name, addresses in pages.items():
             seconds = []
             for address in [addresses[0], *addresses]:

@@ -16,7 +16,7 @@ import uvicorn
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-from evidence_assets.explorer.library import Library
+from evidence_assets.explorer.open_lake import OpenLake
 from evidence_assets.explorer.server import application
 from evidence_assets.lake.catalogue import find_lake
 
@@ -25,22 +25,22 @@ COLOURS, MOST_BYTES = 48, 100_000
 PORT = 3097
 
 
-def pages(library: Library) -> dict[str, str]:
+def pages(opened: OpenLake) -> dict[str, str]:
     """The address of each picture: answers that are right and sure, whatever the lake holds of them."""
 
     def best(variant: str, right: str = "is_right", benchmark: str = "%") -> str:
-        [row] = library.answers(
+        [row] = opened.answers(
             f"SELECT question_id FROM answers WHERE variant = $variant AND {right} AND status = 'answered' AND benchmark LIKE "
             "$benchmark ORDER BY confidence DESC, prediction_id LIMIT 1",
             variant=variant, benchmark=benchmark,
         )  # fmt: skip
         return str(row["question_id"])
 
-    [chunk] = library.reader().rows(
+    [chunk] = opened.reader().rows(
         "SELECT source_id FROM evidence JOIN counterfactuals c ON list_contains(c.cited, evidence.content_hash) "
         "WHERE source_kind = 'chunk' AND c.necessary GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 1",
         ["evidence", "counterfactuals"],
-    ) or library.reader().rows(
+    ) or opened.reader().rows(
         "SELECT source_id FROM evidence WHERE source_kind = 'chunk' GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 1", ["evidence"]
     )  # fmt: skip
     return {
@@ -68,7 +68,7 @@ def main() -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page(viewport={"width": 1000, "height": 640}, color_scheme="light")
-        for name, address in pages(Library(root)).items():
+        for name, address in pages(OpenLake(root)).items():
             page.goto(f"http://127.0.0.1:{PORT}{address}")
             if name == "table":
                 page.locator("figure.grid").first.scroll_into_view_if_needed()

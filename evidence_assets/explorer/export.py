@@ -12,7 +12,7 @@ from html import escape, unescape
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
-from evidence_assets.explorer.library import Library
+from evidence_assets.explorer.open_lake import OpenLake
 from evidence_assets.explorer.site import STATIC, Site
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
@@ -50,7 +50,7 @@ def export(root: Path, folder: Path, most: int = MOST, told: Callable[[int], Non
     """Write the pages of a lake into a new or empty folder."""
     if folder.exists() and any(folder.iterdir()):
         raise BadInput("is not empty: name a new folder", file=folder)
-    site = Site(Library(root), static=True)
+    site = Site(OpenLake(root), static=True)
     waiting, written, linked = deque(["/"]), dict[str, str](), {"index.html"}
     pages: dict[str, str] = {}
     while waiting:

@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from evidence_assets.explorer.library import Library
+from evidence_assets.explorer.open_lake import OpenLake
 from evidence_assets.explorer.site import POLICY, STATIC, Site
 from evidence_assets.lake.errors import BadInput
 
@@ -35,7 +35,7 @@ HEADERS = {
 def application(root: Path) -> Starlette:
     """The application over a lake. Only requests that name this machine are answered, so that no other site's page can
     ask through a name of its own."""
-    site = Site(Library(root, os.environ.get(DAGSTER_VARIABLE, "http://127.0.0.1:3000")))
+    site = Site(OpenLake(root, os.environ.get(DAGSTER_VARIABLE, "http://127.0.0.1:3000")))
 
     def page(request: Request) -> Response:
         reply = site.reply(request.scope["raw_path"].decode("latin-1").partition("?")[0], dict(request.query_params))

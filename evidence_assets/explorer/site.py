@@ -16,7 +16,7 @@ import duckdb
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from evidence_assets.benchmarks.records import option_labels
-from evidence_assets.explorer.library import Library, Reader
+from evidence_assets.explorer.open_lake import OpenLake, Reader
 from evidence_assets.explorer.pages import Missing, Page, link
 from evidence_assets.explorer.pages.comparison import comparison
 from evidence_assets.explorer.pages.home import home
@@ -63,8 +63,8 @@ class Site:
         Whether the pages are written as files, which no server answers: forms are left out.
     """
 
-    def __init__(self, library: Library, *, static: bool = False) -> None:
-        self.library = library
+    def __init__(self, opened: OpenLake, *, static: bool = False) -> None:
+        self.opened = opened
         self._templates = Environment(
             loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
             lstrip_blocks=True,
@@ -73,7 +73,7 @@ class Site:
             "link": link,
             "in_words": in_words,
             "static": static,
-            "dagster": library.dagster,
+            "dagster": opened.dagster,
             "len": len,
             "zip": zip,
         }
@@ -83,8 +83,8 @@ class Site:
         """What stands at an address; an unknown one, or one of nothing in the lake, is told so."""
         started = time.perf_counter()
         parts = [unquote(part) for part in path.strip("/").split("/")]
-        with self.library.reader().connection as connection:
-            reader = Reader(self.library, connection)
+        with self.opened.reader().connection as connection:
+            reader = Reader(self.opened, connection)
             try:
                 if parts[0] == "answer" and len(parts) == 2:
                     return Reply(302, location=self._of_answer(reader, parts[1]))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 from html import unescape
-from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, urlsplit
 
@@ -15,7 +14,7 @@ from starlette.testclient import TestClient
 
 from evidence_assets.explorer.drawing import grid_of, path_picture
 from evidence_assets.explorer.export import export
-from evidence_assets.explorer.library import Library
+from evidence_assets.explorer.open_lake import OpenLake
 from evidence_assets.explorer.path_reading import WalkedEdge
 from evidence_assets.explorer.server import application
 from evidence_assets.explorer.site import POLICY, Site
@@ -25,6 +24,7 @@ from evidence_assets.lake.lineage import DERIVED, USED, edge
 from evidence_assets.lake.locked_query import ask
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.conftest import World
+from evidence_assets_tests.explorer.test_cards import Page
 from evidence_assets_tests.lake_rows import chain, chunk, citation, evidence, prediction, question
 
 ATTACK = "<script>alert('x')</script><img src=x onerror=\"alert(1)\">{{ 1234567 * 2 }}"
@@ -36,22 +36,6 @@ NAMES = (
     "javascript:alert(1)",
     "'; DROP TABLE x; --",
 )
-
-
-class Tags(HTMLParser):
-    """Elements of a page and its text."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
 
 
 @pytest.fixture
@@ -172,7 +156,7 @@ def test_every_page_that_is_linked_is_there_holds_no_markup_of_others_and_change
         "search",
     }
     for address, page in pages.items():
-        tags = Tags(page)
+        tags = Page(page)
         assert [attributes for tag, attributes in tags.tags if tag == "script"] == [
             {"src": "/static/explorer.js", "defer": None}
         ], address
@@ -196,12 +180,12 @@ def test_a_question_shows_all_variants_what_was_used_and_where_it_stands(client:
     assert "<mark>Bees buzz.</mark>" in page and 'href="/source/chunk/k1"' in page
     assert "without the evidence that it rests on: insufficient" in page
     assert re.search(r'<td class="kept" id="a1-e2"><a href="[^"]*r1c1">5</a></td>', page) and "Columns kept" in page
-    assert Tags(page).text.count("verified") == 2
+    assert Page(page).text.count("verified") == 2
     assert "right" in page and "wrong" in page
 
 
 def test_from_a_document_back_to_answers_and_what_would_fall(client: TestClient) -> None:
-    page = Tags(client.get("/source/chunk/k1").text)
+    page = Page(client.get("/source/chunk/k1").text)
     assert "What rests on it" in page.text and "Which buzzes?" in page.text and "cited" in page.text
     assert "These answers change" in page.text and "insufficient" in page.text
     document = client.get("/source/document/" + "a%2Fb%3Fc%3Dd%26e%23f")
@@ -212,18 +196,18 @@ def test_from_a_document_back_to_answers_and_what_would_fall(client: TestClient)
 def test_questions_are_filtered_and_wrong_ones_come_first(client: TestClient) -> None:
     marks = re.findall(r'<span class="mark (\w+)">', client.get("/questions").text)
     assert marks == ["wrong", "right", "right", "right"]
-    assert "1 answers" in Tags(client.get("/questions?right=wrong").text).text
-    assert "2 answers" in Tags(client.get("/questions?verdict=verified").text).text
-    assert "0 answers" in Tags(client.get("/questions?verdict=absent").text).text
-    assert "1 answers" in Tags(client.get("/questions?variant=mcqa/s&differs=mcqa/t").text).text
+    assert "1 answers" in Page(client.get("/questions?right=wrong").text).text
+    assert "2 answers" in Page(client.get("/questions?verdict=verified").text).text
+    assert "0 answers" in Page(client.get("/questions?verdict=absent").text).text
+    assert "1 answers" in Page(client.get("/questions?variant=mcqa/s&differs=mcqa/t").text).text
     assert "None fits." in client.get("/questions?benchmark=%27%20OR%20true%20--").text
     assert client.get("/questions?page=999999999999999&status=answered").status_code == 200
 
 
 def test_two_variants_are_compared_by_the_exact_test(client: TestClient) -> None:
-    page = Tags(client.get("/compare?a=mcqa/s&b=mcqa/t").text).text
+    page = Page(client.get("/compare?a=mcqa/s&b=mcqa/t").text).text
     assert "1 questions answered differently" in page and "undecided" in page
-    assert "no predictions of a variant" in Tags(client.get("/compare?a=x&b=mcqa/t").text).text
+    assert "no predictions of a variant" in Page(client.get("/compare?a=x&b=mcqa/t").text).text
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -267,7 +251,7 @@ def test_a_changed_lake_is_noticed(lake: Lake, client: TestClient) -> None:
     lake.write("predictions/mcqa/u", "quiz|0", {"predictions": [prediction(1, "B", selector="u")]})
     assert "5 answers" in client.get("/questions").text
     lake.write("questions/mcqa", "quiz|0", {"questions": [question(1, gold="B"), question(2, gold="B")]})
-    assert "3 answers" in Tags(client.get("/questions?right=wrong").text).text
+    assert "3 answers" in Page(client.get("/questions?right=wrong").text).text
     lake.delete("predictions", "predictions/mcqa/u")
     assert "4 answers" in client.get("/questions").text
 
@@ -276,7 +260,7 @@ def test_short_answers_are_right_as_scores_count_them(lake: Lake) -> None:
     asked = question(9, "short", task="kgqa", options=[], gold="aspirin")
     lake.write("questions/graph", "short|0", {"questions": [asked]})
     lake.write("predictions/graph/g", "short|0", {"predictions": [prediction(9, "The Aspirin.", "short", "g")]})
-    [row] = Library(lake.root).answers("SELECT is_right FROM answers WHERE benchmark = 'short'")
+    [row] = OpenLake(lake.root).answers("SELECT is_right FROM answers WHERE benchmark = 'short'")
     assert row["is_right"] is True
 
 
@@ -336,7 +320,7 @@ def test_a_path_is_drawn_with_its_scores_and_a_table_with_its_columns() -> None:
 
 
 def test_addresses_survive_the_way_to_a_page_and_back(lake: Lake) -> None:
-    site = Site(Library(lake.root))
+    site = Site(OpenLake(lake.root))
     page = site.reply("/source/chunk/k1", {}).html
     [address] = {unescape(found) for found in re.findall(r'href="(/source/document/[^"]*)"', page)}
     assert site.reply(urlsplit(address).path, dict(parse_qsl(urlsplit(address).query))).status == 200

@@ -1,4 +1,4 @@
-"""One module a kind of page: from a request's values to what its template shows. Reads only through ``library``."""
+"""One module a kind of page: from a request's values to what its template shows. Reads only through ``open_lake``."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from evidence_assets.experiment.scores.comparison import Comparison, compare
-from evidence_assets.explorer.library import Library, Reader
+from evidence_assets.explorer.open_lake import OpenLake, Reader
 from evidence_assets.explorer.pages import PER_PAGE, Page, Pager
 from evidence_assets.explorer.pages.questions import choices
 from evidence_assets.lake.catalogue import connect
@@ -15,10 +15,10 @@ from evidence_assets.lake.errors import BadInput
 
 
 @lru_cache(maxsize=64)
-def _compared(library: Library, state: tuple[int, ...], a: str, b: str, benchmark: str) -> tuple[list[Comparison], str]:
+def _compared(opened: OpenLake, state: tuple[int, ...], a: str, b: str, benchmark: str) -> tuple[list[Comparison], str]:
     """The tests, kept as long as no prediction changes; and why there are none."""
     try:
-        with connect(library.root, memory=None) as connection:
+        with connect(opened.root, memory=None) as connection:
             return compare(connection, a, b, benchmark or None), ""
     except BadInput as error:
         return [], str(error)
@@ -37,7 +37,7 @@ def comparison(reader: Reader, asked: Mapping[str, str]) -> Page:
         "said": "",
     }
     if a and b:
-        tests, said = _compared(reader.library, reader.library.state, a, b, benchmark)
+        tests, said = _compared(reader.opened, reader.opened.state, a, b, benchmark)
         where = (
             "FROM answers x JOIN answers y ON x.question_id = y.question_id AND x.variant = $a AND y.variant = $b "
             "JOIN asked q ON q.question_id = x.question_id WHERE x.answer IS DISTINCT FROM y.answer "

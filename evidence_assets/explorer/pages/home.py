@@ -10,7 +10,7 @@ from evidence_assets.benchmarks.declared import benchmarks
 from evidence_assets.experiment.asked import BENCHMARK as ASKED
 from evidence_assets.experiment.variants import variants
 from evidence_assets.explorer.answers import Row
-from evidence_assets.explorer.library import Reader
+from evidence_assets.explorer.open_lake import Reader
 from evidence_assets.explorer.pages import Page
 from evidence_assets.lake.store import Lake
 
@@ -46,8 +46,8 @@ def home(reader: Reader, asked: Mapping[str, str]) -> Page:
         "harvests": reader.rows(HARVESTS, ["scores"]),
         "counts": counts,
         "asked_one_by_one": ASKED,
-        "states": _states(reader.library.lake),
-        "runs": _runs(reader.library.lake),
+        "states": _states(reader.opened.lake),
+        "runs": _runs(reader.opened.lake),
         "relations": reader.rows("SELECT DISTINCT relation_id FROM relation_seeds ORDER BY 1", ["relation_seeds"]),
     }
     return Page("home.html", "Scores", shown)

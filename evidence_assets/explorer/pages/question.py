@@ -11,7 +11,7 @@ from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.explorer.answers import AnswerRows, Place, Row, places_of, question_answers, stands
 from evidence_assets.explorer.drawing import Path as Drawn
 from evidence_assets.explorer.drawing import grid_of, marked, path_picture
-from evidence_assets.explorer.library import Reader
+from evidence_assets.explorer.open_lake import Reader
 from evidence_assets.explorer.pages import Missing, Page
 from evidence_assets.explorer.path_reading import reasons, walked
 from evidence_assets.explorer.reading import says
@@ -24,10 +24,10 @@ DETAILED = 12
 
 def question(reader: Reader, asked: Mapping[str, str], question_id: str) -> Page:
     """The page of a question."""
-    found = reader.library.answers("SELECT file FROM asked WHERE question_id = $id LIMIT 1", id=question_id)
+    found = reader.opened.answers("SELECT file FROM asked WHERE question_id = $id LIMIT 1", id=question_id)
     if not found:
         raise Missing(f"there is no question {question_id!r} in the lake")
-    partition = Path(found[0]["file"]).relative_to(reader.library.root / "questions")
+    partition = Path(found[0]["file"]).relative_to(reader.opened.root / "questions")
     row, answers = question_answers(reader.connection, question_id, Path(*partition.parts[1:]).as_posix())
     for table in ("questions", "predictions", "chains", "evidence", "counterfactuals"):
         reader.note(f"SELECT * FROM {table} WHERE question_id = $id ORDER BY asset", id=question_id)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evidence_assets.explorer.answers import Row
-from evidence_assets.explorer.library import Reader
+from evidence_assets.explorer.open_lake import Reader
 from evidence_assets.explorer.pages import PER_PAGE, Page, Pager
 
 FILTERS = ("benchmark", "variant", "model", "status", "right", "verdict", "differs")

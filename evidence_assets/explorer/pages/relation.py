@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from evidence_assets.explorer.library import Reader
+from evidence_assets.explorer.open_lake import Reader
 from evidence_assets.explorer.pages import PER_PAGE, Missing, Page, Pager
 from evidence_assets.lake.lineage import diff
 
@@ -46,7 +46,7 @@ def _last_edit(reader: Reader, name: str) -> dict[str, Any]:
         "SELECT DISTINCT run_id, asset FROM history WHERE partition = $id AND starts_with(asset, 'knowledge/') ORDER BY ALL",
         ["history"], id=name,
     )  # fmt: skip
-    folder = reader.library.root / "history"
+    folder = reader.opened.root / "history"
     runs = sorted({row["run_id"] for row in rows}, key=lambda run: (folder / f"run={run}").stat().st_mtime)
     if len(runs) < 2:
         return {"runs": runs, "rows": []}

@@ -8,7 +8,7 @@ from typing import Any
 
 from evidence_assets.explorer.answers import Row
 from evidence_assets.explorer.drawing import grid_of
-from evidence_assets.explorer.library import Reader
+from evidence_assets.explorer.open_lake import Reader
 from evidence_assets.explorer.pages import PER_PAGE, Missing, Page, Pager, link
 
 MOST = 1_000

@@ -58,7 +58,7 @@ def filled(sql: str, parameters: dict[str, Any]) -> str:
 class Reader:
     """What one page reads: a connection of its own, and the queries that it made."""
 
-    library: Library
+    opened: OpenLake
     connection: duckdb.DuckDBPyConnection
     queries: list[str] = field(default_factory=list)
 
@@ -74,7 +74,7 @@ class Reader:
         self.queries.append(
             f"WITH answers AS ({ANSWERS}), asked AS (SELECT *, lower(text) AS low FROM questions)\n{shown}"
         )
-        return self.library.answers(sql, **parameters)
+        return self.opened.answers(sql, **parameters)
 
     def texts(self, ids: Sequence[str]) -> dict[str, str]:
         """The texts of some questions by their ids."""
@@ -88,7 +88,7 @@ class Reader:
         self.queries.append(filled(sql, parameters))
 
 
-class Library:
+class OpenLake:
     """A lake opened for reading by many pages, one after another or at once."""
 
     def __init__(self, root: Path, dagster: str = "http://127.0.0.1:3000") -> None:
