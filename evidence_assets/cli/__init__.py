@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.tree import Tree
 
 from evidence_assets.cli.ask import commands as asking
-from evidence_assets.cli.console import JsonOption, LakeOption, out
+from evidence_assets.cli.console import JsonOption, LakeOption, out, plain
 from evidence_assets.cli.console import cell as _cell
 from evidence_assets.cli.console import sentences as _sentences
 from evidence_assets.cli.experiments import commands as experiments
@@ -104,8 +104,10 @@ def _line(node: Any) -> Any:
     line = Text()
     line.append(f"{node.relation} " if node.relation else "", style="dim")
     line.append(node.kind, style="bold")
-    line.append(f" {node.id if ':' in node.id else node.id[:12]} ")  # a source's own id is no hash to be shortened
-    line.append(content if len(content) <= 220 else content[:219] + "…")
+    line.append(
+        plain(f" {node.id if ':' in node.id else node.id[:12]} ")
+    )  # a source's own id is no hash to be shortened
+    line.append(plain(content if len(content) <= 220 else content[:219] + "…"))
     return line
 
 

@@ -34,7 +34,7 @@ def sentences() -> Iterator[None]:
     try:
         yield
     except (BadInput, LakeVersionError, ModelUnavailable, StaleInput, UnknownId, duckdb.Error) as error:
-        err.print(f"evidence: {error}", markup=False, style="red", soft_wrap=True)
+        err.print(f"evidence: {plain(str(error))}", markup=False, style="red", soft_wrap=True)
         raise typer.Exit(1) from error
 
 
