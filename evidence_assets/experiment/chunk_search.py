@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from evidence_assets.experiment.selection import Asked, Parent, Pick, Progress
 from evidence_assets.experiment.step import Step
 from evidence_assets.lake.ids import content_id
 from evidence_assets.retrieval.bm25 import BM25Index
-from evidence_assets.retrieval.corpus import open_corpus
+from evidence_assets.retrieval.corpus import OpenCorpus, open_corpus
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 
@@ -29,26 +29,28 @@ def top(scores: npt.NDArray[np.floating], k: int) -> list[int]:
     return [int(i) for i in order if scores[i] > 0]
 
 
-@dataclass(frozen=True)
-class Chunks:
-    """The chunks that are searched, in the index's order."""
+class Chunks(Protocol):
+    """The chunks that are searched, by their positions."""
 
-    version: str
-    ids: Sequence[str]
-    texts: Sequence[str]
-    titles: Sequence[str] = ()
-
-    def pick(self, label: str, position: int, score: float) -> Pick:
-        """The chunk at ``position`` as evidence."""
-        chunk_id = self.ids[position]
-        return Pick(label, "chunk", (Parent("chunk", chunk_id, chunk_id),), "", self.texts[position], score)
+    @property
+    def version(self) -> str: ...
+    def __len__(self) -> int: ...
+    def ids(self, positions: Sequence[int]) -> list[str]: ...
+    def texts(self, positions: Sequence[int]) -> list[str]: ...
+    def titles(self, positions: Sequence[int]) -> list[str]: ...
 
 
-def chunks_in(step: Step) -> Chunks:
+def picks_of(chunks: Chunks, label: str, positions: Sequence[int], scores: Sequence[float]) -> list[Pick]:
+    """Chunks as evidence, in this order."""
+    return [
+        Pick(label, "chunk", (Parent("chunk", chunk_id, chunk_id),), "", text, score)
+        for chunk_id, text, score in zip(chunks.ids(positions), chunks.texts(positions), scores, strict=True)
+    ]
+
+
+def chunks_in(step: Step) -> OpenCorpus:
     """The chunks of the corpus that the partition's benchmark is answered from."""
-    corpus = open_corpus(step.lake, step.benchmark.corpus)
-    ids, texts, titles = (corpus.chunks[column].to_list() for column in ("chunk_id", "text", "title"))
-    return Chunks(corpus.version, ids, texts, titles)
+    return open_corpus(step.lake, step.benchmark.corpus)
 
 
 class Bm25Chunks:
@@ -56,11 +58,10 @@ class Bm25Chunks:
 
     def __init__(self, name: str, chunks: Chunks, k: int, version: str, *, titles: bool = False) -> None:
         self.name, self._chunks, self._k = name, chunks, k
-        read = (
-            [f"{title} {text}" for title, text in zip(chunks.titles, chunks.texts, strict=True)]
-            if titles
-            else chunks.texts
-        )
+        every = range(len(chunks))
+        read = chunks.texts(every)
+        if titles:
+            read = [f"{title} {text}" for title, text in zip(chunks.titles(every), read, strict=True)]
         self._index = BM25Index([words(text) for text in read], form="plus_one")
         self.version = content_id("bm25", version, k, chunks.version, *(["titles"] if titles else []))
 
@@ -70,7 +71,8 @@ class Bm25Chunks:
             picks = []
             for label, option in question.hypotheses:
                 scores = self._index.scores(words(question.query(option)))
-                picks += [self._chunks.pick(label, i, float(scores[i])) for i in top(scores, self._k)]
+                found = top(scores, self._k)
+                picks += picks_of(self._chunks, label, found, scores[found].tolist())
             made.append(picks)
             if progress:
                 progress(done, len(questions))

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evidence_assets.benchmarks.records import Table
-from evidence_assets.experiment.chunk_search import Chunks, top, words
+from evidence_assets.experiment.chunk_search import Chunks, picks_of, top, words
 from evidence_assets.experiment.selection import Asked, Parent, Pick, Progress
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
@@ -34,7 +34,7 @@ class CosineChunks:
         made: list[list[Pick]] = [[] for _ in questions]
         for (i, label, _), row_scores, row in zip(asked, scores, positions, strict=True):
             found = [(int(p), float(s)) for p, s in zip(row, row_scores, strict=True) if p >= 0]
-            made[i] += [self._chunks.pick(label, p, s) for p, s in found]
+            made[i] += picks_of(self._chunks, label, [p for p, _ in found], [s for _, s in found])
         return made
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from hypothesis import strategies as st
 from evidence_assets.benchmarks.registry import read_passages, read_questions
 from evidence_assets.benchmarks.rows import question_rows
 from evidence_assets.experiment import chunk_search
-from evidence_assets.experiment.chunk_search import Bm25Chunks, Chunks
+from evidence_assets.experiment.chunk_search import Bm25Chunks
 from evidence_assets.experiment.scores.passage_scores import passage_metrics, ranked_documents
 from evidence_assets.experiment.selection import asked as of_rows
 from evidence_assets.experiment.selection import evidence_rows
@@ -69,6 +71,28 @@ def test_metrics_are_their_definitions(chunks: list[int], wanted: set[int]) -> N
     assert found["mrr"].n == 1, "a question that names no document is left out"
 
 
+@dataclass(frozen=True)
+class Listed:
+    """Chunks in memory."""
+
+    version: str
+    names: list[str]
+    of_chunks: list[str]
+    headings: list[str]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def ids(self, positions: Sequence[int]) -> list[str]:
+        return [self.names[p] for p in positions]
+
+    def texts(self, positions: Sequence[int]) -> list[str]:
+        return [self.of_chunks[p] for p in positions]
+
+    def titles(self, positions: Sequence[int]) -> list[str]:
+        return [self.headings[p] for p in positions]
+
+
 @pytest.mark.dev_data
 def test_recall_on_hotpotqa_is_what_other_code_counted(dev_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The other code cut words as this; the selector keeps an apostrophe within a word.
@@ -77,7 +101,7 @@ def test_recall_on_hotpotqa_is_what_other_code_counted(dev_data: Path, monkeypat
     documents = list(read_passages("hotpotqa", folder, "train"))
     asked = question_rows(read_questions("hotpotqa", folder, "train"), "train", 0, 1)
     texts, titles = [document.text for document in documents], [document.title for document in documents]
-    chunks = Chunks("1", [f"k{i}" for i in range(len(texts))], texts, titles)
+    chunks = Listed("1", [f"k{i}" for i in range(len(texts))], texts, titles)
     picked = evidence_rows(
         Bm25Chunks("bm25", chunks, 10, "1", titles=True),
         of_rows(frame_of("questions", asked)),
