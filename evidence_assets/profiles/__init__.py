@@ -81,7 +81,13 @@ class Chunking(_Strict):
 
 
 class IndexSettings(_Strict):
-    kind: Literal["auto", "flat", "hnsw", "ivfpq"] = Field("auto", description="auto chooses by size.")
+    kind: Literal["auto", "flat", "ivf"] = Field("auto", description="auto chooses by size and memory.")
+    memory: str = Field("8GB", pattern=r"^\d+(\.\d+)? ?[MG]B$", description="What an index may take, such as 500MB.")
+
+    @property
+    def bytes(self) -> int:
+        """The memory in bytes."""
+        return int(float(self.memory[:-2]) * {"M": 10**6, "G": 10**9}[self.memory[-2]])
 
 
 class Retrieval(_Strict):

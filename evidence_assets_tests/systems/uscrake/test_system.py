@@ -20,7 +20,7 @@ from evidence_assets.experiment.selection import Asked, Pick, evidence_rows
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
-from evidence_assets.retrieval import vector_index
+from evidence_assets.retrieval import index_building, vector_index
 from evidence_assets.retrieval.bm25 import CorpusStatistics, Counts
 from evidence_assets.retrieval.maxsim import maxsim_texts
 from evidence_assets.retrieval.token_store import TokenStore, build, build_statistics, source_version
@@ -77,7 +77,7 @@ def passages(folder: Path, pages: dict[str, str] = PAGES) -> Passages:
     build(folder / "store", titles, texts, ENCODER, "pieces")
     store = TokenStore(folder / "store", expected=source_version(titles, "pieces"))
     vectors = ENCODER.sentences(texts) if texts else np.zeros((0, ENCODER.dimensions), np.float32)
-    vector_index.build(folder / "index", vectors, built_from="v", model_id="pieces")
+    index_building.build(folder / "index", vectors, built_from="v", model_id="pieces")
     index = vector_index.VectorIndex(folder / "index", expected="v")
     return Passages("v", titles, texts, titles, [sentence_spans(t) for t in texts], index, store)
 
@@ -318,17 +318,14 @@ def test_versions_change_with_settings_corpus_graph_and_judge(corpus: Passages) 
     assert selector(corpus).version == versions[0]
 
 
-def test_a_hybrid_pool_holds_what_the_index_missed(corpus: Passages) -> None:
+def test_a_hybrid_pool_holds_what_the_index_missed(corpus: Passages, tmp_path: Path) -> None:
     asked = [Asked("q", "b", "mcqa", "the plain", ("Rain",))]
-    dense, hybrid = (selector(corpus, R=1, coarse=coarse, k=6, grain="chunk") for coarse in ("dense", "hybrid"))
-    corpus.index._index.reset()  # an index that finds nothing at all, so that only words lead to the page
-    try:
-        corpus.index._index.add(np.zeros((len(corpus.ids), ENCODER.dimensions), np.float32))
-        assert "Plain" not in {p.parents[0].id for p in dense.select(asked)[0]}
-        assert "Plain" in {p.parents[0].id for p in hybrid.select(asked)[0]}
-    finally:
-        corpus.index._index.reset()
-        corpus.index._index.add(ENCODER.sentences(list(corpus.texts)))
+    nothing = np.zeros((len(corpus.ids), ENCODER.dimensions), np.float32)
+    index_building.build(tmp_path / "index", nothing, built_from="v", model_id="pieces")
+    blind = replace(corpus, index=vector_index.VectorIndex(tmp_path / "index", expected="v"))
+    dense, hybrid = (selector(blind, R=1, coarse=coarse, k=6, grain="chunk") for coarse in ("dense", "hybrid"))
+    assert "Plain" not in {p.parents[0].id for p in dense.select(asked)[0]}
+    assert "Plain" in {p.parents[0].id for p in hybrid.select(asked)[0]}, "words alone lead to the page"
 
 
 @pytest.mark.parametrize("cost", COSTS)
