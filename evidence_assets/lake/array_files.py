@@ -61,17 +61,27 @@ class ArrayWriter:
         self._file.write(block.data)
         self.rows += len(block)
 
+    def finish(self) -> None:
+        """State how many rows there are, and close the file."""
+        try:
+            self._file.seek(0)
+            self._header()
+            assert self._file.tell() == self._start, "the header has outgrown its room"
+        finally:
+            self._file.close()
+
+    def abandon(self) -> None:
+        """Close a file that nobody will read."""
+        self._file.close()
+
     def __enter__(self) -> ArrayWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
-        try:
-            if kind is None:
-                self._file.seek(0)
-                self._header()
-                assert self._file.tell() == self._start, "the header has outgrown its room"
-        finally:
-            self._file.close()
+        if kind is None:
+            self.finish()
+        else:
+            self.abandon()
 
 
 def opened(path: Path, how: Callable[[Path], T], remedy: str = "materialize the asset that makes it") -> T:
@@ -98,6 +108,14 @@ def open_array(path: Path) -> Array:
         return array
 
     return opened(path, how)
+
+
+def find_keys(ascending: Array, keys: Array) -> npt.NDArray[np.int64]:
+    """Where each key stands; −1 where it does not."""
+    places = np.searchsorted(ascending, keys)
+    known = places < len(ascending)
+    known[known] = ascending[places[known]] == keys[known]
+    return np.where(known, places, -1)
 
 
 def open_json(path: Path) -> dict[str, Any]:

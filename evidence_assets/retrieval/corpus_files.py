@@ -3,20 +3,26 @@
 ======================= ===================================================================================
 ``chunks.arrow``        uncompressed Arrow IPC in batches of ``BATCH`` rows, memory-mapped when it is read
 ``vectors.npy``         n × d float16, the vector of each chunk
-``id_keys.npy``         n uint64, hashes of the chunk ids, ascending
+``id_keys.npy``         n keys of chunk ids, ascending
 ``id_places.npy``       n int64, the position of each of these
+``text_keys.npy``       n keys of texts: what their tokens are kept under
+``words/``              BM25 over the words of texts (``term_index``)
+``titled/``             the same over the words of titles and texts, where there are titles
 ``corpus.json``         number of chunks, dimensions, version of these files
 ======================= ===================================================================================
 
 The order is shard by shard, within a shard by chunk id: all files are the shards' rows end to end, so they are written in
-one pass. An open corpus holds no Python object for a chunk; what is asked for is read by position, many at once.
+one pass. An open corpus holds no Python object for a chunk; what is asked for is read by position, many at once. Keys are the
+128 bits by which contents are known everywhere in a lake.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,8 +31,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evidence_assets.lake.array_files import ArrayWriter, open_array, open_json, opened
+from evidence_assets.lake.array_files import ArrayWriter, find_keys, open_array, open_json, opened
 from evidence_assets.lake.errors import BadInput, StaleInput
+from evidence_assets.retrieval.bm25 import words
+from evidence_assets.retrieval.term_index import TermIndex, TermIndexWriter
 
 VERSION = "1"
 BATCH = 16_384
@@ -39,6 +47,7 @@ SCHEMA = pa.schema(
     ]
 )  # fmt: skip
 COLUMNS = SCHEMA.names
+KEY = np.dtype("S16")
 
 Ints = npt.NDArray[np.integer[Any]]
 Vectors = npt.NDArray[np.floating[Any]]
@@ -56,66 +65,94 @@ class Shard:
     vectors: Iterable[Vectors]
 
 
-def _keys(ids: Sequence[str]) -> npt.NDArray[np.uint64]:
+def keys_of(texts: Sequence[str]) -> npt.NDArray[np.bytes_]:
+    """What texts, or ids, are known by."""
     digest = hashlib.blake2b
-    return np.frombuffer(b"".join(digest(i.encode(), digest_size=8).digest() for i in ids), dtype="<u8")
+    joined = b"".join(digest(t.encode(errors="surrogatepass"), digest_size=16).digest() for t in texts)
+    return np.frombuffer(joined, dtype=KEY)
+
+
+class _Writers:
+    """What is written while the shards go by."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self._folder, self._stack, self.count, self.dimensions = folder, stack, 0, 0
+        sink = stack.enter_context(pa.OSFile(str(folder / "chunks.arrow"), "wb"))
+        self._chunks = _Rebatched(stack.enter_context(pa.ipc.new_file(sink, SCHEMA)))
+        self._text_keys = stack.enter_context(ArrayWriter(folder / "text_keys.npy", KEY))
+        self._ids = list[npt.NDArray[np.bytes_]]()
+        self._words, self._titled = TermIndexWriter(folder / "words"), TermIndexWriter(folder / "titled")
+        self._vectors: ArrayWriter | None = None
+        self._any_title = False
+
+    def chunks(self, batch: pa.RecordBatch) -> None:
+        rows = pa.Table.from_batches([batch]).select(COLUMNS).cast(SCHEMA)
+        ids, titles, texts = (rows.column(name).to_pylist() for name in ("chunk_id", "title", "text"))
+        self._ids.append(keys_of(ids))
+        self._text_keys.add(keys_of(texts))
+        self._words.add([words(text) for text in texts])
+        self._any_title = self._any_title or any(titles)
+        self._titled.add([words(f"{title or ''} {text}") for title, text in zip(titles, texts, strict=True)])
+        self._chunks.add(rows)
+        self.count += len(rows)
+
+    def vectors(self, block: Vectors, shard: int) -> None:
+        if self._vectors is None:
+            self.dimensions = int(block.shape[1])
+            writer = ArrayWriter(self._folder / "vectors.npy", np.float16, (self.dimensions,))
+            self._vectors = self._stack.enter_context(writer)
+        with np.errstate(over="ignore"):
+            half = block.astype(np.float16)
+        if not np.isfinite(half).all():
+            raise BadInput(f"shard {shard} of the corpus has a vector that float16 cannot hold")
+        self._vectors.add(half)
+
+    def finish(self) -> None:
+        self._chunks.finish()
+        if self._vectors is None:
+            with ArrayWriter(self._folder / "vectors.npy", np.float16, (0,)):
+                pass
+        joined = np.concatenate([*self._ids, np.empty(0, KEY)])
+        places = np.argsort(joined, kind="stable")
+        for name, array in (("id_keys", joined[places]), ("id_places", places.astype(np.int64))):
+            with ArrayWriter(self._folder / f"{name}.npy", array.dtype) as writer:
+                writer.add(array)
+        self._words.finish()
+        self._titled.finish()
+        if not self._any_title:
+            shutil.rmtree(self._folder / "titled")
 
 
 def write_corpus_files(folder: Path, shards: Iterable[Shard]) -> int:
     """Write shards, in the order given, as the files of a corpus into ``folder``; returns how many chunks there are.
 
-    Memory holds one batch, and 24 bytes a chunk while ids are sorted. ``folder`` exists and is replaced as a whole by who
-    calls (``lake.atomic.replacing_folder``).
+    Memory holds one batch, postings that wait (``term_index.SPILL``), and 48 bytes a chunk while ids are sorted. ``folder``
+    exists and is replaced as a whole by who calls (``lake.atomic.replacing_folder``).
 
     Raises
     ------
     BadInput
         Where a shard has another number of vectors than of chunks, or a number that float16 cannot hold.
     """
-    keys, dimensions, count = list[npt.NDArray[np.uint64]](), 0, 0
-    vectors: ArrayWriter | None = None
-    with pa.OSFile(str(folder / "chunks.arrow"), "wb") as sink, pa.ipc.new_file(sink, SCHEMA) as chunks:
-        waiting = _Rebatched(chunks)
-        try:
-            for number, shard in enumerate(shards):
-                before = count
-                for batch in shard.chunks:
-                    own = pa.Table.from_batches([batch]).select(COLUMNS).cast(SCHEMA)
-                    keys.append(_keys(own.column("chunk_id").to_pylist()))
-                    waiting.add(own)
-                    count += len(own)
-                written = 0
-                for block in shard.vectors:
-                    if vectors is None:
-                        dimensions = int(block.shape[1])
-                        vectors = ArrayWriter(folder / "vectors.npy", np.float16, (dimensions,))
-                    with np.errstate(over="ignore"):
-                        half = block.astype(np.float16)
-                    if not np.isfinite(half).all():
-                        raise BadInput(f"shard {number} of the corpus has a vector that float16 cannot hold")
-                    vectors.add(half)
-                    written += len(block)
-                if written != count - before:
-                    raise BadInput(
-                        f"shard {number} of the corpus has {count - before} chunks but {written} vectors: "
-                        "materialize its embeddings again"
-                    )
-            waiting.finish()
-        finally:
-            with vectors or ArrayWriter(folder / "vectors.npy", np.float16, (0,)):
-                pass
-    _write_ids(folder, keys)
-    stated = {"version": VERSION, "chunks": count, "dimensions": dimensions}
+    with ExitStack() as stack:
+        writers = _Writers(folder, stack)
+        for number, shard in enumerate(shards):
+            before = writers.count
+            for batch in shard.chunks:
+                writers.chunks(batch)
+            written = 0
+            for block in shard.vectors:
+                writers.vectors(block, number)
+                written += len(block)
+            if written != writers.count - before:
+                raise BadInput(
+                    f"shard {number} of the corpus has {writers.count - before} chunks but {written} vectors: "
+                    "materialize its embeddings again"
+                )
+        writers.finish()
+    stated = {"version": VERSION, "chunks": writers.count, "dimensions": writers.dimensions}
     (folder / "corpus.json").write_text(json.dumps(stated, indent=1) + "\n", encoding="utf-8")
-    return count
-
-
-def _write_ids(folder: Path, keys: Sequence[npt.NDArray[np.uint64]]) -> None:
-    joined = np.concatenate([*keys, np.zeros(0, np.uint64)])
-    places = np.argsort(joined, kind="stable")
-    for name, array in (("id_keys", joined[places]), ("id_places", places.astype(np.int64))):
-        with ArrayWriter(folder / f"{name}.npy", array.dtype) as writer:
-            writer.add(array)
+    return writers.count
 
 
 class _Rebatched:
@@ -158,8 +195,11 @@ class CorpusFiles:
         self.dimensions = int(stated["dimensions"])
         self._folder, self._size = folder, int(stated["chunks"])
         self._batches = opened(folder / "chunks.arrow", _batches)
-        self._keys, self._places = (open_array(folder / f"id_{name}.npy") for name in ("keys", "places"))
-        if not self._size == len(self._keys) == len(self._places) == sum(map(len, self._batches)):
+        self._keys, self._places, self._text_keys = (
+            open_array(folder / f"{name}.npy") for name in ("id_keys", "id_places", "text_keys")
+        )
+        lengths = {len(self._keys), len(self._places), len(self._text_keys), sum(map(len, self._batches))}
+        if lengths != {self._size}:
             raise StaleInput(f"the files in {folder} do not belong together: materialize the index again")
 
     def __len__(self) -> int:
@@ -209,16 +249,19 @@ class CorpusFiles:
         for batch in self._batches:
             yield batch.column(name).to_pylist()
 
+    def text_keys(self, positions: Sequence[int] | Ints) -> npt.NDArray[np.bytes_]:
+        """What the tokens of texts are kept under."""
+        return np.asarray(self._text_keys[np.asarray(positions, dtype=np.int64)])
+
     def find(self, ids: Sequence[str]) -> Ints:
         """Position of each chunk id; −1 where it is unknown."""
-        keys = _keys(ids)
-        low, high = (np.searchsorted(self._keys, keys, side=side) for side in ("left", "right"))
-        found = np.full(len(ids), -1, np.int64)
-        # Ids of one hash, of which there is hardly ever more than one, are told apart by what they are.
-        for i in np.flatnonzero(high > low).tolist():
-            places = self._places[low[i] : high[i]]
-            found[i] = next((p for p, known in zip(places, self.ids(places), strict=True) if known == ids[i]), -1)
-        return found
+        found = find_keys(self._keys, keys_of(ids))
+        return np.where(found >= 0, self._places[found] if self._size else -1, -1)
+
+    def word_index(self, *, titles: bool = False) -> TermIndex:
+        """BM25 over the words of texts, or of titles and texts."""
+        titled = self._folder / "titled"
+        return TermIndex(titled if titles and titled.exists() else self._folder / "words")
 
 
 def _batches(path: Path) -> list[pa.RecordBatch]:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.retrieval import corpus_files
-from evidence_assets.retrieval.corpus_files import SCHEMA, CorpusFiles, Shard, write_corpus_files
+from evidence_assets.retrieval.corpus_files import SCHEMA, CorpusFiles, Shard, keys_of, write_corpus_files
 
 Row = dict[str, object]
 
@@ -62,13 +62,18 @@ def test_chunks_lie_shard_by_shard_and_are_found_by_position_and_by_id(
             corpus.texts([len(expected)])
 
 
-def test_ids_of_one_hash_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corpus_files, "_keys", lambda ids: np.zeros(len(ids), np.uint64))
-    write_corpus_files(tmp_path, [shard(["a", "b", "c"])])
-    assert CorpusFiles(tmp_path).find(["c", "x", "a"]).tolist() == [2, -1, 0]
+def test_words_of_texts_and_of_titles_are_indexed(tmp_path: Path) -> None:
+    write_corpus_files(tmp_path, [shard(["a", "b"]), shard(["c"])])
+    corpus = CorpusFiles(tmp_path)
+    assert corpus.word_index().top_k(["b"], 3)[0].tolist() == [1]
+    assert corpus.word_index().holding(["text", "t"]).tolist() == [3, 0]
+    assert corpus.word_index(titles=True).holding(["text", "t"]).tolist() == [3, 2]
+    assert corpus.text_keys([2, 0]).tolist() == keys_of(["Text of c. And more.", "Text of a. And more."]).tolist()
 
 
-@pytest.mark.parametrize("name", ["chunks.arrow", "id_keys.npy", "id_places.npy", "corpus.json", "vectors.npy"])
+@pytest.mark.parametrize(
+    "name", ["chunks.arrow", "id_keys.npy", "id_places.npy", "text_keys.npy", "corpus.json", "vectors.npy"]
+)
 @pytest.mark.parametrize("left", [0.0, 0.5, None])
 def test_a_file_that_is_cut_or_gone_is_named(tmp_path: Path, name: str, left: float | None) -> None:
     write_corpus_files(tmp_path, [shard([f"{i:04d}" for i in range(200)])])
@@ -99,10 +104,11 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     short = Shard(shard(["a", "b"]).chunks, [np.ones((1, 3))])
     with pytest.raises(BadInput, match="shard 1 of the corpus has 2 chunks but 1 vectors"):
         write_corpus_files(tmp_path, [shard(["c"]), short])
-    for bad in (np.nan, 1e6):
+    for number, bad in enumerate((np.nan, 1e6)):
+        (folder := tmp_path / str(number)).mkdir()
         loud = Shard(shard(["a"]).chunks, [np.full((1, 3), bad)])
         with pytest.raises(BadInput, match="float16 cannot hold"):
-            write_corpus_files(tmp_path, [loud])
+            write_corpus_files(folder, [loud])
 
 
 def test_a_corpus_is_written_in_one_pass_that_holds_one_shard(tmp_path: Path) -> None:
