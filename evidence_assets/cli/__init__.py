@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
+import typer.core
 from rich.table import Table
 from rich.tree import Tree
 
@@ -31,7 +32,19 @@ from evidence_assets.cli.reproduce import commands as reproducing
 # Which of Dagster's features are new to Dagster is no news to who asks the lake.
 warnings.filterwarnings("ignore", message=".*is currently in (beta|preview)")
 
+
+class _Commands(typer.core.TyperGroup):
+    """The commands, given text alone: what else a shell hands over would end in a library's own words."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        for word in args:
+            if any("\ud800" <= character <= "\udfff" for character in word):
+                raise typer.BadParameter(f"{word[:60]!r} holds bytes that are no UTF-8 text", ctx)
+        return super().parse_args(ctx, args)
+
+
 app = typer.Typer(
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

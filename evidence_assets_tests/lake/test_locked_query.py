@@ -180,3 +180,9 @@ def test_a_terminal_obeys_no_text_of_the_lake(lake: Lake) -> None:
 def test_a_query_that_is_no_text_is_refused_in_a_sentence(lake: Lake) -> None:
     with connect(lake.root) as connection, pytest.raises(BadInput, match="no UTF-8 text"):
         ask(connection, "SELECT '\udcff'", 1)
+
+
+@pytest.mark.parametrize("command", ["query \udcff", "trace \udcff", "scoreboard \udcff", "impact x --lake \udcff"])
+def test_an_argument_that_is_no_text_is_refused_in_a_sentence(command: str) -> None:
+    result = CliRunner().invoke(app, command.split())
+    assert result.exit_code == 2 and "no UTF-8 text" in result.stderr
