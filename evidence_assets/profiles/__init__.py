@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -143,6 +143,7 @@ class Profile(_Strict):
     """Everything that differs between a laptop and a GPU machine."""
 
     name: str
+    extended: tuple[str, ...] = Field((), description="Profiles that it extends, nearest first; found out on reading.")
     description: str
     shards: Shards
     generators: dict[Name, GeneratorSettings] = Field(min_length=1)
@@ -160,6 +161,10 @@ class Profile(_Strict):
     prompts: str = Field("", description="Folder with prompts in words of one's own, beside this file or absolute.")
     presets: tuple[str, ...] = Field((), description="Presets whose variants are loaded besides the default ones.")
     sample: Literal["full", "small"] = Field("full", description="Size of the sample world; small is for quick tests.")
+
+    def is_any_of(self, names: Collection[str]) -> bool:
+        """Whether it is, or extends, one of these profiles; every profile is where none is named."""
+        return not names or not {self.name, *self.extended}.isdisjoint(names)
 
     @property
     def generator(self) -> GeneratorSettings:
@@ -249,6 +254,7 @@ def _read(path: Path, extended_by: tuple[Path, ...] = ()) -> dict[str, Any]:
             # Which model comes first is said in one place: those of the profile below are none of this one's.
             below.pop(one, None)
             below.pop(several, None)
+    below["extended"] = [below.get("name", ""), *below.get("extended", [])]
     return _merged(below, stated)
 
 

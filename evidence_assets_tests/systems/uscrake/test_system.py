@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence_assets.benchmarks.graphs.relations import load
-from evidence_assets.experiment.selection import Asked, Pick, evidence_rows
+from evidence_assets.experiment.selection import Asked, Pick, Progress, evidence_rows
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
@@ -101,12 +102,19 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Passages:
     return passages(tmp_path_factory.mktemp("corpus"))
 
 
-def selector(corpus: Passages | None, *, triples: ConceptTriples | None = None, **settings: Any) -> Uscrake:
+class Listing(Uscrake):
+    """The selector, whose picks are looked at all together."""
+
+    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> Any:
+        return list(super().select(questions, progress))
+
+
+def selector(corpus: Passages | None, *, triples: ConceptTriples | None = None, **settings: Any) -> Listing:
     weights = {"weights": "idf"} if settings.get("cost") == "moverscore" else {}
     stated = Settings(
         **{"cost": "fusion", "R": 4, "k": 2, "s": 3, "sentences": 10, "titles": False, **weights, **settings}
     )
-    return Uscrake("u", stated, corpus, ENCODER, ENCODER, LateInteraction(ENCODER), triples)
+    return Listing("u", stated, corpus, ENCODER, ENCODER, LateInteraction(ENCODER), triples)
 
 
 def query(text: str) -> Query:
@@ -321,7 +329,7 @@ def test_tokens_encoded_on_demand_give_the_same_evidence(
     assert again.select(QUESTIONS) == expected and again.version == stored.version and again.select([]) == []
     asked = list(ENCODER.asked)
     monkeypatch.setattr(token_texts, "TILE", 3)  # a pool that is read in many tiles
-    monkeypatch.setattr(system, "POOLED_TOGETHER", 1)
+    monkeypatch.setattr(system, "POOLED", 1)
     other = selector(on_demand, cost=cost, triples=graph(), coarse=coarse, k=1)
     assert other.select(QUESTIONS)
     assert set(ENCODER.asked[len(asked) :]).isdisjoint(PAGES.values()), "what one variant encoded serves the next"
@@ -482,7 +490,7 @@ def test_a_benchmark_without_a_graph_is_said_to_have_none(corpus: Passages) -> N
 
 def test_a_cross_encoder_orders_text_and_triples_alike(corpus: Passages) -> None:
     settings = Settings("fusion", 4, 2, 3, judge=1)
-    uscrake = Uscrake("u", settings, corpus, ENCODER, ENCODER, PairJudge(SharedWords()), graph())
+    uscrake = Listing("u", settings, corpus, ENCODER, ENCODER, PairJudge(SharedWords()), graph())
     picks = [p for p in uscrake.select(QUESTIONS)[1] if p.option == "A"]
     expected = SharedWords().score([("Where do fish live? sea", p.text) for p in picks])
     assert [p.score for p in picks] == expected.tolist() == sorted(expected.tolist(), reverse=True)
