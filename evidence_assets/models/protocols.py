@@ -14,6 +14,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from evidence_assets.lake.errors import ModelUnavailable
+
 FloatArray = npt.NDArray[np.float32]
 
 REFUSED = "refused"
@@ -34,6 +36,14 @@ class TokenVectors:
     offsets: npt.NDArray[np.int32]
     words: npt.NDArray[np.int32]
     tokens: tuple[str, ...]
+
+
+class NotNumbers(ModelUnavailable):
+    """An encoder gave vectors that are not numbers for some texts; ``vectors`` are those of all, n × d."""
+
+    def __init__(self, message: str, vectors: FloatArray) -> None:
+        super().__init__(message)
+        self.vectors = vectors
 
 
 @runtime_checkable
