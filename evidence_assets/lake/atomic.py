@@ -27,10 +27,21 @@ def replacing_file(path: Path) -> Iterator[Path]:
     held = temporary.open("wb")
     try:
         fcntl.flock(held, fcntl.LOCK_EX)
-        yield temporary
-        _flush(temporary)
-        temporary.replace(path)
-        _flush(path.parent)
+        with _telling_of_room(path):
+            yield temporary
+            _flush(temporary)
+            temporary.replace(path)
+            _flush(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+        held.close()
+
+
+@contextlib.contextmanager
+def _telling_of_room(path: Path) -> Iterator[None]:
+    """Say of a full disk what was not written, and that nothing is lost."""
+    try:
+        yield
     except OSError as error:
         if error.errno in _FULL:
             raise OSError(
@@ -38,9 +49,6 @@ def replacing_file(path: Path) -> Iterator[Path]:
                 f"no room to write {path}; what was there before is unchanged: free some space and run again",
             ) from error
         raise
-    finally:
-        temporary.unlink(missing_ok=True)
-        held.close()
 
 
 def _flush(path: Path) -> None:
@@ -87,9 +95,10 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir()
         try:
-            yield temporary
-            for made in [*sorted(temporary.rglob("*")), temporary]:
-                _flush(made)
+            with _telling_of_room(folder):
+                yield temporary
+                for made in [*sorted(temporary.rglob("*")), temporary]:
+                    _flush(made)
             old = folder.parent / f".{folder.name}.old"
             shutil.rmtree(old, ignore_errors=True)
             if folder.exists():
