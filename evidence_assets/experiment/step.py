@@ -47,7 +47,7 @@ class Made:
     """Data version; the content hash of the rows where none is stated."""
 
 
-def _silent(text: str) -> None:
+def silent(text: str) -> None:
     """Says nothing."""
 
 
@@ -59,8 +59,8 @@ class Step:
     table: str
     asset: str
     partition: str = ""
-    inform: Say = _silent
-    warn: Say = _silent
+    inform: Say = silent
+    warn: Say = silent
     models: Mapping[Kind, str] = field(default_factory=dict)
     """The models that it works with, where they are not the profile's first, by their kind."""
     words: Words = PACKAGED
@@ -139,15 +139,20 @@ class Step:
 
     def progress(self, what: str) -> Callable[[int, int], None]:
         """A callback ``(done, total)`` that tells rate and time left, at most every ten seconds."""
-        started = last = time.monotonic()
+        return progress(what, self.inform)
 
-        def report(done: int, total: int) -> None:
-            nonlocal last
-            now = time.monotonic()
-            if now - last < TOLD_EVERY or not done:
-                return
-            last = now
-            rate = done / (now - started)
-            self.inform(f"{what}: {done:,} of {total:,}, {rate:,.1f} a second, {(total - done) / rate:,.0f} s left")
 
-        return report
+def progress(what: str, inform: Say) -> Callable[[int, int], None]:
+    """A callback ``(done, total)`` that tells ``inform`` rate and time left, at most every ten seconds."""
+    started = last = time.monotonic()
+
+    def report(done: int, total: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last < TOLD_EVERY or not done:
+            return
+        last = now
+        rate = done / (now - started)
+        inform(f"{what}: {done:,} of {total:,}, {rate:,.1f} a second, {(total - done) / rate:,.0f} s left")
+
+    return report

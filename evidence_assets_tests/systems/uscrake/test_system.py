@@ -23,9 +23,11 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.retrieval import token_texts
 from evidence_assets.retrieval.bm25 import CorpusStatistics
+from evidence_assets.retrieval.index_building import build as build_index
 from evidence_assets.retrieval.maxsim import maxsim_texts
 from evidence_assets.retrieval.token_store import TokenStore, build, source_version
 from evidence_assets.retrieval.token_texts import TokenTexts
+from evidence_assets.retrieval.vector_index import VectorIndex
 from evidence_assets.systems.uscrake import VERSION, system
 from evidence_assets.systems.uscrake import chunk_ranking as ranking
 from evidence_assets.systems.uscrake.chunk_ranking import Query, TitleLinks
@@ -349,18 +351,17 @@ def test_versions_change_with_settings_corpus_graph_and_judge(corpus: Passages) 
     assert selector(corpus).version == versions[0]
 
 
-def test_a_hybrid_pool_holds_what_the_index_missed(corpus: Passages) -> None:
+def test_a_hybrid_pool_holds_what_the_index_missed(corpus: Passages, tmp_path: Path) -> None:
     asked = [Asked("q", "b", "mcqa", "the plain", ("Rain",))]
     dense, hybrid = (selector(corpus, R=1, coarse=coarse, k=6, grain="chunk") for coarse in ("dense", "hybrid"))
-    index = corpus.corpus.index._index
-    index.reset()  # an index that finds nothing at all, so that only words lead to the page
+    nothing = np.zeros((len(corpus.corpus), ENCODER.dimensions), np.float32)
+    build_index(tmp_path / "index", nothing, built_from="v", model_id="pieces")
+    seeing, corpus.corpus.index = corpus.corpus.index, VectorIndex(tmp_path / "index", expected="v")
     try:
-        index.add(np.zeros((len(corpus.corpus), ENCODER.dimensions), np.float32))
         assert "Plain" not in {p.parents[0].id for p in dense.select(asked)[0]}
-        assert "Plain" in {p.parents[0].id for p in hybrid.select(asked)[0]}
+        assert "Plain" in {p.parents[0].id for p in hybrid.select(asked)[0]}, "words alone lead to the page"
     finally:
-        index.reset()
-        index.add(corpus.corpus.vectors.astype(np.float32))
+        corpus.corpus.index = seeing
 
 
 @pytest.mark.parametrize("cost", COSTS)
