@@ -6,34 +6,41 @@ after another, for whoever wants to ask of a folder of documents at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Sequence
 from typing import Any, Literal
 
-import polars as pl
+import numpy as np
+import pyarrow.compute as pc
 
 from evidence_assets import profiles
-from evidence_assets.benchmarks import corpus_rows
-from evidence_assets.benchmarks.records import Document
+from evidence_assets.benchmarks.corpora import Portion
+from evidence_assets.benchmarks.corpus_parts import Parts
 from evidence_assets.experiment.step import Made, Say, Step
+from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.lineage import DERIVED, edge
-from evidence_assets.lake.store import Lake
+from evidence_assets.lake.store import Lake, asset_folder
 from evidence_assets.models.in_use import encoder, model_key
 from evidence_assets.retrieval import corpus as rows
 from evidence_assets.retrieval import token_store, vector_index
-from evidence_assets.retrieval.corpus import embeddings_in_order, vectors_version
+from evidence_assets.retrieval.corpus_files import CorpusFiles, write_corpus_files
 
 Tokens = Literal["stored", "on_demand"]
 
 
-def chunks(step: Step, documents: Iterable[Document]) -> Made:
-    """The chunks of the step's shard."""
+def chunks(step: Step, name: str, portions: Sequence[Portion]) -> Made:
+    """The chunks of the step's shard; the first shard that is made cuts what has changed, for all of them."""
     profile = step.profile
-    own = corpus_rows.in_shard(documents, step.shard, profile.shards.corpus)
-    table = corpus_rows.chunk_table(own, encoder(profile.encoder), profile.chunking.max_tokens)
-    tokens = pl.Series(table.column("n_tokens"))
-    return Made(
-        table, metadata={"documents": len(set(table.column("doc_id").to_pylist())), "tokens": int(tokens.sum())}
-    )
+    model = encoder(profile.encoder)
+    parts = Parts(step.lake.cache / asset_folder(f"corpus/{name}/chunks"))
+    with step.lake.lock(f"corpus/{name}/parts"):
+        cut = parts.bring_up_to_date(
+            portions, model, model_key(model), profile.chunking.max_tokens, profile.shards.corpus,
+            step.progress("bytes cut into chunks"),
+        )  # fmt: skip
+    table = parts.shard(step.shard)
+    documents = len(table.column("doc_id").unique())
+    tokens = pc.sum(table.column("n_tokens")).as_py() or 0
+    return Made(table, metadata={"documents": documents, "tokens": tokens, "portions_cut": cut})
 
 
 def embeddings(step: Step, name: str) -> Made:
@@ -46,30 +53,35 @@ def embeddings(step: Step, name: str) -> Made:
 
 
 def index(lake: Lake, name: str) -> vector_index.IndexMeta:
-    """The vector index over all shards."""
-    vectors = embeddings_in_order(lake, name)
-    return vector_index.build(
-        lake.index_folder(f"corpus/{name}/index"),
-        rows.matrix(vectors["vector"]),
-        built_from=vectors_version(vectors),
-        model_id=vectors["model_id"][0] if vectors.height else "",
-        kind=profiles.load().index.kind,
-    )
+    """The files that the corpus is answered from, with the vector index over all shards."""
+    partitions = rows.partitions_of(lake, name)
+    models = [
+        *(
+            lake.read("chunk_embeddings", f"corpus/{name}/embeddings", p, ["model_id"])["model_id"][:1]
+            for p in partitions
+        )
+    ]
+    with replacing_folder(lake.index_folder(f"corpus/{name}/index")) as folder:
+        write_corpus_files(folder, rows.corpus_shards(lake, name))
+        return vector_index.write(
+            folder,
+            CorpusFiles(folder).vectors.astype(np.float32),
+            built_from=rows.corpus_version(lake, name),
+            model_id=next((model[0] for model in models if len(model)), ""),
+            kind=profiles.load().index.kind,
+        )
 
 
 def tokens_of(lake: Lake, name: str, kept: Tokens) -> tuple[token_store.StoreMeta, int]:
     """The token store over all shards, and how many chunks were taken over."""
-    cut = lake.read("chunks", f"corpus/{name}/chunks").sort("chunk_id")
     model = encoder(profiles.load().token_encoder)
-    place = lake.index_folder(f"corpus/{name}/token_store")
-    ids, texts = cut["chunk_id"].to_list(), cut["text"].to_list()
-    if kept == "stored":
-        return token_store.build(place, ids, texts, model, model_key(model))
-    return token_store.build_statistics(place, ids, texts, model, model_key(model), model.dimensions), 0
+    place, texts = lake.index_folder(f"corpus/{name}/token_store"), rows.chunk_texts(lake, name)
+    version = rows.chunks_version(lake, name)
+    return token_store.build(place, texts, model, model_key(model), version, vectors=kept == "stored")
 
 
 def make_corpus(
-    lake: Lake, name: str, documents: Callable[[], Iterable[Document]], inform: Say, tokens: Tokens = "stored"
+    lake: Lake, name: str, portions: Sequence[Portion], inform: Say, tokens: Tokens = "stored"
 ) -> dict[str, Any]:
     """All of a corpus, in order; returns how many chunks there are and how many were taken over unchanged."""
     base, reused, count = f"corpus/{name}", 0, 0
@@ -77,7 +89,7 @@ def make_corpus(
         partition = str(shard)
         step = Step(lake, "chunks", f"{base}/chunks", partition, inform)
         inform("cutting documents into chunks")
-        lake.write(step.asset, partition, {"chunks": chunks(step, documents()).rows})
+        lake.write(step.asset, partition, {"chunks": chunks(step, name, portions).rows})
         step = Step(lake, "chunk_embeddings", f"{base}/embeddings", partition, inform)
         inform("encoding chunks")
         made = embeddings(step, name)
