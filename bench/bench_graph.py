@@ -51,7 +51,7 @@ def measure(graph: GraphArrays, name: str, sample: np.ndarray, cap: int, score: 
     ours, busy, theirs, pairs, sizes = [], [], [], [], []
     for number, seeds in enumerate(sample):
         start, cpu = time.perf_counter(), time.process_time()
-        part = graph.neighbourhood(seeds, hops=HOPS, cap=cap, score=score)
+        part = graph.neighbourhood(seeds, hops=HOPS, cap=cap, score=score.take)
         ours.append(time.perf_counter() - start)
         busy.append(time.process_time() - cpu)
         sizes.append((len(part.nodes), len(part.edges), len(part.dropped)))

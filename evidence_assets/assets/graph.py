@@ -117,14 +117,14 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
             group_name=group,
             owners=[OWNER],
             kinds={"numpy", "pytorch"},
-            code_version=merge.VERSION,
+            code_version=f"{merge.VERSION}:{stored.FORMS_FORMAT}",
             deps=[dep(f"{base}/nodes")],
             pool="gpu",
         )
         def node_vectors(lake: LakeResource) -> dg.MaterializeResult[Any]:
             opened = lake.open()
             model = encoder(profile.encoder)
-            built_from = stored.tables_version(opened, self.name, "nodes")
+            built_from = stored.names_version(opened, self.name)
             forms, reused = stored.build_name_vectors(
                 opened.index_folder(f"{base}/node_vectors"),
                 opened.read("kg_nodes", f"{base}/nodes"),

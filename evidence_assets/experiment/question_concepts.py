@@ -132,8 +132,7 @@ def surroundings_of(questions: Sequence[Asked], graph: KnowledgeGraph, expansion
     vectors = graph.vectors.encode([q.text for q in questions])
     found = {}
     for named, vector in zip(concepts_of(questions, graph), vectors, strict=True):
-        cosine = graph.node_vectors @ (vector / max(float(np.linalg.norm(vector)), 1e-12))
-        seeds, limits = numbers(named.concepts), (expansion.cap, cosine, expansion.max_nodes)
+        seeds, limits = numbers(named.concepts), (expansion.cap, graph.nearness_to(vector), expansion.max_nodes)
         part = graph.arrays.neighbourhood(seeds, max(expansion.D, DEPTH), *limits)
         part = _with(graph.arrays, part, named.targets) if seeds else part
         found[named.question_id] = Surroundings(named, vector, part)

@@ -11,7 +11,7 @@ symmetrised: an edge is seen from both of its ends, a self-loop once, and `outgo
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ import numpy.typing as npt
 IntArray = npt.NDArray[np.integer[Any]]
 FloatArray = npt.NDArray[np.floating[Any]]
 BoolArray = npt.NDArray[np.bool_]
+Score = Callable[[IntArray], FloatArray]
 
 FORMAT = 2
 NONE_DROPPED = np.empty((0, 2), dtype=np.int64)
@@ -225,7 +226,7 @@ class GraphArrays:
         seeds: Sequence[int] | IntArray,
         hops: int,
         cap: int | None = None,
-        score: FloatArray | None = None,
+        score: Score | None = None,
         max_nodes: int | None = None,
     ) -> Subgraph:
         """All nodes within `hops` steps of the seeds, with the edges among them.
@@ -239,15 +240,13 @@ class GraphArrays:
         cap
             Most new nodes that one node may bring in; beyond it the best by `score` stay.
         score
-            Cheap relevance of every node of the graph, higher is better, ties go to the smaller node id. Without it,
+            Gives the relevance of nodes, higher is better, ties go to the smaller node id. Without it,
             nodes with fewer edges are preferred, because a node linked to everything says least.
         max_nodes
             Most nodes in all. Nearer hops come first; within the hop that overflows the best by `score` stay.
         """
         if hops < 0 or (cap is not None and cap < 1) or (max_nodes is not None and max_nodes < 1):
             raise ValueError(f"hops must be at least 0, cap and max_nodes at least 1; got {hops}, {cap}, {max_nodes}")
-        if score is not None and len(score) != self.n_nodes:
-            raise ValueError(f"score has {len(score)} entries for {self.n_nodes} nodes")
         frontier: IntArray = np.unique(np.asarray(seeds, dtype=np.int64))
         if len(frontier) and (frontier[0] < 0 or frontier[-1] >= self.n_nodes):
             raise ValueError(f"seeds must be node ids from 0 to {self.n_nodes - 1}")
@@ -276,17 +275,17 @@ class GraphArrays:
         nodes = nodes[order]
         return self.subgraph(nodes, hop_of[order], self.edges_among(nodes), np.concatenate([NONE_DROPPED, *dropped]))
 
-    def _worth(self, nodes: IntArray, score: FloatArray | None) -> FloatArray | IntArray:
+    def _worth(self, nodes: IntArray, score: Score | None) -> FloatArray | IntArray:
         """What nodes are ranked by; larger is better."""
         if score is None:
             return -self.degree(nodes)
-        worth = score[nodes]
+        worth = score(nodes)
         if np.isnan(worth).any():
             raise ValueError(f"the score of node {int(nodes[np.isnan(worth)][0])} is not a number")
         return worth
 
     def _expand(
-        self, frontier: IntArray, seen: BoolArray, cap: int | None, score: FloatArray | None
+        self, frontier: IntArray, seen: BoolArray, cap: int | None, score: Score | None
     ) -> tuple[IntArray, IntArray]:
         """New neighbours of the frontier under the hub cap, and the (hub, node) pairs that the cap cut."""
         owner = np.repeat(np.arange(len(frontier), dtype=np.int32), self.degree(frontier))

@@ -23,6 +23,7 @@ from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import Rows, prepare, version_of
 from evidence_assets.models.protocols import FloatArray
+from evidence_assets.models.vectors import unit_rows
 from evidence_assets.retrieval.corpus import matrix
 
 Column = Callable[[str], pl.Series]
@@ -48,7 +49,7 @@ class Shape(NamedTuple):
 
 
 class Forms(NamedTuple):
-    """Every name and alias with the number of its node, in the order of the nodes, the name first."""
+    """Every name and alias with the number of its node: first the name of each node, in their order, then the aliases."""
 
     texts: list[str]
     owners: NDArray[np.int64]
@@ -256,8 +257,20 @@ class KnowledgeGraph:
 
     @cached_property
     def node_vectors(self) -> FloatArray:
-        """One row a node: the vector of its name."""
-        return self.vectors.forms[np.searchsorted(self.forms.owners, np.arange(len(self)))]
+        """One row a node: the vector of its name; as they lie on disk, so that who asks reads the rows that it needs."""
+        return self.vectors.forms[: len(self)]
+
+    def nearness_to(self, vector: FloatArray) -> Callable[[IntArray], FloatArray]:
+        """The cosine of a vector with the names of some nodes; of each the same whichever are asked for with it."""
+        unit = unit_rows(vector)
+
+        def nearness(nodes: IntArray) -> FloatArray:
+            found: FloatArray = (self.node_vectors[nodes] * unit).sum(
+                axis=1
+            )  # a product of matrices rounds by its size
+            return found
+
+        return nearness
 
     def passage_vectors(self, kind: str) -> FloatArray:
         """One row each ``node`` or ``edge``: the vector of the passage that stands for it."""
@@ -297,8 +310,11 @@ def shape_of(node_ids: pl.Series, edges: pl.DataFrame) -> Shape:
 
 def surface_forms(names: pl.Series, aliases: pl.Series) -> Forms:
     """Every name and alias with the number of its node; what a node is called twice counts once."""
-    forms = pl.DataFrame({"name": names, "aliases": aliases}).select(
-        pl.concat_list("name", "aliases").list.unique(maintain_order=True)
+    others = (
+        pl.DataFrame({"name": names, "alias": aliases, "owner": np.arange(len(names))})
+        .explode("alias", empty_as_null=False)
+        .filter(pl.col("alias").is_not_null() & (pl.col("alias") != pl.col("name")))
+        .unique(["owner", "alias"], maintain_order=True)
     )
-    owners = np.repeat(np.arange(len(names)), forms["name"].list.len().to_numpy())
-    return Forms([form for of_node in forms["name"] for form in of_node], owners)
+    owners = np.concatenate([np.arange(len(names)), others["owner"].to_numpy()])
+    return Forms([*names, *others["alias"]], owners)

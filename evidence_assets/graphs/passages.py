@@ -6,7 +6,7 @@ a node's document are cut is said in ``node_search``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from evidence_assets.graphs.stored import vectors_of
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, edge
 from evidence_assets.lake.store import typed
-from evidence_assets.models.protocols import Encoder, FloatArray
+from evidence_assets.models.protocols import Encoder
 from evidence_assets.retrieval.corpus import matrix
 
 VERSION = "1"
@@ -57,11 +57,10 @@ def passage_table(
     """
     made = list(passages)
 
-    def encode(texts: Sequence[str]) -> FloatArray:
-        return encoder.sentences(texts) if texts else np.zeros((0, encoder.dimensions), np.float32)
-
-    hashes, vectors, reused = vectors_of(
-        [p.text for p in made], model_id, previous["input_hash"].to_list(), matrix(previous["vector"]), encode
+    vectors = np.zeros((len(made), encoder.dimensions), np.float32)
+    known = previous["input_hash"].to_numpy().astype("S32")
+    hashes, reused = vectors_of(
+        [p.text for p in made], model_id, known, matrix(previous["vector"]), encoder.sentences, vectors
     )
     counts: dict[tuple[str, str], int] = {}
     ordinals = []
@@ -81,7 +80,7 @@ def passage_table(
             pa.list_(pa.float32())
         ),
         "model_id": [model_id] * len(made),
-        "input_hash": hashes,
+        "input_hash": hashes.astype("U32"),
     }
     return typed("kg_passages", columns), reused
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import cast
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from evidence_assets.graphs.arrays import GraphArrays
@@ -28,6 +29,10 @@ from evidence_assets.text.chunking import chunks
 
 TABLES_OF = {"nodes": "kg_nodes", "edges": "kg_edges", "passages": "kg_passages"}
 ENDS = ["head_id", "relation", "tail_id"]
+FORMS_FORMAT = 2
+"""Changes with the order of the vectors of names."""
+TEXTS_AT_ONCE = 4096
+"""Texts that are encoded before their vectors are put away."""
 Stamp = tuple[tuple[str, int, int], ...]
 
 
@@ -63,35 +68,54 @@ def build_arrays(folder: Path, node_ids: pl.Series, edges: pl.DataFrame, built_f
     return arrays
 
 
+def names_version(lake: Lake, name: str) -> str:
+    """What the vectors of a graph's names are built from: its nodes, and the order in which forms are kept."""
+    return content_id(FORMS_FORMAT, tables_version(lake, name, "nodes"))
+
+
 def build_name_vectors(
     folder: Path, nodes: pl.DataFrame, encoder: Encoder, model_id: str, built_from: str
 ) -> tuple[int, int]:
     """Write a vector for every name and alias, taking over what is there already; returns (forms, taken over)."""
     texts = surface_forms(nodes["name"], nodes["aliases"]).texts
-    known, before = [], np.zeros((0, encoder.dimensions), np.float32)
+    known, before = np.zeros(0, "S32"), np.zeros((0, encoder.dimensions), np.float32)
     if (folder / "meta.json").exists():
         before = np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
-        known = np.load(folder / "hashes.npy", allow_pickle=False).astype("U32").tolist()
-    hashes, vectors, reused = vectors_of(texts, model_id, known, before, partial(encoded, encoder))
+        known = np.load(folder / "hashes.npy", allow_pickle=False)
     with replacing_folder(folder) as temporary:
-        np.save(temporary / "vectors.npy", vectors, allow_pickle=False)
-        np.save(temporary / "hashes.npy", np.array(hashes, dtype="S32"), allow_pickle=False)
+        shape = (len(texts), encoder.dimensions)
+        vectors = np.lib.format.open_memmap(temporary / "vectors.npy", mode="w+", dtype=np.float32, shape=shape)
+        hashes, reused = vectors_of(texts, model_id, known, before, partial(encoded, encoder), vectors)
+        vectors.flush()
+        np.save(temporary / "hashes.npy", hashes, allow_pickle=False)
         Meta(built_from, model_id).write(temporary)
     return len(texts), reused
 
 
 def vectors_of(
-    texts: Sequence[str], model_id: str, known: Sequence[str], before: FloatArray, encode: Encode
-) -> tuple[list[str], FloatArray, int]:
-    """Hash and vector of each text, the vectors of known hashes taken over; and how many were."""
-    hashes, place = [content_id("embedding", text, model_id) for text in texts], {h: i for i, h in enumerate(known)}
-    new = list(dict.fromkeys(text for text, hash_ in zip(texts, hashes, strict=True) if hash_ not in place))
-    fresh = encode(new)
-    number = {text: i for i, text in enumerate(new)}
-    vectors = np.zeros((len(texts), fresh.shape[1]), np.float32)
-    for i, (text, hash_) in enumerate(zip(texts, hashes, strict=True)):
-        vectors[i] = fresh[number[text]] if text in number else before[place[hash_]]
-    return hashes, vectors, sum(hash_ in place for hash_ in hashes)
+    texts: Sequence[str],
+    model_id: str,
+    known: npt.NDArray[np.bytes_],
+    before: FloatArray,
+    encode: Encode,
+    into: FloatArray,
+) -> tuple[npt.NDArray[np.bytes_], int]:
+    """Write the vector of each text, block by block, those of known hashes taken over; its hashes, and how many were."""
+    hashes = np.array([content_id("embedding", text, model_id) for text in texts], dtype="S32")
+    order = np.argsort(known, kind="stable")
+    places = np.searchsorted(known, hashes, sorter=order)
+    rows = order[np.minimum(places, len(known) - 1)] if len(known) else np.zeros(len(texts), np.int64)
+    there = known[rows] == hashes if len(known) else np.zeros(len(texts), np.bool_)
+    for start in range(0, len(texts), TEXTS_AT_ONCE):
+        block = np.arange(start, min(start + TEXTS_AT_ONCE, len(texts)))
+        old, new = block[there[block]], block[~there[block]]
+        if len(old):
+            into[old] = before[rows[old]]
+        distinct = list(dict.fromkeys(texts[i] for i in new))
+        number = {text: n for n, text in enumerate(distinct)}
+        if distinct:
+            into[new] = encode(distinct)[[number[texts[i]] for i in new]]
+    return hashes, int(there.sum())
 
 
 def open_graph(lake: Lake, name: str, encoder: Encoder) -> KnowledgeGraph:
@@ -128,7 +152,7 @@ def _open_graph(root: str, name: str, encoder: Encoder, stamp: Stamp) -> Knowled
 
     def form_vectors() -> FloatArray:
         folder = lake.index_folder(f"{place}/node_vectors")
-        if not Meta(tables_version(lake, name, "nodes"), model_id).is_of(folder):
+        if not Meta(names_version(lake, name), model_id).is_of(folder):
             raise StaleInput(
                 f"{place}/node_vectors is missing, or was built from other rows or another model: materialize it again"
             )

@@ -84,7 +84,7 @@ def test_a_cap_keeps_the_best_new_neighbours_and_records_the_rest(
     seeds = data.draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=3))
     cap = data.draw(st.integers(1, 3))
     score = np.array(data.draw(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=n, max_size=n)))
-    part = graph.neighbourhood(seeds, 2, cap=cap, score=score)
+    part = graph.neighbourhood(seeds, 2, cap=cap, score=score.take)
     seen = set(seeds)
     frontier = seen
     dropped = []
@@ -108,7 +108,7 @@ def test_without_a_score_the_least_connected_neighbours_of_a_hub_stay() -> None:
 
 def test_the_cap_on_all_nodes_keeps_near_and_good_ones() -> None:
     graph = graph_of(6, [(0, 0, 1), (0, 0, 2), (1, 0, 3), (2, 0, 4), (4, 0, 5)])
-    part = graph.neighbourhood([0], 3, score=np.array([0, 0, 0, 0.1, 0.9, 1.0]), max_nodes=4)
+    part = graph.neighbourhood([0], 3, score=np.array([0, 0, 0, 0.1, 0.9, 1.0]).take, max_nodes=4)
     assert part.nodes.tolist() == [0, 1, 2, 4]
     assert part.dropped.tolist() == [[OVER_BUDGET, 3]]
 
@@ -136,7 +136,7 @@ def test_five_thousand_seeds_stay_within_the_budget() -> None:
     graph = GraphArrays.from_edges(
         20_000, rng.integers(0, 20_000, 60_000), rng.integers(0, 5, 60_000), rng.integers(0, 20_000, 60_000)
     )
-    part = graph.neighbourhood(np.arange(5_000), 3, cap=8, score=rng.random(20_000), max_nodes=300)
+    part = graph.neighbourhood(np.arange(5_000), 3, cap=8, score=rng.random(20_000).take, max_nodes=300)
     assert len(part.nodes) == 300
     assert (part.dropped[:, 0] == OVER_BUDGET).sum() == 4_700
 
@@ -175,13 +175,11 @@ def test_bad_input_is_named() -> None:
     graph = graph_of(3, [(0, 0, 1)])
     with pytest.raises(ValueError, match="seeds must be node ids from 0 to 2"):
         graph.neighbourhood([3], 1)
-    with pytest.raises(ValueError, match="score has 2 entries for 3 nodes"):
-        graph.neighbourhood([0], 1, score=np.zeros(2))
     with pytest.raises(ValueError, match="cap"):
         graph.neighbourhood([0], 1, cap=0)
     star = graph_of(4, [(0, 0, 1), (0, 0, 2), (0, 0, 3)])
     with pytest.raises(ValueError, match="the score of node 2 is not a number"):
-        star.neighbourhood([0], 1, cap=2, score=np.array([0, 0, np.nan, 0]))
+        star.neighbourhood([0], 1, cap=2, score=np.array([0, 0, np.nan, 0]).take)
 
 
 @given(edge_lists(), st.data())

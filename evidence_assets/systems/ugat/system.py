@@ -19,6 +19,7 @@ from evidence_assets.graphs.arrays import FloatArray, Subgraph
 from evidence_assets.graphs.attention.scorer import FeatureGraph, NodeScores, train_batch
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.paths import Path, shortest_paths
+from evidence_assets.models.vectors import unit_rows
 from evidence_assets.reasoning.paths import Fact, path_locator, path_text
 from evidence_assets.systems.ugat.settings import CANDIDATES, UgatSettings
 
@@ -93,7 +94,8 @@ def relevant_paths_batch(
             settings.attention,
             device,
         )
-    cosines = [_cosine(vectors, question.vector) for vectors, question in zip(features, questions, strict=True)]
+    # Vectors of names are of length one.
+    cosines = [vectors @ unit_rows(question.vector) for vectors, question in zip(features, questions, strict=True)]
     cases = list(zip(questions, cosines, parts, scored, strict=True))
     paths = [_paths(graph, *case, settings) for case in cases]
     if settings.rank == "words":
@@ -110,12 +112,6 @@ def relevant_paths_batch(
         )
         for (question, _, part, scores), by_option in zip(cases, paths, strict=True)
     ]
-
-
-def _cosine(vectors: FloatArray, query: FloatArray) -> FloatArray:
-    lengths = np.linalg.norm(vectors, axis=1) * max(float(np.linalg.norm(query)), 1e-12)
-    cosine: FloatArray = vectors @ query / np.maximum(lengths, 1e-12)
-    return cosine
 
 
 def _weights(part: Subgraph, scores: NodeScores | None) -> dict[int, list[float]]:
@@ -165,7 +161,7 @@ def _by_words(
         if not of_option:
             return []
         sums = np.stack([vectors[[place[edge] for edge in path.edges]].sum(0) for path in of_option])
-        scores = np.round(_cosine(sums, query).astype(np.float64), 6).tolist()
+        scores = np.round((unit_rows(sums) @ unit_rows(query)).astype(np.float64), 6).tolist()
         rescored = [replace(path, score=score) for path, score in zip(of_option, scores, strict=True)]
         return sorted(rescored, key=lambda path: (-path.score, len(path.nodes), path.nodes))
 

@@ -57,7 +57,7 @@ def around(name: str, concepts: Iterable[int], options: dict[str, tuple[int, ...
         return (NamedNodes("", "exact", 1.0, nodes),) if nodes else ()
 
     cosine = graph.node_vectors @ VECTOR / np.linalg.norm(graph.node_vectors, axis=1)
-    part = graph.arrays.neighbourhood(nodes, 4, 32, cosine, max_nodes)
+    part = graph.arrays.neighbourhood(nodes, 4, 32, cosine.take, max_nodes)
     linked = {label: named(of) for label, of in options.items()}
     return Surroundings(QuestionConcepts(name, named(nodes), linked), VECTOR, part)
 
