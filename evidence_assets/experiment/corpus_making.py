@@ -9,18 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
+import numpy as np
 import polars as pl
 
 from evidence_assets import profiles
 from evidence_assets.benchmarks import corpus_rows
 from evidence_assets.benchmarks.records import Document
 from evidence_assets.experiment.step import Made, Say, Step
+from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.lineage import DERIVED, edge
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.in_use import encoder, model_key
 from evidence_assets.retrieval import corpus as rows
 from evidence_assets.retrieval import token_store, vector_index
-from evidence_assets.retrieval.corpus import embeddings_in_order, vectors_version
+from evidence_assets.retrieval.corpus_files import CorpusFiles, write_corpus_files
 
 Tokens = Literal["stored", "on_demand"]
 
@@ -46,23 +48,34 @@ def embeddings(step: Step, name: str) -> Made:
 
 
 def index(lake: Lake, name: str) -> vector_index.IndexMeta:
-    """The vector index over all shards."""
-    vectors = embeddings_in_order(lake, name)
-    return vector_index.build(
-        lake.index_folder(f"corpus/{name}/index"),
-        rows.matrix(vectors["vector"]),
-        built_from=vectors_version(vectors),
-        model_id=vectors["model_id"][0] if vectors.height else "",
-        kind=profiles.load().index.kind,
-    )
+    """The files that the corpus is answered from, with the vector index over all shards."""
+    partitions = rows.partitions_of(lake, name)
+    models = [
+        *(
+            lake.read("chunk_embeddings", f"corpus/{name}/embeddings", p, ["model_id"])["model_id"][:1]
+            for p in partitions
+        )
+    ]
+    with replacing_folder(lake.index_folder(f"corpus/{name}/index")) as folder:
+        write_corpus_files(folder, rows.corpus_shards(lake, name))
+        return vector_index.write(
+            folder,
+            CorpusFiles(folder).vectors.astype(np.float32),
+            built_from=rows.corpus_version(lake, name),
+            model_id=next((model[0] for model in models if len(model)), ""),
+            kind=profiles.load().index.kind,
+        )
 
 
 def tokens_of(lake: Lake, name: str, kept: Tokens) -> tuple[token_store.StoreMeta, int]:
     """The token store over all shards, and how many chunks were taken over."""
-    cut = lake.read("chunks", f"corpus/{name}/chunks").sort("chunk_id")
+    shards = rows.partitions_of(lake, name)
+    read = [
+        lake.read("chunks", f"corpus/{name}/chunks", shard, ["chunk_id", "text"]).sort("chunk_id") for shard in shards
+    ]
     model = encoder(profiles.load().token_encoder)
     place = lake.index_folder(f"corpus/{name}/token_store")
-    ids, texts = cut["chunk_id"].to_list(), cut["text"].to_list()
+    ids, texts = ([value for cut in read for value in cut[column]] for column in ("chunk_id", "text"))
     if kept == "stored":
         return token_store.build(place, ids, texts, model, model_key(model))
     return token_store.build_statistics(place, ids, texts, model, model_key(model), model.dimensions), 0

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-import polars as pl
-
 from evidence_assets.experiment.step import Step
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
@@ -95,8 +93,10 @@ def _documents(step: Step, chunks: Sequence[str]) -> dict[str, str]:
     name = step.benchmark.corpus
     if not name:
         return {}
-    rows = open_corpus(step.lake, name).chunks.filter(pl.col("chunk_id").is_in(list(chunks)))
-    return dict(rows.select("chunk_id", "doc_id").iter_rows())
+    corpus = open_corpus(step.lake, name)
+    known = [(chunk, place) for chunk, place in zip(chunks, corpus.find(chunks).tolist(), strict=True) if place >= 0]
+    documents = corpus.column("doc_id", [place for _, place in known])
+    return {chunk: document for (chunk, _), document in zip(known, documents, strict=True)}
 
 
 def solver_named(name: str, family: str, step: Step, style: Style = OURS) -> Solver:

@@ -21,6 +21,7 @@ import contextlib
 import fcntl
 import hashlib
 import json
+import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
@@ -302,6 +303,23 @@ class Lake:
         except FileNotFoundError:
             return ""
 
+    def written_version(self, table: str, asset: str, partition: str = "") -> str:
+        """What the writer of a partition said of its rows, told without reading them; empty where there is none.
+
+        Of a file whose writer said nothing it is the hash of its footer: sizes, places and ranges of its columns.
+        """
+        path = self.path(table, asset, partition)
+        try:
+            mark = _mark(path)
+            if mark is not None:
+                return str(json.loads(mark)[table])
+            with path.open("rb") as handle:
+                handle.seek(-8, os.SEEK_END)
+                handle.seek(-8 - int.from_bytes(handle.read(4), "little"), os.SEEK_END)
+                return hashlib.blake2b(handle.read(), digest_size=16).hexdigest()
+        except FileNotFoundError:
+            return ""
+
     def is_whole(self, table: str, asset: str, partition: str = "") -> bool:
         """Whether everything that was written with these rows is there, and of the same writing."""
         path = self.path(table, asset, partition)
@@ -324,14 +342,13 @@ class Lake:
     def write(self, asset: str, partition: str, tables: Mapping[str, Rows]) -> dict[str, Written]:
         """Replace one asset's partition in one or more tables: all temporary files first, then all renames.
 
-        Files of several tables are marked as belonging together, so that ``is_whole`` can tell when a process was killed
-        between two renames, or a person removed one.
+        Files are marked with what each of them says, so that ``is_whole`` can tell when a process was killed between two
+        renames, or a person removed one, and ``written_version`` what lies there.
         """
         prepared = {table: prepare(table, rows) for table, rows in tables.items()}
-        if len(prepared) > 1:
-            versions = {table: version_of(rows) for table, rows in sorted(prepared.items())}
-            mark = {TOGETHER: json.dumps(versions).encode()}
-            prepared = {table: rows.replace_schema_metadata(mark) for table, rows in prepared.items()}
+        versions = {table: version_of(rows) for table, rows in sorted(prepared.items())}
+        mark = {TOGETHER: json.dumps(versions).encode()}
+        prepared = {table: rows.replace_schema_metadata(mark) for table, rows in prepared.items()}
         with self.lock(asset, partition), contextlib.ExitStack() as stack:
             written = {}
             for table, rows in prepared.items():

@@ -1,10 +1,12 @@
 """BM25: corpus statistics, the weight of a token within its own text, and retrieval over an inverted index.
 
-What belongs here: lexical weights and lexical ranking, on token lists. How a text becomes tokens is decided elsewhere.
+What belongs here: lexical weights and lexical ranking, on token lists, and the words that a text is cut into where no encoder
+says what its tokens are.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -13,11 +15,17 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["K1", "B", "BM25Index", "CorpusStatistics", "Counts", "Idf", "term_weight", "text_weights"]
+__all__ = ["K1", "B", "BM25Index", "CorpusStatistics", "Idf", "idf_of", "term_weight", "text_weights", "words"]
 
 Array = NDArray[np.float64]
 Idf = Literal["printed", "plus_one"]
 K1, B = 1.2, 0.75
+_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+
+
+def words(text: str) -> list[str]:
+    """Lower-case words."""
+    return _WORD.findall(text.casefold())
 
 
 @overload
@@ -31,6 +39,22 @@ def term_weight(idf: Any, frequency: Any, length: Any, average: float) -> Any:
     """
     norm = K1 * (1 - B + B * length / average) if average > 0 else K1
     return idf * frequency * (K1 + 1) / (frequency + norm)
+
+
+def idf_of(texts: int, holding: int | NDArray[Any], form: Idf) -> Array:
+    r"""Inverse document frequency of terms by the number n of texts, out of N, that hold them.
+
+    ``printed`` is the published :math:`\ln\frac{N - n + 0.5}{n + 0.5}`, **clipped at 0**: as printed it is negative for a
+    token of more than half of the texts, which would be negative mass. ``plus_one`` is the form of Lucene,
+    :math:`\ln\bigl(1 + \frac{N - n + 0.5}{n + 0.5}\bigr)`, which never reaches 0.
+    """
+    n = np.asarray(holding, dtype=np.float64)
+    odds = (texts - n + 0.5) / (n + 0.5)
+    if form == "plus_one":
+        return np.asarray(np.log1p(odds))
+    if form == "printed":
+        return np.asarray(np.maximum(0.0, np.log(odds)))
+    raise ValueError(f"idf {form!r} is unknown: give 'printed' or 'plus_one'")
 
 
 def text_weights(text: Sequence[str], idf: Callable[[str], float], average: float) -> Array:
@@ -65,70 +89,20 @@ class CorpusStatistics:
         return cls(count, tokens / count if count else 0.0, dict(frequencies))
 
     def idf(self, token: str, form: Idf = "printed") -> float:
-        r"""Inverse document frequency.
-
-        ``printed`` is the published :math:`\ln\frac{N - n + 0.5}{n + 0.5}`, **clipped at 0**: as printed it is
-        negative for a token of more than half of the texts, which would be negative mass. ``plus_one`` is the form of
-        Lucene, :math:`\ln\bigl(1 + \frac{N - n + 0.5}{n + 0.5}\bigr)`, which never reaches 0. A token that the corpus
-        lacks has n = 0.
-        """
-        n = self.document_frequencies.get(token, 0)
-        odds = (self.texts - n + 0.5) / (n + 0.5)
-        if form == "plus_one":
-            return float(np.log1p(odds))
-        if form == "printed":
-            return max(0.0, float(np.log(odds)))
-        raise ValueError(f"idf {form!r} is unknown: give 'printed' or 'plus_one'")
+        """Inverse document frequency; a token that the corpus lacks stands in no text."""
+        return float(idf_of(self.texts, self.document_frequencies.get(token, 0), form))
 
     def token_weights(self, text: Sequence[str], form: Idf = "printed") -> Array:
         """Weight of each token within its own text (thesis, equation 7.9 without the outer sum).
 
         The equation as printed sums over all texts of the corpus although its inner part is that of the token's own
-        text; :meth:`Counts.value` has that other reading.
+        text; :meth:`~.term_index.TermIndex.values` has that other reading.
         """
         return text_weights(text, lambda token: self.idf(token, form), self.average_length)
 
 
-@dataclass(frozen=True)
-class Counts:
-    """What a corpus says of its tokens: BM25 statistics, and the frequencies that equation 7.9 as printed sums."""
-
-    statistics: CorpusStatistics
-    totals: dict[str, float]
-    """Σ over texts of f (k1 + 1) / (f + k1 (1 − b + b |S| / avgdl)) for each token."""
-
-    @classmethod
-    def of(cls, texts: Callable[[], Iterable[Sequence[str]]]) -> Counts:
-        """Count over token lists, which are gone through twice."""
-        statistics = CorpusStatistics.from_texts(texts())
-        totals: dict[str, float] = {}
-        for text in texts():
-            for token, f in Counter(text).items():
-                totals[token] = totals.get(token, 0.0) + term_weight(1.0, f, len(text), statistics.average_length)
-        return cls(statistics, totals)
-
-    def table(self) -> tuple[list[str], Array]:
-        """Names in order, and for each the texts that hold it and its total."""
-        names = sorted(self.totals)
-        found = self.statistics.document_frequencies
-        return names, np.array([[found[n], self.totals[n]] for n in names], dtype=np.float64).reshape(-1, 2)
-
-    @classmethod
-    def from_table(cls, names: Sequence[str], table: Array, texts: int, tokens: int) -> Counts:
-        """The inverse of :meth:`table`."""
-        frequencies = dict(zip(names, table[:, 0].astype(np.int64).tolist(), strict=True))
-        average = tokens / texts if texts else 0.0
-        return cls(CorpusStatistics(texts, average, frequencies), dict(zip(names, table[:, 1].tolist(), strict=True)))
-
-    def value(self, name: str, reading: Literal["corpus", "idf"]) -> float:
-        """Weight of a token that does not depend on its own text: summed over the corpus, or its rarity alone."""
-        if reading == "idf":
-            return self.statistics.idf(name, "plus_one")
-        return self.statistics.idf(name, "printed") * self.totals.get(name, 0.0)
-
-
 class BM25Index:
-    """Inverted index that scores one query over all texts in a few vector operations.
+    """Inverted index in memory, for a few texts such as the cells of a table; of a corpus see :mod:`.term_index`.
 
     Parameters
     ----------

@@ -1,18 +1,24 @@
-"""From documents to chunks and their vectors: the rows of a corpus."""
+"""The chunks of a corpus and their vectors: as rows of the lake, and opened for answering."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import lru_cache
+from pathlib import Path
+from threading import Lock
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 
+from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.store import Lake, typed
+from evidence_assets.lake.store import Lake, Stamp, typed
 from evidence_assets.models.protocols import Encoder
+from evidence_assets.retrieval.corpus_files import BATCH, COLUMNS, CorpusFiles, Shard
 from evidence_assets.retrieval.vector_index import VectorIndex
 
 
@@ -62,41 +68,78 @@ def vectors_wrong(rows: pl.DataFrame) -> list[str]:
     return [f"vector of chunk {rows['chunk_id'][int(i)]} has length {norms[i]:.4f}, not 1" for i in wrong[:5]]
 
 
-def vectors_version(embeddings: pl.DataFrame) -> str:
-    """What an index built of these rows was built from."""
-    return content_id(embeddings["chunk_id"].to_list(), embeddings["input_hash"].to_list())
+def partitions_of(lake: Lake, name: str) -> list[str]:
+    """The shards of a corpus that are embedded, in the order in which its chunks are counted."""
+    stems = [path.stem for path in lake.files("chunk_embeddings", f"corpus/{name}/embeddings")]
+    return sorted(stems, key=lambda stem: (not stem.isdecimal(), int(stem) if stem.isdecimal() else 0, stem))
 
 
-def embeddings_in_order(lake: Lake, name: str) -> pl.DataFrame:
-    """All vectors of a corpus in the order in which its index counts them."""
-    return lake.read("chunk_embeddings", f"corpus/{name}/embeddings").sort("chunk_id")
+def corpus_version(lake: Lake, name: str) -> str:
+    """What chunks and vectors the lake holds of a corpus now, told from what their writers stated: no row is read."""
+    parts = (("chunks", "chunks"), ("chunk_embeddings", "embeddings"))
+    return content_id(
+        [
+            [shard, *(lake.written_version(table, f"corpus/{name}/{part}", shard) for table, part in parts)]
+            for shard in partitions_of(lake, name)
+        ]
+    )
 
 
-@dataclass(frozen=True, eq=False)
-class OpenCorpus:
-    """A corpus in the order in which its index counts its chunks."""
+def corpus_shards(lake: Lake, name: str) -> Iterator[Shard]:
+    """A corpus as it is written into the files that it is answered from; memory holds the chunks of one shard.
 
-    name: str
-    version: str
-    chunks: pl.DataFrame
-    vectors: npt.NDArray[np.float32]
-    index: VectorIndex
+    Raises
+    ------
+    StaleInput
+        Where chunks and vectors of a shard are not of the same texts.
+    """
+    for shard in partitions_of(lake, name):
+        chunks = lake.read("chunks", f"corpus/{name}/chunks", shard, list(COLUMNS)).sort("chunk_id")
+        path = lake.path("chunk_embeddings", f"corpus/{name}/embeddings", shard)
+        batches = (batch for part in chunks.iter_slices(BATCH) for batch in part.to_arrow().to_batches())
+        yield Shard(batches, _vectors(path, chunks["chunk_id"]))
+
+
+def _vectors(path: Path, ids: pl.Series) -> Iterator[npt.NDArray[np.floating[Any]]]:
+    """The vectors of a file, block by block, which must be those of these chunks."""
+    stale = f"{path} is not of the chunks that the lake holds now: materialize the embeddings of its shard again"
+    seen = 0
+    with path.open("rb") as handle:
+        for batch in pq.ParquetFile(handle).iter_batches(BATCH, columns=["chunk_id", "vector"]):
+            of_batch = pl.Series(batch.column("chunk_id"))
+            if not of_batch.equals(ids[seen : seen + len(of_batch)]):
+                raise StaleInput(stale)
+            seen += len(of_batch)
+            yield batch.column("vector").flatten().to_numpy(zero_copy_only=False).reshape(len(of_batch), -1)
+    if seen != len(ids):
+        raise StaleInput(stale)
+
+
+class OpenCorpus(CorpusFiles):
+    """A corpus in the order in which its index counts its chunks, opened once a process and shared by its threads."""
+
+    def __init__(self, folder: Path, name: str, version: str) -> None:
+        self.index = VectorIndex(folder, expected=version)
+        super().__init__(folder)
+        self.name, self.version = name, version
+        if self.index.meta.vectors != len(self):
+            raise StaleInput(f"the files in {folder} do not belong together: materialize the index again")
+
+
+_OPENING = Lock()
 
 
 def open_corpus(lake: Lake, name: str) -> OpenCorpus:
-    """Chunks, vectors and index of a corpus; refused where the index is older than the vectors."""
-    files = lake.files("chunks", f"corpus/{name}/chunks") + lake.files("chunk_embeddings", f"corpus/{name}/embeddings")
-    stamp = tuple((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in files)
-    return _open_corpus(str(lake.root), name, stamp)
+    """Chunks, vectors and index of a corpus; refused where the index is older than the chunks or their vectors."""
+    base = f"corpus/{name}"
+    stamp = lake.stamp(
+        ("chunks", f"{base}/chunks"), ("chunk_embeddings", f"{base}/embeddings"), ("indexes", f"{base}/index")
+    )
+    with _OPENING:
+        return _open_corpus(str(lake.root), name, stamp)
 
 
 @lru_cache(maxsize=4)
-def _open_corpus(root: str, name: str, stamp: tuple[tuple[str, int, int], ...]) -> OpenCorpus:
+def _open_corpus(root: str, name: str, stamp: Stamp) -> OpenCorpus:
     lake = Lake(root)
-    embeddings = embeddings_in_order(lake, name)
-    chunks = lake.read("chunks", f"corpus/{name}/chunks").sort("chunk_id")
-    version = vectors_version(embeddings)
-    index = VectorIndex(lake.index_folder(f"corpus/{name}/index"), expected=version)
-    return OpenCorpus(
-        name, content_id(chunks["chunk_id"].to_list(), version), chunks, matrix(embeddings["vector"]), index
-    )
+    return OpenCorpus(lake.index_folder(f"corpus/{name}/index"), name, corpus_version(lake, name))

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, replace
@@ -39,7 +40,7 @@ from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, Tokenizer, TokenVectors
-from evidence_assets.retrieval.bm25 import CorpusStatistics, Counts
+from evidence_assets.retrieval.bm25 import CorpusStatistics, term_weight
 from evidence_assets.transport import TokenPool
 
 VERSION = "2"
@@ -49,6 +50,44 @@ TEXTS_AT_ONCE = 512
 _FORM = re.compile(r"\w+|[^\w\s]")
 Ints = npt.NDArray[np.integer[Any]]
 Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a corpus says of its tokens: BM25 statistics, and the frequencies that equation 7.9 as printed sums."""
+
+    statistics: CorpusStatistics
+    totals: dict[str, float]
+    """Σ over texts of f (k1 + 1) / (f + k1 (1 − b + b |S| / avgdl)) for each token."""
+
+    @classmethod
+    def of(cls, texts: Callable[[], Iterable[Sequence[str]]]) -> Counts:
+        """Count over token lists, which are gone through twice."""
+        statistics = CorpusStatistics.from_texts(texts())
+        totals: dict[str, float] = {}
+        for text in texts():
+            for token, f in Counter(text).items():
+                totals[token] = totals.get(token, 0.0) + term_weight(1.0, f, len(text), statistics.average_length)
+        return cls(statistics, totals)
+
+    def table(self) -> tuple[list[str], Array]:
+        """Names in order, and for each the texts that hold it and its total."""
+        names = sorted(self.totals)
+        found = self.statistics.document_frequencies
+        return names, np.array([[found[n], self.totals[n]] for n in names], dtype=np.float64).reshape(-1, 2)
+
+    @classmethod
+    def from_table(cls, names: Sequence[str], table: Array, texts: int, tokens: int) -> Counts:
+        """The inverse of :meth:`table`."""
+        frequencies = dict(zip(names, table[:, 0].astype(np.int64).tolist(), strict=True))
+        average = tokens / texts if texts else 0.0
+        return cls(CorpusStatistics(texts, average, frequencies), dict(zip(names, table[:, 1].tolist(), strict=True)))
+
+    def value(self, name: str, reading: Literal["corpus", "idf"]) -> float:
+        """Weight of a token that does not depend on its own text: summed over the corpus, or its rarity alone."""
+        if reading == "idf":
+            return self.statistics.idf(name, "plus_one")
+        return self.statistics.idf(name, "printed") * self.totals.get(name, 0.0)
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,12 @@ def _make(vectors: FloatArray, kind: str) -> Any:
 
 def build(folder: Path, vectors: FloatArray, *, built_from: str, model_id: str, kind: str = "auto") -> IndexMeta:
     """Build the index of ``vectors`` (in their order) into ``folder``, replacing what is there, and measure its recall."""
+    with replacing_folder(folder) as temporary:
+        return write(temporary, vectors, built_from=built_from, model_id=model_id, kind=kind)
+
+
+def write(folder: Path, vectors: FloatArray, *, built_from: str, model_id: str, kind: str = "auto") -> IndexMeta:
+    """Write the index of ``vectors`` beside whatever lies in ``folder``."""
     n = len(vectors)
     dimensions = int(vectors.shape[1]) if vectors.ndim == 2 else 0
     chosen = kind_for(n) if kind == "auto" else kind
@@ -95,9 +101,8 @@ def build(folder: Path, vectors: FloatArray, *, built_from: str, model_id: str, 
         hits = sum(len(set(a) & set(b)) for a, b in zip(found.tolist(), exact.tolist(), strict=True))
         recall = hits / exact.size
     meta = IndexMeta(built_from, model_id, chosen, n, dimensions, recall)
-    with replacing_folder(folder) as temporary:
-        faiss.write_index(index, str(temporary / "index.faiss"))
-        (temporary / "meta.json").write_text(json.dumps(asdict(meta), indent=1) + "\n")
+    faiss.write_index(index, str(folder / "index.faiss"))
+    (folder / "meta.json").write_text(json.dumps(asdict(meta), indent=1) + "\n")
     return meta
 
 

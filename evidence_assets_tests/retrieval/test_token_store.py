@@ -15,8 +15,8 @@ import pytest
 
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.models.protocols import TokenVectors
-from evidence_assets.retrieval.bm25 import CorpusStatistics, Counts
-from evidence_assets.retrieval.token_store import TokenStore, build, build_statistics, source_version
+from evidence_assets.retrieval.bm25 import CorpusStatistics
+from evidence_assets.retrieval.token_store import Counts, TokenStore, build, build_statistics, source_version
 from evidence_assets_tests.systems.uscrake.token_models import PieceEncoder
 
 TEXTS = ["Honey is sweet. Bees make honey.", "!?", "   ", "Rain falls on the plain", "Bees fly."]

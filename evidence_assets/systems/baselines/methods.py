@@ -13,7 +13,6 @@ from evidence_assets.experiment.step import Step
 from evidence_assets.experiment.system import Method, System
 from evidence_assets.models.in_use import encoder
 from evidence_assets.profiles import Kind, Profile
-from evidence_assets.retrieval.corpus import open_corpus
 from evidence_assets.systems.baselines import VERSION
 from evidence_assets.systems.baselines import system as baselines
 
@@ -41,8 +40,7 @@ def _bm25(name: str, step: Step, settings: Bm25Settings) -> Selector:
 
 
 def _cosine(name: str, step: Step, settings: BaselineSettings) -> Selector:
-    index = open_corpus(step.lake, step.benchmark.corpus).index
-    return baselines.CosineChunks(name, chunks_in(step), index, encoder(step.profile.encoder), settings.k)
+    return baselines.CosineChunks(name, chunks_in(step), encoder(step.profile.encoder), settings.k)
 
 
 def _bm25_cells(name: str, step: Step, settings: BaselineSettings) -> Selector:

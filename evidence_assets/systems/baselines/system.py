@@ -12,30 +12,36 @@ import numpy as np
 import numpy.typing as npt
 
 from evidence_assets.benchmarks.records import Table
-from evidence_assets.experiment.chunk_search import Chunks, top, words
+from evidence_assets.experiment.chunk_search import picks_of
 from evidence_assets.experiment.selection import Asked, Parent, Pick, Progress
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
-from evidence_assets.retrieval.bm25 import BM25Index
-from evidence_assets.retrieval.vector_index import VectorIndex
+from evidence_assets.retrieval.bm25 import BM25Index, words
+from evidence_assets.retrieval.corpus import OpenCorpus
 from evidence_assets.systems.baselines import VERSION
 
 
 class CosineChunks:
     """The ``k`` chunks whose vectors are nearest to that of question and option."""
 
-    def __init__(self, name: str, chunks: Chunks, index: VectorIndex, encoder: Encoder, k: int) -> None:
-        self.name, self._chunks, self._index, self._encoder, self._k = name, chunks, index, encoder, k
+    def __init__(self, name: str, chunks: OpenCorpus, encoder: Encoder, k: int) -> None:
+        self.name, self._chunks, self._encoder, self._k = name, chunks, encoder, k
         self.version = content_id("cosine", VERSION, k, chunks.version, encoder.model_id, encoder.revision)
 
     def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
         asked = [(i, label, q.query(option)) for i, q in enumerate(questions) for label, option in q.hypotheses]
-        scores, positions = self._index.search(self._encoder.sentences([text for _, _, text in asked]), self._k)
+        scores, positions = self._chunks.index.search(self._encoder.sentences([text for _, _, text in asked]), self._k)
         made: list[list[Pick]] = [[] for _ in questions]
         for (i, label, _), row_scores, row in zip(asked, scores, positions, strict=True):
             found = [(int(p), float(s)) for p, s in zip(row, row_scores, strict=True) if p >= 0]
-            made[i] += [self._chunks.pick(label, p, s) for p, s in found]
+            made[i] += picks_of(self._chunks, label, [p for p, _ in found], [s for _, s in found])
         return made
+
+
+def top(scores: npt.NDArray[np.floating], k: int) -> list[int]:
+    """Positions of the ``k`` largest positive scores, best first, ties by position."""
+    order = np.argsort(-scores, kind="stable")[:k]
+    return [int(i) for i in order if scores[i] > 0]
 
 
 def cell_text(table: Table, row: int, column: int) -> str:

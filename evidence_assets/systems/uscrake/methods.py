@@ -35,11 +35,12 @@ def _passages(lake: Lake, name: str, tokens: ModelSettings) -> Passages:
 def _open_passages(root: str, name: str, version: str, token_model: str) -> Passages:
     lake = Lake(root)
     corpus = open_corpus(lake, name)
-    ids = corpus.chunks["chunk_id"].to_list()
+    every = range(len(corpus))
+    ids = corpus.ids(every)
     store = TokenStore(lake.index_folder(f"corpus/{name}/token_store"), expected=source_version(ids, token_model))
-    spans = [[(s["start"], s["end"]) for s in row] for row in corpus.chunks["sentence_offsets"].to_list()]
-    texts, titles = (corpus.chunks[name].to_list() for name in ("text", "title"))
-    return Passages(version, ids, texts, titles, spans, corpus.index, store)
+    return Passages(
+        version, ids, corpus.texts(every), corpus.titles(every), corpus.sentences(every), corpus.index, store
+    )
 
 
 @lru_cache(maxsize=2)

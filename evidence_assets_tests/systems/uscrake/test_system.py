@@ -21,9 +21,9 @@ from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.retrieval import vector_index
-from evidence_assets.retrieval.bm25 import CorpusStatistics, Counts
+from evidence_assets.retrieval.bm25 import CorpusStatistics
 from evidence_assets.retrieval.maxsim import maxsim_texts
-from evidence_assets.retrieval.token_store import TokenStore, build, build_statistics, source_version
+from evidence_assets.retrieval.token_store import Counts, TokenStore, build, build_statistics, source_version
 from evidence_assets.systems.uscrake import VERSION
 from evidence_assets.systems.uscrake import chunk_ranking as ranking
 from evidence_assets.systems.uscrake.chunk_ranking import Query, TitleLinks

@@ -1,0 +1,127 @@
+"""Arrays on disk that are written piece by piece and opened without being read.
+
+Belongs here: ``.npy`` files longer than memory. What lies in them is for those who write them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from evidence_assets.lake.errors import StaleInput
+
+Array = npt.NDArray[Any]
+T = TypeVar("T")
+
+
+class ArrayWriter:
+    """An ``.npy`` file that grows by rows; plain writes, so that a full disk is an error and not a bus error.
+
+    Parameters
+    ----------
+    row
+        Shape of one row; empty for an array of numbers.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     with ArrayWriter(Path(folder) / "x.npy", np.int32, (2,)) as writer:
+    ...         writer.add(np.array([[1, 2]]))
+    ...         writer.add(np.array([[3, 4], [5, 6]]))
+    ...     np.load(Path(folder) / "x.npy").tolist()
+    [[1, 2], [3, 4], [5, 6]]
+    """
+
+    def __init__(self, path: Path, dtype: npt.DTypeLike, row: tuple[int, ...] = ()) -> None:
+        self._dtype, self._row, self.rows = np.dtype(dtype), row, 0
+        self._file = path.open("w+b")
+        self._header()
+        self._start = self._file.tell()
+
+    def _header(self) -> None:
+        stated = {
+            "descr": np.lib.format.dtype_to_descr(self._dtype),
+            "fortran_order": False,
+            "shape": (self.rows, *self._row),
+        }
+        np.lib.format.write_array_header_1_0(self._file, stated)  # leaves room for the first axis to grow
+
+    def add(self, rows: npt.ArrayLike) -> None:
+        """Append rows."""
+        block = np.ascontiguousarray(rows, dtype=self._dtype)
+        if block.shape[1:] != self._row:
+            raise ValueError(f"rows of shape {block.shape[1:]} do not fit among rows of shape {self._row}")
+        self._file.write(block.data)
+        self.rows += len(block)
+
+    def finish(self) -> None:
+        """State how many rows there are, and close the file."""
+        try:
+            self._file.seek(0)
+            self._header()
+            assert self._file.tell() == self._start, "the header has outgrown its room"
+        finally:
+            self._file.close()
+
+    def abandon(self) -> None:
+        """Close a file that nobody will read."""
+        self._file.close()
+
+    def __enter__(self) -> ArrayWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
+        if kind is None:
+            self.finish()
+        else:
+            self.abandon()
+
+
+def opened(path: Path, how: Callable[[Path], T], remedy: str = "materialize the asset that makes it") -> T:
+    """What ``how`` makes of a file that belongs to an asset.
+
+    Raises
+    ------
+    StaleInput
+        It names the file that is absent, cut short or damaged.
+    """
+    try:
+        return how(path)
+    except FileNotFoundError as error:
+        raise StaleInput(f"{path} is missing: {remedy}") from error
+    except (ValueError, EOFError) as error:  # what numpy, json and pyarrow say of bytes that they cannot read
+        raise StaleInput(f"{path} is cut short or damaged ({error}): {remedy} again") from error
+
+
+def open_array(path: Path) -> Array:
+    """An array, memory-mapped."""
+
+    def how(path: Path) -> Array:
+        array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+        return array
+
+    return opened(path, how)
+
+
+def find_keys(ascending: Array, keys: Array) -> npt.NDArray[np.int64]:
+    """Where each key stands; −1 where it does not."""
+    places = np.searchsorted(ascending, keys)
+    known = places < len(ascending)
+    known[known] = ascending[places[known]] == keys[known]
+    return np.where(known, places, -1)
+
+
+def open_json(path: Path) -> dict[str, Any]:
+    """A small description."""
+
+    def how(path: Path) -> dict[str, Any]:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+
+    return opened(path, how)

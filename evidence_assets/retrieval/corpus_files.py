@@ -1,0 +1,269 @@
+"""The files that a corpus is answered from: its chunks and their vectors, in one order, opened without being read.
+
+======================= ===================================================================================
+``chunks.arrow``        uncompressed Arrow IPC in batches of ``BATCH`` rows, memory-mapped when it is read
+``vectors.npy``         n × d float16, the vector of each chunk
+``id_keys.npy``         n keys of chunk ids, ascending
+``id_places.npy``       n int64, the position of each of these
+``text_keys.npy``       n keys of texts: what their tokens are kept under
+``words/``              BM25 over the words of texts (``term_index``)
+``titled/``             the same over the words of titles and texts, where there are titles
+``corpus.json``         number of chunks, dimensions, version of these files
+======================= ===================================================================================
+
+The order is shard by shard, within a shard by chunk id: all files are the shards' rows end to end, so they are written in
+one pass. An open corpus holds no Python object for a chunk; what is asked for is read by position, many at once. Keys are the
+128 bits by which contents are known everywhere in a lake.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evidence_assets.lake.array_files import ArrayWriter, find_keys, open_array, open_json, opened
+from evidence_assets.lake.errors import BadInput, StaleInput
+from evidence_assets.retrieval.bm25 import words
+from evidence_assets.retrieval.term_index import TermIndex, TermIndexWriter
+
+VERSION = "1"
+BATCH = 16_384
+"""Rows of a batch, so that a position says which batch it lies in."""
+SENTENCES = pa.list_(pa.struct([("start", pa.int32()), ("end", pa.int32())]))
+SCHEMA = pa.schema(
+    [
+        ("chunk_id", pa.string()), ("doc_id", pa.string()), ("title", pa.string()), ("text", pa.string()),
+        ("sentence_offsets", SENTENCES),
+    ]
+)  # fmt: skip
+COLUMNS = SCHEMA.names
+KEY = np.dtype("S16")
+
+Ints = npt.NDArray[np.integer[Any]]
+Vectors = npt.NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One shard of a corpus, row by row: what a chunk says, and its vector.
+
+    Both are read once, side by side, in blocks of any size; ``chunks`` have at least the columns ``COLUMNS`` and ascend by
+    chunk id.
+    """
+
+    chunks: Iterable[pa.RecordBatch]
+    vectors: Iterable[Vectors]
+
+
+def keys_of(texts: Sequence[str]) -> npt.NDArray[np.bytes_]:
+    """What texts, or ids, are known by."""
+    digest = hashlib.blake2b
+    joined = b"".join(digest(t.encode(errors="surrogatepass"), digest_size=16).digest() for t in texts)
+    return np.frombuffer(joined, dtype=KEY)
+
+
+class _Writers:
+    """What is written while the shards go by."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self._folder, self._stack, self.count, self.dimensions = folder, stack, 0, 0
+        sink = stack.enter_context(pa.OSFile(str(folder / "chunks.arrow"), "wb"))
+        self._chunks = _Rebatched(stack.enter_context(pa.ipc.new_file(sink, SCHEMA)))
+        self._text_keys = stack.enter_context(ArrayWriter(folder / "text_keys.npy", KEY))
+        self._ids = list[npt.NDArray[np.bytes_]]()
+        self._words, self._titled = TermIndexWriter(folder / "words"), TermIndexWriter(folder / "titled")
+        self._vectors: ArrayWriter | None = None
+        self._any_title = False
+
+    def chunks(self, batch: pa.RecordBatch) -> None:
+        rows = pa.Table.from_batches([batch]).select(COLUMNS).cast(SCHEMA)
+        ids, titles, texts = (rows.column(name).to_pylist() for name in ("chunk_id", "title", "text"))
+        self._ids.append(keys_of(ids))
+        self._text_keys.add(keys_of(texts))
+        self._words.add([words(text) for text in texts])
+        self._any_title = self._any_title or any(titles)
+        self._titled.add([words(f"{title or ''} {text}") for title, text in zip(titles, texts, strict=True)])
+        self._chunks.add(rows)
+        self.count += len(rows)
+
+    def vectors(self, block: Vectors, shard: int) -> None:
+        if self._vectors is None:
+            self.dimensions = int(block.shape[1])
+            writer = ArrayWriter(self._folder / "vectors.npy", np.float16, (self.dimensions,))
+            self._vectors = self._stack.enter_context(writer)
+        with np.errstate(over="ignore"):
+            half = block.astype(np.float16)
+        if not np.isfinite(half).all():
+            raise BadInput(f"shard {shard} of the corpus has a vector that float16 cannot hold")
+        self._vectors.add(half)
+
+    def finish(self) -> None:
+        self._chunks.finish()
+        if self._vectors is None:
+            with ArrayWriter(self._folder / "vectors.npy", np.float16, (0,)):
+                pass
+        joined = np.concatenate([*self._ids, np.empty(0, KEY)])
+        places = np.argsort(joined, kind="stable")
+        for name, array in (("id_keys", joined[places]), ("id_places", places.astype(np.int64))):
+            with ArrayWriter(self._folder / f"{name}.npy", array.dtype) as writer:
+                writer.add(array)
+        self._words.finish()
+        self._titled.finish()
+        if not self._any_title:
+            shutil.rmtree(self._folder / "titled")
+
+
+def write_corpus_files(folder: Path, shards: Iterable[Shard]) -> int:
+    """Write shards, in the order given, as the files of a corpus into ``folder``; returns how many chunks there are.
+
+    Memory holds one batch, postings that wait (``term_index.SPILL``), and 48 bytes a chunk while ids are sorted. ``folder``
+    exists and is replaced as a whole by who calls (``lake.atomic.replacing_folder``).
+
+    Raises
+    ------
+    BadInput
+        Where a shard has another number of vectors than of chunks, or a number that float16 cannot hold.
+    """
+    with ExitStack() as stack:
+        writers = _Writers(folder, stack)
+        for number, shard in enumerate(shards):
+            before = writers.count
+            for batch in shard.chunks:
+                writers.chunks(batch)
+            written = 0
+            for block in shard.vectors:
+                writers.vectors(block, number)
+                written += len(block)
+            if written != writers.count - before:
+                raise BadInput(
+                    f"shard {number} of the corpus has {writers.count - before} chunks but {written} vectors: "
+                    "materialize its embeddings again"
+                )
+        writers.finish()
+    stated = {"version": VERSION, "chunks": writers.count, "dimensions": writers.dimensions}
+    (folder / "corpus.json").write_text(json.dumps(stated, indent=1) + "\n", encoding="utf-8")
+    return writers.count
+
+
+class _Rebatched:
+    """Batches of any size, written as batches of one size."""
+
+    def __init__(self, sink: pa.ipc.RecordBatchFileWriter) -> None:
+        self._sink, self._rows = sink, list[pa.Table]()
+        self._waiting = 0
+
+    def add(self, rows: pa.Table) -> None:
+        self._rows.append(rows)
+        self._waiting += len(rows)
+        if self._waiting >= BATCH:
+            table = pa.concat_tables(self._rows)
+            whole = len(table) - len(table) % BATCH
+            for start in range(0, whole, BATCH):
+                self._write(table.slice(start, BATCH))
+            # Taken and not sliced, so that what waits does not keep alive what is written.
+            self._rows = [table.slice(whole).take(pa.array(range(len(table) - whole), pa.int64()))]
+            self._waiting = len(table) - whole
+
+    def finish(self) -> None:
+        if self._waiting:
+            self._write(pa.concat_tables(self._rows))
+
+    def _write(self, table: pa.Table) -> None:
+        self._sink.write_batch(table.combine_chunks().to_batches()[0])
+
+
+class CorpusFiles:
+    """The files of a corpus, opened; safe to share between threads, as nothing of it changes."""
+
+    def __init__(self, folder: Path) -> None:
+        stated = open_json(folder / "corpus.json")
+        if stated.get("version") != VERSION:
+            raise StaleInput(
+                f"{folder} was written in form {stated.get('version')} of corpus files, this release reads {VERSION}: "
+                "materialize the index again"
+            )
+        self.dimensions = int(stated["dimensions"])
+        self._folder, self._size = folder, int(stated["chunks"])
+        self._batches = opened(folder / "chunks.arrow", _batches)
+        self._keys, self._places, self._text_keys = (
+            open_array(folder / f"{name}.npy") for name in ("id_keys", "id_places", "text_keys")
+        )
+        lengths = {len(self._keys), len(self._places), len(self._text_keys), sum(map(len, self._batches))}
+        if lengths != {self._size}:
+            raise StaleInput(f"the files in {folder} do not belong together: materialize the index again")
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def vectors(self) -> npt.NDArray[np.float16]:
+        """The vectors, memory-mapped."""
+        array: npt.NDArray[np.float16] = open_array(self._folder / "vectors.npy")
+        if array.shape != (self._size, self.dimensions):
+            raise StaleInput(f"the files in {self._folder} do not belong together: materialize the index again")
+        return array
+
+    def column(self, name: str, positions: Sequence[int] | Ints) -> list[Any]:
+        """The values of a column at some positions, in the order asked."""
+        asked = np.asarray(positions, dtype=np.int64)
+        if len(asked) and not (asked.min() >= 0 and asked.max() < self._size):
+            raise IndexError(f"positions run from 0 to {self._size - 1}, asked for {asked.min()} to {asked.max()}")
+        values: list[Any] = [None] * len(asked)
+        # Batch by batch: to take rows of a column in many batches would join these first.
+        of_batch = asked // BATCH
+        for number in np.unique(of_batch).tolist():
+            members = np.flatnonzero(of_batch == number)
+            found = self._batches[number].column(name).take(pa.array(asked[members] - number * BATCH)).to_pylist()
+            for i, value in zip(members.tolist(), found, strict=True):
+                values[i] = value
+        return values
+
+    def ids(self, positions: Sequence[int] | Ints) -> list[str]:
+        """Chunk ids."""
+        return self.column("chunk_id", positions)
+
+    def texts(self, positions: Sequence[int] | Ints) -> list[str]:
+        """Texts."""
+        return self.column("text", positions)
+
+    def titles(self, positions: Sequence[int] | Ints) -> list[str]:
+        """Titles; an empty one where there is none."""
+        return [title or "" for title in self.column("title", positions)]
+
+    def sentences(self, positions: Sequence[int] | Ints) -> list[list[tuple[int, int]]]:
+        """Sentences, by the characters of the chunk's text."""
+        return [[(s["start"], s["end"]) for s in row] for row in self.column("sentence_offsets", positions)]
+
+    def blocks(self, name: str) -> Iterator[list[Any]]:
+        """A whole column, block by block, in order."""
+        for batch in self._batches:
+            yield batch.column(name).to_pylist()
+
+    def text_keys(self, positions: Sequence[int] | Ints) -> npt.NDArray[np.bytes_]:
+        """What the tokens of texts are kept under."""
+        return np.asarray(self._text_keys[np.asarray(positions, dtype=np.int64)])
+
+    def find(self, ids: Sequence[str]) -> Ints:
+        """Position of each chunk id; −1 where it is unknown."""
+        found = find_keys(self._keys, keys_of(ids))
+        return np.where(found >= 0, self._places[found] if self._size else -1, -1)
+
+    def word_index(self, *, titles: bool = False) -> TermIndex:
+        """BM25 over the words of texts, or of titles and texts."""
+        titled = self._folder / "titled"
+        return TermIndex(titled if titles and titled.exists() else self._folder / "words")
+
+
+def _batches(path: Path) -> list[pa.RecordBatch]:
+    reader = pa.ipc.open_file(pa.memory_map(str(path)))
+    return [reader.get_batch(i) for i in range(reader.num_record_batches)]

@@ -1,0 +1,235 @@
+"""BM25 over texts of any number: what a corpus says of its terms, and which texts hold them, on disk.
+
+=============== ======== ==========================================================================
+``keys.npy``    V        uint64 hashes of the terms, ascending
+``starts.npy``  V + 1    int64, postings of each term; also how many texts hold it
+``totals.npy``  V        its saturated frequency, summed over all texts
+``rows.npy``    P        int32, the texts of each term, ascending; term after term
+``codes.npy``   P        uint16 or int32, its frequency and the text's length as a number of a pair
+``weights.npy`` C        float64, what BM25 makes of each such pair, idf left out
+``meta.json``            texts, tokens
+=============== ======== ==========================================================================
+
+A posting takes six bytes and has the weight that float64 gives it: of pairs of a frequency and a length there are but some
+thousands. Files are written in one pass over the texts, whose postings wait on the disk, cut by the first byte of their term,
+until each part is sorted in memory. Terms are known by 64 bits of their hash: among a million terms the chance that two
+share one is 3·10⁻⁸.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from evidence_assets.lake.array_files import ArrayWriter, find_keys, open_array, open_json
+from evidence_assets.lake.errors import StaleInput
+from evidence_assets.retrieval.bm25 import Idf, idf_of, term_weight
+
+VERSION = "1"
+SPILL = 1 << 22
+"""Postings that wait in memory."""
+PARTS = 256
+POSTING = np.dtype([("key", "<u8"), ("row", "<i4"), ("code", "<i4")])
+
+Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.integer[Any]]
+Reading = Literal["text", "corpus", "idf"]
+
+
+def term_keys(terms: Sequence[str]) -> npt.NDArray[np.uint64]:
+    """What terms are known by."""
+    digest = hashlib.blake2b
+    joined = b"".join(digest(t.encode(errors="surrogatepass"), digest_size=8).digest() for t in terms)
+    return np.frombuffer(joined, dtype="<u8")
+
+
+class TermIndexWriter:
+    """Writes an index into ``folder``, text after text; whoever calls it replaces the folder as a whole.
+
+    Without ``postings`` only what the corpus says of its terms is kept, and nothing can be searched.
+    """
+
+    def __init__(self, folder: Path, *, postings: bool = True) -> None:
+        folder.mkdir(parents=True)
+        self._folder, self._postings = folder, postings
+        self._texts = self._tokens = self._waiting = 0
+        self._blocks: list[npt.NDArray[Any]] = []
+        self._codes: dict[int, int] = {}
+
+    def add(self, texts: Sequence[Sequence[str]]) -> None:
+        """Append token lists; an empty one is a text that nothing finds."""
+        local: dict[str, int] = {}
+        lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+        terms = (local.setdefault(token, len(local)) for text in texts for token in text)
+        places = np.fromiter(terms, np.int64, int(lengths.sum())) * max(1, len(texts))
+        places += np.repeat(np.arange(len(texts)), lengths)
+        places, frequencies = np.unique(places, return_counts=True)
+        of_term, rows = np.divmod(places, max(1, len(texts)))
+        pairs, inverse = np.unique((frequencies.astype(np.int64) << 32) | lengths[rows], return_inverse=True)
+        codes = np.array([self._codes.setdefault(pair, len(self._codes)) for pair in pairs.tolist()], dtype=np.int32)
+        block = np.empty(len(rows), POSTING)
+        block["key"], block["row"] = term_keys(list(local))[of_term], rows + self._texts
+        block["code"] = codes[inverse.ravel()]
+        self._texts, self._tokens = self._texts + len(texts), self._tokens + int(lengths.sum())
+        self._blocks.append(block)
+        self._waiting += len(block)
+        if self._waiting >= SPILL:
+            self._spill()
+
+    def _part(self, number: int) -> Path:
+        return self._folder / f"part{number}.tmp"
+
+    def _spill(self) -> None:
+        """Put what waits on the disk, each part into its file."""
+        block = np.concatenate(self._blocks)
+        part = (block["key"] >> np.uint64(56)).astype(np.int64)
+        order = np.argsort(part, kind="stable")
+        ends = np.searchsorted(part[order], np.arange(PARTS + 1))
+        for number in range(PARTS):
+            with self._part(number).open("ab") as file:
+                file.write(block[order[ends[number] : ends[number + 1]]].tobytes())
+        self._blocks, self._waiting = [], 0
+
+    def _parts(self) -> Iterator[npt.NDArray[Any]]:
+        """All postings, ascending by the first byte of their term, within a term by their text."""
+        if not self._part(0).exists():
+            yield np.concatenate([*self._blocks, np.empty(0, POSTING)])
+            return
+        if self._waiting:
+            self._spill()
+        for number in range(PARTS):
+            yield np.fromfile(self._part(number), POSTING)
+            self._part(number).unlink()
+
+    def finish(self) -> None:
+        """Write the files."""
+        pairs = np.array(list(self._codes), dtype=np.int64)
+        frequencies, lengths = (pairs >> 32).astype(np.float64), pairs & 0xFFFFFFFF
+        average = self._tokens / self._texts if self._texts else 0.0
+        weights = np.asarray(term_weight(1.0, frequencies, lengths, average))
+        kept = [("rows", np.int32), ("codes", np.uint16 if len(pairs) < 1 << 16 else np.int32)]
+        files = [("keys", np.uint64), ("starts", np.int64), ("totals", np.float64), ("weights", np.float64), *kept]
+        writers = {name: ArrayWriter(self._folder / f"{name}.npy", dtype) for name, dtype in files}
+        written = 0
+        try:
+            writers["weights"].add(weights)
+            writers["starts"].add([0])
+            for part in self._parts():
+                part = part[np.argsort(part["key"], kind="stable")]
+                keys, first = np.unique(part["key"], return_index=True)
+                ends = np.append(first[1:], len(part))
+                writers["keys"].add(keys)
+                writers["starts"].add(written + ends if len(keys) else np.zeros(0, np.int64))
+                of_term = np.repeat(np.arange(len(keys)), ends - first)
+                # Summed one after another, as a loop over the texts would.
+                writers["totals"].add(np.bincount(of_term, weights=weights[part["code"]], minlength=len(keys)))
+                if self._postings:
+                    writers["rows"].add(part["row"])
+                    writers["codes"].add(part["code"])
+                written += len(part)
+        except BaseException:
+            for writer in writers.values():
+                writer.abandon()
+            raise
+        for writer in writers.values():
+            writer.finish()
+        stated = {"version": VERSION, "texts": self._texts, "tokens": self._tokens, "postings": self._postings}
+        (self._folder / "meta.json").write_text(json.dumps(stated, indent=1) + "\n", encoding="utf-8")
+
+
+class TermIndex:
+    """An index opened for reading: nothing of it is in memory but what is asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        stated = open_json(folder / "meta.json")
+        if stated.get("version") != VERSION:
+            raise StaleInput(
+                f"{folder} holds an index of words that another release wrote: materialize its asset again"
+            )
+        self.texts, self.tokens, self._searchable = int(stated["texts"]), int(stated["tokens"]), stated["postings"]
+        self.average = self.tokens / self.texts if self.texts else 0.0
+        self._keys, self._starts, self._totals, self._rows, self._codes = (
+            open_array(folder / f"{name}.npy") for name in ("keys", "starts", "totals", "rows", "codes")
+        )
+        self._weights = np.array(open_array(folder / "weights.npy"))
+        if len(self._starts) != len(self._keys) + 1 or (self._searchable and self._starts[-1] != len(self._rows)):
+            raise StaleInput(f"the files in {folder} do not belong together: materialize their asset again")
+
+    def __len__(self) -> int:
+        return self.texts
+
+    def find(self, terms: Sequence[str]) -> Ints:
+        """The number of each term; −1 where no text holds it."""
+        return find_keys(self._keys, term_keys(terms))
+
+    def holding(self, terms: Sequence[str]) -> Ints:
+        """How many texts hold each term."""
+        numbers = self.find(terms)
+        held = np.zeros(len(numbers), np.int64)
+        some = numbers[numbers >= 0]
+        held[numbers >= 0] = self._starts[some + 1] - self._starts[some]
+        return held
+
+    def idf(self, terms: Sequence[str], form: Idf = "printed") -> Array:
+        """Inverse document frequency of each term; see :func:`~.bm25.idf_of`."""
+        return idf_of(self.texts, self.holding(terms), form)
+
+    def values(self, terms: Sequence[str], reading: Reading) -> Array:
+        r"""What decides the weight of a token besides its own text.
+
+        ``text`` is the printed idf, by which BM25 within the text is multiplied; ``idf`` that of Lucene, which alone is the
+        weight; ``corpus`` the other reading of equation 7.9, which sums over all texts:
+
+        .. math:: \mathrm{idf}(t) \sum_{S} \frac{f_S (k_1 + 1)}{f_S + k_1 (1 - b + b\,|S| / \mathrm{avgdl})}
+        """
+        if reading != "corpus":
+            return self.idf(terms, "printed" if reading == "text" else "plus_one")
+        numbers = self.find(terms)
+        totals = np.zeros(len(numbers))
+        totals[numbers >= 0] = self._totals[numbers[numbers >= 0]]
+        return self.idf(terms, "printed") * totals
+
+    def token_weights(self, text: Sequence[str], reading: Reading = "text") -> Array:
+        """Weight of each token of a text that need not be of the corpus."""
+        counted = Counter(text)
+        terms = list(counted)
+        values = self.values(terms, reading)
+        if reading == "text":
+            frequencies = np.array([counted[term] for term in terms], dtype=np.float64)
+            values = np.asarray(term_weight(values, frequencies, len(text), self.average))
+        of_term = dict(zip(terms, values.tolist(), strict=True))
+        return np.array([of_term[token] for token in text], dtype=np.float64)
+
+    def scores(self, query: Sequence[str], form: Idf = "printed") -> Array:
+        """Score of every text: the sum over the query's tokens, a repeated one counted each time."""
+        if not self._searchable:
+            raise ValueError("this index keeps no postings: it says how rare terms are, and finds nothing")
+        made = np.zeros(self.texts)
+        counted = Counter(query)
+        terms = list(counted)
+        for term, number, idf in zip(terms, self.find(terms).tolist(), self.idf(terms, form).tolist(), strict=True):
+            if number >= 0:
+                own = slice(int(self._starts[number]), int(self._starts[number + 1]))
+                # By pairs first: there are fewer of them than postings of a term that costs time.
+                made[self._rows[own]] += (counted[term] * (self._weights * idf))[self._codes[own]]
+        return made
+
+    def top_k(self, query: Sequence[str], k: int, form: Idf = "printed") -> tuple[Ints, Array]:
+        """Positions and scores of the ``k`` best texts that hold any of the query, descending, ties by position."""
+        if k < 1:
+            raise ValueError(f"k is {k}: ask for at least one text")
+        scores = self.scores(query, form)
+        positions = np.flatnonzero(scores > 0)
+        found = scores[positions]
+        if len(found) > k:
+            near = found >= np.partition(found, len(found) - k)[len(found) - k]
+            positions, found = positions[near], found[near]
+        order = np.lexsort((positions, -found))[:k]
+        return positions[order], found[order]

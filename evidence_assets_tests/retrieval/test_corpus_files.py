@@ -1,0 +1,125 @@
+"""The files of a corpus: every chunk where its shard put it, found by id, and no file that is damaged or of another corpus."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evidence_assets.lake.errors import BadInput, StaleInput
+from evidence_assets.retrieval import corpus_files
+from evidence_assets.retrieval.corpus_files import SCHEMA, CorpusFiles, Shard, keys_of, write_corpus_files
+
+Row = dict[str, object]
+
+
+def row(chunk_id: str) -> Row:
+    return {
+        "chunk_id": chunk_id, "doc_id": f"d{chunk_id}", "title": None if chunk_id == "b" else f"T {chunk_id}",
+        "text": f"Text of {chunk_id}. And more.", "sentence_offsets": [{"start": 0, "end": 9}, {"start": 10, "end": 19}],
+    }  # fmt: skip
+
+
+def shard(ids: Sequence[str], size: int = 2) -> Shard:
+    """Rows in blocks of a size, with vectors in blocks of another."""
+    rows = [row(i) for i in ids]
+    batches = [pa.RecordBatch.from_pylist(rows[a : a + size], SCHEMA) for a in range(0, len(rows), size)]
+    vectors = np.arange(len(ids) * 3, dtype=np.float32).reshape(-1, 3) / 7
+    return Shard(batches, [vectors[a : a + size + 1] for a in range(0, len(ids), size + 1)])
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.lists(st.text(min_size=1, max_size=3), max_size=9), max_size=4), st.data())
+def test_chunks_lie_shard_by_shard_and_are_found_by_position_and_by_id(
+    tmp_path_factory: pytest.TempPathFactory, shards: list[list[str]], data: st.DataObject
+) -> None:
+    folder, known = tmp_path_factory.mktemp("corpus"), set[str]()
+    parts = [sorted({i for i in part if not (i in known or known.add(i))}) for part in shards]  # type: ignore[func-returns-value]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(corpus_files, "BATCH", 4)
+        expected = [i for part in parts for i in part]
+        assert write_corpus_files(folder, (shard(part) for part in parts)) == len(expected)
+        corpus = CorpusFiles(folder)
+        positions = data.draw(st.lists(st.sampled_from(range(len(expected))), max_size=12)) if expected else []
+        rows = [row(expected[p]) for p in positions]
+        assert len(corpus) == len(expected) and corpus.ids(positions) == [r["chunk_id"] for r in rows]
+        assert corpus.texts(positions) == [r["text"] for r in rows]
+        assert corpus.titles(positions) == [r["title"] or "" for r in rows]
+        assert corpus.sentences(positions) == [[(0, 9), (10, 19)] for _ in rows]
+        assert corpus.find([*expected, "no such id"]).tolist() == [*range(len(expected)), -1]
+        assert [i for block in corpus.blocks("chunk_id") for i in block] == expected
+        lengths = [len(part) for part in parts]
+        rows_of = [np.arange(n * 3).reshape(-1, 3) / 7 for n in lengths]
+        if expected:
+            np.testing.assert_array_equal(corpus.vectors, np.concatenate(rows_of).astype(np.float16))
+        with pytest.raises(IndexError, match="positions run from 0"):
+            corpus.texts([len(expected)])
+
+
+def test_words_of_texts_and_of_titles_are_indexed(tmp_path: Path) -> None:
+    write_corpus_files(tmp_path, [shard(["a", "b"]), shard(["c"])])
+    corpus = CorpusFiles(tmp_path)
+    assert corpus.word_index().top_k(["b"], 3)[0].tolist() == [1]
+    assert corpus.word_index().holding(["text", "t"]).tolist() == [3, 0]
+    assert corpus.word_index(titles=True).holding(["text", "t"]).tolist() == [3, 2]
+    assert corpus.text_keys([2, 0]).tolist() == keys_of(["Text of c. And more.", "Text of a. And more."]).tolist()
+
+
+@pytest.mark.parametrize(
+    "name", ["chunks.arrow", "id_keys.npy", "id_places.npy", "text_keys.npy", "corpus.json", "vectors.npy"]
+)
+@pytest.mark.parametrize("left", [0.0, 0.5, None])
+def test_a_file_that_is_cut_or_gone_is_named(tmp_path: Path, name: str, left: float | None) -> None:
+    write_corpus_files(tmp_path, [shard([f"{i:04d}" for i in range(200)])])
+    path = tmp_path / name
+    content = path.read_bytes()
+    path.unlink()
+    if left is not None:
+        path.write_bytes(content[: int(left * len(content))])
+    with pytest.raises(StaleInput, match=f"{name} is (cut short or damaged|missing).*materialize"):
+        _ = CorpusFiles(tmp_path).vectors
+
+
+def test_files_of_two_corpora_and_of_another_form_are_refused(tmp_path: Path) -> None:
+    for number in (3, 4):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        write_corpus_files(folder, [shard([f"{i}" for i in range(number)])])
+    shutil.copy(tmp_path / "4" / "chunks.arrow", tmp_path / "3" / "chunks.arrow")
+    with pytest.raises(StaleInput, match="do not belong together"):
+        CorpusFiles(tmp_path / "3")
+    stated = tmp_path / "4" / "corpus.json"
+    stated.write_text(stated.read_text().replace(f'"{corpus_files.VERSION}"', '"0"'))
+    with pytest.raises(StaleInput, match="in form 0"):
+        CorpusFiles(tmp_path / "4")
+
+
+def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
+    short = Shard(shard(["a", "b"]).chunks, [np.ones((1, 3))])
+    with pytest.raises(BadInput, match="shard 1 of the corpus has 2 chunks but 1 vectors"):
+        write_corpus_files(tmp_path, [shard(["c"]), short])
+    for number, bad in enumerate((np.nan, 1e6)):
+        (folder := tmp_path / str(number)).mkdir()
+        loud = Shard(shard(["a"]).chunks, [np.full((1, 3), bad)])
+        with pytest.raises(BadInput, match="float16 cannot hold"):
+            write_corpus_files(folder, [loud])
+
+
+def test_a_corpus_is_written_in_one_pass_that_holds_one_shard(tmp_path: Path) -> None:
+    alive = 0
+
+    def shards() -> Iterator[Shard]:
+        nonlocal alive
+        for start in range(3):
+            alive += 1
+            assert alive == 1
+            yield shard([f"{start}{i}" for i in range(5)])
+            alive -= 1
+
+    assert write_corpus_files(tmp_path, shards()) == 15

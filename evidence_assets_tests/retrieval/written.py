@@ -1,0 +1,39 @@
+"""A corpus of a few texts as files, opened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evidence_assets.retrieval import vector_index
+from evidence_assets.retrieval.corpus import OpenCorpus
+from evidence_assets.retrieval.corpus_files import SCHEMA, CorpusFiles, Shard, write_corpus_files
+from evidence_assets.text.sentences import sentence_spans
+
+
+def written_corpus(
+    folder: Path,
+    ids: Sequence[str],
+    texts: Sequence[str],
+    titles: Sequence[str] = (),
+    vectors: npt.NDArray[np.float32] | None = None,
+) -> OpenCorpus:
+    """The texts under their ids, in this order, with these vectors."""
+    rows = [
+        {
+            "chunk_id": chunk_id, "doc_id": f"d{chunk_id}", "title": title, "text": text,
+            "sentence_offsets": [{"start": a, "end": b} for a, b in sentence_spans(text)],
+        }
+        for chunk_id, text, title in zip(ids, texts, titles or [""] * len(ids), strict=True)
+    ]  # fmt: skip
+    if vectors is None:
+        vectors = np.ones((len(ids), 4), np.float32)
+    folder.mkdir(parents=True, exist_ok=True)
+    batches = [pa.RecordBatch.from_pylist(rows, SCHEMA)] if rows else []
+    write_corpus_files(folder, [Shard(batches, [vectors])])
+    vector_index.write(folder, CorpusFiles(folder).vectors.astype(np.float32), built_from="v", model_id="m")
+    return OpenCorpus(folder, "made", "v")
