@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 import evidence_assets
-from evidence_assets.benchmarks.corpora import read_documents
+from evidence_assets.benchmarks.corpora import portions
 from evidence_assets.experiment.corpus_making import make_corpus
 from evidence_assets.lake.store import Lake
 
@@ -69,7 +69,7 @@ def main() -> None:
             root = Path(temporary) / "data_lake"
             articles = Path(evidence_assets.__file__).parent / "sample" / "full" / "corpus" / "sample"
             made = Lake.create(root, question_shards=1, corpus_shards=1)
-            make_corpus(made, chosen.corpus, lambda: read_documents(articles), lambda text: None)
+            make_corpus(made, chosen.corpus, portions(articles), lambda text: None)
         runs = []
         for _ in range(chosen.starts):
             done = subprocess.run(

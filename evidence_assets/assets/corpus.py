@@ -1,6 +1,5 @@
 """A corpus: documents cut into chunks, embedded, indexed, and kept token by token."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,8 @@ from evidence_assets.assets.raw_files import raw_assets
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import OWNER, dep, sound_check, table_asset
 from evidence_assets.benchmarks import corpus_rows
-from evidence_assets.benchmarks.corpora import read_documents
+from evidence_assets.benchmarks.corpora import Portion, portions
 from evidence_assets.benchmarks.declared import FromRaw
-from evidence_assets.benchmarks.records import Document
 from evidence_assets.benchmarks.registry import check_passages, read_passages
 from evidence_assets.experiment import corpus_making
 from evidence_assets.experiment.step import Made, Step
@@ -38,11 +36,13 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
     tokens: corpus_making.Tokens = "stored"
     """Whether the token store keeps vectors, or BM25 statistics alone: rankings then encode the chunks of their pools."""
 
-    def read(self, folder: Path) -> Iterator[Document]:
-        """Its documents, one by one."""
-        return (
-            read_documents(folder) if self.documents == "folder" else read_passages(self.documents, folder, self.split)
-        )
+    def portions(self, folder: Path) -> list[Portion]:
+        """Its files, and how the documents of each are read."""
+        if self.documents == "folder":
+            return portions(folder)
+        check_passages(self.documents)
+        files = tuple(sorted(path for path in folder.rglob("*") if path.is_file()))
+        return [Portion(self.documents, folder, files, lambda: read_passages(self.documents, folder, self.split))]
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         base, group = f"corpus/{self.name}", f"corpus_{self.name}"
@@ -54,7 +54,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
         source, raw = raw_assets(self, f"raw/corpora/{self.name}", [self.folder])
 
         def make_chunks(step: Step) -> Made:
-            return corpus_making.chunks(step, self.read(step.lake.raw / self.folder))
+            return corpus_making.chunks(step, self.name, self.portions(step.lake.raw / self.folder))
 
         chunks = table_asset(
             f"{base}/chunks",

@@ -1,6 +1,7 @@
 """Text corpora: Wikipedia's Parquet shards, JSON lines, and folders of plain text or Markdown.
 
-Documents come one by one, so that a corpus may be of any size; only 8 bytes an id are kept, to notice doubles.
+Documents come one by one, so that a corpus may be of any size; only 8 bytes an id are kept, to notice doubles. Its files
+come in portions, so that what is made of one is made again only when it changes.
 
 - Parquet: columns ``id``, ``title``, ``text`` (the shards of ``wikimedia/wikipedia``, 20231101.en).
 - JSON lines (``.jsonl``, ``.jsonl.gz``): ``doc_id``, ``text``, and if you like ``title`` and ``url``.
@@ -10,7 +11,10 @@ Documents come one by one, so that a corpus may be of any size; only 8 bytes an 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -26,6 +30,18 @@ SHARDS = (".parquet", ".jsonl", ".jsonl.gz")
 TEXTS = (".txt", ".md", ".markdown")
 PARQUET_ROWS = 256
 FIELDS = ("doc_id", "title", "text", "url")
+BUNDLES = 256
+"""Portions that the texts of a folder make at most: a file for each of a hundred thousand notes would be slow to open."""
+
+
+@dataclass(frozen=True)
+class Portion:
+    """Files whose documents are read together, and again only when one of them changes: a shard, or a bundle of texts."""
+
+    name: str
+    folder: Path
+    files: tuple[Path, ...]
+    read: Callable[[], Iterator[Document]]
 
 
 def corpus_files(folder: Path) -> list[Path]:
@@ -55,18 +71,43 @@ def corpus_files(folder: Path) -> list[Path]:
 
 def read_documents(folder: Path) -> Iterator[Document]:
     """The documents of every file below ``folder``, in the order of their paths; no id may come twice."""
-    seen = SeenIds("doc_id")
     some = False
+    for document in _documents(corpus_files(folder), folder):
+        some = True
+        yield document
+    if not some:
+        raise BadInput("the corpus is empty: its files hold no document", file=folder)
+
+
+def portions(folder: Path) -> list[Portion]:
+    """The files of a corpus as they are read, each shard for itself, texts in at most ``BUNDLES`` bundles.
+
+    Which bundle a text belongs to follows from its path alone, so that one more text changes no other bundle. Within a
+    portion no id may come twice; whoever puts portions together sees to it that none does in two of them.
+    """
+    bundles: dict[str, list[Path]] = defaultdict(list)
     for path in corpus_files(folder):
+        below = path.relative_to(folder).as_posix()
+        if path.name.lower().endswith(TEXTS):
+            number = int.from_bytes(hashlib.blake2b(below.encode(errors="surrogatepass"), digest_size=4).digest())
+            below = f"texts {number % BUNDLES}"
+        bundles[below].append(path)
+    return [_portion(name, folder, files) for name, files in bundles.items()]
+
+
+def _portion(name: str, folder: Path, files: Sequence[Path]) -> Portion:
+    return Portion(name, folder, tuple(files), lambda: _documents(files, folder))
+
+
+def _documents(files: Sequence[Path], folder: Path) -> Iterator[Document]:
+    seen = SeenIds("doc_id")
+    for path in files:
         for row, document in _reader(path)(path, path.relative_to(folder).as_posix()):
             if not document.text.strip():
                 raise row.bad("is empty: there is nothing in it to cite", "text")
             seen.add(document.doc_id, Row({}, row.file, row.line))
-            some = True
             yield document
     seen.finish()
-    if not some:
-        raise BadInput("the corpus is empty: its files hold no document", file=folder)
 
 
 def _hidden(path: Path, folder: Path) -> bool:
@@ -103,7 +144,7 @@ def _text_document(path: Path, source: str) -> Iterator[tuple[Row, Document]]:
 def _parquet_documents(path: Path, source: str) -> Iterator[tuple[Row, Document]]:
     line = 0
     try:
-        with pq.ParquetFile(path, buffer_size=1 << 20) as file:
+        with pq.ParquetFile(path, buffer_size=1 << 20, page_checksum_verification=True) as file:
             for field in ("id", "title", "text"):
                 if field not in file.schema_arrow.names:
                     found = ", ".join(file.schema_arrow.names)

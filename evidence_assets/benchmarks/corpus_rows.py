@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-import pyarrow as pa
-
 from evidence_assets.benchmarks.records import Document
-from evidence_assets.lake.ids import content_id, shard_of
-from evidence_assets.lake.schemas import TABLES
+from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.text.chunking import chunks
 
@@ -18,11 +15,6 @@ CHUNKING_VERSION = "1"
 
 HARD_LIMIT = 512
 """No chunk is longer, whatever the encoder reads."""
-
-
-def in_shard(documents: Iterable[Document], shard: int, shards: int) -> Iterator[Document]:
-    """The documents that a stable hash of their id puts into one shard."""
-    return (d for d in documents if shard_of(content_id("document", d.doc_id), shards) == shard)
 
 
 def chunk_rows(documents: Iterable[Document], encoder: Encoder, max_tokens: int) -> Iterator[dict[str, Any]]:
@@ -45,24 +37,3 @@ def chunk_rows(documents: Iterable[Document], encoder: Encoder, max_tokens: int)
                 "source": document.source,
                 "source_version": version,
             }
-
-
-def chunk_table(documents: Iterable[Document], encoder: Encoder, max_tokens: int) -> pa.Table:
-    """Chunks as an Arrow table, made in batches so that Python objects never hold more than a few thousand rows."""
-    schema = TABLES["chunks"].arrow
-    batches = [
-        pa.RecordBatch.from_pylist(list(rows), schema=schema)
-        for rows in _batched(chunk_rows(documents, encoder, max_tokens), 4096)
-    ]
-    return pa.Table.from_batches(batches, schema=schema)
-
-
-def _batched(rows: Iterator[dict[str, Any]], size: int) -> Iterator[Sequence[dict[str, Any]]]:
-    batch: list[dict[str, Any]] = []
-    for row in rows:
-        batch.append(row)
-        if len(batch) == size:
-            yield batch
-            batch = []
-    if batch:
-        yield batch

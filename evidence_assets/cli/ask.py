@@ -106,16 +106,14 @@ def add_folder(lake: Lake, folder: Path, name: str) -> str:
 
 def make_anew(lake: Lake, name: str, added: Added) -> None:
     """Make the corpus of the files that were added, unless it is made of them already."""
-    from evidence_assets.benchmarks.corpora import read_documents
+    from evidence_assets.benchmarks.corpora import portions
     from evidence_assets.experiment.asked import corpora
     from evidence_assets.experiment.corpus_making import make_corpus
 
     if not added.changed and name in corpora(lake):
         return
     started = time.monotonic()
-    made = make_corpus(
-        lake, name, lambda: read_documents(added.raw), lambda said: err.print(f"{name}: {said}", style="dim")
-    )
+    made = make_corpus(lake, name, portions(added.raw), lambda said: err.print(f"{name}: {said}", style="dim"))
     err.print(
         f"{name}: {added.documents:,} documents, {made['chunks']:,} chunks, {made['reused']:,} of them as before, "
         f"{time.monotonic() - started:.1f} s", style="dim",

@@ -6,19 +6,19 @@ after another, for whoever wants to ask of a folder of documents at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
-import polars as pl
+import pyarrow.compute as pc
 
 from evidence_assets import profiles
-from evidence_assets.benchmarks import corpus_rows
-from evidence_assets.benchmarks.records import Document
+from evidence_assets.benchmarks.corpora import Portion
+from evidence_assets.benchmarks.corpus_parts import Parts
 from evidence_assets.experiment.step import Made, Say, Step
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.lineage import DERIVED, edge
-from evidence_assets.lake.store import Lake
+from evidence_assets.lake.store import Lake, asset_folder
 from evidence_assets.models.in_use import encoder, model_key
 from evidence_assets.retrieval import corpus as rows
 from evidence_assets.retrieval import token_store, vector_index
@@ -27,15 +27,20 @@ from evidence_assets.retrieval.corpus_files import CorpusFiles, write_corpus_fil
 Tokens = Literal["stored", "on_demand"]
 
 
-def chunks(step: Step, documents: Iterable[Document]) -> Made:
-    """The chunks of the step's shard."""
+def chunks(step: Step, name: str, portions: Sequence[Portion]) -> Made:
+    """The chunks of the step's shard; the first shard that is made cuts what has changed, for all of them."""
     profile = step.profile
-    own = corpus_rows.in_shard(documents, step.shard, profile.shards.corpus)
-    table = corpus_rows.chunk_table(own, encoder(profile.encoder), profile.chunking.max_tokens)
-    tokens = pl.Series(table.column("n_tokens"))
-    return Made(
-        table, metadata={"documents": len(set(table.column("doc_id").to_pylist())), "tokens": int(tokens.sum())}
-    )
+    model = encoder(profile.encoder)
+    parts = Parts(step.lake.cache / asset_folder(f"corpus/{name}/chunks"))
+    with step.lake.lock(f"corpus/{name}/parts"):
+        cut = parts.bring_up_to_date(
+            portions, model, model_key(model), profile.chunking.max_tokens, profile.shards.corpus,
+            step.progress("bytes cut into chunks"),
+        )  # fmt: skip
+    table = parts.shard(step.shard)
+    documents = len(table.column("doc_id").unique())
+    tokens = pc.sum(table.column("n_tokens")).as_py() or 0
+    return Made(table, metadata={"documents": documents, "tokens": tokens, "portions_cut": cut})
 
 
 def embeddings(step: Step, name: str) -> Made:
@@ -82,7 +87,7 @@ def tokens_of(lake: Lake, name: str, kept: Tokens) -> tuple[token_store.StoreMet
 
 
 def make_corpus(
-    lake: Lake, name: str, documents: Callable[[], Iterable[Document]], inform: Say, tokens: Tokens = "stored"
+    lake: Lake, name: str, portions: Sequence[Portion], inform: Say, tokens: Tokens = "stored"
 ) -> dict[str, Any]:
     """All of a corpus, in order; returns how many chunks there are and how many were taken over unchanged."""
     base, reused, count = f"corpus/{name}", 0, 0
@@ -90,7 +95,7 @@ def make_corpus(
         partition = str(shard)
         step = Step(lake, "chunks", f"{base}/chunks", partition, inform)
         inform("cutting documents into chunks")
-        lake.write(step.asset, partition, {"chunks": chunks(step, documents()).rows})
+        lake.write(step.asset, partition, {"chunks": chunks(step, name, portions).rows})
         step = Step(lake, "chunk_embeddings", f"{base}/embeddings", partition, inform)
         inform("encoding chunks")
         made = embeddings(step, name)

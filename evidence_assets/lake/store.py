@@ -259,7 +259,7 @@ class Lake:
         """Every (table, asset) that has a folder, whether or not anything still makes it."""
         return [
             (table, asset_of_folder(folder.name))
-            for table in [*TABLES, "indexes"]
+            for table in [*TABLES, "indexes", "cache"]
             for folder in sorted((self.root / table).glob("asset=*"))
         ]
 

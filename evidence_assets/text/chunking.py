@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from evidence_assets.text.sentences import Span, sentence_spans, trimmed
 
 CountTokens = Callable[[Sequence[str]], Sequence[int]]
+AT_ONCE = 4096
+"""Texts whose tokens are counted in one call: a tokenizer holds a hundred times a text's length while it reads it."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,12 @@ def _within(text: str, span: Span, count: CountTokens, limit: int) -> Iterator[t
         pending += [(cut, end), (start, cut)]
 
 
+def _counted(text: str, spans: Sequence[Span], count: CountTokens) -> Iterator[int]:
+    """Tokens of each span."""
+    for start in range(0, len(spans), AT_ONCE):
+        yield from count([text[a:b] for a, b in spans[start : start + AT_ONCE]])
+
+
 def chunks(text: str, count: CountTokens, limit: int) -> list[Chunk]:
     """Chunks of at most ``limit`` tokens, as many whole sentences in each as fit.
 
@@ -50,7 +58,7 @@ def chunks(text: str, count: CountTokens, limit: int) -> list[Chunk]:
     parts: list[tuple[Span, int]] = []
     spans = sentence_spans(text)
     short = [span for span in spans if span[1] - span[0] <= 20 * limit]
-    counted = dict(zip(short, count([text[a:b] for a, b in short]), strict=True))
+    counted = dict(zip(short, _counted(text, short, count), strict=True))
     for span in spans:
         tokens = counted.get(span, limit + 1)
         if tokens <= limit:
@@ -68,9 +76,9 @@ def chunks(text: str, count: CountTokens, limit: int) -> list[Chunk]:
     # Tokenizers are not exactly additive over sentences: groups that are too long together are halved until they fit.
     finished: list[Chunk] = []
     while groups:
-        texts = [text[g[0][0][0] : g[-1][0][1]] for g in groups]
+        whole = [(group[0][0][0], group[-1][0][1]) for group in groups]
         again: list[list[tuple[Span, int]]] = []
-        for group, tokens in zip(groups, count(texts), strict=True):
+        for group, tokens in zip(groups, _counted(text, whole, count), strict=True):
             if tokens <= limit or len(group) == 1:
                 finished.append(Chunk(group[0][0][0], group[-1][0][1], tuple(span for span, _ in group), tokens))
             else:

@@ -13,7 +13,8 @@ _ABBREVIATION_LIST = """
 """
 _ABBREVIATIONS = frozenset(_ABBREVIATION_LIST.split())
 """A full stop after one of these does not end a sentence."""
-_END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s)|[。！？]+[」』”’）]*|\n\s*\n")
+# Tried once a run of marks and without going back in it: a line of dots that fills a page would take the square of its length.
+_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]]*+(?=\s)|[。！？]++[」』”’）]*+|\n\s*\n")
 _WORD_BEFORE = re.compile(r"([\w.]+)\.$")
 
 

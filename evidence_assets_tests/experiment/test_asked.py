@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from evidence_assets import systems
-from evidence_assets.benchmarks.corpora import read_documents
+from evidence_assets.benchmarks.corpora import portions
 from evidence_assets.benchmarks.declared import FAMILY_OF_TASK
 from evidence_assets.benchmarks.records import Table
 from evidence_assets.cli.ask import variant_for
@@ -44,7 +44,7 @@ def notes(tmp_path: Path) -> Path:
 @pytest.fixture
 def lake(tmp_path: Path, notes: Path) -> Lake:
     lake = Lake.create(tmp_path / "data_lake", question_shards=1, corpus_shards=1)
-    make_corpus(lake, "notes", lambda: read_documents(notes), quiet)
+    make_corpus(lake, "notes", portions(notes), quiet)
     return lake
 
 
@@ -113,7 +113,7 @@ def test_asked_again_only_what_changed_is_different(lake: Lake, notes: Path) -> 
     assert second.before == first.prediction == second.prediction and second.used == second.used_before
     (notes / "cats.txt").write_text("Bees purr when they are content, says the joke.")
     before = lake.read("chunk_embeddings")
-    assert make_corpus(lake, "notes", lambda: read_documents(notes), quiet) == {"chunks": 2, "reused": 1}
+    assert make_corpus(lake, "notes", portions(notes), quiet) == {"chunks": 2, "reused": 1}
     assert len(set(before["input_hash"]) & set(lake.read("chunk_embeddings")["input_hash"])) == 1
     [(row, places)] = asked.asked_before(lake)
     assert places == ["mcqa/uscrake"] and Source.parse(row["source_id"]) == Source("notes")

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from evidence_assets.benchmarks.corpora import read_documents
+from evidence_assets.benchmarks.corpora import portions
 from evidence_assets.experiment.corpus_making import make_corpus
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.explorer.test_site import files
@@ -49,7 +49,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in TEXTS.items():
         (place / "notes" / name).write_text(text)
     lake = Lake.create(place / "data_lake", question_shards=1, corpus_shards=1)
-    make_corpus(lake, "notes", lambda: read_documents(place / "notes"), lambda text: None)
+    make_corpus(lake, "notes", portions(place / "notes"), lambda text: None)
     for question, options in QUESTIONS.items():
         command = [
             sys.executable,

@@ -66,3 +66,8 @@ def test_an_article_of_ten_megabytes() -> None:
     assert len(text) > 10_000_000
     assert sum(len(text[a:b].split()) for c in made for a, b in c.sentences) == 11 * 160_000
     assert max(c.n_tokens for c in made) <= 128
+
+
+def test_a_page_of_dots_takes_no_longer_than_its_length() -> None:
+    text = "." * 2_000_000 + "x"
+    assert sentence_spans(text) == [(0, len(text))]

@@ -1,0 +1,189 @@
+"""A corpus cut into chunks in one pass: every portion of its files becomes a part, which holds its chunks shard by shard.
+
+A part is one Parquet file, named by all that went into it: the bytes of its files, the encoder whose tokens are counted,
+the longest chunk, the number of shards. Each of its row groups is of one shard, so that a shard is put together by reading
+its own rows from every part. A pass makes the parts that are absent and no others: after a kill it goes on with the portion
+at hand, after an edit it cuts the edited portion alone. Memory holds ``GROUP`` rows a shard, whatever the corpus's size.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from evidence_assets.benchmarks.corpora import Portion
+from evidence_assets.benchmarks.corpus_rows import CHUNKING_VERSION, chunk_rows
+from evidence_assets.benchmarks.records import Document
+from evidence_assets.lake.atomic import replacing_file
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.ids import content_id, file_id, shard_of
+from evidence_assets.lake.schemas import TABLES
+from evidence_assets.models.protocols import Encoder
+
+GROUP = 512
+"""Rows of one shard that wait until they are written together."""
+TOLD_EVERY = 100
+"""Documents between two calls of who hears of progress."""
+STATED = b"evidence.part"
+"""Metadata of a part: the shard of each row group, and how many documents, chunks and tokens it holds."""
+Heard = Callable[[int, int], None]
+
+
+@dataclass
+class Part:
+    """What a part holds."""
+
+    shards: list[int]
+    """Of each row group, the shard that its rows belong to."""
+    documents: int = 0
+    chunks: int = 0
+    tokens: int = 0
+
+
+class Parts:
+    """The parts of a corpus below one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def bring_up_to_date(
+        self, portions: Sequence[Portion], encoder: Encoder, made_by: str, max_tokens: int, shards: int, heard: Heard
+    ) -> int:
+        """Cut what has not been cut yet and forget what is no part of the corpus any more; returns how many were cut.
+
+        ``heard`` is told how many bytes are done, of how many.
+        """
+        files = self._file_ids(portions)
+        keys = [
+            content_id(
+                "part", CHUNKING_VERSION, made_by, max_tokens, shards, [(name, files[name][-1]) for name in _names(p)]
+            )
+            for p in portions
+        ]
+        sizes = [sum(files[name][1] for name in _names(portion)) for portion in portions]
+        done = cut = 0
+        for portion, key, size in zip(portions, keys, sizes, strict=True):
+            if self.part(key) is None:
+
+                def told(characters: int, before: int = done, size: int = size) -> None:
+                    heard(before + min(characters, size), sum(sizes))
+
+                _write(self._path(key), portion.read(), encoder, max_tokens, shards, told)
+                cut += 1
+            done += size
+        if not sum(part.documents for part in map(self.part, keys) if part is not None):
+            raise BadInput("the corpus is empty: its files hold no document", file=portions[0].folder)
+        self._state({"keys": keys, "files": files})
+        for path in set(self.folder.glob("*.parquet")) - {self._path(key) for key in keys}:
+            path.unlink()
+        return cut
+
+    def part(self, key: str) -> Part | None:
+        """What the part of this key holds, without reading its rows; None where it is absent or no whole file."""
+        try:
+            return _stated(pq.read_metadata(self._path(key)).metadata)
+        except (FileNotFoundError, pa.ArrowInvalid):
+            return None
+
+    def shard(self, shard: int) -> pa.Table:
+        """The chunks of a shard.
+
+        Raises
+        ------
+        BadInput
+            Where two documents have the same id, which they may not in files that are cut apart from each other either.
+        """
+        tables = [TABLES["chunks"].arrow.empty_table()]
+        for key in self._stated()["keys"]:
+            with pq.ParquetFile(self._path(key), page_checksum_verification=True) as file:
+                groups = [n for n, of in enumerate(_stated(file.metadata.metadata).shards) if of == shard]
+                if groups:
+                    tables.append(file.read_row_groups(groups).replace_schema_metadata(None))
+        rows = pa.concat_tables(tables)
+        first = rows.filter(pc.equal(rows["ordinal"], 0))
+        counts = first.group_by("doc_id").aggregate([("source", "count"), ("source", "min"), ("source", "max")])
+        for twice in counts.filter(pc.greater(counts["source_count"], 1)).slice(0, 1).to_pylist():
+            raise BadInput(
+                f"{twice['doc_id']!r} occurs twice, in {twice['source_min']} and in {twice['source_max']}; each id stands "
+                "for one document of all files together",
+                field="doc_id",
+            )
+        return rows
+
+    def _path(self, key: str) -> Path:
+        return self.folder / f"{key}.parquet"
+
+    def _stated(self) -> dict[str, Any]:
+        try:
+            return dict(json.loads((self.folder / "parts.json").read_text()))
+        except (FileNotFoundError, ValueError):
+            return {"keys": [], "files": {}}
+
+    def _state(self, stated: dict[str, Any]) -> None:
+        if stated != self._stated():
+            with replacing_file(self.folder / "parts.json") as temporary:
+                temporary.write_text(json.dumps(stated))
+
+    def _file_ids(self, portions: Sequence[Portion]) -> dict[str, list[Any]]:
+        """Time of change, size and content hash of every file by its path; hashed again only where time or size changed."""
+        before, found = self._stated()["files"], {}
+        for portion in portions:
+            for path, name in zip(portion.files, _names(portion), strict=True):
+                status = path.stat()
+                known = before.get(name, [])
+                same = known[:2] == [status.st_mtime_ns, status.st_size]
+                found[name] = known if same else [status.st_mtime_ns, status.st_size, file_id(path)]
+        return found
+
+
+def _names(portion: Portion) -> list[str]:
+    return [path.relative_to(portion.folder).as_posix() for path in portion.files]
+
+
+def _stated(metadata: dict[bytes, bytes]) -> Part:
+    return Part(**json.loads(metadata[STATED]))
+
+
+def _write(
+    path: Path,
+    documents: Iterator[Document],
+    encoder: Encoder,
+    max_tokens: int,
+    shards: int,
+    heard: Callable[[int], None],
+) -> None:
+    schema, made, read = TABLES["chunks"].arrow, Part([]), 0
+    waiting: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    with (
+        replacing_file(path) as temporary,
+        pq.ParquetWriter(temporary, schema, compression="zstd", write_page_checksum=True) as writer,
+    ):
+
+        def flush(shard: int) -> None:
+            rows = waiting.pop(shard)
+            writer.write_table(pa.Table.from_pylist(rows, schema=schema))
+            made.shards.append(shard)
+            made.chunks += len(rows)
+            made.tokens += sum(row["n_tokens"] for row in rows)
+
+        for document in documents:
+            shard = shard_of(content_id("document", document.doc_id), shards)
+            for row in chunk_rows([document], encoder, max_tokens):
+                waiting[shard].append(row)
+                if len(waiting[shard]) == GROUP:
+                    flush(shard)
+            made.documents += 1
+            read += len(document.text)
+            if not made.documents % TOLD_EVERY:
+                heard(read)
+        for shard in sorted(waiting):
+            flush(shard)
+        writer.add_key_value_metadata({STATED: json.dumps(asdict(made))})

@@ -1,0 +1,189 @@
+"""One pass over a corpus: every shard of it, what was done is not done again, and nothing grows with the corpus."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from evidence_assets.benchmarks.corpora import portions, read_documents
+from evidence_assets.benchmarks.corpus_parts import Parts
+from evidence_assets.benchmarks.corpus_rows import chunk_rows
+from evidence_assets.lake import atomic
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.schemas import TABLES
+
+
+class Words:
+    """Counts words as tokens and remembers what it was asked; an encoder as far as chunks need one."""
+
+    model_id, revision, dimensions, max_tokens = "words", "1", 1, 512
+
+    def __init__(self, stops_at: str = "no such word") -> None:
+        self.asked: list[str] = []
+        self.stops_at = stops_at
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        self.asked += texts
+        if any(self.stops_at in text for text in texts):
+            raise KeyboardInterrupt
+        return [len(text.split()) for text in texts]
+
+
+def write(folder: Path, files: int = 3, documents: int = 40) -> Path:
+    folder.mkdir(exist_ok=True)
+    for number in range(files):
+        rows = [
+            {
+                "doc_id": f"{number}-{i}",
+                "title": f"T{i}",
+                "text": f"File {number} says {i} here. And ends it. " * (1 + i % 7),
+            }
+            for i in range(documents)
+        ]
+        (folder / f"{number}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+def cut(place: Path, folder: Path, encoder: Words | None = None, shards: int = 4) -> Parts:
+    parts = Parts(place)
+    parts.bring_up_to_date(portions(folder), encoder or Words(), "words@1", 8, shards, lambda done, total: None)  # type: ignore[arg-type]
+    return parts
+
+
+def hashes(place: Path) -> dict[str, str]:
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in place.glob("*.parquet")}
+
+
+def test_all_shards_together_are_the_chunks_of_all_documents(tmp_path: Path) -> None:
+    folder = write(tmp_path / "raw")
+    parts = cut(tmp_path / "parts", folder)
+    shards = [parts.shard(shard) for shard in range(4)]
+    assert all(len(rows) for rows in shards)
+    homes = [set(rows["doc_id"].to_pylist()) for rows in shards]
+    assert sum(map(len, homes)) == len(set.union(*homes)) == 120, "a document lies in one shard"
+    key = [("doc_id", "ascending"), ("ordinal", "ascending")]
+    expected = pa.Table.from_pylist(
+        list(chunk_rows(read_documents(folder), Words(), 8)),  # type: ignore[arg-type]
+        schema=TABLES["chunks"].arrow,
+    )
+    assert pa.concat_tables(shards).sort_by(key).equals(expected.sort_by(key))
+
+
+def test_a_killed_pass_goes_on_and_ends_with_the_same_bytes(tmp_path: Path) -> None:
+    folder = write(tmp_path / "raw")
+    cut(tmp_path / "whole", folder)
+    with pytest.raises(KeyboardInterrupt):
+        cut(tmp_path / "parts", folder, Words(stops_at="File 1 says 30"))
+    kept = hashes(tmp_path / "parts")
+    assert len(kept) == 1
+    again = Words()
+    cut(tmp_path / "parts", folder, again)
+    assert not any("File 0" in text for text in again.asked)
+    assert (
+        hashes(tmp_path / "parts") == hashes(tmp_path / "whole") and kept.items() <= hashes(tmp_path / "parts").items()
+    )
+
+
+def test_an_edit_cuts_what_came_from_that_file_alone(tmp_path: Path) -> None:
+    folder = write(tmp_path / "raw")
+    cut(tmp_path / "parts", folder)
+    before = hashes(tmp_path / "parts")
+    (folder / "1.jsonl").write_text('{"doc_id": "1-0", "text": "File 1 is another now."}\n')
+    edited = Words()
+    parts = cut(tmp_path / "parts", folder, edited)
+    assert {text.split()[1] for text in edited.asked} == {"1"}
+    assert len(before.items() & hashes(tmp_path / "parts").items()) == 2 and len(hashes(tmp_path / "parts")) == 3
+    assert sum(len(set(parts.shard(shard)["doc_id"].to_pylist())) for shard in range(4)) == 81
+    unchanged = Words()
+    cut(tmp_path / "parts", folder, unchanged)
+    assert unchanged.asked == []
+    for name in before:
+        path = tmp_path / "parts" / name
+        if path.exists():
+            path.write_bytes(path.read_bytes()[:-100])
+    cut(tmp_path / "parts", folder, unchanged)
+    assert {text.split()[1] for text in unchanged.asked} == {"0", "2", "ends"}, "parts cut in half are made again"
+
+
+def test_texts_come_in_bundles_that_follow_from_their_paths(tmp_path: Path) -> None:
+    for number in range(600):
+        (tmp_path / f"{number}.txt").write_text(f"Note {number}.")
+    before = {portion.name: portion.files for portion in portions(tmp_path)}
+    assert 200 < len(before) <= 256 and sum(map(len, before.values())) == 600
+    (tmp_path / "new.txt").write_text("A new one.")
+    changed = [p for p in portions(tmp_path) if before.get(p.name) != p.files]
+    assert len(changed) == 1 and tmp_path / "new.txt" in changed[0].files
+
+
+def test_an_id_in_two_files_is_told_with_both(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.jsonl").write_text(f'{{"doc_id": "x", "text": "In {name}."}}\n')
+    parts = cut(tmp_path / "parts", tmp_path, shards=1)
+    with pytest.raises(BadInput, match=r"'x' occurs twice, in a\.jsonl and in b\.jsonl"):
+        parts.shard(0)
+
+
+def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write(tmp_path / "raw")
+    cut(tmp_path / "parts", folder)
+    before = hashes(tmp_path / "parts")
+    (folder / "1.jsonl").write_text('{"doc_id": "1-0", "text": "File 1 is another now."}\n')
+
+    def full(path: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(atomic, "_flush", full)
+    with pytest.raises(OSError, match=r"no room to write .* run again"):
+        cut(tmp_path / "parts", folder)
+    assert hashes(tmp_path / "parts") == before
+
+
+def test_a_damaged_shard_of_a_dump_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / "raw"
+    folder.mkdir()
+    columns = {
+        "id": [str(i) for i in range(3000)],
+        "title": ["t"] * 3000,
+        "text": [f"Number {i} is told." for i in range(3000)],
+    }
+    path = folder / "train-00000.parquet"
+    pq.write_table(pa.table(columns), path, write_page_checksum=True, compression="none", row_group_size=1000)
+    whole = path.read_bytes()
+    at = whole.index(b"Number 2500")
+    path.write_bytes(whole[:at] + b"Numbel" + whole[at + 6 :])
+    with pytest.raises(BadInput, match=r"train-00000\.parquet: not a whole Parquet file after row 1792 .*CRC"):
+        cut(tmp_path / "parts", folder)
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(BadInput, match=r"train-00000\.parquet: not a whole Parquet file after row 0"):
+        cut(tmp_path / "parts", folder)
+    assert not list((tmp_path / "parts").glob("*"))
+
+
+MEASURED = """
+import resource, sys
+from pathlib import Path
+from evidence_assets_tests.benchmarks.test_corpus_parts import cut
+cut(Path(sys.argv[1]), Path(sys.argv[2]), shards=16)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_dump(tmp_path: Path) -> None:
+    peaks = []
+    for files, documents in ((1, 4_000), (4, 12_000)):
+        folder = write(tmp_path / f"raw{files}", files, documents)
+        command = [sys.executable, "-c", MEASURED, str(tmp_path / f"parts{files}"), str(folder)]
+        said = subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ)
+        peaks.append(int(said.stdout))
+    assert peaks[1] < peaks[0] * 1.1, "twelve times the text takes no more memory"
