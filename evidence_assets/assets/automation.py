@@ -7,25 +7,27 @@ while the daemon is down, and the same content made again moves nothing.
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from hashlib import sha256
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import dagster as dg
 
 from evidence_assets import profiles
+from evidence_assets.assets.in_process import UNFINISHED
 from evidence_assets.lake.ids import content_id
 
 DATA_VERSION = "dagster/data_version"
 """Tag of a materialization: which data it is."""
 READ_VERSION, READ_UP_TO = "dagster/input_data_version/", "dagster/input_event_pointer/"
 """Tags of a materialization, before a dependency's key: which data it had when it was read, and its last event then."""
-MODEL_POOL, LEAVE_VARIABLE = "llm", "EVIDENCE_FOLLOW_MODELS"
-"""Pool of the assets that ask a language model; set to 1, the variable gives leave to make those again by themselves."""
+MODEL_POOL = "llm"
+"""Pool of the assets that ask a language model."""
+Models = Literal["left out", "too", "alone"]
+"""What is done with assets that ask a language model."""
 PAGE = 500
 """Records that are fetched at once."""
 
@@ -50,9 +52,7 @@ class Records:
         self.made, self.planned, self.tags = cache(self._made), cache(self._planned), cache(self._tags)
         self.existing, self.parents = cache(self._existing), cache(self._parents)
         self.version, self.in_progress = cache(self._version), cache(self._in_progress)
-        finished = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
-        unfinished = [status for status in dg.DagsterRunStatus if status not in finished]
-        self.unfinished = set(instance.get_run_ids(dg.RunsFilter(statuses=unfinished)))
+        self.unfinished = set(instance.get_run_ids(dg.RunsFilter(statuses=UNFINISHED)))
 
     def _made(self, key: dg.AssetKey) -> Mapping[str | None, int]:
         """Number of the event that made each part of an asset last."""
@@ -175,13 +175,12 @@ def _tags_of(record: dg.EventLogRecord) -> Mapping[str, str]:
     return (made.tags if made else None) or {}
 
 
-def _leave(graph: Any, key: dg.AssetKey) -> bool:
-    """Whether an asset may be made without being asked: one that asks a language model only where that is allowed."""
-    asks = MODEL_POOL in graph.get(key).pools and profiles.load().generator.backend != "extractive"
-    return not asks or os.environ.get(LEAVE_VARIABLE) == "1"
+def _asks(graph: Any, key: dg.AssetKey) -> bool:
+    """Whether making an asset asks a language model."""
+    return MODEL_POOL in graph.get(key).pools and profiles.load().generator.backend != "extractive"
 
 
-def _together(records: Records, asked: set[Part], waits: Callable[[Part], bool]) -> None:
+def _together(records: Records, asked: set[Part], waits: Callable[[Part], bool], models: Models) -> None:
     """Add what a change reaches next in the very partition: one run makes all of it, one after another.
 
     Only what was made before, and what waits for nothing outside of the run. What is unchanged in the end is taken over.
@@ -189,7 +188,9 @@ def _together(records: Records, asked: set[Part], waits: Callable[[Part], bool])
     graph = records.graph
     for key in graph.toposorted_asset_keys:
         definition = graph.get(key).partitions_def
-        if definition is None or isinstance(definition, dg.DynamicPartitionsDefinition) or not _leave(graph, key):
+        if definition is None or isinstance(definition, dg.DynamicPartitionsDefinition):
+            continue
+        if models == "left out" and _asks(graph, key):
             continue
         for name in {part.partition for part in asked if graph.get(part.key).partitions_def == definition}:
             part = Part(key, name)
@@ -206,11 +207,14 @@ def _together(records: Records, asked: set[Part], waits: Callable[[Part], bool])
                 asked.add(part)
 
 
-def follow(repository: dg.RepositoryDefinition, instance: dg.DagsterInstance, cursor: str | None) -> dg.SensorResult:
+def follow(
+    repository: dg.RepositoryDefinition, instance: dg.DagsterInstance, cursor: str | None, models: Models = "left out"
+) -> dg.SensorResult:
     """What is to be made again: what has changed, was not tried since, and stands on nothing that is being made.
 
-    What asks a language model is made again only with leave, and stays stale without. An asset that a change reaches on two ways is made once, and a run that failed is not repeated until its inputs
-    change again. Raw files are left out: people and the sensor of the seed files bring them.
+    What asks a language model may be left out, and stays stale, or be all that is asked for, with what follows it at once.
+    An asset that a change reaches on two ways is made once, and a run that failed is not repeated until its inputs change
+    again. Raw files are left out: people bring them, and seed files are looked at beside.
 
     The cursor only spares work. It names the event up to which all was followed, and the last one seen; the first comes
     after the second by a tick, because a database that many write to may show an event later than its successors, and
@@ -219,8 +223,9 @@ def follow(repository: dg.RepositoryDefinition, instance: dg.DagsterInstance, cu
     """
     records = Records(repository, instance)
     graph = records.graph
-    edges = content_id(*sorted(f"{key} {sorted(graph.get(key).parent_keys)}" for key in graph.get_all_asset_keys()),
-        os.environ.get(LEAVE_VARIABLE, ""))  # fmt: skip
+    edges = content_id(
+        *sorted(f"{key} {sorted(graph.get(key).parent_keys)}" for key in graph.get_all_asset_keys()), models
+    )
     newest = max(records.last.values(), default=0)
     known, _, events = (cursor or "").partition(":")
     followed, seen = map(int, events.split(":")) if known == edges else (0, 0)
@@ -237,7 +242,7 @@ def follow(repository: dg.RepositoryDefinition, instance: dg.DagsterInstance, cu
     unsettled = False
     with dg.partition_loading_context(dynamic_partitions_store=instance):
         for key in graph.toposorted_asset_keys:
-            if key.path[0] == "raw" or not _leave(graph, key):
+            if key.path[0] == "raw" or (models == "left out" and _asks(graph, key)):
                 continue
             for part, since in records.changed(key, followed):
                 running = records.in_progress(part)
@@ -246,7 +251,9 @@ def follow(repository: dg.RepositoryDefinition, instance: dg.DagsterInstance, cu
                 unsettled = True
                 if not running and not waits(part):
                     asked.add(part)
-        _together(records, asked, waits)
+        others = {part for part in asked if models == "alone" and not _asks(graph, part.key)}
+        asked -= others
+        _together(records, asked, lambda part: part in others or waits(part), models)
     together: dict[tuple[object, str | None], list[dg.AssetKey]] = defaultdict(list)
     for part in sorted(asked, key=str):
         together[graph.get(part.key).partitions_def, part.partition].append(part.key)
@@ -257,15 +264,3 @@ def follow(repository: dg.RepositoryDefinition, instance: dg.DagsterInstance, cu
         skip_reason=None if asked else "nothing has changed that does not wait, run or have failed",
         cursor=f"{edges}:{followed if unsettled else seen}:{newest}",
     )
-
-
-@dg.sensor(
-    name="follow_data",
-    asset_selection=dg.AssetSelection.all(),
-    default_status=dg.DefaultSensorStatus.RUNNING,
-    minimum_interval_seconds=5,
-    description="Makes again what was made from other data than there is now.",
-)
-def follow_sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-    assert context.repository_def is not None
-    return follow(context.repository_def, context.instance, context.cursor)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import dagster as dg
 
 from evidence_assets import profiles
 from evidence_assets.assets.raw_files import raw_assets
-from evidence_assets.benchmarks import declared
+from evidence_assets.benchmarks import declared, subsets
 from evidence_assets.benchmarks.declarations import instances
 from evidence_assets.benchmarks.registry import DATASETS
 from evidence_assets.lake.errors import BadInput
@@ -15,22 +17,35 @@ ANSWERED_FROM = {"corpus": ("Corpus",), "graph": ("Graph", "KnowledgeBase"), "ba
 """Components that make what a benchmark is answered from."""
 
 
-class Expected(declared.Expected, dg.Resolvable):
+class Expected(subsets.Expected, dg.Resolvable):
     """How large a benchmark is."""
+
+
+class Sample(subsets.Sample, dg.Resolvable):
+    """Questions drawn at random."""
+
+
+class Subset(subsets.Subset, dg.Resolvable):
+    """A part of a benchmark."""
+
+    sample: Sample | None = None
+    expected: Expected | None = None
 
 
 class Benchmark(declared.Benchmark, dg.Component, dg.Resolvable):
     """One benchmark, as its YAML states it."""
 
     expected: Expected = Expected()
+    subsets: Sequence[Subset] = ()
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         if not self.runs_in():
             return dg.Definitions()
         for field in ANSWERED_FROM:
             self._refuse_undeclared(field)
+        listed = sorted({subset.ids for subset in self.subsets} - {""})
         wanted = DATASETS[self.reader].wanted(self.split) if self.reader in DATASETS else ""
-        return dg.Definitions(assets=raw_assets(self, self.raw, self.files, wanted)[1])
+        return dg.Definitions(assets=raw_assets(self, self.raw, [*self.files, *listed], wanted)[1])
 
     def _refuse_undeclared(self, field: str) -> None:
         """Refuse a corpus or graph that nothing makes in this profile: its questions would wait for it for ever."""

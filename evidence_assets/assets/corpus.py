@@ -83,12 +83,12 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
 
         @dg.asset(
             key=[*base.split("/"), "index"],
-            description=f"FAISS index of the vectors of {self.name}; remembers what it was built from.",
+            description=f"What {self.name} is answered from: FAISS index, chunks by position, BM25; remembers what it was built from.",
             group_name=group,
             owners=[OWNER],
             kinds={"faiss"},
             code_version=vector_index.VERSION,
-            deps=[dep(f"{base}/embeddings", EVERY)],
+            deps=[dep(f"{base}/chunks", EVERY), dep(f"{base}/embeddings", EVERY)],
         )
         def index(lake: LakeResource) -> dg.MaterializeResult[Any]:
             meta = corpus_making.index(lake.open(), self.name)

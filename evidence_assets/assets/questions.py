@@ -8,7 +8,7 @@ import dagster as dg
 
 from evidence_assets.assets.partitions import benchmark_partitions, question_partitions
 from evidence_assets.assets.table_asset import sound_check, table_asset
-from evidence_assets.benchmarks.declared import FAMILIES, Benchmark, Family, of_family
+from evidence_assets.benchmarks.declared import FAMILIES, Benchmark, Family, Part, of_family
 from evidence_assets.benchmarks.readers import questions_of, tables_of
 from evidence_assets.benchmarks.records import Question
 from evidence_assets.benchmarks.registry import DATASETS
@@ -33,7 +33,8 @@ def _make_questions(step: Step) -> Made:
 
     rows = question_rows(counted(), declared.split, step.shard, shards, declared.graph)
     metadata: dict[str, object] = {"answerable": sum(bool(row["gold"]) for row in rows), "in all shards": found}
-    if declared.reader in DATASETS and (note := DATASETS[declared.reader].count_note(declared.split, found)):
+    whole = not isinstance(declared, Part)
+    if whole and declared.reader in DATASETS and (note := DATASETS[declared.reader].count_note(declared.split, found)):
         step.warn(note)
         metadata["official count"] = note
     return Made(rows, metadata=metadata)

@@ -1,6 +1,6 @@
 """Seed files and the partitions that stand for them: one relation a file.
 
-The folder is looked at here, by the sensor, by the asset ``raw/seeds`` and by the tests alike. A partition is named by
+The folder is looked at here, by what follows changes, by the asset ``raw/seeds`` and by the tests alike. A partition is named by
 its file. A file that cannot be read keeps the partition that it had, with the rows that were made of it, and is
 reported; a file that is gone takes its partition and everything made of it along.
 """
@@ -31,7 +31,7 @@ FOLDER = dg.AssetKey(["raw", "seeds"])
 MOST = 64
 """Relations that one lake may hold: what merges them reads all, and Dagster stops tracking staleness at 100."""
 ATTEMPTS = 3
-"""Times that the sensor asks for the same content before it leaves it to people."""
+"""Times that the same content is asked for before it is left to people."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 _PLACED = ".placed.json"
@@ -130,8 +130,8 @@ def retired(files: SeedFiles, lake: Lake, instance: dg.DagsterInstance) -> list[
     return sorted(known - set(files.present))
 
 
-def requests(instance: dg.DagsterInstance, lake: Lake) -> dg.SensorResult | dg.SkipReason:
-    """What the sensor asks for: the relations whose content is not what was materialized last, and no other.
+def requests(instance: dg.DagsterInstance, lake: Lake) -> tuple[list[dg.RunRequest], list[str]]:
+    """What is asked for, and the partitions to add: the relations whose content is not what was materialized last.
 
     The comparison is with what the instance recorded, so that nothing is lost while no daemon runs. While a run that
     was asked for is on its way, nothing more is asked for the same file: what that run reads is seen when it is done.
@@ -147,34 +147,22 @@ def requests(instance: dg.DagsterInstance, lake: Lake) -> dg.SensorResult | dg.S
         gone = retired(files, lake, instance)
         if gone or _recorded_state(instance) != files.state:
             asked += _request(instance, FOLDER, None, f"{files.state}:{content_id(gone)}:{event}")
-    if not asked:
-        return dg.SkipReason(f"{len(files.relations)} seed files, all harvested or on their way")
     known = set(instance.get_dynamic_partitions(str(RELATIONS.name)))
-    new = sorted(set(files.relations) - known)
-    return dg.SensorResult(
-        run_requests=asked, dynamic_partitions_requests=[RELATIONS.build_add_request(new)] if new else []
-    )
+    return asked, sorted(set(files.relations) - known)
 
 
 def _request(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None, change: str) -> list[dg.RunRequest]:
     """One request for a change, unless it is under way or failed so often that only a person can help.
 
-    The run key names the content and the event that it replaces: one change is asked for once however many ticks see
-    it, and content that comes back later is asked for again.
+    The change names the content and the event that it replaces, so that content that comes back later is asked for again.
     """
     file = f"{key.path[0]}:{partition or ''}"
     runs = instance.get_runs(dg.RunsFilter(tags={_FILE: file}))
     if any(not run.is_finished for run in runs):
         return []
-    failed = sum(run.tags.get(_CHANGE) == change and not run.is_success for run in runs)
-    if failed >= ATTEMPTS:
+    if sum(run.tags.get(_CHANGE) == change and not run.is_success for run in runs) >= ATTEMPTS:
         return []
-    return [
-        dg.RunRequest(
-            run_key=f"{file}:{change}:{failed}", partition_key=partition, asset_selection=[key],
-            tags={_FILE: file, _CHANGE: change},
-        )
-    ]  # fmt: skip
+    return [dg.RunRequest(partition_key=partition, asset_selection=[key], tags={_FILE: file, _CHANGE: change})]
 
 
 def _recorded(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None = None) -> tuple[str, int]:

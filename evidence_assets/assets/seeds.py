@@ -1,12 +1,12 @@
-"""Seed files as assets: the folder, the seeds of each relation, the sensor that watches and the weekly look at all."""
+"""Seed files as assets: the folder, the seeds of each relation, and the weekly look at all."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import dagster as dg
 
-from evidence_assets.assets.automation import follow_sensor
-from evidence_assets.assets.relations import FOLDER, RELATIONS, SEEDS, look, requests, settle
+from evidence_assets.assets.following import follow_apart, follow_data
+from evidence_assets.assets.relations import FOLDER, RELATIONS, SEEDS, look, settle
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import OWNER, sound_check, table_asset
 from evidence_assets.experiment.step import Made, Step
@@ -69,17 +69,6 @@ def _make_seeds(step: Step) -> Made:
     raise dg.Failure(f"there is no seed file {step.partition}.yaml (any more)", allow_retries=False)
 
 
-@dg.sensor(
-    name="seed_files",
-    target=[SEEDS, FOLDER],
-    default_status=dg.DefaultSensorStatus.RUNNING,
-    minimum_interval_seconds=15,
-    description="Asks for the relations whose seed file says something else than what was harvested, and no other.",
-)
-def seed_sensor(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult | dg.SkipReason:
-    return requests(context.instance, lake.open())
-
-
 @dg.schedule(
     name="weekly",
     target=dg.AssetSelection.assets(FOLDER, SEEDS) | dg.AssetSelection.key_prefixes(["knowledge"]),
@@ -97,7 +86,7 @@ def weekly(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest]:
 
 
 class Seeds(dg.Component, dg.Model, dg.Resolvable):
-    """Makes ``raw/seeds`` and ``relation_seeds``, and watches the folder of seed files."""
+    """Makes ``raw/seeds`` and ``relation_seeds``, and follows what changes, their folder included."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         seeds = table_asset(
@@ -113,6 +102,6 @@ class Seeds(dg.Component, dg.Model, dg.Resolvable):
         return dg.Definitions(
             assets=[seed_folder, seeds],
             asset_checks=[seed_files_check, sound_check(seeds)],
-            sensors=[seed_sensor, follow_sensor],
+            sensors=[follow_data, follow_apart],
             schedules=[weekly],
         )

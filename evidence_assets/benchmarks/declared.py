@@ -6,6 +6,7 @@ the questions that systems answer depend on them. The raw asset of a benchmark i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -14,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from evidence_assets import profiles
 from evidence_assets.benchmarks.declarations import instances, validated
+from evidence_assets.benchmarks.subsets import Expected, Subset
 from evidence_assets.lake.errors import BadInput
 
 Family = Literal["mcqa", "table", "graph", "search", "retrieval"]
@@ -47,17 +49,6 @@ class FromRaw(BaseModel):
         return not self.profiles or (profile or profiles.load().name) in self.profiles
 
 
-class Expected(BaseModel):
-    """How large a benchmark is, for planning before its files are there."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    questions: int = Field(0, ge=0)
-    """Questions of its split."""
-    options: int = Field(0, ge=0)
-    """Options of a question; 0 where it has none."""
-
-
 class Benchmark(FromRaw):
     """One benchmark, as its YAML states it."""
 
@@ -81,6 +72,28 @@ class Benchmark(FromRaw):
     """Graph of general knowledge beside its corpus, for methods that join text and graph; those that answer from a
     graph alone do not read it."""
     expected: Expected = Expected()
+    subsets: Sequence[Subset] = ()
+    """Parts of it that are answered and scored by themselves, under its name and theirs: ``obqa.first150``."""
+
+    @property
+    def parts(self) -> list[Part]:
+        """Its subsets as benchmarks of their own, of the same files."""
+        stated = {name: getattr(self, name) for name in Benchmark.model_fields}
+        return [
+            Part(
+                **stated
+                | {
+                    "name": f"{self.name}.{subset.part}", "source": self.raw, "split": subset.split or self.split,
+                    "expected": subset.expected_of(self.expected), "subsets": [], "subset": subset,
+                }
+            )
+            for subset in self.subsets
+        ]  # fmt: skip
+
+    @property
+    def whole(self) -> str:
+        """Name of the benchmark that it is, or is a part of."""
+        return self.name.partition(".")[0]
 
     @property
     def family(self) -> Family:
@@ -89,14 +102,14 @@ class Benchmark(FromRaw):
     @property
     def raw(self) -> str:
         """Key of the raw asset that its files belong to."""
-        return self.source or f"raw/benchmarks/{self.name}"
+        return self.source or f"raw/benchmarks/{self.whole}"
 
     @property
     def files(self) -> list[str]:
         """Files and folders below ``raw`` that it is read from."""
         if self.reader == "own":
-            questions = self.path or f"benchmarks/{self.name}/questions.jsonl"
-            tables = self.tables or (f"benchmarks/{self.name}/tables.jsonl" if self.family == "table" else "")
+            questions = self.path or f"benchmarks/{self.whole}/questions.jsonl"
+            tables = self.tables or (f"benchmarks/{self.whole}/tables.jsonl" if self.family == "table" else "")
             return [questions, *([tables] if tables else [])]
         return [self.path or self.reader, *([self.tables] if self.tables else [])]
 
@@ -106,14 +119,23 @@ class Benchmark(FromRaw):
         return self.graph or self.background_graph
 
 
+class Part(Benchmark):
+    """A subset of a declared benchmark."""
+
+    name: str
+    subset: Subset
+
+
 def declared(folder: Path | None = None) -> dict[str, Benchmark]:
-    """Every declared benchmark by name, whatever profile it is for; those below ``folder`` alone where one is given."""
+    """Every declared benchmark and every declared part of one by name, whatever profile it is for; those below ``folder``
+    alone where one is given."""
     by_name: dict[str, Benchmark] = {}
     for document in instances("Benchmark", folder):
         benchmark = validated(Benchmark, document)
-        if benchmark.name in by_name:
-            raise BadInput(f"benchmark {benchmark.name!r} is declared twice", file=document.file, field="name")
-        by_name[benchmark.name] = benchmark
+        for each in (benchmark, *benchmark.parts):
+            if each.name in by_name:
+                raise BadInput(f"benchmark {each.name!r} is declared twice", file=document.file, field="name")
+            by_name[each.name] = each
     return by_name
 
 

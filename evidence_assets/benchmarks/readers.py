@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from evidence_assets.benchmarks import own, registry
-from evidence_assets.benchmarks.declared import Benchmark
+from evidence_assets.benchmarks.declared import Benchmark, Part
 from evidence_assets.benchmarks.official import pubhealthtab, scitab, tabfact, tabmcq
 from evidence_assets.benchmarks.records import Question, Table
 from evidence_assets.lake.errors import BadInput
@@ -39,15 +39,23 @@ def _tabfact_tables(files: list[Path]) -> Path:
 def questions_of(lake: Lake, benchmark: Benchmark) -> Iterator[Question]:
     """The benchmark's questions under its declared name, at least one.
 
-    Official files give those of its split alone; a user's own file gives all, of which the caller keeps a split.
+    Official files give those of its split alone; a user's own file gives all, of which the caller keeps a split. Of a
+    part there are its own questions alone, whatever the file.
     """
     files = _files(lake, benchmark)
     some = False
-    for question in _questions(files, benchmark):
+    for question in _chosen(_questions(files, benchmark), benchmark, lake):
         some = True
         yield replace(question, benchmark=benchmark.name)
     if not some:
         raise _nothing_in(files[0], benchmark)
+
+
+def _chosen(questions: Iterator[Question], benchmark: Benchmark, lake: Lake) -> Iterator[Question]:
+    """The questions, or those of them that the part of a benchmark is."""
+    if not isinstance(benchmark, Part):
+        return questions
+    return benchmark.subset.chosen((q for q in questions if q.split == benchmark.split), lake.raw)
 
 
 def _nothing_in(file: Path, benchmark: Benchmark) -> BadInput:
@@ -72,9 +80,11 @@ def _questions(files: list[Path], benchmark: Benchmark) -> Iterator[Question]:
 
 
 def tables_of(lake: Lake, benchmark: Benchmark) -> Iterator[Table]:
-    """The benchmark's tables under its declared name, each once."""
+    """The benchmark's tables under its declared name, each once; of a part those that its questions are about."""
+    asked = {q.table_id for q in questions_of(lake, benchmark)} if isinstance(benchmark, Part) else None
     for table in _tables(_files(lake, benchmark), benchmark):
-        yield replace(table, benchmark=benchmark.name)
+        if asked is None or table.table_id in asked:
+            yield replace(table, benchmark=benchmark.name)
 
 
 def _tables(files: list[Path], benchmark: Benchmark) -> Iterator[Table]:

@@ -192,7 +192,8 @@ def gc(
     with _sentences():
         import dagster as dg
 
-        from evidence_assets.cli.demo import dagster_home, end_killed_runs, lake_assets
+        from evidence_assets.assets.in_process import end_killed_runs
+        from evidence_assets.cli.demo import dagster_home, lake_assets
         from evidence_assets.experiment.asked import assets_of_asked
         from evidence_assets.lake.catalogue import find_lake
         from evidence_assets.lake.housekeeping import collect, orphans

@@ -6,38 +6,30 @@ that the UI shows.
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import re
 import resource
-import sqlite3
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
-import sqlalchemy
 from rich.console import Console
 
 from evidence_assets.assets.automation import Part
+from evidence_assets.assets.in_process import end_killed_runs, marked_alive, spare_the_disk
 from evidence_assets.assets.partitions import corpus_partitions
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import AT_ONCE
 from evidence_assets.benchmarks.declared import Benchmark, benchmarks
 from evidence_assets.definitions import defs
-from evidence_assets.lake.atomic import abandoned
 from evidence_assets.lake.housekeeping import sweep
 
 HOME_VARIABLE = "DAGSTER_HOME"
-ALIVE = "evidence/alive"
-"""Tag of a run of the command line: the file that its process holds locked."""
-_FINISHED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
 
 
 @dataclass(frozen=True)
@@ -109,55 +101,6 @@ def lake_assets() -> list[str]:
     return ["/".join(key.path) for key in graph.materializable_asset_keys]
 
 
-@contextmanager
-def marked_alive(home: Path) -> Iterator[dict[str, str]]:
-    """Tags for the runs of this process; the file that they name stays locked as long as it lives."""
-    folder = home / "alive"
-    folder.mkdir(exist_ok=True)
-    mark = folder / str(uuid.uuid4())
-    with _alone(folder):
-        handle = mark.open("w")
-        fcntl.flock(handle, fcntl.LOCK_EX)
-    with handle:
-        try:
-            yield {ALIVE: mark.name, AT_ONCE: "true"}
-        finally:
-            mark.unlink()
-
-
-def end_killed_runs(instance: dg.DagsterInstance, home: Path) -> int:
-    """Say of runs whose process was killed that they failed, and give their places in pools back: nobody else would."""
-    unfinished = [s for s in dg.DagsterRunStatus if s not in _FINISHED]
-    ended = 0
-    for run in instance.get_runs(dg.RunsFilter(statuses=unfinished)):
-        mark = home / "alive" / run.tags.get(ALIVE, "")
-        if ALIVE in run.tags and (not mark.exists() or abandoned(mark)):
-            instance.report_run_failed(run, "The process that worked on this run was killed; what it had made stays.")
-            ended += 1
-    slots = instance.event_log_storage
-    for run_id in slots.get_concurrency_run_ids():
-        holder = instance.get_run_by_id(run_id)
-        if holder is None or holder.status in _FINISHED:
-            slots.free_concurrency_slots_for_run(run_id)
-    if (home / "alive").is_dir():
-        with _alone(home / "alive"):
-            for mark in (home / "alive").iterdir():
-                if abandoned(mark):  # of a process that was killed before its first run, or after its last
-                    mark.unlink()
-    return ended
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Wait for, then hold, the right to put marks into the folder or to take them away."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
-
-
 def batches(graph: Any, wanted: Wanted) -> Iterator[list[dg.AssetKey]]:
     """Wanted assets in an order in which they can be made: as many with equal partitions at once as need no other first.
 
@@ -185,29 +128,6 @@ def batches(graph: Any, wanted: Wanted) -> Iterator[list[dg.AssetKey]]:
         left = [key for key in left if key not in batch]
 
 
-@lru_cache(maxsize=8)
-def _kept_open(database: str) -> sqlite3.Connection:
-    """A connection that only keeps SQLite from tidying up behind every other one."""
-    connection = sqlite3.connect(database, check_same_thread=False)
-    connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    return connection
-
-
-def _spare_the_disk(connection: Any, _record: Any) -> None:
-    """Let Dagster's own records wait for the disk at checkpoints only, not at each of some 6,000 events.
-
-    Dagster opens a connection an event; the last one to close would fold the write-ahead log into the file and flush
-    both; where the disk is busy that is most of a second run. Nothing can be damaged: with a write-ahead log a killed process loses
-    nothing, a power cut at most the last events.
-    """
-    if not isinstance(connection, sqlite3.Connection):
-        return
-    connection.execute("PRAGMA synchronous=NORMAL")
-    database = connection.execute("PRAGMA database_list").fetchone()[2]
-    if database and connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
-        _kept_open(database)
-
-
 def run_all(*, verbose: bool = False, console: Console | None = None, wanted: Wanted = EVERYTHING) -> Report:
     """Materialize every wanted asset in every partition; rows whose inputs are unchanged are taken over.
 
@@ -218,7 +138,7 @@ def run_all(*, verbose: bool = False, console: Console | None = None, wanted: Wa
     home = dagster_home()
     sweep(LakeResource().open())
     _quiet()
-    sqlalchemy.event.listen(sqlalchemy.Engine, "connect", _spare_the_disk)
+    spare_the_disk()
     loaded = defs()
     graph = loaded.resolve_asset_graph()
     job = loaded.resolve_implicit_global_asset_job_def()
@@ -263,7 +183,7 @@ def run_all(*, verbose: bool = False, console: Console | None = None, wanted: Wa
                     partition_key=partition,
                     asset_selection=selection,
                     run_id=run_id,
-                    tags=tags,
+                    tags={**tags, AT_ONCE: "true"},
                     raise_on_error=False,
                 )
                 made = _count(report, result, partition)

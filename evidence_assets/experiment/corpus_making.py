@@ -74,16 +74,10 @@ def index(lake: Lake, name: str) -> vector_index.IndexMeta:
 
 def tokens_of(lake: Lake, name: str, kept: Tokens) -> tuple[token_store.StoreMeta, int]:
     """The token store over all shards, and how many chunks were taken over."""
-    shards = rows.partitions_of(lake, name)
-    read = [
-        lake.read("chunks", f"corpus/{name}/chunks", shard, ["chunk_id", "text"]).sort("chunk_id") for shard in shards
-    ]
     model = encoder(profiles.load().token_encoder)
-    place = lake.index_folder(f"corpus/{name}/token_store")
-    ids, texts = ([value for cut in read for value in cut[column]] for column in ("chunk_id", "text"))
-    if kept == "stored":
-        return token_store.build(place, ids, texts, model, model_key(model))
-    return token_store.build_statistics(place, ids, texts, model, model_key(model), model.dimensions), 0
+    place, texts = lake.index_folder(f"corpus/{name}/token_store"), rows.chunk_texts(lake, name)
+    version = rows.chunks_version(lake, name)
+    return token_store.build(place, texts, model, model_key(model), version, vectors=kept == "stored")
 
 
 def make_corpus(

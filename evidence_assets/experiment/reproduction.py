@@ -7,7 +7,6 @@ thing that is missing.
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,9 +19,10 @@ from evidence_assets import profiles
 from evidence_assets.benchmarks.declarations import instances
 from evidence_assets.benchmarks.declared import Benchmark
 from evidence_assets.benchmarks.registry import DATASETS
+from evidence_assets.benchmarks.subsets import SEEDED
 from evidence_assets.experiment.presets import presets
 from evidence_assets.experiment.scores.published import Figure, figures
-from evidence_assets.experiment.scores.published_figures import COMPARABLE, LABELS, figure_for, printed_metric
+from evidence_assets.experiment.scores.published_figures import COMPARABLE, LABELS, figure_for, part_of, printed_metric
 from evidence_assets.experiment.scores.retrieval_scores import retrieval_metrics
 from evidence_assets.experiment.scores.scoring import score_rows
 from evidence_assets.experiment.system import Method, System, answers_by_model, crossings, lacking
@@ -31,8 +31,6 @@ from evidence_assets.lake.store import prepare
 
 Key = tuple[str, str, str, str, str, str]
 """What a figure is printed for; see ``Figure.key``."""
-SUBSET = re.compile(r"\d+-instance subset|\d+ sampled \w+|\d+ ?% of the [^;]*")
-"""How notes on figures name the part of a benchmark that they are printed for."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +45,13 @@ class Candidate:
 
     def beside(self) -> set[Key]:
         """What its scores would stand beside."""
-        printed_as = self.variant.published
-        if printed_as is None:
-            return set()
-        found = (figure_for(self.benchmark.name, printed_as, self.model_id, metric) for metric in self.metrics)
-        return {figure.key for figure in found if figure is not None}
+        name = self.benchmark.name
+        found = (
+            figure_for(name, printed_as, self.model_id, metric)
+            for printed_as in self.variant.published
+            for metric in self.metrics
+        )
+        return {figure.key for figure in found if figure is not None and figure.part == part_of(name)}
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,11 @@ class Cell:
     """Why it cannot be filled, for all such cells; empty where it can."""
     lacks: str = ""
     """What of this cell it is that is lacking."""
+
+    @property
+    def filled(self) -> bool:
+        """Whether a score in the lake stands beside it that is of the same part of the benchmark."""
+        return any(part_of(score.benchmark) == self.figure.part for score in self.ours)
 
 
 @dataclass(frozen=True)
@@ -118,8 +123,8 @@ class PrintedTable:
 
     @property
     def filled(self) -> list[Cell]:
-        """The cells that a score in the lake stands beside."""
-        return [cell for cell in self.cells if cell.ours]
+        """The cells that a score in the lake of the same part of the benchmark stands beside."""
+        return [cell for cell in self.cells if cell.filled]
 
     @property
     def reasons(self) -> dict[str, Counter[str]]:
@@ -153,7 +158,7 @@ class PrintedTable:
 def candidates(variant: Variant, system: System, benchmarks: Iterable[Benchmark]) -> list[Candidate]:
     """The variant, with each model that its presets cross it with, on each of these benchmarks that it can answer."""
     method = system.method_of(variant)
-    if variant.published is None or not isinstance(method, Method):
+    if not variant.published or not isinstance(method, Method):
         return []
     settings = method.settings_of(variant)
     prompted = answers_by_model(variant) or "generator" in method.models(settings)
@@ -214,10 +219,10 @@ def scored(connection: duckdb.DuckDBPyConnection, variants: Iterable[Variant]) -
     found: dict[Key, list[Ours]] = defaultdict(list)
     for asset, benchmark, model, metric, *numbers in rows:
         _, family, name, *models = asset.split("/")
-        printed_as = known.get(f"{family}/{name}")
-        figure = figure_for(benchmark, printed_as, model, metric) if printed_as else None
-        if figure is not None:
-            found[figure.key].append(Ours("@".join([name, *models]), benchmark, model, metric, *numbers))
+        for printed_as in known.get(f"{family}/{name}", ()):
+            figure = figure_for(benchmark, printed_as, model, metric)
+            if figure is not None:
+                found[figure.key].append(Ours("@".join([name, *models]), benchmark, model, metric, *numbers))
     return dict(found)
 
 
@@ -236,9 +241,12 @@ def printed_tables(
     for figure in figures():
         own = tuple(ours.get(figure.key, ())) if figure.scale in COMPARABLE else ()
         fit = tuple(filling[figure.key]) if figure.key in filling and figure.scale in COMPARABLE else ()
-        reason, lacks = ("", "") if own or fit else _reason(figure, able, variants, declared)
         table = found.setdefault((figure.document, figure.table), PrintedTable(figure.document, figure.table))
-        table.cells.append(Cell(figure, fit, own, reason, lacks))
+        cell = Cell(figure, fit, own)
+        if not (fit or cell.filled):
+            reason, lacks = _reason(figure, able, variants, declared)
+            cell = Cell(figure, fit, own, reason, lacks)
+        table.cells.append(cell)
     return list(found.values())
 
 
@@ -248,29 +256,30 @@ def _reason(
     """The first thing that is missing for a figure which nothing fills, and what of it."""
     if figure.scale not in COMPARABLE:
         return "Printed are a count or a time: only scores are compared with.", f"{figure.metric} in {figure.scale}"
-    of_system = [v for v in variants if v.published and v.published.system == figure.system]
+    of_system = [v for v in variants if any(name.system == figure.system for name in v.published)]
     if not of_system and figure.ours:
         return "No variant says that it is printed as the document's own system.", figure.system
     if not of_system:
         return "No variant is printed as the system of others that the document compares with.", figure.system
-    own = [v for v in of_system if v.published and v.published.variant == figure.variant]
+    printed_as = (figure.system, figure.variant)
+    own = [v for v in of_system if any((name.system, name.variant) == printed_as for name in v.published)]
     if not own:
         return "No variant of the system is printed as this one.", f"{figure.system} {figure.variant or '(plain)'}"
     if not figure.benchmark:
         return "No benchmark is named in print.", figure.metric
     name = figure.benchmark
     if name not in declared:
-        whole = max((b for b in declared if name.startswith(f"{b}_")), key=len, default="")
-        if whole:
-            return "The subset of the benchmark is not declared.", f"{name} of {whole}"
         return "The benchmark is not declared.", name
+    parts = {b for b in declared if (declared[b].whole, part_of(b)) == (name, figure.part)}
+    if not parts:
+        return "The subset of the benchmark is not declared.", figure.scope
     profile = profiles.load().name
     if not declared[name].runs_in(profile):
         return f"The benchmark is not declared for the profile {profile}.", name
     here = [
         c
         for c in able
-        if c.benchmark.name == name and c.variant.place.split("/")[:2] in [[v.family, v.name] for v in own]
+        if c.benchmark.name in parts and c.variant.place.split("/")[:2] in [[v.family, v.name] for v in own]
     ]
     if not here:
         return "The variant cannot answer the benchmark: of another task, or without what it reads.", name
@@ -294,10 +303,12 @@ def differences(figure: Figure, ours: Ours, benchmark: Benchmark | None) -> list
     ):  # another form of the printed model, such as a quantized one, is told
         said.append(f"model {own or 'none'}, printed {figure.model or 'without a model'}")
     whole = benchmark.expected.questions if benchmark else 0
-    part = SUBSET.search(figure.note)
-    if part and part[0].split("-")[0].split()[0] != str(ours.n):
-        said.append(f"{ours.n:,} questions, printed for {part[0].strip()}")
-    elif not part and whole and ours.n != whole:
+    part = part_of(ours.benchmark)
+    if part != figure.part:
+        said.append(f"answered {part or 'whole'}, printed for {figure.part or 'the whole'}")
+    elif (seed := ours.benchmark.partition(SEEDED)[2]) and benchmark:
+        said.append(f"drawn with seed {seed}; which questions are printed for is not stated")
+    if whole and ours.n != whole:
         said.append(f"{ours.n:,} of {whole:,} questions")
     if benchmark and (sources := [s for s in (benchmark.corpus, benchmark.graph, benchmark.background_graph) if s]):
         said.append(f"answered from our {' and '.join(sources)}")

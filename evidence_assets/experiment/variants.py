@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from evidence_assets import profiles
 from evidence_assets.benchmarks.declared import FAMILIES, of_family
@@ -60,8 +60,10 @@ class Variant(BaseModel):
     """Also score the triples themselves: hits and F1. For methods that rank triples of a graph."""
     bertscore: bool = False
     """Also match the tokens of each question with those of its evidence; all of it is encoded for that."""
-    published: PrintedAs | None = None
-    """Under which name the figures that it is compared with are printed."""
+    published: Annotated[
+        tuple[PrintedAs, ...], BeforeValidator(lambda one: [one] if isinstance(one, dict) else one)
+    ] = ()
+    """Under which name the figures that it is compared with are printed, or a list of them: a run may stand in several."""
     presets: tuple[str, ...] = ()
     """Presets that it belongs to; without any it is always loaded."""
     models: Models = Field(default_factory=dict)
@@ -92,7 +94,7 @@ class Variant(BaseModel):
     @property
     def as_published(self) -> bool:
         """Whether a language model is asked as the paper does."""
-        return self.asks == "published" or (not self.asks and self.published is not None)
+        return self.asks == "published" or (not self.asks and bool(self.published))
 
     @property
     def words(self) -> Words:

@@ -18,7 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.explorer.open_lake import OpenLake, Reader
 from evidence_assets.explorer.pages import Missing, Page, link
-from evidence_assets.explorer.pages.comparison import comparison
+from evidence_assets.explorer.pages.comparison import comparison, run_comparison
 from evidence_assets.explorer.pages.home import home
 from evidence_assets.explorer.pages.question import question
 from evidence_assets.explorer.pages.questions import questions, search
@@ -110,6 +110,8 @@ class Site:
                 return search
             case ["compare"]:
                 return comparison
+            case ["runs"]:
+                return run_comparison
             case ["question", identifier]:
                 return lambda reader, asked: question(reader, asked, identifier)
             case ["relation", name]:

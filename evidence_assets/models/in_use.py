@@ -43,7 +43,7 @@ class RememberingEncoder:
 
     def pieces(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
         if not isinstance(self._inner, Tokenizer):
-            raise BadInput(f"{self.model_id} cannot tell tokens apart without encoding them: use tokens: stored")
+            raise BadInput(f"{self.model_id} does not say what the tokens of a text are: choose another token_encoder")
         return self._inner.pieces(texts)
 
     def token_layers(self, texts: Sequence[str], layers: int) -> list[TokenVectors]:

@@ -88,6 +88,7 @@ class Retrieval(_Strict):
     R: int = Field(ge=1, description="Pool: chunks that the index hands to the fine ranking, per question and option.")
     k: int = Field(ge=1, description="Chunks kept per question and option.")
     s: int = Field(ge=0, description="Triples kept per question and option.")
+    token_cache_gb: float = Field(20.0, ge=0, description="Most gigabytes of token vectors kept of a corpus on demand.")
 
 
 class Harvesting(_Strict):

@@ -68,10 +68,14 @@ def vectors_wrong(rows: pl.DataFrame) -> list[str]:
     return [f"vector of chunk {rows['chunk_id'][int(i)]} has length {norms[i]:.4f}, not 1" for i in wrong[:5]]
 
 
+def _ordered(lake: Lake, table: str, asset: str) -> list[str]:
+    stems = [path.stem for path in lake.files(table, asset)]
+    return sorted(stems, key=lambda stem: (not stem.isdecimal(), int(stem) if stem.isdecimal() else 0, stem))
+
+
 def partitions_of(lake: Lake, name: str) -> list[str]:
     """The shards of a corpus that are embedded, in the order in which its chunks are counted."""
-    stems = [path.stem for path in lake.files("chunk_embeddings", f"corpus/{name}/embeddings")]
-    return sorted(stems, key=lambda stem: (not stem.isdecimal(), int(stem) if stem.isdecimal() else 0, stem))
+    return _ordered(lake, "chunk_embeddings", f"corpus/{name}/embeddings")
 
 
 def corpus_version(lake: Lake, name: str) -> str:
@@ -83,6 +87,25 @@ def corpus_version(lake: Lake, name: str) -> str:
             for shard in partitions_of(lake, name)
         ]
     )
+
+
+def chunks_version(lake: Lake, name: str) -> str:
+    """What chunks the lake holds of a corpus now."""
+    return content_id(
+        [
+            [s, lake.written_version("chunks", f"corpus/{name}/chunks", s)]
+            for s in _ordered(lake, "chunks", f"corpus/{name}/chunks")
+        ]
+    )
+
+
+def chunk_texts(lake: Lake, name: str) -> Iterator[list[str]]:
+    """The texts of a corpus in its order, block by block; memory holds those of one shard."""
+    asset = f"corpus/{name}/chunks"
+    for shard in _ordered(lake, "chunks", asset):
+        texts = lake.read("chunks", asset, shard, ["chunk_id", "text"]).sort("chunk_id")["text"]
+        for start in range(0, len(texts), BATCH):
+            yield texts[start : start + BATCH].to_list()
 
 
 def corpus_shards(lake: Lake, name: str) -> Iterator[Shard]:

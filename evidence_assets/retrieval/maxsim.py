@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from evidence_assets.transport import TokenPool
+from evidence_assets.transport import Texts
 
-__all__ = ["maxsim_texts", "nearest_tokens"]
+__all__ = ["maxsim_texts", "nearest_of", "nearest_tokens"]
 
 Array = NDArray[np.float64]
 BLOCK_TOKENS = 4096
@@ -20,7 +22,7 @@ def _unit(rows: torch.Tensor) -> torch.Tensor:
     return rows / torch.where(norms > 0, norms, torch.ones_like(norms))
 
 
-def maxsim_texts(query: ArrayLike, pool: TokenPool, weights: ArrayLike | None = None) -> Array:
+def maxsim_texts(query: ArrayLike, pool: Texts, weights: ArrayLike | None = None) -> Array:
     r"""Weighted mean over query tokens of the best cosine with a token of the text.
 
     .. math:: S(q, y) = \frac{\sum_i w_i \max_j \cos(q_i, y_j)}{\sum_i w_i}
@@ -51,20 +53,25 @@ def maxsim_texts(query: ArrayLike, pool: TokenPool, weights: ArrayLike | None = 
     return np.asarray(w @ nearest)
 
 
-def nearest_tokens(query: ArrayLike, pool: TokenPool) -> Array:
+def nearest_tokens(query: ArrayLike, texts: Texts) -> Array:
     """Cosine of each query token (rows) with the nearest token of each text (columns)."""
-    q = torch.from_numpy(np.array(query, dtype=np.float32))
-    if q.ndim != 2 or not len(q) or q.shape[1] != pool.vectors.shape[1]:
-        raise ValueError(
-            f"a query of shape {tuple(q.shape)} cannot be compared with {pool.vectors.shape[1]} dimensions"
-        )
-    q = _unit(q)
-    parts = [_block(q, pool, first, last) for first, last in pool.blocks(BLOCK_TOKENS)]
-    return np.concatenate(parts, axis=1) if parts else np.empty((len(q), 0))
+    return nearest_of([query], texts)[0]
 
 
-def _block(q: torch.Tensor, pool: TokenPool, first: int, last: int) -> Array:
-    low, high = int(pool.offsets[first]), int(pool.offsets[last])
-    y = _unit(torch.from_numpy(np.array(pool.vectors[low:high])).float())
-    similarity = (q @ y.T).numpy()
-    return np.maximum.reduceat(similarity, pool.offsets[first:last] - low, axis=1).astype(np.float64)
+def nearest_of(queries: Sequence[ArrayLike], texts: Texts) -> list[Array]:
+    """The same for several queries, for which the texts are read once."""
+    units = []
+    for query in queries:
+        q = torch.from_numpy(np.array(query, dtype=np.float32))
+        if q.ndim != 2 or not len(q) or q.shape[1] != texts.dimensions:
+            raise ValueError(f"a query of shape {tuple(q.shape)} cannot be compared with {texts.dimensions} dimensions")
+        units.append(_unit(q))
+    found = [np.empty((len(q), len(texts))) for q in units]
+    for start, pool in texts.tiles():
+        for first, last in pool.blocks(BLOCK_TOKENS):
+            low, high = int(pool.offsets[first]), int(pool.offsets[last])
+            y = _unit(torch.from_numpy(np.array(pool.vectors[low:high])).float())
+            for q, nearest in zip(units, found, strict=True):
+                best = np.maximum.reduceat((q @ y.T).numpy(), pool.offsets[first:last] - low, axis=1)
+                nearest[:, start + first : start + last] = best
+    return found

@@ -41,6 +41,8 @@ POSTING = np.dtype([("key", "<u8"), ("row", "<i4"), ("code", "<i4")])
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.integer[Any]]
 Reading = Literal["text", "corpus", "idf"]
+Terms = Sequence[str] | npt.NDArray[np.uint64]
+"""Terms, or what they are known by."""
 
 
 def term_keys(terms: Sequence[str]) -> npt.NDArray[np.uint64]:
@@ -165,11 +167,11 @@ class TermIndex:
     def __len__(self) -> int:
         return self.texts
 
-    def find(self, terms: Sequence[str]) -> Ints:
+    def find(self, terms: Terms) -> Ints:
         """The number of each term; −1 where no text holds it."""
-        return find_keys(self._keys, term_keys(terms))
+        return find_keys(self._keys, terms if isinstance(terms, np.ndarray) else term_keys(terms))
 
-    def holding(self, terms: Sequence[str]) -> Ints:
+    def holding(self, terms: Terms) -> Ints:
         """How many texts hold each term."""
         numbers = self.find(terms)
         held = np.zeros(len(numbers), np.int64)
@@ -177,11 +179,11 @@ class TermIndex:
         held[numbers >= 0] = self._starts[some + 1] - self._starts[some]
         return held
 
-    def idf(self, terms: Sequence[str], form: Idf = "printed") -> Array:
+    def idf(self, terms: Terms, form: Idf = "printed") -> Array:
         """Inverse document frequency of each term; see :func:`~.bm25.idf_of`."""
         return idf_of(self.texts, self.holding(terms), form)
 
-    def values(self, terms: Sequence[str], reading: Reading) -> Array:
+    def values(self, terms: Terms, reading: Reading) -> Array:
         r"""What decides the weight of a token besides its own text.
 
         ``text`` is the printed idf, by which BM25 within the text is multiplied; ``idf`` that of Lucene, which alone is the

@@ -10,13 +10,14 @@ from . import costs as costs
 from .exact import Pair, distance, strongest_pairs
 from .ground_cost import Cost, GroundCost, ground_cost, ground_costs
 from .measure import TokenMeasure
-from .pool import TokenPool
+from .pool import Texts, TokenPool
 from .search import TopK, top_k
 
 __all__ = [
     "Cost",
     "GroundCost",
     "Pair",
+    "Texts",
     "TokenMeasure",
     "TokenPool",
     "TopK",

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from .ground_cost import UNIT, GroundCost, Workspace
-from .pool import TokenPool
+from .pool import Texts, TokenPool
 
 __all__ = ["Pass", "dual_bound", "text_bounds"]
 
@@ -96,10 +96,21 @@ class Pass:
         rows[: len(feature)] = feature
         return torch.from_numpy(rows).to(self._device)
 
-    def run(self, pool: TokenPool, temperature: float, threads: int) -> list[Array]:
+    def run(self, texts: Texts, temperature: float, threads: int) -> list[Array]:
         """Bounds of all texts for each query."""
+        bounds = torch.empty((len(self._masses), len(texts)), dtype=torch.float64, device=self._device)
+        precision = torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision("highest")  # TF32's ten bits of mantissa are outside the margins
+        try:
+            for first, pool in texts.tiles():
+                self._tile(pool, bounds[:, first : first + len(pool)], temperature, threads)
+        finally:
+            torch.set_float32_matmul_precision(precision)
+        return list(bounds.cpu().numpy())
+
+    def _tile(self, pool: TokenPool, bounds: torch.Tensor, temperature: float, threads: int) -> None:
+        """Write the bounds of the texts of a pool that memory holds, or a file that is mapped to it."""
         weights, factors = pool.masses(), pool.factors(self._cost, temperature)
-        bounds = torch.empty((len(self._masses), len(pool)), dtype=torch.float64, device=self._device)
         on_processor = self._device.type == "cpu"
         blocks = list(pool.blocks(BLOCK_TOKENS if on_processor else DEVICE_TOKENS))
         most = max(int(pool.offsets[b] - pool.offsets[a]) for a, b in blocks)
@@ -111,17 +122,11 @@ class Pass:
                 for first, last in share:
                     bounds[:, first:last] = self._block(pool, weights, factors, room, first, last)
 
-        precision = torch.get_float32_matmul_precision()
-        torch.set_float32_matmul_precision("highest")  # TF32's ten bits of mantissa are outside the margins
-        try:
-            if not on_processor or threads == 1 or len(blocks) == 1:
-                work(blocks)
-            else:
-                with ThreadPoolExecutor(threads) as executor:
-                    list(executor.map(work, [blocks[i::threads] for i in range(threads)]))
-        finally:
-            torch.set_float32_matmul_precision(precision)
-        return list(bounds.cpu().numpy())
+        if not on_processor or threads == 1 or len(blocks) == 1:
+            work(blocks)
+        else:
+            with ThreadPoolExecutor(threads) as executor:
+                list(executor.map(work, [blocks[i::threads] for i in range(threads)]))
 
     def _block(
         self, pool: TokenPool, masses: Array, factors: Array | None, room: Workspace, first: int, last: int

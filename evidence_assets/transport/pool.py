@@ -1,10 +1,12 @@
 """Many texts as one block of token vectors that may lie in a memory-mapped file.
 
-What belongs here: the layout of a pool and how a text of it becomes a measure. Searching it is in :mod:`.search`.
+What belongs here: the layout of a pool, how a text of it becomes a measure, and what may stand for a pool that no memory
+holds. Searching it is in :mod:`.search`.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -15,14 +17,38 @@ from numpy.typing import ArrayLike, NDArray
 from .ground_cost import Cost, GroundCost, ground_cost
 from .measure import TokenMeasure, check_numbers
 
-__all__ = ["TokenPool"]
+__all__ = ["Texts", "TokenPool"]
 
 Array = NDArray[np.float64]
 CHECKED_ROWS = 1 << 14
 COPIED_ROWS = 1 << 18
 
 
-class TokenPool:
+class Texts(ABC):
+    """Texts with their tokens, of which a few at a time are read."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def dimensions(self) -> int:
+        """Numbers of a token's vector."""
+
+    @abstractmethod
+    def some(self, chosen: Sequence[int] | NDArray[np.integer[Any]]) -> TokenPool:
+        """Some of the texts, in the order asked, in memory."""
+
+    @abstractmethod
+    def tiles(self) -> Iterator[tuple[int, TokenPool]]:
+        """All texts in order, each part with the number of its first."""
+
+    def measure(self, text: int, cost: Cost, temperature: float = 1.0) -> TokenMeasure:
+        """One text as a measure under a cost, in float64: what every exact distance is computed from."""
+        return self.some([text]).measure(0, cost, temperature)
+
+
+class TokenPool(Texts):
     r"""Texts as token measures, stored end to end.
 
     A store is three plain arrays, each of which ``np.save`` writes and ``np.load(..., mmap_mode="r")`` opens:
@@ -102,6 +128,24 @@ class TokenPool:
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+    @property
+    def dimensions(self) -> int:
+        """Numbers of a token's vector."""
+        return int(self.vectors.shape[1])
+
+    def some(self, chosen: Sequence[int] | NDArray[np.integer[Any]]) -> TokenPool:
+        """Some of the texts, in the order asked."""
+        rows = [slice(int(self.offsets[text]), int(self.offsets[text + 1])) for text in chosen]
+        offsets = np.concatenate([[0], np.cumsum([own.stop - own.start for own in rows])]).astype(np.int64)
+        vectors = np.concatenate([self.vectors[:0], *(self.vectors[own] for own in rows)])
+        weights = np.concatenate([self.weights[:0], *(self.weights[own] for own in rows)])
+        return TokenPool(vectors, offsets, weights, finished=self.finished, check=False)
+
+    def tiles(self) -> Iterator[tuple[int, TokenPool]]:
+        """The pool itself."""
+        if len(self):
+            yield 0, self
 
     def keep_on(self, device: str) -> None:
         """Copy the vectors to a torch device, where later searches on that device find them; costs their size there."""

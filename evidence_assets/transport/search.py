@@ -22,7 +22,7 @@ from .bounds import Pass, dual_bound
 from .exact import solve
 from .ground_cost import Cost, GroundCost, ground_cost
 from .measure import TokenMeasure
-from .pool import TokenPool
+from .pool import Texts, TokenPool
 
 __all__ = ["TopK", "top_k"]
 
@@ -69,7 +69,7 @@ class _Query:
         if len(self.found) >= self.k:
             self.reach = float(np.partition(list(self.found.values()), self.k - 1)[self.k - 1])
 
-    def finish(self, bounds: Array, pool: TokenPool, temperature: float) -> TopK:
+    def finish(self, bounds: Array, pool: Texts, temperature: float) -> TopK:
         for text in np.argsort(bounds, kind="stable"):
             if bounds[text] > self.reach + SLACK * (1 + abs(self.reach)):
                 break
@@ -89,7 +89,7 @@ def processors() -> int:
 
 def top_k(
     asked: Sequence[TokenMeasure],
-    pool: TokenPool | Sequence[TokenMeasure],
+    pool: Texts | Sequence[TokenMeasure],
     k: int,
     cost: Cost = "jsd",
     temperature: float = 1.0,
@@ -103,7 +103,8 @@ def top_k(
     asked
         Queries as measures under the cost, which share the work on the pool (the options of a question).
     pool
-        A :class:`~.pool.TokenPool`, which may be memory-mapped, or measures under the cost.
+        A :class:`~.pool.TokenPool`, which may be memory-mapped, other :class:`~.pool.Texts`, which are read part by part, or
+        measures under the cost.
     k
         At least 1; a pool that holds fewer gives all of its texts.
     cost
@@ -125,17 +126,15 @@ def top_k(
     if k < 1:
         raise ValueError(f"k is {k}: ask for at least one text")
     ground = ground_cost(cost)
-    store = pool if isinstance(pool, TokenPool) else TokenPool.from_measures(pool)
+    store = pool if isinstance(pool, Texts) else TokenPool.from_measures(pool)
     queries = [_Query(m, k, ground) for m in asked]
     if not queries:
         return []
     if not len(store):
         return [TopK(np.empty(0, dtype=np.int64), np.empty(0), 0) for _ in queries]
     for q in queries:
-        if q.points.shape[1] != store.vectors.shape[1]:
-            raise ValueError(
-                f"the query's points have {q.points.shape[1]} dimensions, the pool's {store.vectors.shape[1]}"
-            )
+        if q.points.shape[1] != store.dimensions:
+            raise ValueError(f"the query's points have {q.points.shape[1]} dimensions, the pool's {store.dimensions}")
     seeds = np.unique(np.linspace(0, len(store) - 1, min(SEEDS, len(store))).astype(np.int64))
     for text in seeds:
         measure = store.measure(int(text), ground, temperature)

@@ -1,4 +1,4 @@
-"""A small lake with a few seed files, and the two sensors of the code base ticked as the daemon ticks them."""
+"""A small lake with a few seed files, and what the sensors of the code base ask for, look by look."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import dagster as dg
 import polars as pl
 import yaml
 
-from evidence_assets.assets.automation import Records
+from evidence_assets.assets import relations
+from evidence_assets.assets.automation import Records, follow
 from evidence_assets.assets.partitions import question_partitions
-from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.system import variant_defs
 from evidence_assets.assets.table_asset import dep, sound_check, table_asset
 from evidence_assets.definitions import defs
@@ -90,7 +90,7 @@ def definitions(questions: bool) -> dg.Definitions:
 
 @dataclass
 class House:
-    """One lake, one Dagster instance and the sensors that watch them."""
+    """One lake, one Dagster instance, and what follows changes in them."""
 
     root: Path
     instance: dg.DagsterInstance
@@ -98,7 +98,6 @@ class House:
     repository: dg.RepositoryDefinition
     with_questions: bool = False
     cursor: str | None = None
-    asked_before: set[str] = field(default_factory=set)
     queue: list[dg.DagsterRun] = field(default_factory=list)
 
     @classmethod
@@ -116,31 +115,20 @@ class House:
 
     # The daemon -------------------------------------------------------------------------------------------------------
 
-    def _evaluate(self, sensor: str, cursor: str | None = None) -> Any:
-        context = dg.build_sensor_context(
-            self.instance, cursor, definitions=self.loaded, instance_ref=self.instance.get_ref(),
-            resources={"lake": LakeResource()},
-        )  # fmt: skip
-        return self.repository.get_sensor_def(sensor).evaluate_tick(context)
-
     def tick_seeds(self) -> list[dg.RunRequest]:
-        """One tick of the sensor of the seed files; run keys are honoured and partitions added as the daemon does."""
-        tick = self._evaluate("seed_files")
-        for request in tick.dynamic_partitions_requests or []:
-            assert isinstance(request, dg.AddDynamicPartitionsRequest)
-            self.instance.add_dynamic_partitions(request.partitions_def_name, list(request.partition_keys))
-        new = [request for request in tick.run_requests or [] if request.run_key not in self.asked_before]
-        self.asked_before |= {str(request.run_key) for request in new}
-        return new
+        """One look at the seed files; partitions are added as the sensors have it done."""
+        asked, new = relations.requests(self.instance, self.lake)
+        self.instance.add_dynamic_partitions("relations", new)
+        return asked
 
     def tick_follow(self) -> list[dg.RunRequest]:
-        """One tick of the sensor that follows what was made."""
-        tick = self._evaluate("follow_data", self.cursor)
-        self.cursor = tick.cursor
-        return list(tick.run_requests or [])
+        """One look at what was made."""
+        followed = follow(self.repository, self.instance, self.cursor)
+        self.cursor = followed.cursor
+        return list(followed.run_requests or [])
 
     def tick(self) -> list[Asset]:
-        """One tick of both sensors; what they ask for waits as queued runs, as under the daemon."""
+        """One look at both; what they ask for waits as queued runs."""
         new = [*self.tick_seeds(), *self.tick_follow()]
         if not self.with_questions:
             # the graph is followed once, in the test that goes all the way
@@ -151,7 +139,7 @@ class House:
     def _queued(self, request: dg.RunRequest) -> dg.DagsterRun:
         selection = frozenset(request.asset_selection or ())
         job = self.loaded.resolve_implicit_global_asset_job_def().get_subset(asset_selection=selection)
-        tags = {**request.tags, **({"dagster/run_key": request.run_key} if request.run_key else {})}
+        tags = dict(request.tags)
         if request.partition_key and "dagster/partition" not in tags:
             tags |= job.get_tags_for_partition_key(request.partition_key, selection)
         return self.instance.create_run_for_job(

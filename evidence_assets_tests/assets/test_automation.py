@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
 
-from evidence_assets.assets.automation import READ_VERSION, Part, Records, follow
+from evidence_assets.assets.automation import READ_VERSION, Models, Part, Records, follow
+from evidence_assets.assets.following import carry_through
+from evidence_assets.lake.store import Lake
 
 WORLD: dict[str, str] = {}
 """What the sources say now, and who fails."""
@@ -48,8 +51,8 @@ class Ticker:
             instance=self.instance, asset_selection=keys, partition_key=partition, raise_on_error=False
         ).success
 
-    def tick(self) -> set[str]:
-        result = follow(self.loaded.get_repository_def(), self.instance, self.cursor)
+    def tick(self, models: Models = "left out") -> set[str]:
+        result = follow(self.loaded.get_repository_def(), self.instance, self.cursor, models)
         self.cursor = result.cursor
         return {
             key.to_user_string() + (f"[{request.partition_key}]" if request.partition_key else "")
@@ -227,11 +230,12 @@ def test_a_language_model_is_asked_only_with_leave(monkeypatch: pytest.MonkeyPat
     chained(ticker)
     assert ticker.tick() == {"first[a]", "second[a]", "third[a]"}, "the extractive reasoner is none"
     monkeypatch.setenv("EVIDENCE_PROFILE", "paper")
+    assert ticker.tick("too") == {"first[a]", "second[a]", "third[a]"}
+    assert ticker.tick("alone") == set(), "what it reads is made first, and not by itself"
     assert ticker.tick() == {"first[a]"}
     ticker.make("first", partition="a")
     assert ticker.tick() == set(), "without leave it stays stale"
-    monkeypatch.setenv("EVIDENCE_FOLLOW_MODELS", "1")
-    assert ticker.tick() == {"second[a]", "third[a]"}, "leave that is given later is taken"
+    assert ticker.tick("alone") == {"second[a]", "third[a]"}, "leave that is given later is taken"
 
 
 def test_a_run_that_waits_is_not_asked_for_again_until_it_is_taken_from_the_queue() -> None:
@@ -246,3 +250,24 @@ def test_a_run_that_waits_is_not_asked_for_again_until_it_is_taken_from_the_queu
     assert ticker.tick() == ticker.tick() == set()
     ticker.instance.delete_run(queued.run_id)
     assert ticker.tick() == {"left"}
+
+
+def test_one_run_carries_a_change_through_and_says_what_failed(tmp_path: Path) -> None:
+    ticker = Ticker(diamond())
+    ticker.make("source", "left", "sink")
+    WORLD["source"] = "2"
+    ticker.make("source")
+    said: list[str] = []
+
+    def carried() -> list[str]:
+        said.clear()
+        lake = Lake.create(tmp_path)
+        return carry_through(ticker.loaded.get_repository_def(), ticker.instance, lake, {"of": "it"}, said.append)
+
+    assert carried() == [] and said == ["left", "sink"] and ticker.tick() == set()
+    assert all(run.tags["of"] == "it" for run in ticker.instance.get_runs(limit=2))
+    assert carried() == said == []
+    WORLD.update(source="3", fails="left")
+    ticker.make("source")
+    [failed] = carried()
+    assert failed.startswith("left (run ") and said == ["left", "sink"], "what else changed goes on, and it ends"

@@ -1,64 +1,34 @@
-"""The seed sensor under a real daemon process: what changed while none ran is made once, what did not is left alone."""
+"""From an edited seed file to the last score under a real daemon: one run, within a minute beside the work of its steps."""
 
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import dagster as dg
 import pytest
 
-from evidence_assets.definitions import defs
-from evidence_assets.lake.store import Lake
-from evidence_assets_tests.assets.house import write_seed
-from evidence_assets_tests.conftest import REPOSITORY, World
+from bench.measure_fresh import LIMIT, measure
+from evidence_assets_tests.conftest import World
 
-SEEDS = "knowledge/seeds"
 pytestmark = pytest.mark.slow
+EDITED = "may_treat"
 
 
-def test_a_daemon_that_was_down_makes_the_edited_relation_and_no_other(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in world.environment.items():
+def test_an_edit_is_carried_through_to_the_scoreboard(changed_world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in changed_world.environment.items():
         monkeypatch.setenv(name, value)
-    (world.root / "small.yaml").write_text(
-        "extends: embedded\nname: small\nsample: small\nharvesting: {sample_relations: []}\n"
-    )
-    root = world.root / "data_lake"
-    for name in ("kept", "edited"):
-        write_seed(root, name, "<HEAD> may treat <TAIL>", [["allopurinol", "gout"]])
-    key = dg.AssetKey(SEEDS.split("/"))
+    fresh = measure(changed_world.root, EDITED)
+    assert all(run.succeeded for run in fresh.runs)
+    names = [run.name for run in fresh.runs]
+    assert names[0] == "follow_changes" and names.count("follow_changes") == 1
+    busy = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))  # what shares the machine takes its part of the time
+    assert fresh.seconds - fresh.working < LIMIT * busy
     with dg.DagsterInstance.get() as instance:
-        job = defs().resolve_implicit_global_asset_job_def()
-        assert job.execute_in_process(instance=instance, asset_selection=[dg.AssetKey(["raw", "seeds"])]).success
-        for name in ("kept", "edited"):
-            assert job.execute_in_process(instance=instance, asset_selection=[key], partition_key=name).success
-    write_seed(root, "edited", "<HEAD> may treat <TAIL>", [["colchicine", "gout"]])
-
-    def heads() -> list[str]:
-        return Lake(root).read("relation_seeds", SEEDS, "edited")["head"].to_list()
-
-    log = (world.root / "daemon.log").open("w")
-    daemon = subprocess.Popen(
-        [Path(sys.executable).with_name("dagster-daemon"), "run", "-w", REPOSITORY / "workspace.yaml"],
-        env={**os.environ, **world.environment}, stdout=log, stderr=log, start_new_session=True, cwd=REPOSITORY,
-    )  # fmt: skip
-    try:
-        deadline = time.monotonic() + 300
-        while heads() != ["colchicine"]:
-            assert daemon.poll() is None and time.monotonic() < deadline, (world.root / "daemon.log").read_text()[
-                -3000:
-            ]
-            time.sleep(1)
-    finally:
-        os.killpg(daemon.pid, signal.SIGTERM)
-        daemon.wait(30)
-        log.close()
-    with dg.DagsterInstance.get() as instance:
-        asked = [run for run in instance.get_runs() if key in (run.asset_selection or ())]
-    assert [run.tags.get("dagster/partition") for run in asked] == ["edited", "edited", "kept"], "newest first"
+        runs = instance.get_runs()[: len(fresh.runs) - 1]
+        made = [(key, run.tags.get("dagster/partition")) for run in runs for key in run.asset_selection or ()]
+    assert len(made) == len(set(made)), "each thing is made once"
+    relations = {
+        partition for key, partition in made if key.path[:2] in (["knowledge", "seeds"], ["knowledge", "kbloom"])
+    }
+    assert relations == {EDITED, None}, "no other relation is touched"
+    assert {key.path[0] for key, _ in made} >= {"knowledge", "evidence", "predictions", "scores", "report"}

@@ -30,7 +30,7 @@ TINY = [
     ("quiz", "clever", "full", "qwen2.5-72b", "accuracy", "12", "count", "true"),
     ("quiz", "clever", "full", "qwen2.5-72b", "style", "0.5", "fraction", "true"),
     ("quiz", "clever", "bare", "qwen2.5-72b", "accuracy", "70", "percent", "true"),
-    ("quiz_first9", "clever", "full", "qwen2.5-72b", "accuracy", "79", "percent", "true"),
+    ("quiz.first9", "clever", "full", "qwen2.5-72b", "accuracy", "79", "percent", "true"),
     ("exam", "clever", "full", "qwen2.5-72b", "accuracy", "78", "percent", "true"),
     ("far", "clever", "full", "qwen2.5-72b", "accuracy", "77", "percent", "true"),
     ("claims", "clever", "full", "qwen2.5-72b", "accuracy", "76", "percent", "true"),
@@ -44,7 +44,7 @@ REASONS = [
     "The benchmark is not declared for the profile embedded", "The variant cannot answer the benchmark",
     "No benchmark is named", "No variant is printed as the system of others", "No variant says that it is printed as the document's own",
 ]  # fmt: skip
-VARIANT = Variant(system="s", family="mcqa", name="clever_published", published=PrintedAs("clever", "full"))
+VARIANT = Variant(system="s", family="mcqa", name="clever_published", published=(PrintedAs("clever", "full"),))
 BENCHMARKS = {
     "quiz": Benchmark(name="quiz", task="mcqa", corpus="wikipedia"),
     "far": Benchmark(name="far", task="mcqa", profiles=("paper",)),
@@ -53,7 +53,7 @@ BENCHMARKS = {
 
 
 def forget() -> None:
-    for kept in (published.figures, published._index, published.models_printed):
+    for kept in (published.figures, published._index, published.models_printed, published.scopes_printed):
         kept.cache_clear()
 
 
@@ -63,7 +63,7 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Candidate]
     file = tmp_path / "results.csv"
     with file.open("w", newline="") as opened:
         lines = [
-            ("thesis", "1.1", b, s, v, m, metric, "", value, "", scale, "false", own, "")
+            ("thesis", "1.1", *b.partition(".")[::2], s, v, m, metric, "", value, "", scale, "false", own, "")
             for b, s, v, m, metric, value, scale, own in TINY
         ]
         csv.writer(opened).writerows([published.COLUMNS, *lines])
@@ -133,13 +133,14 @@ def test_what_a_preset_has_no_metric_for_is_not_claimed(as_published: list[Print
     assert "f1" not in claimed and "hit@1" in claimed
 
 
-def test_a_difference_of_model_and_of_questions_is_told() -> None:
+def test_differences_of_model_part_and_questions_are_told() -> None:
     figure = next(f for f in published.figures() if f.table == "Fig 3.4" and f.variant == "k=3")
     score = Ours("ucret_k3", "pubhealthtab", SERVED, "accuracy", 0.8, 0.7, 0.9, 194)
-    benchmark = declared()["pubhealthtab"]
-    said = differences(figure, score, benchmark)
-    assert said[0] == f"model {SERVED}, printed qwen2.5-72b"
-    assert said[1] == "194 questions, printed for 100-instance subset"
-    whole = replace(figure, note="", model="qwen2.5-72b-instruct-awq")
-    assert differences(whole, replace(score, n=benchmark.expected.questions), benchmark) == []
-    assert "of" in differences(whole, replace(score, n=7), benchmark)[0]
+    whole, drawn = declared()["pubhealthtab"], declared()["pubhealthtab.sample100-seed0"]
+    said = differences(figure, score, whole)
+    assert said == [f"model {SERVED}, printed qwen2.5-72b", "answered whole, printed for sample100"]
+    same = replace(figure, model="qwen2.5-72b-instruct-awq")
+    (said_of_seed,) = differences(same, replace(score, benchmark=drawn.name, n=100), drawn)
+    assert said_of_seed.startswith("drawn with seed 0")
+    assert differences(replace(same, part=""), score, whole) == []
+    assert differences(replace(same, part=""), replace(score, n=7), whole) == ["7 of 194 questions"]

@@ -20,9 +20,9 @@ from evidence_assets.explorer.server import application
 from evidence_assets.explorer.site import POLICY, Site
 from evidence_assets.lake import connect
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.lineage import DERIVED, USED, edge
+from evidence_assets.lake.lineage import DERIVED, USED, edge, history_rows
 from evidence_assets.lake.locked_query import ask
-from evidence_assets.lake.store import Lake
+from evidence_assets.lake.store import Lake, prepare
 from evidence_assets_tests.conftest import World
 from evidence_assets_tests.explorer.test_cards import Page
 from evidence_assets_tests.lake_rows import chain, chunk, citation, evidence, prediction, question
@@ -208,6 +208,19 @@ def test_two_variants_are_compared_by_the_exact_test(client: TestClient) -> None
     page = Page(client.get("/compare?a=mcqa/s&b=mcqa/t").text).text
     assert "1 questions answered differently" in page and "undecided" in page
     assert "no predictions of a variant" in Page(client.get("/compare?a=x&b=mcqa/t").text).text
+
+
+def test_two_runs_are_compared_by_what_each_of_them_answered(lake: Lake, client: TestClient) -> None:
+    place = ("predictions/mcqa/s", "quiz|0")
+    right, wrong = ({**prediction(1, answer), "selector": "s"} for answer in ("A", "B"))
+    for run, first in (("before" * 6, wrong), ("after" * 7, right)):
+        rows = prepare("predictions", [{**first, "prediction_id": "p-s-1"}, prediction(2, "A", selector="s")])
+        lake.record_history(run, *place, history_rows("predictions", rows, run, *place))
+    page = Page(client.get(f"/runs?a={'before' * 6}&b={'after' * 7}").text)
+    assert "mcqa/s on quiz" in page.text and "1 questions answered differently" in page.text
+    assert "before B. cat" in " ".join(page.text.split()) and "+0.500" not in page.text and "-0.500" in page.text
+    assert "no variant answered a benchmark in both" in Page(client.get("/runs?a=x&b=y").text).text
+    assert client.get("/runs").text.count("<option") == 6
 
 
 @pytest.mark.parametrize("name", NAMES)

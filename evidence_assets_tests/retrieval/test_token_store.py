@@ -1,128 +1,115 @@
-"""The token store: right rows for every chunk, vectors taken over, and no store that is older than its corpus."""
+"""The token store and its cache: right tokens for every text, none encoded twice, none of another encoder, a bounded disk."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
+import subprocess
+import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from evidence_assets.lake.errors import BadInput, StaleInput
-from evidence_assets.models.protocols import TokenVectors
+from evidence_assets.retrieval import token_cache, token_texts
 from evidence_assets.retrieval.bm25 import CorpusStatistics
-from evidence_assets.retrieval.token_store import Counts, TokenStore, build, build_statistics, source_version
+from evidence_assets.retrieval.corpus_files import keys_of
+from evidence_assets.retrieval.maxsim import nearest_tokens
+from evidence_assets.retrieval.term_index import term_keys
+from evidence_assets.retrieval.token_cache import KeptTexts, TokenCache
+from evidence_assets.retrieval.token_store import TokenStore, build, source_version
+from evidence_assets.retrieval.token_texts import TokenTexts
+from evidence_assets.transport import TokenPool, ground_cost, top_k
 from evidence_assets_tests.systems.uscrake.token_models import PieceEncoder
 
 TEXTS = ["Honey is sweet. Bees make honey.", "!?", "   ", "Rain falls on the plain", "Bees fly."]
-IDS = [f"c{i}" for i in range(len(TEXTS))]
+MODEL = "pieces@1"
 
 
-def made(folder: Path, encoder: PieceEncoder, texts: Sequence[str] = TEXTS, ids: Sequence[str] = IDS) -> TokenStore:
-    build(folder, ids, texts, encoder, "pieces@1")
-    return TokenStore(folder, expected=source_version(ids, "pieces@1"))
+def made(folder: Path, encoder: PieceEncoder, texts: Sequence[str] = TEXTS, *, vectors: bool = True) -> TokenStore:
+    build(folder / "store", [texts], encoder, MODEL, "chunks", vectors=vectors)
+    return TokenStore(folder / "store", expected=source_version("chunks", MODEL), cache=folder / "cache")
 
 
-def test_every_row_is_the_token_that_its_span_says(tmp_path: Path) -> None:
+def kept(cache: TokenCache, texts: Sequence[str]) -> KeptTexts:
+    return cache.keep(keys_of(texts), lambda asked: [texts[i] for i in asked.tolist()])
+
+
+def files(folder: Path) -> dict[str, str]:
+    found = sorted(p for p in folder.rglob("*") if p.is_file())
+    return {str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest() for p in found}
+
+
+@pytest.mark.parametrize("vectors", [True, False])
+def test_every_row_is_the_token_that_its_span_says(tmp_path: Path, vectors: bool) -> None:
     encoder = PieceEncoder()
-    store = made(tmp_path / "store", encoder)
+    store = made(tmp_path, encoder, vectors=vectors)
     assert len(store) == len(TEXTS)
-    for i, (text, tokens) in enumerate(zip(TEXTS, encoder.tokens(TEXTS), strict=True)):
-        rows = store.rows_of(i)
+    found = kept(store.tokens(encoder), TEXTS)
+    assert store.meta.tokens == found.lengths.sum()
+    for i, (text, tokens) in enumerate(zip(TEXTS, PieceEncoder().tokens(TEXTS), strict=True)):
+        own = found.tokens(i)
         if not text.strip():
+            assert own.vectors.shape == (1, encoder.dimensions) and not own.vectors.any()
+            assert own.terms.tolist() == term_keys([""]).tolist()
             continue
-        assert store.pieces_of(i) == list(tokens.tokens)
-        assert store.spans[rows].tolist() == tokens.offsets.tolist()
-        assert store.words[rows].tolist() == tokens.words.tolist()
-        np.testing.assert_array_equal(store.vectors[rows], tokens.vectors.astype(np.float16))
-        assert [text[a:b].lower() for a, b in store.spans[rows]] == [t.removeprefix("##") for t in tokens.tokens]
+        assert own.terms.tolist() == term_keys(tokens.tokens).tolist()
+        assert own.counts.tolist() == [Counter(tokens.tokens)[token] for token in tokens.tokens]
+        assert (own.spans.tolist(), own.words.tolist()) == (tokens.offsets.tolist(), tokens.words.tolist())
+        np.testing.assert_array_equal(own.vectors, tokens.vectors.astype(np.float16))
+    assert kept(store.tokens(encoder), []).lengths.tolist() == []
 
 
-def test_a_chunk_without_tokens_keeps_one_row_that_is_far_from_everything(tmp_path: Path) -> None:
-    store = made(tmp_path / "store", PieceEncoder())
-    rows = store.rows_of(2)
-    assert rows.stop - rows.start == 1
-    assert not store.vectors[rows].any()
-    assert store.pieces_of(2) == [""]
-
-
-def test_statistics_and_weights_are_those_of_bm25_over_the_pieces(tmp_path: Path) -> None:
-    store = made(tmp_path / "store", PieceEncoder())
-    texts = [store.pieces_of(i) for i in range(len(store))]
-    expected = CorpusStatistics.from_texts(texts)
-    assert store.statistics == expected
-    for i, text in enumerate(texts):
-        np.testing.assert_array_equal(store.weights[store.rows_of(i)], expected.token_weights(text, "printed"))
-
-
-def test_words_and_sums_over_the_corpus_are_counted_too(tmp_path: Path) -> None:
-    store = made(tmp_path / "store", PieceEncoder())
-    pieces = [store.pieces_of(i) for i in range(len(store))]
-    assert store.counts.totals == pytest.approx(Counts.of(lambda: pieces).totals)
-    words = [re.findall(r"\w+|[^\w\s]", text.lower()) for text in TEXTS]
-    assert store.word_counts.statistics == CorpusStatistics.from_texts(words)
-    assert store.word_counts.totals == pytest.approx(Counts.of(lambda: words).totals)
-    readings: tuple[Literal["corpus", "idf"], ...] = ("corpus", "idf")
-    for reading in readings:
-        other = store.weighted(reading)
-        for i, text in enumerate(pieces):
-            expected = np.array([store.counts.value(piece, reading) for piece in text])
-            np.testing.assert_allclose(other.weights[other.rows_of(i)], expected)
-            np.testing.assert_allclose(other.token_weights(text), expected)
-    np.testing.assert_array_equal(store.token_weights(pieces[0]), store.weights[store.rows_of(0)])
-
-
-def test_gather_gives_the_chunks_in_the_order_asked(tmp_path: Path) -> None:
-    store = made(tmp_path / "store", PieceEncoder())
-    pool, rows = store.gather([4, 0])
-    assert len(pool) == 2
-    assert [store.vocabulary[p] for p in store.pieces[rows]] == store.pieces_of(4) + store.pieces_of(0)
-    np.testing.assert_array_equal(pool.vectors, store.vectors[rows])
-    none, _ = store.gather([])
-    assert len(none) == 0
-
-
-def test_unchanged_texts_are_not_encoded_again_and_the_bytes_are_those_of_a_fresh_build(tmp_path: Path) -> None:
+def test_statistics_and_weights_are_those_of_bm25_over_pieces_and_words(tmp_path: Path) -> None:
     encoder = PieceEncoder()
-    build(tmp_path / "store", IDS, TEXTS, encoder, "pieces@1")
+    store = made(tmp_path, encoder)
+    pieces = [list(own) or [""] for own in encoder.pieces(TEXTS)]
+    words = [re.findall(r"\w+|[^\w\s]", text.lower()) for text in TEXTS]
+    for index, texts in ((store.pieces, pieces), (store.forms, words)):
+        expected = CorpusStatistics.from_texts(texts)
+        known = list(expected.document_frequencies)
+        assert index.holding([*known, "unknown"]).tolist() == [*expected.document_frequencies.values(), 0]
+        assert (index.texts, index.average) == (expected.texts, expected.average_length)
+    weighed = TokenTexts.each(kept(store.tokens(encoder), TEXTS), store.pieces, "text", encoder.dimensions)
+    pool = weighed.some([3, 0])
+    statistics = CorpusStatistics.from_texts(pieces)
+    assert pool.weights.tolist() == [w for i in (3, 0) for w in statistics.token_weights(pieces[i]).tolist()]
+    assert store.pieces.token_weights(pieces[0]).tolist() == statistics.token_weights(pieces[0]).tolist()
+
+
+def test_what_is_kept_is_not_encoded_again_and_the_bytes_are_those_of_a_fresh_build(tmp_path: Path) -> None:
+    encoder = PieceEncoder()
+    made(tmp_path, encoder)
     encoder.asked.clear()
     texts = [TEXTS[3], "A new chunk.", TEXTS[0], TEXTS[2]]
-    ids = ["d0", "d1", "d2", "d3"]
-    _, reused = build(tmp_path / "store", ids, texts, encoder, "pieces@1")
-    assert reused == 3
-    assert encoder.asked == ["A new chunk."]
-    build(tmp_path / "fresh", ids, texts, encoder, "pieces@1")
-    assert contents(tmp_path / "store") == contents(tmp_path / "fresh")
-    _, reused = build(tmp_path / "store", ids, texts, encoder, "pieces@2")
-    assert reused == 0
-
-
-def contents(folder: Path) -> dict[str, str]:
-    return {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted(folder.iterdir())}
+    _, reused = build(tmp_path / "store", [texts[:1], texts[1:]], encoder, MODEL, "other")
+    assert reused == 3 and encoder.asked == ["A new chunk."]
+    build(tmp_path / "fresh", [texts], encoder, MODEL, "other")
+    assert files(tmp_path / "store") == files(tmp_path / "fresh")
+    assert build(tmp_path / "store", [texts], encoder, "pieces@2", "other")[1] == 0
 
 
 def test_a_store_of_other_chunks_or_another_encoder_is_refused(tmp_path: Path) -> None:
-    made(tmp_path / "store", PieceEncoder())
-    for expected in (source_version(IDS[:-1], "pieces@1"), source_version(IDS, "pieces@2")):
+    made(tmp_path, PieceEncoder())
+    store, cache = tmp_path / "store", tmp_path / "cache"
+    for expected in (source_version("others", MODEL), source_version("chunks", "pieces@2")):
         with pytest.raises(StaleInput, match="materialize it again"):
-            TokenStore(tmp_path / "store", expected=expected)
+            TokenStore(store, expected=expected, cache=cache)
     with pytest.raises(StaleInput, match="no token store"):
-        TokenStore(tmp_path / "absent", expected="x")
-    meta = json.loads((tmp_path / "store" / "meta.json").read_text())
-    (tmp_path / "store" / "meta.json").write_text(json.dumps({**meta, "version": "0"}))
+        TokenStore(tmp_path / "absent", expected="x", cache=cache)
+    meta = json.loads((store / "meta.json").read_text())
+    (store / "meta.json").write_text(json.dumps({**meta, "version": "0"}))
     with pytest.raises(StaleInput, match="materialize it again"):
-        TokenStore(tmp_path / "store", expected=source_version(IDS, "pieces@1"))
-
-
-def test_an_empty_corpus_has_an_empty_store(tmp_path: Path) -> None:
-    store = made(tmp_path / "store", PieceEncoder(), [], [])
-    assert len(store) == 0
-    assert store.statistics.texts == 0
+        TokenStore(store, expected=source_version("chunks", MODEL), cache=cache)
 
 
 class Loud(PieceEncoder):
@@ -132,42 +119,153 @@ class Loud(PieceEncoder):
         return super().vector(piece) * np.float32(1e6)
 
 
-class Miscounting(PieceEncoder):
-    """Counts one token too many."""
-
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        return [n + 1 for n in super().count_tokens(texts)]
-
-    def tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
-        return super().tokens(texts)
-
-
 def test_what_cannot_be_stored_is_refused_and_the_old_store_stays(tmp_path: Path) -> None:
-    made(tmp_path / "store", PieceEncoder())
-    before = contents(tmp_path / "store")
-    with pytest.raises(BadInput, match="float16"):
-        build(tmp_path / "store", ["x"], ["unseen words"], Loud(), "pieces@1")
-    with pytest.raises(BadInput, match="counts 3 tokens in chunk x but gives 2"):
-        build(tmp_path / "store", ["x"], ["unseen words"], Miscounting(), "pieces@1")
-    assert contents(tmp_path / "store") == before
+    made(tmp_path, PieceEncoder())
+    before = files(tmp_path / "store")
+    with pytest.raises(BadInput, match="pieces@1 gives a number that float16 cannot hold"):
+        build(tmp_path / "store", [["unseen words"]], Loud(), MODEL, "other")
+    silent: Any = object()
+    with pytest.raises(AttributeError):
+        build(tmp_path / "store", [["unseen words"]], silent, MODEL, "other")
+    assert files(tmp_path / "store") == before
 
 
-def test_statistics_alone_are_those_of_the_whole_store_and_encode_some_chunks_as_it_would(tmp_path: Path) -> None:
+# The cache ---------------------------------------------------------------------------------------------------------
+
+
+def cache_at(folder: Path, encoder: PieceEncoder, limit: int = 1 << 30, model: str = MODEL) -> TokenCache:
+    folder.mkdir(exist_ok=True)
+    return TokenCache(folder, encoder, model, within=folder, limit=limit)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.lists(st.sampled_from([*TEXTS, "one", "two more", "three"]), max_size=9), max_size=5), st.data())
+def test_whatever_is_asked_in_whatever_order_each_text_is_encoded_once(
+    tmp_path_factory: pytest.TempPathFactory, asked: list[list[str]], data: st.DataObject
+) -> None:
+    folder, encoder, other = tmp_path_factory.mktemp("c"), PieceEncoder(), PieceEncoder()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(token_cache, "SEGMENT_TEXTS", data.draw(st.integers(1, 3)))
+        caches = [cache_at(folder, encoder), cache_at(folder, encoder)]  # as two processes
+        for texts in asked:
+            found = kept(caches[data.draw(st.integers(0, 1))], texts)
+            for i, tokens in enumerate(other.tokens(texts)):
+                expected = token_cache.TextTokens.of(tokens, other.dimensions)
+                np.testing.assert_array_equal(found.tokens(i).vectors, expected.vectors)
+                np.testing.assert_array_equal(found.tokens(i).terms, expected.terms)
+    assert Counter(encoder.asked) == Counter(dict.fromkeys((t for texts in asked for t in texts), 1))
+
+
+def test_the_disk_is_bounded_and_the_least_recently_used_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(token_cache, "TOUCHED_EVERY", 0.0)
     encoder = PieceEncoder()
-    whole = made(tmp_path / "whole", encoder)
+    size = sum(p.stat().st_size for p in [*_filled(cache_at(tmp_path / "one", encoder), ["Bees fly."])])
+    cache = cache_at(tmp_path / "bounded", encoder, limit=3 * size)
+    for number, text in enumerate(("a", "b", "c")):
+        for path in _filled(cache, [text]):
+            os.utime(path, (number, number))
+    held = kept(cache, ["a"])  # used now, so that the oldest is another
+    kept(cache, ["d"])
     encoder.asked.clear()
-    build_statistics(tmp_path / "lean", IDS, TEXTS, encoder, "pieces@1", encoder.dimensions)
-    lean = TokenStore(tmp_path / "lean", expected=source_version(IDS, "pieces@1"))
-    assert not encoder.asked and not lean.meta.vectors
-    assert (
-        lean.counts == whole.counts and lean.word_counts == whole.word_counts and lean.meta.tokens == whole.meta.tokens
+    again = cache_at(tmp_path / "bounded", encoder, limit=3 * size)
+    kept(again, ["a", "c", "d"])
+    assert encoder.asked == []
+    kept(again, ["b"])
+    assert encoder.asked == ["b"]
+    assert sum(p.stat().st_size for p in (tmp_path / "bounded").glob("*.arrow")) <= 3 * size
+    none = cache_at(tmp_path / "bounded", encoder, limit=0)
+    more = kept(none, ["a", "e"])
+    assert not list((tmp_path / "bounded").glob("*.arrow")), "nothing may stay, and what was asked for is there"
+    for found, place, text in ((held, 0, "a"), (more, 0, "a"), (more, 1, "e")):
+        np.testing.assert_array_equal(found.tokens(place).vectors[0], encoder.vector(text).astype(np.float16))
+
+
+def _filled(cache: TokenCache, texts: Sequence[str]) -> list[Path]:
+    return [segment.path for segment in kept(cache, texts).segments if set(keys_of(texts)) & set(segment.keys)]
+
+
+def test_a_segment_that_is_cut_or_of_another_encoder_is_named(tmp_path: Path) -> None:
+    encoder = PieceEncoder()
+    (path,) = _filled(cache_at(tmp_path / "c", encoder), TEXTS)
+    with pytest.raises(StaleInput, match=rf"{path.name} holds tokens of pieces@1, not of pieces@2: delete it"):
+        cache_at(tmp_path / "c", encoder, model="pieces@2")
+    whole = path.read_bytes()
+    for left in (0, 100, len(whole) // 2, len(whole) - 8):
+        path.write_bytes(whole[:left])
+        with pytest.raises(StaleInput, match=rf"{path.name} is cut short or damaged.*delete it"):
+            cache_at(tmp_path / "c", encoder)
+
+
+FULL_DISK = """
+import resource, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from evidence_assets_tests.retrieval.test_token_store import *
+folder = Path(sys.argv[1])
+encoder = PieceEncoder()
+cache = cache_at(folder, encoder)
+kept(cache, ["kept before"])
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+try:
+    kept(cache, [f"text {i} of many words" for i in range(400)])
+except OSError as error:
+    print(error)
+encoder.asked.clear()
+kept(cache, ["kept before"])
+print(encoder.asked, [p.suffix for p in folder.iterdir()])
+"""
+
+
+def test_a_disk_that_fills_ends_in_a_sentence_and_leaves_what_was_there(tmp_path: Path) -> None:
+    root = str(Path(__file__).parents[2])
+    done = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, str(tmp_path), root], capture_output=True, text=True, check=True
     )
-    some = lean.encode(tmp_path / "some", [IDS[4], IDS[0]], [TEXTS[4], TEXTS[0]], encoder)
-    assert encoder.asked == [TEXTS[4], TEXTS[0]] and some.statistics == whole.statistics
-    for here, there in ((0, 4), (1, 0)):
-        a, b = some.rows_of(here), whole.rows_of(there)
-        np.testing.assert_array_equal(some.vectors[a], whole.vectors[b])
-        np.testing.assert_array_equal(some.weights[a], whole.weights[b])
-        assert some.pieces_of(here) == whole.pieces_of(there)
-    build(tmp_path / "lean", IDS, TEXTS, encoder, "pieces@1")  # takes nothing over from statistics
-    assert contents(tmp_path / "lean") == contents(tmp_path / "whole")
+    said, left = done.stdout.strip().splitlines()
+    assert "no room to write" in said and ".arrow" in said
+    assert left == "[] ['.arrow']"
+
+
+# Tiles -------------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(0, 2**32 - 1), st.integers(1, 40), st.sampled_from(["cosine", "jsd", "euclidean"]), st.integers(1, 9)
+)
+def test_the_exact_best_of_tiles_are_those_of_the_whole(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, tile: int, cost: str, k: int
+) -> None:
+    rng, encoder = np.random.default_rng(seed), PieceEncoder()
+    names = "abcdefghijklmnopqrstuvwxyz"
+    texts = [" ".join(rng.choice(list(names), rng.integers(1, 9))) for _ in range(30)]
+    store = made(tmp_path_factory.mktemp("s"), encoder, texts)
+    each = TokenTexts.each(kept(store.tokens(encoder), texts), store.pieces, "idf", encoder.dimensions)
+    whole = each.some(range(len(texts)))
+    vectors = [tokens.vectors for tokens in encoder.tokens(texts[:2])]
+    asked = [ground_cost(cost).measure(own, np.ones(len(own))) for own in vectors]
+    expected = top_k(asked, whole, k, cost)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(token_texts, "TILE", tile)
+        tiles = list(each.tiles())
+        found = top_k(asked, each, k, cost)
+        nearest = nearest_tokens(vectors[0], each)
+    assert len(tiles) > 1 or tile >= len(whole.vectors)
+    joined = [np.concatenate([getattr(p, name) for _, p in tiles]) for name in ("vectors", "weights")]
+    np.testing.assert_array_equal(joined[0], whole.vectors)
+    np.testing.assert_array_equal(joined[1], whole.weights)
+    for one, other in zip(found, expected, strict=True):
+        assert one.indices.tolist() == other.indices.tolist() and one.distances.tolist() == other.distances.tolist()
+    np.testing.assert_allclose(nearest, nearest_tokens(vectors[0], whole), atol=1e-6)
+
+
+def test_texts_may_be_made_of_several_kept_ones(tmp_path: Path) -> None:
+    encoder = PieceEncoder()
+    store = made(tmp_path, encoder)
+    found = kept(store.tokens(encoder), TEXTS).joined(kept(store.tokens(encoder), ["Title"]))
+    both = TokenTexts(found, store.pieces, "text", encoder.dimensions, np.array([5, 0, 3]), np.array([0, 2, 3]))
+    pool = both.some([0, 1])
+    assert isinstance(pool, TokenPool) and len(both) == 2
+    expected = [*found.tokens(5).vectors, *found.tokens(0).vectors, *found.tokens(3).vectors]
+    np.testing.assert_array_equal(pool.vectors, np.array(expected))
+    assert pool.offsets.tolist() == np.cumsum([0, 1 + len(found.tokens(0).words), len(found.tokens(3).words)]).tolist()

@@ -82,7 +82,8 @@ READERS = tuple(
             _info(
                 base,
                 "synth",
-                {"all": (CSV,)} | {split: (CSV, f"split/{split}.index") for split in ("train", "val", "test")},
+                {"all": (CSV,)}
+                | {split: (CSV, f"split/{split}.index") for split in ("train", "val", "test", "test-0.1")},
                 SYNTHESIZED[base],
             ),
             read,

@@ -1,4 +1,4 @@
-"""Two variants on the same questions, so that a difference is never read off two noisy numbers.
+"""Two variants, or two runs, on the same questions, so that a difference is never read off two noisy numbers.
 
 Reads stored predictions with DuckDB; nothing is predicted again, and neither Dagster nor torch is loaded.
 """
@@ -21,7 +21,7 @@ SIGNIFICANT = 0.05
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two variants, A and B, on the questions of one benchmark that both have answered."""
+    """Two variants, or a variant in two runs, A and B, on the questions of one benchmark that both have answered."""
 
     benchmark: str
     n: int
@@ -104,15 +104,49 @@ def compare(
     if not shared:
         raise BadInput(f"{variant_a} and {variant_b} have answered no benchmark in common")
     names = [benchmark] if benchmark is not None else shared
-    questions = _rows(
+    questions = _questions(connection, names)
+    return [_on(name, [q for q in questions if q["benchmark"] == name], first, second) for name in names]
+
+
+def compare_runs(connection: duckdb.DuckDBPyConnection, run_a: str, run_b: str) -> list[tuple[str, Comparison]]:
+    """What two runs answered: for each variant the comparison on each benchmark that both answered with it.
+
+    A question that is no longer in the lake has no gold answer to be held against and is left out.
+    """
+    by_run: dict[str, dict[tuple[str, str], dict[str, dict[str, Any]]]] = {run_a: {}, run_b: {}}
+    for row in _rows(connection, ANSWERED_IN_RUNS, {"a": run_a, "b": run_b}):
+        by_run[row["run_id"]].setdefault((row["variant"], row["benchmark"]), {})[row["question_id"]] = row
+    first, second = by_run[run_a], by_run[run_b]
+    shared = sorted(first.keys() & second.keys())
+    if not shared:
+        raise BadInput(f"no variant answered a benchmark in both {run_a[:8]} and {run_b[:8]}")
+    questions = _questions(connection, [benchmark for _, benchmark in shared])
+    return [
+        (
+            variant,
+            _on(name, [q for q in questions if q["benchmark"] == name], first[variant, name], second[variant, name]),
+        )
+        for variant, name in shared
+    ]
+
+
+ANSWERED_IN_RUNS = """
+SELECT h.run_id, replace(h.asset, 'predictions/', '') AS variant, p.question_id, p.benchmark, h.answer, h.status
+FROM history h JOIN predictions p ON p.prediction_id = h.row_id AND p.asset = h.asset
+WHERE starts_with(h.asset, 'predictions/') AND h.run_id IN ($a, $b)
+"""
+"""The answers of two runs. The history says what was answered, the predictions of today which question that was."""
+
+
+def _questions(connection: duckdb.DuckDBPyConnection, benchmarks: list[str]) -> list[dict[str, Any]]:
+    return _rows(
         connection,
         """
         SELECT question_id, benchmark, task, gold, gold_aliases FROM questions
         WHERE benchmark IN (SELECT unnest($names)) ORDER BY question_id
         """,
-        {"names": names},
+        {"names": benchmarks},
     )
-    return [_on(name, [q for q in questions if q["benchmark"] == name], first, second) for name in names]
 
 
 def _on(
@@ -121,7 +155,7 @@ def _on(
     both = [q for q in questions if q["question_id"] in first and q["question_id"] in second]
     either = [q for q in questions if q["question_id"] in first or q["question_id"] in second]
     if not both:
-        raise BadInput(f"{benchmark}: the two variants have no question in common; answer it again with both")
+        raise BadInput(f"{benchmark}: the two have no question in common; answer it again with both")
     right_a = [correct(q, first[q["question_id"]]) for q in both]
     right_b = [correct(q, second[q["question_id"]]) for q in both]
     return Comparison(

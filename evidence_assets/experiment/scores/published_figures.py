@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
-from evidence_assets.experiment.scores.published import Figure, models_printed, published
+from evidence_assets.benchmarks.subsets import SEEDED
+from evidence_assets.experiment.scores.published import Figure, models_printed, published, scopes_printed
 
 COMPARABLE = ("percent", "fraction", "score")
 """Scales of figures that a score can be compared with; counts and times are not scores."""
@@ -66,30 +67,48 @@ def printed_metric(metric: str, system: str) -> tuple[str, str]:
     return name, LABELS.get(label, label)
 
 
-def figure_for(benchmark: str, printed_as: PrintedAs, model_id: str, metric: str) -> Figure | None:
-    """The printed figure that a score of this metric is compared with.
+def part_of(scope: str) -> str:
+    """The part of a benchmark that a score is of, as figures name it: without the seed, which no document prints.
 
-    A figure printed for another model is never taken; one printed without naming a model stands where none names ours.
+    >>> part_of("webqsp.sample1215-seed0"), part_of("webqsp")
+    ('sample1215', '')
+    """
+    return scope.partition(".")[2].partition(SEEDED)[0]
+
+
+def figure_for(scope: str, printed_as: PrintedAs, model_id: str, metric: str) -> Figure | None:
+    """The printed figure that a score of this metric on a benchmark, or on a part of one, is compared with.
+
+    One that is printed for the same part comes first, then those for other parts of the benchmark. A figure printed for
+    another model is never taken; one printed without naming a model stands where none names ours.
     """
     name, label = printed_metric(metric, printed_as.system)
-    model = printed_as.model or printed_model(model_id, models_printed(benchmark, printed_as.system))
-    for candidate in dict.fromkeys((model, "")):
-        found = published(benchmark, printed_as.system, printed_as.variant, candidate, name, label)
-        if found is not None and found.scale in COMPARABLE:
-            return found
+    benchmark, part = scope.partition(".")[0], part_of(scope)
+    same = f"{benchmark}.{part}" if part else benchmark
+    for place in dict.fromkeys((same, *scopes_printed(benchmark, printed_as.system))):
+        model = printed_as.model or printed_model(model_id, models_printed(place, printed_as.system))
+        for candidate in dict.fromkeys((model, "")):
+            found = published(place, printed_as.system, printed_as.variant, candidate, name, label)
+            if found is not None and found.scale in COMPARABLE:
+                return found
     return None
 
 
-def beside(rows: list[dict[str, Any]], printed_as: PrintedAs | None) -> list[dict[str, Any]]:
-    """Score rows with ``published`` and ``published_source`` where a figure is printed, on the scale of the scores."""
-    if printed_as is None:
-        return rows
+def beside(rows: list[dict[str, Any]], printed_as: Sequence[PrintedAs]) -> list[dict[str, Any]]:
+    """Score rows with ``published`` and ``published_source`` where a figure is printed, on the scale of the scores.
+
+    Where figures are printed under several names, one for the same part of the benchmark comes first, then the first
+    name.
+    """
     made = []
     for row in rows:
-        figure = figure_for(row["scope_id"], printed_as, row["model_id"], row["metric"])
-        if figure is not None:
+        found = [figure_for(row["scope_id"], name, row["model_id"], row["metric"]) for name in printed_as]
+        figures = sorted(filter(None, found), key=lambda figure: figure.part != part_of(row["scope_id"]))
+        if figures:
+            figure = figures[0]
             said = [figure.source]
             said += [] if figure.model else ["model not stated"]
+            said += [] if figure.part == part_of(row["scope_id"]) else [f"printed for {figure.part or 'the whole'}"]
             said += [figure.note] if figure.erratum else []
             # As printed: 63.60 % is 0.636, without the noise of the division.
             row = row | {"published": round(figure.fraction, 10), "published_source": "; ".join(said)}

@@ -96,7 +96,7 @@ def score_rows(
     predictions: pl.DataFrame,
     evidence: pl.DataFrame,
     citations: pl.DataFrame,
-    printed_as: PrintedAs | None = None,
+    printed_as: Sequence[PrintedAs] = (),
     counterfactuals: pl.DataFrame | None = None,
     more: Mapping[str, Estimate] | None = None,
     encoder: Encoder | None = None,
@@ -154,7 +154,7 @@ def metric_rows(
     reasoner: str,
     model_id: str,
     metrics: Mapping[str, Estimate],
-    printed_as: PrintedAs | None = None,
+    printed_as: Sequence[PrintedAs] = (),
 ) -> list[dict[str, Any]]:
     """A row of ``scores`` a metric, beside the printed figure."""
     rows = [

@@ -47,7 +47,7 @@ def home(reader: Reader, asked: Mapping[str, str]) -> Page:
         "counts": counts,
         "asked_one_by_one": ASKED,
         "states": _states(reader.opened.lake),
-        "runs": _runs(reader.opened.lake),
+        "runs": last_runs(reader.opened.lake, RUNS),
         "relations": reader.rows("SELECT DISTINCT relation_id FROM relation_seeds ORDER BY 1", ["relation_seeds"]),
     }
     return Page("home.html", "Scores", shown)
@@ -88,16 +88,18 @@ def _states(lake: Lake) -> list[dict[str, str]]:
     return found
 
 
-def _runs(lake: Lake) -> list[dict[str, Any]]:
-    """The last runs that wrote answers or evidence, newest first."""
-    folders = [folder for folder in (lake.root / "history").glob("run=*") if folder.is_dir()]
-    last = sorted(folders, key=lambda folder: (-folder.stat().st_mtime, folder.name))[:RUNS]
+def last_runs(lake: Lake, most: int, of: str = "") -> list[dict[str, Any]]:
+    """The last runs that wrote rows of assets whose names begin so, newest first."""
+    folders = [folder for folder in (lake.root / "history").glob("run=*") if next(folder.glob(f"{of}*.parquet"), None)]
+    last = sorted(folders, key=lambda folder: (-folder.stat().st_mtime, folder.name))[:most]
     return [
         {
             "run_id": folder.name.removeprefix("run="),
             "at": datetime.fromtimestamp(folder.stat().st_mtime, UTC).strftime("%Y-%m-%d %H:%M UTC"),
             "assets": len(
-                names := sorted({path.name.partition("@")[0].replace(".", "/") for path in folder.glob("*.parquet")})
+                names := sorted(
+                    {path.name.partition("@")[0].replace(".", "/") for path in folder.glob(f"{of}*.parquet")}
+                )
             ),
             "names": ", ".join(names[:3]) + (" …" if len(names) > 3 else ""),
         }

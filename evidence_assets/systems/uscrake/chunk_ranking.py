@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +20,10 @@ import numpy.typing as npt
 from evidence_assets.models.protocols import TokenVectors
 from evidence_assets.models.running import device_of
 from evidence_assets.models.vectors import unit_rows
-from evidence_assets.retrieval.maxsim import nearest_tokens
-from evidence_assets.retrieval.token_store import TokenStore
+from evidence_assets.retrieval.maxsim import nearest_of
+from evidence_assets.retrieval.token_cache import TextTokens
 from evidence_assets.text.nearest import nearest
-from evidence_assets.transport import TokenMeasure, TokenPool, ground_cost, ground_costs, strongest_pairs, top_k
+from evidence_assets.transport import Texts, TokenMeasure, TokenPool, ground_cost, ground_costs, strongest_pairs, top_k
 from evidence_assets.transport.exact import solve
 
 RANKINGS = ("fusion", "maxsim")
@@ -47,6 +48,12 @@ class Query:
         return len(self.tokens.tokens)
 
 
+class Weighs(Protocol):
+    """Whoever weighs the tokens of a query as those of the texts are weighed."""
+
+    def token_weights(self, tokens: Sequence[str]) -> Array: ...
+
+
 def check_cost(name: str) -> None:
     """Refuse a name that is neither a ranking nor a registered ground cost.
 
@@ -61,27 +68,25 @@ def check_cost(name: str) -> None:
         raise ValueError(f"there is no cost {name!r}; known: {', '.join(sorted(known))}; did you mean {near!r}?")
 
 
-def query_measure(query: Query, cost: str, store: TokenStore, temperature: float) -> TokenMeasure:
-    """The query as a measure under a ground cost; it is weighted as the store's texts are."""
-    weights = store.token_weights(query.tokens.tokens)
+def query_measure(query: Query, cost: str, weighs: Weighs, temperature: float) -> TokenMeasure:
+    """The query as a measure under a ground cost."""
+    weights = weighs.token_weights(query.tokens.tokens)
     return ground_cost(cost).measure(query.tokens.vectors, weights, temperature)
 
 
-def transported(query: Query, texts: TokenPool, store: TokenStore, chosen: Sequence[int]) -> Array:
+def transported(query: Query, texts: Texts, weighs: Weighs, chosen: Sequence[int]) -> Array:
     """The exact transport cost under the cosine of each chosen text, by BM25 masses.
 
     The same as ``transport.distance`` text by text, but costs to all their tokens are one product.
     """
-    measure, masses = query_measure(query, "cosine", store, 1.0), texts.masses()
-    rows = [slice(int(texts.offsets[text]), int(texts.offsets[text + 1])) for text in chosen]
-    points = unit_rows(np.concatenate([texts.vectors[own] for own in rows]).astype(np.float64))
-    costs = np.clip(1.0 - unit_rows(measure.points) @ points.T, 0.0, 2.0)
-    ends = np.cumsum([own.stop - own.start for own in rows])[:-1]
-    parts = zip(rows, np.split(costs, ends, axis=1), strict=True)
-    return np.array([solve(measure.masses, masses[own], cost).value for own, cost in parts], dtype=np.float64)
+    some = texts.some(chosen)
+    measure, masses = query_measure(query, "cosine", weighs, 1.0), some.masses()
+    costs = np.clip(1.0 - unit_rows(measure.points) @ unit_rows(some.vectors.astype(np.float64)).T, 0.0, 2.0)
+    rows = [slice(int(a), int(b)) for a, b in pairwise(some.offsets)]
+    return np.array([solve(measure.masses, masses[own], costs[:, own]).value for own in rows], dtype=np.float64)
 
 
-def fused(query: Query, texts: TokenPool, store: TokenStore, deep: int, nearest: Array) -> Array:
+def fused(query: Query, texts: Texts, weighs: Weighs, deep: int, nearest: Array) -> Array:
     r"""The mean of two similarities of a text, of which one looks for each word of the query, the other for all together.
 
     .. math:: S(y) = \tfrac{1}{2}\Bigl(\tfrac{1}{|q|}\sum_i \max_j \cos(q_i, y_j) + 1 - \mathrm{OT}_{\cos}(q, y)\Bigr)
@@ -93,14 +98,14 @@ def fused(query: Query, texts: TokenPool, store: TokenStore, deep: int, nearest:
     late = nearest.mean(axis=0)
     chosen = best(late, deep)
     scores = np.full(len(texts), -np.inf)
-    scores[chosen] = (late[chosen] + 1.0 - transported(query, texts, store, chosen)) / 2
+    scores[chosen] = (late[chosen] + 1.0 - transported(query, texts, weighs, chosen)) / 2
     return scores
 
 
 def scores_of(
     queries: Sequence[Query],
-    texts: TokenPool,
-    store: TokenStore,
+    texts: Texts,
+    weighs: Weighs,
     cost: str,
     k: int,
     temperature: float = 1.0,
@@ -113,11 +118,11 @@ def scores_of(
     if not len(texts):
         return [np.zeros(0) for _ in queries]
     if cost in RANKINGS:
-        nearest = [nearest_tokens(q.tokens.vectors, texts) for q in queries]
+        nearest = nearest_of([q.tokens.vectors for q in queries], texts)
         if cost == "maxsim":
             return [each.mean(axis=0) for each in nearest]
-        return [fused(q, texts, store, deep or len(texts), n) for q, n in zip(queries, nearest, strict=True)]
-    measures = [query_measure(q, cost, store, temperature) for q in queries]
+        return [fused(q, texts, weighs, deep or len(texts), n) for q, n in zip(queries, nearest, strict=True)]
+    measures = [query_measure(q, cost, weighs, temperature) for q in queries]
     made = []
     for found in top_k(measures, texts, k, cost, temperature, device=device_of("auto")):
         scores = np.full(len(texts), -np.inf)
@@ -147,21 +152,21 @@ class TitleLinks:
     targets: Ints
 
     @classmethod
-    def of(cls, titles: Sequence[str], texts: Sequence[str], among: Ints) -> TitleLinks:
-        """Links between the texts at ``among``, from each to all of another title that stands in it as whole words.
+    def of(cls, titles: Sequence[str], texts: Sequence[str], numbers: Ints) -> TitleLinks:
+        """Links between texts of these numbers, from each to all of another title that stands in it as whole words.
 
         What a title says in brackets only tells it from others and is left out; titles of fewer than three letters are
         found everywhere and name nothing.
         """
-        positions = among.tolist()
-        names = {i: " ".join(words_of(_BRACKETS.sub("", titles[i]))) for i in positions}
+        of = numbers.tolist()
+        names = {i: " ".join(words_of(_BRACKETS.sub("", title))) for i, title in zip(of, titles, strict=True)}
         owners: dict[str, list[int]] = {}
         for i, name in names.items():
             if len(name) >= SHORTEST_TITLE:
                 owners.setdefault(name, []).append(i)
         links: list[tuple[int, int]] = []
-        for i in positions:
-            text = f" {' '.join(words_of(texts[i]))} "
+        for i, read in zip(of, texts, strict=True):
+            text = f" {' '.join(words_of(read))} "
             links += [(i, j) for name in owners if name != names[i] and f" {name} " in text for j in owners[name]]
         found = np.array(links, dtype=np.int64).reshape(-1, 2)
         return cls(found[:, 0], found[:, 1])
@@ -191,7 +196,7 @@ class TitleLinks:
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence of the kept chunk number ``chunk``: its characters and the rows of its tokens."""
+    """A sentence of the kept chunk number ``chunk``: its characters and the rows of its tokens among those of all."""
 
     chunk: int
     start: int
@@ -205,26 +210,22 @@ def sentences_in(number: int, rows: Ints, starts: Ints, spans: Sequence[tuple[in
     return [sentence for sentence in found if len(sentence.rows)]
 
 
-def sentence_texts(sentences: Sequence[Sentence], store: TokenStore) -> TokenPool:
-    """Sentences as texts, by the rows of their chunks' tokens in the store."""
-    rows = np.concatenate([s.rows for s in sentences])
-    offsets = np.concatenate([[0], np.cumsum([len(s.rows) for s in sentences])]).astype(np.int64)
-    return TokenPool(np.asarray(store.vectors[rows]), offsets, np.asarray(store.weights[rows]), check=False)
-
-
 def sentence_scores(
     query: Query,
     sentences: Sequence[Sentence],
     chunk_scores: Array,
-    store: TokenStore,
+    chunks: TokenPool,
+    weighs: Weighs,
     cost: str,
     temperature: float,
 ) -> Array:
     """The mean of a sentence's own score under the cost and of that of its chunk."""
     if not sentences:
         return np.zeros(0)
-    texts = sentence_texts(sentences, store)
-    own = scores_of([query], texts, store, cost, len(sentences), temperature)[0]
+    rows = np.concatenate([s.rows for s in sentences])
+    offsets = np.concatenate([[0], np.cumsum([len(s.rows) for s in sentences])]).astype(np.int64)
+    texts = TokenPool(chunks.vectors[rows], offsets, chunks.weights[rows], check=False)
+    own = scores_of([query], texts, weighs, cost, len(sentences), temperature)[0]
     return np.asarray((own + chunk_scores[[s.chunk for s in sentences]]) / 2)
 
 
@@ -243,31 +244,28 @@ def _telling(word: str) -> bool:
 
 
 def aligned_words(
-    query: Query, chunk: int, text: str, store: TokenStore, cost: str, temperature: float
+    query: Query, text: str, chunk: TokenPool, tokens: TextTokens, weighs: Weighs, cost: str, temperature: float
 ) -> list[dict[str, Any]]:
-    """The words that make a chunk near: the heaviest cells of the transport plan.
+    """The words that make a chunk, the only text of its pool, near: the heaviest cells of the transport plan.
 
     Each says a word of the query, one of the chunk with its characters, the mass that moves and at what cost. The
     fusion shows the plan of its transport part; ``maxsim`` has no plan and shows the nearest pairs, without mass.
     """
-    rows = store.rows_of(chunk)
-    spans, words = np.asarray(store.spans[rows]), np.asarray(store.words[rows])
-    pool, _ = store.gather([chunk])
     found: list[tuple[int, int, float | None, float]]
     if cost == "maxsim":
-        similar = unit_rows(query.tokens.vectors.astype(np.float64)) @ unit_rows(pool.vectors.astype(np.float64)).T
+        similar = unit_rows(query.tokens.vectors.astype(np.float64)) @ unit_rows(chunk.vectors.astype(np.float64)).T
         nearest = similar.argmax(axis=1)
         order = np.lexsort((np.arange(len(nearest)), -similar.max(axis=1).round(9)))
         found = [(int(i), int(nearest[i]), None, 1 - float(similar[i, nearest[i]])) for i in order]
     else:
         ground = "cosine" if cost == "fusion" else cost
-        measure = query_measure(query, ground, store, temperature)
-        pairs = strongest_pairs(measure, pool.measure(0, ground, temperature), ground, limit=4 * PAIRS_SHOWN)
+        measure = query_measure(query, ground, weighs, temperature)
+        pairs = strongest_pairs(measure, chunk.measure(0, ground, temperature), ground, limit=4 * PAIRS_SHOWN)
         found = [(p.source, p.target, p.mass, p.cost) for p in pairs]
     shown: dict[tuple[str, int], dict[str, Any]] = {}
     for source, target, mass, price in found:
         asked, _, _ = _word(query.text, query.tokens.offsets, query.tokens.words, source)
-        there, start, end = _word(text, spans, words, target)
+        there, start, end = _word(text, tokens.spans, tokens.words, target)
         if (asked, start) in shown or not (_telling(asked) and _telling(there)):
             continue
         entry: dict[str, Any] = {"query": asked, "text": there, "at": f"{start}:{end}", "cost": round(price, 6)}

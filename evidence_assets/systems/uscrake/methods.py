@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from threading import Lock
 from typing import Any
 
 from evidence_assets.benchmarks.graphs import relations
@@ -16,8 +17,8 @@ from evidence_assets.lake.store import Lake
 from evidence_assets.models.in_use import encoder, model_key, reranker
 from evidence_assets.models.rerankers import MAXSIM
 from evidence_assets.profiles import ModelSettings, Profile
-from evidence_assets.retrieval.corpus import open_corpus
-from evidence_assets.retrieval.token_store import TokenStore, source_version
+from evidence_assets.retrieval import token_store
+from evidence_assets.retrieval.corpus import OpenCorpus, chunks_version, open_corpus
 from evidence_assets.systems.uscrake import VERSION
 from evidence_assets.systems.uscrake import system as uscrake
 from evidence_assets.systems.uscrake.concept_triples import ConceptTriples
@@ -25,22 +26,22 @@ from evidence_assets.systems.uscrake.evidence_judges import Judge, LateInteracti
 from evidence_assets.systems.uscrake.passages import Passages
 from evidence_assets.systems.uscrake.settings import Settings
 
+_OPENING = Lock()
 
-def _passages(lake: Lake, name: str, tokens: ModelSettings) -> Passages:
+
+def _passages(lake: Lake, name: str, profile: Profile) -> Passages:
     corpus = open_corpus(lake, name)
-    return _open_passages(str(lake.root), name, corpus.version, model_key(encoder(tokens)))
+    limit = int(profile.retrieval.token_cache_gb * 1e9)
+    with _OPENING:
+        return _open_passages(str(lake.root), corpus, model_key(encoder(profile.token_encoder)), limit)
 
 
 @lru_cache(maxsize=2)
-def _open_passages(root: str, name: str, version: str, token_model: str) -> Passages:
+def _open_passages(root: str, corpus: OpenCorpus, token_model: str, limit: int) -> Passages:
     lake = Lake(root)
-    corpus = open_corpus(lake, name)
-    every = range(len(corpus))
-    ids = corpus.ids(every)
-    store = TokenStore(lake.index_folder(f"corpus/{name}/token_store"), expected=source_version(ids, token_model))
-    return Passages(
-        version, ids, corpus.texts(every), corpus.titles(every), corpus.sentences(every), corpus.index, store
-    )
+    expected = token_store.source_version(chunks_version(lake, corpus.name), token_model)
+    place, cache = lake.index_folder(f"corpus/{corpus.name}/token_store"), lake.cache / "tokens" / corpus.name
+    return Passages(corpus, token_store.TokenStore(place, expected=expected, cache=cache, limit=limit))
 
 
 @lru_cache(maxsize=2)
@@ -61,7 +62,7 @@ def _defaults(profile: Profile) -> Mapping[str, Any]:
 
 def _open(name: str, step: Step, settings: Settings) -> Selector:
     profile, declared = step.profile, step.benchmark
-    passages = _passages(step.lake, declared.corpus, profile.token_encoder) if declared.corpus else None
+    passages = _passages(step.lake, declared.corpus, profile) if declared.corpus else None
     used = declared.joined_graph and settings.parts != "chunks" and settings.s
     graph = None
     if used:

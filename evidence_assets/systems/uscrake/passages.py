@@ -1,86 +1,100 @@
 """The chunks that USCRaKE ranks, with their tokens and those of their titles.
 
-Belongs here: which tokens stand for a chunk, and where they are read or encoded. How they are ranked is ``chunk_ranking``.
+Belongs here: which tokens stand for a chunk, and where they are read. How they are ranked is ``chunk_ranking``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from evidence_assets.models.protocols import Encoder
-from evidence_assets.retrieval.bm25 import BM25Index
+from evidence_assets.retrieval.corpus import OpenCorpus
+from evidence_assets.retrieval.corpus_files import keys_of
+from evidence_assets.retrieval.term_index import Reading, TermIndex
+from evidence_assets.retrieval.token_cache import KeptTexts, TextTokens, TokenCache
 from evidence_assets.retrieval.token_store import TokenStore
-from evidence_assets.retrieval.vector_index import VectorIndex
+from evidence_assets.retrieval.token_texts import TokenTexts
 from evidence_assets.transport import TokenPool
 
 Ints = npt.NDArray[np.integer[Any]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Passages:
-    """The chunks of a corpus in the index's order, with their tokens; with those of titles where they are ranked, too."""
+    """The chunks of a corpus by their positions, with what it says of their tokens."""
 
-    version: str
-    ids: Sequence[str]
-    texts: Sequence[str]
-    titles: Sequence[str]
-    sentences: Sequence[Sequence[tuple[int, int]]]
-    index: VectorIndex
+    corpus: OpenCorpus
     store: TokenStore
-    title_store: TokenStore | None = None
-    title_number: Mapping[str, int] = field(default_factory=dict)
-    """Place of each title in its store."""
 
-    @contextmanager
-    def at(self, positions: Ints, encoder: Encoder, words: bool = False) -> Iterator[Passages]:
-        """Some of the chunks, in their order, with tokens encoded now; ``words`` where those are whole words."""
-        chosen = positions.tolist()
-        ids, texts = [self.ids[i] for i in chosen], [self.texts[i] for i in chosen]
-        titles, sentences = [self.titles[i] for i in chosen], [self.sentences[i] for i in chosen]
-        with TemporaryDirectory() as folder:
-            store = self.store.encode(Path(folder) / "tokens", ids, texts, encoder, words)
-            yield Passages(self.version, ids, texts, titles, sentences, self.index, store)
+    def seen(
+        self, view: Encoder, *, words: bool = False, reading: Reading = "text", titles: bool = False
+    ) -> SeenPassages:
+        """The chunks as they are ranked.
 
-    @contextmanager
-    def titled(self, positions: Ints, encoder: Encoder, words: bool = False) -> Iterator[Passages]:
-        """The same chunks; those at ``positions`` have the tokens of their titles, each encoded once and for itself."""
-        titles = sorted({self.titles[i] for i in positions.tolist()} - {""})
-        with TemporaryDirectory() as folder:
-            store = self.store.encode(Path(folder) / "titles", titles, titles, encoder, words) if titles else None
-            yield replace(self, title_store=store, title_number={title: i for i, title in enumerate(titles)})
+        Parameters
+        ----------
+        view, words
+            The encoder of their tokens, and whether these are whole words.
+        reading
+            How tokens are weighed.
+        titles
+            Whether the tokens of its title stand before those of a chunk.
+        """
+        terms = self.store.forms if words else self.store.pieces
+        return SeenPassages(self.corpus, self.store.tokens(view), terms, reading, view.dimensions, titles)
 
-    def weighted(self, reading: Literal["corpus", "idf"]) -> Passages:
-        """The same chunks, their tokens weighted by the corpus alone."""
-        titles = self.title_store.weighted(reading) if self.title_store else None
-        return replace(self, store=self.store.weighted(reading), title_store=titles)
 
-    def gather(self, chunks: Ints) -> TokenPool:
-        """The tokens of some chunks, before them those of their titles."""
-        texts, _ = self.store.gather(chunks)
-        if self.title_store is None:
-            return texts
-        places = [(i, self.title_number[t]) for i, c in enumerate(chunks.tolist()) if (t := self.titles[c])]
-        titles, _ = self.title_store.gather([number for _, number in places])
-        lengths = np.zeros(len(texts), np.int64)
-        lengths[[i for i, _ in places]] = np.diff(titles.offsets)
-        starts = np.repeat(texts.offsets[:-1], lengths)
-        return TokenPool(
-            np.insert(texts.vectors, starts, titles.vectors, axis=0),
-            texts.offsets + np.concatenate([[0], np.cumsum(lengths)]),
-            np.insert(texts.weights, starts, titles.weights),
-            check=False,
-        )
+@dataclass(frozen=True, eq=False)
+class ReadChunks:
+    """The tokens of a few chunks, in memory, titles left out."""
 
-    @cached_property
-    def lexical(self) -> BM25Index:
-        """Inverted index over the tokens' surface forms, made when a hybrid pool first asks for it."""
-        return BM25Index([self.store.pieces_of(i) for i in range(len(self.ids))], form="plus_one")
+    pool: TokenPool
+    tokens: Sequence[TextTokens]
+
+
+@dataclass(frozen=True, eq=False)
+class SeenPassages:
+    """Chunks as one variant ranks them: the tokens of an encoder, or of another view of it, weighed in one way."""
+
+    corpus: OpenCorpus
+    _cache: TokenCache
+    terms: TermIndex
+    reading: Reading
+    dimensions: int
+    titles: bool
+
+    def token_weights(self, tokens: Sequence[str]) -> npt.NDArray[np.float64]:
+        """Weights of the tokens of a text that is compared with the chunks: as those are weighed."""
+        return self.terms.token_weights(tokens, self.reading)
+
+    def _kept(self, positions: Ints) -> KeptTexts:
+        return self._cache.keep(self.corpus.text_keys(positions), lambda asked: self.corpus.texts(positions[asked]))
+
+    def fill(self, positions: Ints) -> None:
+        """Encode what is not kept yet of these chunks and their titles: many together are sooner done than one by one."""
+        self.texts(positions)
+
+    def texts(self, positions: Ints) -> TokenTexts:
+        """Some of the chunks, each with its title before it where titles are ranked; what is not kept yet is encoded."""
+        kept = self._kept(positions)
+        if not self.titles:
+            return TokenTexts.each(kept, self.terms, self.reading, self.dimensions)
+        named = self.corpus.titles(positions)
+        distinct = sorted(set(named) - {""})
+        of_titles = self._cache.keep(keys_of(distinct), lambda asked: [distinct[i] for i in asked.tolist()])
+        number = {title: len(kept) + i for i, title in enumerate(distinct)}
+        members = [m for i, t in enumerate(named) for m in ((number[t], i) if t else (i,))]
+        bounds = np.concatenate([[0], np.cumsum([2 if title else 1 for title in named])])
+        joined = kept.joined(of_titles)
+        return TokenTexts(joined, self.terms, self.reading, self.dimensions, np.array(members, dtype=np.int64), bounds)
+
+    def chunks(self, positions: Ints) -> ReadChunks:
+        """A few chunks with the places of their tokens."""
+        kept = self._kept(positions)
+        texts = TokenTexts.each(kept, self.terms, self.reading, self.dimensions)
+        return ReadChunks(texts.some(range(len(kept))), [kept.tokens(i) for i in range(len(kept))])

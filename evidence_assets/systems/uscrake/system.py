@@ -18,8 +18,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -28,19 +28,21 @@ import numpy.typing as npt
 from evidence_assets.experiment.selection import Asked, Parent, Pick, Progress, pick_fact
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
-from evidence_assets.retrieval.maxsim import nearest_tokens
+from evidence_assets.retrieval.maxsim import nearest_of
 from evidence_assets.systems.uscrake import VERSION
 from evidence_assets.systems.uscrake import chunk_ranking as ranking
 from evidence_assets.systems.uscrake.chunk_ranking import Query, Sentence, TitleLinks
 from evidence_assets.systems.uscrake.concept_triples import Candidates, ConceptTriples
 from evidence_assets.systems.uscrake.evidence_judges import Item, Judge
-from evidence_assets.systems.uscrake.passages import Passages
+from evidence_assets.systems.uscrake.passages import Passages, SeenPassages
 from evidence_assets.systems.uscrake.settings import Settings
 from evidence_assets.systems.uscrake.stance import stance
-from evidence_assets.transport import TokenPool
+from evidence_assets.transport import Texts
 
 BLOCK = 256
 """Questions whose tokens and candidates are held in memory together."""
+POOLED_TOGETHER = 1 << 16
+"""Places of pools that are searched together, and whose texts are encoded together where they are not kept yet."""
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.integer[Any]]
@@ -82,8 +84,6 @@ class Uscrake:
     ) -> None:
         self.name, self._settings = name, settings
         self._passages = passages if settings.parts != "graph" else None
-        if self._passages and settings.coarse == "hybrid" and not self._passages.store.meta.vectors:
-            raise ValueError("a hybrid pool needs the tokens of the whole corpus, and its store keeps statistics alone")
         self._encoder, self._tokens, self._judge = encoder, token_encoder, judge
         self._view = settings.view(token_encoder)
         self._graph = graph if settings.parts != "chunks" and settings.s else None
@@ -91,7 +91,7 @@ class Uscrake:
         self.version = content_id(
             "uscrake", VERSION, asdict(settings), judge.version,
             [encoder.model_id, encoder.revision, token_encoder.model_id, token_encoder.revision],
-            [self._passages.version, self._passages.store.meta.built_from] if self._passages else [],
+            [self._passages.corpus.version, self._passages.store.meta.built_from] if self._passages else [],
             self._graph.version if self._graph else "",
         )  # fmt: skip
 
@@ -128,9 +128,7 @@ class Uscrake:
         self._counts["options"] += len(options)
         texts: list[list[Item]] = [[] for _ in options]
         if self._passages is not None:
-            pools = self._pools(self._passages, options)
-            with self._with_tokens(self._passages, pools) as (passages, pools):
-                texts = self._texts(passages, options, pools, progress)
+            texts = self._texts(self._passages, options, progress)
         triples = self._triple_items(options)
         found = [[*t, *g] for t, g in zip(texts, triples, strict=True)]
         scores = [np.array([item.pick.score for item in items], dtype=np.float64) for items in found]
@@ -163,53 +161,56 @@ class Uscrake:
 
     # Text -----------------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def _with_tokens(self, passages: Passages, pools: list[Ints]) -> Iterator[tuple[Passages, list[Ints]]]:
-        """The chunks of the pools with the tokens that are ranked, and the pools as positions among them."""
-        settings = self._settings
-        union, words = np.unique(np.concatenate([*pools, np.zeros(0, np.int64)])), settings.tokens == "words"
-        with ExitStack() as stack:
-            if self._viewed or not passages.store.meta.vectors:
-                passages = stack.enter_context(passages.at(union, self._view, words))
-                pools = [np.searchsorted(union, pool) for pool in pools]
-                union = np.arange(len(union))
-            if settings.titles:
-                passages = stack.enter_context(passages.titled(union, self._view, words))
-            yield passages if settings.weights == "text" else passages.weighted(settings.weights), pools
-
     def _texts(
-        self, passages: Passages, options: Sequence[_Option], pools: Sequence[Ints], progress: Callable[[int], None]
+        self, passages: Passages, options: Sequence[_Option], progress: Callable[[int], None]
     ) -> list[list[Item]]:
         """Text evidence of every option, question by question."""
-        made: list[list[Item]] = [[] for _ in options]
-        members: dict[str, list[int]] = {}
-        for i, option in enumerate(options):
-            members.setdefault(option.question.question_id, []).append(i)
-        for done, group in enumerate(members.values(), 1):
-            found = self._text_items(passages, [options[i] for i in group], [pools[i] for i in group])
-            for i, items in zip(group, found, strict=True):
-                # Copied for the judge, because the files that they lie in may be gone by then. It reads the encoder's
-                # own tokens, so that what is ranked by other ones is judged by its text.
-                unread = self._viewed or self._graph is None
-                made[i] = [Item(item.pick, None if unread else np.array(item.vectors)) for item in items]
-            progress(done)
+        settings, made = self._settings, list[list[Item]]([] for _ in options)
+        seen = passages.seen(
+            self._view, words=settings.tokens == "words", reading=settings.weights, titles=settings.titles
+        )
+        groups = [list(group) for _, group in groupby(range(len(options)), lambda i: options[i].question.question_id)]
+        done = 0
+        for together in self._pooled_together(groups):
+            pools = self._pools(passages, [options[i] for i in together])
+            seen.fill(np.unique(np.concatenate(pools)))
+            pool_of = dict(zip(together, pools, strict=True))
+            for group in groups[done:]:
+                if group[0] not in pool_of:
+                    break
+                found = self._text_items(seen, [options[i] for i in group], [pool_of[i] for i in group])
+                for i, items in zip(group, found, strict=True):
+                    made[i] = items
+                done += 1
+                progress(done)
         return made
+
+    def _pooled_together(self, groups: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+        """Options of as many questions as are searched together, at least one."""
+        together: list[int] = []
+        for group in groups:
+            together += group
+            if len(together) * self._settings.R >= POOLED_TOGETHER:
+                yield together
+                together = []
+        if together:
+            yield together
 
     def _pools(self, passages: Passages, options: Sequence[_Option]) -> list[Ints]:
         """The coarse pool of each option: positions of chunks, ascending."""
-        if not options or not passages.ids:
+        if not len(passages.corpus):
             return [np.zeros(0, np.int64) for _ in options]
         size = self._settings.R
-        _, dense = passages.index.search(self._encoder.sentences([o.query.text for o in options]), size)
+        _, dense = passages.corpus.index.search(self._encoder.sentences([o.query.text for o in options]), size)
         pools = [np.unique(row[row >= 0]) for row in dense]
         if self._settings.coarse == "hybrid":
             for i, option in enumerate(options):
-                positions, scores = passages.lexical.top_k(option.plain.tokens.tokens, size)
-                pools[i] = np.union1d(pools[i], positions[scores > 0])
+                positions, _ = passages.store.pieces.top_k(option.plain.tokens.tokens, size, "plus_one")
+                pools[i] = np.union1d(pools[i], positions)
         self._counts["pool"] += sum(len(pool) for pool in pools)
         return pools
 
-    def _text_items(self, passages: Passages, options: Sequence[_Option], pools: Sequence[Ints]) -> list[list[Item]]:
+    def _text_items(self, seen: SeenPassages, options: Sequence[_Option], pools: Sequence[Ints]) -> list[list[Item]]:
         """Text evidence of one question's options; a query without a single token has none."""
         settings = self._settings
         union = np.unique(np.concatenate(pools))
@@ -217,63 +218,63 @@ class Uscrake:
         made: list[list[Item]] = [[] for _ in options]
         if not len(union) or not able:
             return made
-        texts, queries = passages.gather(union), [options[i].query for i in able]
+        texts, queries = seen.texts(union), [options[i].query for i in able]
         if settings.cost == "fusion":
-            all_scores = self._fused(passages, union, queries, texts)
+            all_scores = self._fused(seen, union, queries, texts)
         else:
-            all_scores = ranking.scores_of(
-                queries, texts, passages.store, settings.cost, settings.k, settings.temperature
-            )
+            all_scores = ranking.scores_of(queries, texts, seen, settings.cost, settings.k, settings.temperature)
         for i, scores in zip(able, all_scores, strict=True):
             kept = ranking.best(scores, settings.k)
-            chunks = [int(union[p]) for p in kept]
-            made[i] = self._items(passages, options[i], chunks, scores[kept])
+            made[i] = self._items(seen, options[i], union[kept], scores[kept])
         return made
 
-    def _fused(self, passages: Passages, union: Ints, queries: Sequence[Query], texts: TokenPool) -> list[Array]:
+    def _fused(self, seen: SeenPassages, union: Ints, queries: Sequence[Query], texts: Texts) -> list[Array]:
         """Scores of ``fusion``, raised along the links between the texts that it ranks."""
         deep, weight = self._settings.transported, self._settings.links
-        nearest = [nearest_tokens(query.tokens.vectors, texts) for query in queries]
-        made = [ranking.fused(q, texts, passages.store, deep, n) for q, n in zip(queries, nearest, strict=True)]
+        nearest = nearest_of([query.tokens.vectors for query in queries], texts)
+        made = [ranking.fused(q, texts, seen, deep, n) for q, n in zip(queries, nearest, strict=True)]
         if not weight:
             return made
         ranked = np.flatnonzero(np.isfinite(made).any(axis=0))
-        at = union.tolist()
-        links = TitleLinks.of([passages.titles[c] for c in at], [passages.texts[c] for c in at], ranked)
+        links = TitleLinks.of(seen.corpus.titles(union[ranked]), seen.corpus.texts(union[ranked]), ranked)
         return [links.raised(scores, n, weight) for scores, n in zip(made, nearest, strict=True)]
 
-    def _items(self, passages: Passages, option: _Option, chunks: Sequence[int], scores: Array) -> list[Item]:
+    def _items(self, seen: SeenPassages, option: _Option, chunks: Ints, scores: Array) -> list[Item]:
         """The kept chunks, nearest first, as evidence: whole, or their best sentences."""
-        settings, store = self._settings, passages.store
+        settings, read = self._settings, seen.chunks(chunks)
+        ids, texts = seen.corpus.ids(chunks), seen.corpus.texts(chunks)
+        # The judge reads the encoder's own tokens, so that what is ranked by other ones is judged by its text.
+        unread = self._viewed or self._graph is None
         reasons = []
-        for rank, (chunk, score) in enumerate(zip(chunks, scores.tolist(), strict=True), 1):
+        for number, score in enumerate(scores.tolist()):
             words = ranking.aligned_words(
-                option.query, chunk, passages.texts[chunk], store, settings.cost, settings.temperature
-            )
+                option.query, texts[number], read.pool.some([number]), read.tokens[number], seen, settings.cost,
+                settings.temperature,
+            )  # fmt: skip
             reasons.append(
-                {"cost": settings.cost, "chunk_rank": rank, "chunk_score": round(score, 9), "aligned": words}
+                {"cost": settings.cost, "chunk_rank": number + 1, "chunk_score": round(score, 9), "aligned": words}
             )
         if settings.grain == "chunk":
             return [
-                _item(option.label, "chunk", passages.ids[c], "", passages.texts[c], store.vectors[store.rows_of(c)], score, why)
-                for c, score, why in zip(chunks, scores.tolist(), reasons, strict=True)
+                _item(option.label, "chunk", ids[n], "", texts[n], None if unread else read.pool.some([n]).vectors, score, reasons[n])
+                for n, score in enumerate(scores.tolist())
             ]  # fmt: skip
         sentences: list[Sentence] = []
-        for number, chunk in enumerate(chunks):
-            place = store.rows_of(chunk)
-            rows = np.arange(place.start, place.stop)
-            sentences += ranking.sentences_in(number, rows, store.spans[place][:, 0], passages.sentences[chunk])
-        own = ranking.sentence_scores(option.query, sentences, scores, store, settings.cost, settings.temperature)
+        for number, spans in enumerate(seen.corpus.sentences(chunks)):
+            rows = np.arange(read.pool.offsets[number], read.pool.offsets[number + 1])
+            sentences += ranking.sentences_in(number, rows, read.tokens[number].spans[:, 0], spans)
+        own = ranking.sentence_scores(
+            option.query, sentences, scores, read.pool, seen, settings.cost, settings.temperature
+        )
         made = []
         for p in ranking.best(own, settings.sentences or 2 * settings.k):
             sentence = sentences[p]
-            chunk = chunks[sentence.chunk]
-            text = passages.texts[chunk][sentence.start : sentence.end]
+            text = texts[sentence.chunk][sentence.start : sentence.end]
             score = float(own[p])
             why = {**reasons[sentence.chunk], "sentence_score": round(score, 9)}
             locator = f"{sentence.start}:{sentence.end}"
-            vectors = store.vectors[sentence.rows]
-            made.append(_item(option.label, "sentence", passages.ids[chunk], locator, text, vectors, score, why))
+            vectors = None if unread else read.pool.vectors[sentence.rows]
+            made.append(_item(option.label, "sentence", ids[sentence.chunk], locator, text, vectors, score, why))
         return made
 
     # Graph ----------------------------------------------------------------------------------------------------
@@ -338,7 +339,7 @@ def _item(
     chunk_id: str,
     locator: str,
     text: str,
-    vectors: npt.NDArray[Any],
+    vectors: npt.NDArray[Any] | None,
     score: float,
     why: dict[str, Any],
 ) -> Item:

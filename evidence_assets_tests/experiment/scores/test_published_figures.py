@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from evidence_assets.experiment.scores.published import figures
-from evidence_assets.experiment.scores.published_figures import PrintedAs, figure_for, printed_model
+from evidence_assets.experiment.scores.published_figures import PrintedAs, beside, figure_for, printed_model
 from evidence_assets.experiment.scores.scoring import score_rows
 from evidence_assets.lake.store import prepare
 from evidence_assets_tests.lake_rows import prediction, question
@@ -30,6 +30,19 @@ SERVED = "Qwen/Qwen2.5-72B-Instruct-AWQ"
 def test_a_models_own_name_leads_to_the_printed_one_or_to_none(model_id: str, printed: str) -> None:
     known = ["qwen2.5-72b", "qwen2.5-14b", "llama-3.3-70b", "gpt-4", "gpt-4o", ""]
     assert printed_model(model_id, known) == printed
+
+
+def test_a_figure_for_the_same_part_comes_before_one_for_another_and_the_other_is_told() -> None:
+    ucret, kaping = PrintedAs("ucret", "full"), PrintedAs("kaping")
+    found = [figure_for(f"tabmcq{part}", ucret, SERVED, "accuracy") for part in (".first150", ".first9")]
+    assert [f and (f.table, f.part) for f in found] == [("4.2", "first150"), ("4.2", "first150")]
+    drawn = [figure_for(f"mintaka{part}", kaping, "", "hit@1") for part in ("", ".sample1000-seed3", ".first9")]
+    assert [f and f.value for f in drawn] == [7.5, 10.5, 7.5]
+    rows = [{"scope_id": f"obqa{part}", "model_id": SERVED, "metric": "accuracy"} for part in ("", ".first9")]
+    names = [PrintedAs("uscrake", "R=20000"), PrintedAs("uscrake", "full")]
+    assert [row["published_source"] for row in beside(rows, names)] == [
+        "thesis, Table 7.3", "thesis, Fig 7.4; model not stated; printed for sample100",
+    ]  # fmt: skip
 
 
 def test_a_figure_of_another_model_is_never_taken() -> None:
@@ -56,7 +69,7 @@ def test_score_rows_carry_the_figure_on_their_own_scale_and_its_source() -> None
     questions = frame("questions", [question(i, "obqa") for i in range(4)])
     predictions = frame("predictions", [prediction(i, "A" if i else "B", "obqa") for i in range(4)])
     empty = [frame(name, []) for name in ("evidence", "citations")]
-    rows = score_rows("obqa", "s", "prompted", SERVED, questions, predictions, *empty, PrintedAs("uscrake", "full"))
+    rows = score_rows("obqa", "s", "prompted", SERVED, questions, predictions, *empty, [PrintedAs("uscrake", "full")])
     by_metric = {row["metric"]: row for row in rows}
     figure = figure_for("obqa", PrintedAs("uscrake", "full"), SERVED, "accuracy")
     assert figure is not None and figure.scale == "percent"
@@ -76,7 +89,7 @@ def test_classes_of_claims_are_scored_each_beside_its_own_figure() -> None:
     predictions = frame("predictions", [prediction(i, a, "scitab") for i, a in enumerate(said)])
     empty = [frame(name, []) for name in ("evidence", "citations")]
     rows = score_rows(
-        "scitab", "s", "prompted", "Llama-3.3-70B", questions, predictions, *empty, PrintedAs("ucret", "full")
+        "scitab", "s", "prompted", "Llama-3.3-70B", questions, predictions, *empty, [PrintedAs("ucret", "full")]
     )
     found = {row["metric"]: row for row in rows}
     assert found["precision:SUPPORTS"]["value"] == 1.0

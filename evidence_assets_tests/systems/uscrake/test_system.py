@@ -20,11 +20,12 @@ from evidence_assets.experiment.selection import Asked, Pick, evidence_rows
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
-from evidence_assets.retrieval import vector_index
+from evidence_assets.retrieval import token_texts
 from evidence_assets.retrieval.bm25 import CorpusStatistics
 from evidence_assets.retrieval.maxsim import maxsim_texts
-from evidence_assets.retrieval.token_store import Counts, TokenStore, build, build_statistics, source_version
-from evidence_assets.systems.uscrake import VERSION
+from evidence_assets.retrieval.token_store import TokenStore, build, source_version
+from evidence_assets.retrieval.token_texts import TokenTexts
+from evidence_assets.systems.uscrake import VERSION, system
 from evidence_assets.systems.uscrake import chunk_ranking as ranking
 from evidence_assets.systems.uscrake.chunk_ranking import Query, TitleLinks
 from evidence_assets.systems.uscrake.concept_triples import ConceptTriples
@@ -32,9 +33,10 @@ from evidence_assets.systems.uscrake.evidence_judges import Item, LateInteractio
 from evidence_assets.systems.uscrake.passages import Passages
 from evidence_assets.systems.uscrake.settings import Settings
 from evidence_assets.systems.uscrake.system import Uscrake, joined
-from evidence_assets.text.sentences import sentence_spans
-from evidence_assets.transport import TokenMeasure, TokenPool, distance, ground_cost, ground_costs
+from evidence_assets.transport import TokenMeasure, distance, ground_cost, ground_costs
 from evidence_assets.transport.divergence import jensen_shannon
+from evidence_assets_tests.retrieval.test_term_index import total
+from evidence_assets_tests.retrieval.written import written_corpus
 from evidence_assets_tests.systems.small_models import SharedWords, WordEncoder
 from evidence_assets_tests.systems.uscrake.token_models import PieceEncoder
 
@@ -70,16 +72,26 @@ def graph(cap: int = 50) -> ConceptTriples:
     return ConceptTriples(KnowledgeGraph.of_rows("g", nodes, edges), load(), WordEncoder(), cap=cap)
 
 
-def passages(folder: Path, pages: dict[str, str] = PAGES) -> Passages:
+def passages(folder: Path, pages: dict[str, str] = PAGES, *, stored: bool = True, titled: bool = True) -> Passages:
     """The pages as chunks named by their titles, in the order of their ids."""
-    titles = sorted(pages)
-    texts = [pages[t] for t in titles]
-    build(folder / "store", titles, texts, ENCODER, "pieces")
-    store = TokenStore(folder / "store", expected=source_version(titles, "pieces"))
+    names = sorted(pages)
+    texts = [pages[t] for t in names]
     vectors = ENCODER.sentences(texts) if texts else np.zeros((0, ENCODER.dimensions), np.float32)
-    vector_index.build(folder / "index", vectors, built_from="v", model_id="pieces")
-    index = vector_index.VectorIndex(folder / "index", expected="v")
-    return Passages("v", titles, texts, titles, [sentence_spans(t) for t in texts], index, store)
+    corpus = written_corpus(folder / "index", names, texts, names if titled else (), vectors)
+    model = f"{ENCODER.model_id}@{ENCODER.revision}"
+    build(folder / "store", [texts], ENCODER, model, "chunks", vectors=stored)
+    expected = source_version("chunks", model)
+    return Passages(corpus, TokenStore(folder / "store", expected=expected, cache=folder / "cache"))
+
+
+def ids_of(corpus: Passages) -> list[str]:
+    return corpus.corpus.ids(range(len(corpus.corpus)))
+
+
+def tokens_of(corpus: Passages, chunk: int) -> tuple[list[str], npt.NDArray[np.float16]]:
+    """Pieces of a chunk, and their vectors as they are kept."""
+    (found,) = ENCODER.tokens(corpus.corpus.texts([chunk]))
+    return list(found.tokens), found.vectors.astype(np.float16)
 
 
 @pytest.fixture(scope="module")
@@ -99,8 +111,8 @@ def query(text: str) -> Query:
     return Query(text, ENCODER.tokens([text])[0])
 
 
-def whole(corpus: Passages) -> TokenPool:
-    return corpus.gather(np.arange(len(corpus.ids)))
+def whole(corpus: Passages) -> TokenTexts:
+    return corpus.seen(ENCODER).texts(np.arange(len(corpus.corpus)))
 
 
 def why(pick: Pick) -> dict[str, Any]:
@@ -111,20 +123,19 @@ def why(pick: Pick) -> dict[str, Any]:
 def test_the_kept_chunks_are_those_of_a_naive_loop_over_the_pool(corpus: Passages, cost: Any) -> None:
     k, temperature = 3, 0.8
     found = selector(corpus, cost=cost, grain="chunk", R=5, k=k, temperature=temperature).select(QUESTIONS)
-    statistics = corpus.store.statistics
+    statistics, names = corpus.store.pieces, ids_of(corpus)
     for question, picks in zip(QUESTIONS, found, strict=True):
         queries = {label: query(f"{question.text} {option}") for label, option in question.hypotheses}
         vectors = ENCODER.sentences([q.text for q in queries.values()])
-        pool = np.unique(corpus.index.search(vectors, 5)[1])
+        pool = np.unique(corpus.corpus.index.search(vectors, 5)[1])
         for label, asked in queries.items():
             ground = ground_cost(cost)
             x = ground.measure(asked.tokens.vectors, statistics.token_weights(asked.tokens.tokens), temperature)
             distances = {}
             for chunk in pool.tolist():
-                rows = corpus.store.rows_of(chunk)
-                weights = statistics.token_weights(corpus.store.pieces_of(chunk))
-                y = ground.measure(corpus.store.vectors[rows], weights, temperature)
-                distances[corpus.ids[chunk]] = distance(x, y, cost)
+                pieces, kept = tokens_of(corpus, chunk)
+                y = ground.measure(kept, statistics.token_weights(pieces), temperature)
+                distances[names[chunk]] = distance(x, y, cost)
             expected = sorted(distances, key=lambda name: (distances[name], name))[:k]
             own = sorted((p for p in picks if p.option == label), key=lambda p: why(p)["chunk_rank"])
             assert [p.parents[0].id for p in own] == expected
@@ -151,13 +162,16 @@ def test_words_and_the_other_reading_of_weights_are_ranked_as_their_definition_s
     words = tokens == "words"
     cut = {name: naive_tokens(text, words) for name, text in PAGES.items()}
     statistics = CorpusStatistics.from_texts([names for names, _ in cut.values()])
-    counts = Counts.of(lambda: [names for names, _ in cut.values()])
+    listed = [names for names, _ in cut.values()]
+
+    def value(name: str) -> float:
+        if weights == "idf":
+            return statistics.idf(name, "plus_one")
+        return statistics.idf(name) * total(name, listed)
 
     def measure(names: list[str], vectors: npt.NDArray[np.floating[Any]]) -> TokenMeasure:
-        if weights == "text":
-            masses = statistics.token_weights(names)
-        else:
-            masses = np.array([counts.value(name, weights) for name in names])
+        own = statistics.token_weights(names)
+        masses = own if weights == "text" else np.array([value(name) for name in names])
         return ground_cost(cost).measure(vectors, masses)
 
     found = selector(corpus, cost=cost, tokens=tokens, weights=weights, grain="chunk", R=6, k=3).select(QUESTIONS)
@@ -173,13 +187,13 @@ def test_words_and_the_other_reading_of_weights_are_ranked_as_their_definition_s
 
 
 def test_moverscore_is_made_of_power_means_of_five_layers_weighted_by_rarity(corpus: Passages) -> None:
-    statistics = corpus.store.statistics
+    statistics = corpus.store.pieces
 
     def measure(text: str) -> TokenMeasure:
         (tokens,) = ENCODER.token_layers([text], 5)
         layers = tokens.vectors.reshape(len(tokens.tokens), 5, ENCODER.dimensions)
         moverscore = ground_cost("moverscore")
-        return moverscore.measure(moverscore.vectors(layers), [statistics.idf(t, "plus_one") for t in tokens.tokens])
+        return moverscore.measure(moverscore.vectors(layers), statistics.idf(tokens.tokens, "plus_one"))
 
     pages = {name: measure(text) for name, text in PAGES.items()}
     found = selector(corpus, cost="moverscore", grain="chunk", R=6, k=6).select(QUESTIONS)
@@ -209,40 +223,39 @@ def test_an_encoder_without_layers_is_refused_for_what_needs_them(settings: dict
 
 def test_the_published_cost_is_the_divergence_of_scaled_softmaxes(corpus: Passages) -> None:
     asked = query("sweet")
-    weight = corpus.store.statistics.token_weights(["sweet"])[0]
+    weight = corpus.store.pieces.token_weights(["sweet"])[0]
     z = asked.tokens.vectors[0].astype(np.float64) * weight
     p = np.exp(z - z.max()) / np.exp(z - z.max()).sum()
-    sugar = corpus.ids.index("One")
-    rows = corpus.store.rows_of(sugar)
-    z = corpus.store.vectors[rows][0].astype(np.float64) * corpus.store.weights[rows][0]
+    sugar = ids_of(corpus).index("One")
+    ((piece,), kept) = tokens_of(corpus, sugar)
+    z = kept[0].astype(np.float64) * corpus.store.pieces.token_weights([piece])[0]
     q = np.exp(z - z.max()) / np.exp(z - z.max()).sum()
-    scores = ranking.scores_of([asked], whole(corpus), corpus.store, "jsd", len(corpus.ids))[0]
+    scores = ranking.scores_of([asked], whole(corpus), corpus.seen(ENCODER), "jsd", len(corpus.corpus))[0]
     assert -scores[sugar] == pytest.approx(float(jensen_shannon(p, q)), abs=1e-9)
 
 
 def test_fusion_is_the_mean_of_late_interaction_and_exact_transport(corpus: Passages) -> None:
-    asked, texts = query("salty fish live in the sea"), whole(corpus)
-    own = ranking.query_measure(asked, "cosine", corpus.store, 1.0)
+    asked, texts, seen = query("salty fish live in the sea"), whole(corpus), corpus.seen(ENCODER)
+    own = ranking.query_measure(asked, "cosine", seen, 1.0)
     costs = np.array([distance(own, texts.measure(i, "cosine"), "cosine") for i in range(len(texts))])
     late = maxsim_texts(asked.tokens.vectors, texts)
-    found = ranking.scores_of([asked], texts, corpus.store, "fusion", 1)[0]
+    found = ranking.scores_of([asked], texts, seen, "fusion", 1)[0]
     np.testing.assert_allclose(found, (late + 1 - costs) / 2, atol=1e-12)
-    some = ranking.scores_of([asked], texts, corpus.store, "fusion", 1, deep=2)[0]
+    some = ranking.scores_of([asked], texts, seen, "fusion", 1, deep=2)[0]
     assert set(np.flatnonzero(np.isfinite(some))) == set(np.argsort(-late)[:2])
     assert some[np.isfinite(some)] == pytest.approx(found[np.isfinite(some)])
 
 
-def test_a_title_is_ranked_as_words_of_its_text(corpus: Passages) -> None:
-    some = replace(corpus, titles=[title if title != "Sea" else "" for title in corpus.titles])
-    with some.titled(np.arange(len(corpus.ids)), ENCODER) as titled:
-        texts = titled.gather(np.arange(len(corpus.ids)))
-    for i, name in enumerate(some.titles):
-        rows = slice(int(texts.offsets[i]), int(texts.offsets[i + 1]))
-        (title,), of_text = ENCODER.tokens([name]), corpus.store.rows_of(i)
-        expected = [*title.vectors.astype(np.float16), *corpus.store.vectors[of_text]]
-        np.testing.assert_array_equal(texts.vectors[rows], np.array(expected))
-        weights = [*corpus.store.token_weights(title.tokens), *corpus.store.weights[of_text]]
-        np.testing.assert_allclose(texts.weights[rows], weights)
+def test_a_title_is_ranked_as_words_of_its_text(corpus: Passages, tmp_path: Path) -> None:
+    untitled = passages(tmp_path, {"x": "Bees fly."}, titled=False)
+    for some in (corpus, untitled):
+        every, weigh = np.arange(len(some.corpus)), some.store.pieces.token_weights
+        texts = some.seen(ENCODER, titles=True).texts(every).some(every)
+        for i, name in enumerate(some.corpus.titles(every)):
+            rows = slice(int(texts.offsets[i]), int(texts.offsets[i + 1]))
+            (title,), (pieces, kept) = ENCODER.tokens([name]), tokens_of(some, i)
+            np.testing.assert_array_equal(texts.vectors[rows], np.array([*title.vectors.astype(np.float16), *kept]))
+            assert texts.weights[rows].tolist() == [*weigh(title.tokens), *weigh(pieces)]
     asked = [Asked("q", "b", "mcqa", "One", ("sugar",))]
     with_title, without = (
         selector(corpus, cost="maxsim", grain="chunk", R=6, k=6, titles=t).select(asked)[0] for t in (True, False)
@@ -295,16 +308,26 @@ def test_the_same_call_gives_the_same_picks_and_a_question_does_not_depend_on_it
 
 
 @pytest.mark.parametrize("cost", ["jsd", "fusion", "moverscore"])
-def test_tokens_encoded_on_demand_give_the_same_evidence(corpus: Passages, tmp_path: Path, cost: Any) -> None:
-    build_statistics(tmp_path / "lean", corpus.ids, corpus.texts, ENCODER, "pieces", ENCODER.dimensions)
-    lean = TokenStore(tmp_path / "lean", expected=corpus.store.meta.built_from)
-    on_demand = replace(corpus, store=lean)
-    stored = selector(corpus, cost=cost, triples=graph())
-    again = selector(on_demand, cost=cost, triples=graph())
-    assert again.select(QUESTIONS) == stored.select(QUESTIONS) and again.version == stored.version
-    assert again.select([]) == []
-    with pytest.raises(ValueError, match="statistics alone"):
-        selector(on_demand, coarse="hybrid")
+@pytest.mark.parametrize("coarse", ["dense", "hybrid"])
+def test_tokens_encoded_on_demand_give_the_same_evidence(
+    corpus: Passages, tmp_path: Path, cost: Any, coarse: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_demand = passages(tmp_path, stored=False)
+    stored = selector(corpus, cost=cost, triples=graph(), coarse=coarse)
+    again = selector(on_demand, cost=cost, triples=graph(), coarse=coarse)
+    expected = stored.select(QUESTIONS)
+    assert again.select(QUESTIONS) == expected and again.version == stored.version and again.select([]) == []
+    asked = list(ENCODER.asked)
+    monkeypatch.setattr(token_texts, "TILE", 3)  # a pool that is read in many tiles
+    monkeypatch.setattr(system, "POOLED_TOGETHER", 1)
+    other = selector(on_demand, cost=cost, triples=graph(), coarse=coarse, k=1)
+    assert other.select(QUESTIONS)
+    assert set(ENCODER.asked[len(asked) :]).isdisjoint(PAGES.values()), "what one variant encoded serves the next"
+    tiled = selector(on_demand, cost=cost, triples=graph(), coarse=coarse).select(QUESTIONS)
+    for picks, known in zip(tiled, expected, strict=True):
+        assert [replace(p, score=0, why="") for p in picks] == [replace(p, score=0, why="") for p in known]
+        # Late interaction is in float32, whose last bits depend on how many texts are multiplied at once.
+        assert [p.score for p in picks] == pytest.approx([p.score for p in known], abs=1e-6)
 
 
 def test_versions_change_with_settings_corpus_graph_and_judge(corpus: Passages) -> None:
@@ -321,14 +344,15 @@ def test_versions_change_with_settings_corpus_graph_and_judge(corpus: Passages) 
 def test_a_hybrid_pool_holds_what_the_index_missed(corpus: Passages) -> None:
     asked = [Asked("q", "b", "mcqa", "the plain", ("Rain",))]
     dense, hybrid = (selector(corpus, R=1, coarse=coarse, k=6, grain="chunk") for coarse in ("dense", "hybrid"))
-    corpus.index._index.reset()  # an index that finds nothing at all, so that only words lead to the page
+    index = corpus.corpus.index._index
+    index.reset()  # an index that finds nothing at all, so that only words lead to the page
     try:
-        corpus.index._index.add(np.zeros((len(corpus.ids), ENCODER.dimensions), np.float32))
+        index.add(np.zeros((len(corpus.corpus), ENCODER.dimensions), np.float32))
         assert "Plain" not in {p.parents[0].id for p in dense.select(asked)[0]}
         assert "Plain" in {p.parents[0].id for p in hybrid.select(asked)[0]}
     finally:
-        corpus.index._index.reset()
-        corpus.index._index.add(ENCODER.sentences(list(corpus.texts)))
+        index.reset()
+        index.add(corpus.corpus.vectors.astype(np.float32))
 
 
 @pytest.mark.parametrize("cost", COSTS)
@@ -355,11 +379,11 @@ def test_equal_chunks_are_ordered_by_their_ids(tmp_path: Path) -> None:
 
 def test_mentions_of_titles_link_chunks_of_different_pages() -> None:
     links = TitleLinks.of(
-        ["Bee (insect)", "Honey", "Bee (insect)", "Honey"],
-        ["Honey is made by a bee.", "Bees visit; a BEE, too.", "A beehive holds it.", "By a bee."],
-        np.array([0, 1, 2]),
+        ["Bee (insect)", "Honey", "Bee (insect)"],
+        ["Honey is made by a bee.", "Bees visit; a BEE, too.", "A beehive holds it."],
+        np.array([3, 5, 9]),
     )
-    assert list(zip(links.sources.tolist(), links.targets.tolist(), strict=True)) == [(0, 1), (1, 0), (1, 2)]
+    assert list(zip(links.sources.tolist(), links.targets.tolist(), strict=True)) == [(3, 5), (5, 3), (5, 9)]
 
 
 @given(st.data())
@@ -500,7 +524,7 @@ def test_rows_name_chunks_and_edges_as_parents_and_are_taken_over(corpus: Passag
     made = evidence_rows(uscrake, QUESTIONS, nothing, no_lineage)
     parents = {(e["parent_kind"], e["parent_id"]) for e in made.lineage.to_pylist() if e["parent_kind"] != "question"}
     assert {kind for kind, _ in parents} == {"chunk", "edge"}
-    assert {i for kind, i in parents if kind == "chunk"} <= set(corpus.ids)
+    assert {i for kind, i in parents if kind == "chunk"} <= set(ids_of(corpus))
     assert {i for kind, i in parents if kind == "edge"} <= {e[0] for e in EDGES}
     again = evidence_rows(uscrake, QUESTIONS, pl.DataFrame(made.rows), pl.DataFrame(made.lineage))
     assert again.reused == len(made.rows) and again.rows.equals(made.rows) and again.lineage.equals(made.lineage)

@@ -28,7 +28,7 @@ SOURCES = {
 }
 SCALES = ("percent", "fraction", "count", "minutes", "hours", "score")
 COLUMNS = (
-    "document", "table", "benchmark", "system", "variant", "model", "metric", "label", "value", "std", "scale",
+    "document", "table", "benchmark", "part", "system", "variant", "model", "metric", "label", "value", "std", "scale",
     "reproduced", "ours", "note",
 )  # fmt: skip
 
@@ -37,7 +37,8 @@ COLUMNS = (
 class Figure:
     """One printed number.
 
-    ``variant`` is an ablation, a setting or a stage, two of them joined by ``;``; ``label`` a class, a comparator or
+    ``part`` is the part of the benchmark that it is printed for, as ``benchmarks.declared`` names subsets but for the
+    seed, which no document prints; empty for the whole split. ``variant`` is an ablation, a setting or a stage, two of them joined by ``;``; ``label`` a class, a comparator or
     a qualifier such as ``min``; ``ours`` marks the document's own method, ``reproduced`` a baseline that it ran
     itself. Empty strings stand for what the document does not state.
     """
@@ -45,6 +46,7 @@ class Figure:
     document: str
     table: str
     benchmark: str
+    part: str
     system: str
     variant: str
     model: str
@@ -64,9 +66,14 @@ class Figure:
         return "erratum:" in self.note
 
     @property
+    def scope(self) -> str:
+        """The benchmark with its part: ``tabmcq.first150``."""
+        return ".".join(filter(None, (self.benchmark, self.part)))
+
+    @property
     def key(self) -> tuple[str, str, str, str, str, str]:
         """What it is printed for: the same in every table that prints it, if with another value."""
-        return self.benchmark, self.system, self.variant, self.model, self.metric, self.label
+        return self.scope, self.system, self.variant, self.model, self.metric, self.label
 
     @property
     def source(self) -> str:
@@ -86,18 +93,18 @@ def figures() -> tuple[Figure, ...]:
 
 
 def printed(
-    benchmark: str, system: str, variant: str = "", model: str = "", metric: str = "accuracy", label: str = ""
+    scope: str, system: str, variant: str = "", model: str = "", metric: str = "accuracy", label: str = ""
 ) -> tuple[Figure, ...]:
-    """Every number printed for this, the one to compare with first.
+    """Every number printed for this benchmark or part of one, the one to compare with first.
 
     Numbers that are no errata come first, tables before figures and prose, a value as published before another
     document's re-run of it; else the order of the documents.
     """
-    return _index().get((benchmark, system, variant, model, metric, label), ())
+    return _index().get((scope, system, variant, model, metric, label), ())
 
 
 def published(
-    benchmark: str, system: str, variant: str = "", model: str = "", metric: str = "accuracy", label: str = ""
+    scope: str, system: str, variant: str = "", model: str = "", metric: str = "accuracy", label: str = ""
 ) -> Figure | None:
     """The number printed for this that a score is compared with; None if none is.
 
@@ -106,13 +113,19 @@ def published(
     >>> published("scitab", "ucret", "full", "llama-3.3-70b").value
     60.88
     """
-    return next(iter(printed(benchmark, system, variant, model, metric, label)), None)
+    return next(iter(printed(scope, system, variant, model, metric, label)), None)
 
 
 @cache
-def models_printed(benchmark: str, system: str) -> frozenset[str]:
-    """The models that numbers of a system on a benchmark are printed for; the empty text where one is not named."""
-    return frozenset(f.model for f in figures() if (f.benchmark, f.system) == (benchmark, system))
+def models_printed(scope: str, system: str) -> frozenset[str]:
+    """The models that numbers of a system on a benchmark or part are printed for; the empty text where one is not named."""
+    return frozenset(f.model for f in figures() if (f.scope, f.system) == (scope, system))
+
+
+@cache
+def scopes_printed(benchmark: str, system: str) -> tuple[str, ...]:
+    """The benchmark and those parts of it that numbers of a system are printed for, the whole first."""
+    return tuple(sorted({f.scope for f in figures() if (f.benchmark, f.system) == (benchmark, system)}))
 
 
 @cache
@@ -133,7 +146,7 @@ def _figure(row: Row) -> Figure:
         if texts[field] not in known:
             raise row.bad(f"{texts[field]!r} is not one of {', '.join(known)}", field)
     return Figure(
-        **{field: texts[field] for field in COLUMNS[:8]},
+        **{field: texts[field] for field in COLUMNS[:9]},
         value=_number(row, "value"),
         printed=texts["value"],
         std=_number(row, "std") if texts["std"] else None,

@@ -1,0 +1,166 @@
+"""Seconds from the edit of a seed file to everything that depends on it being fresh, with the daemon that a person runs.
+
+    python bench/measure_fresh.py --world FOLDER
+
+The folder holds ``data_lake`` and ``dagster_home`` as `evidence demo` leaves them, and is changed; without it a world is
+made first. What is no work of an asset's step is overhead: waiting for a tick, for a place in the queue, for a process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import dagster as dg
+import yaml
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+LIMIT = 60.0
+"""Seconds that may pass beside the work of the steps."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One run after the edit; moments are seconds since it."""
+
+    name: str
+    asked: float
+    began: float
+    ended: float
+    steps: tuple[tuple[float, float], ...]
+    succeeded: bool
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """What followed from an edit."""
+
+    runs: tuple[Ran, ...]
+
+    @property
+    def seconds(self) -> float:
+        """When the last run had ended."""
+        return max(run.ended for run in self.runs)
+
+    @property
+    def working(self) -> float:
+        """How long at least one step was worked on."""
+        covered = until = 0.0
+        for start, end in sorted(step for run in self.runs for step in run.steps):
+            covered += max(0.0, end - max(start, until))
+            until = max(until, end)
+        return covered
+
+
+@contextmanager
+def daemon(environment: dict[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """The daemon over this repository's workspace; it and all that it started end with the block."""
+    with log.open("w") as told:
+        process = subprocess.Popen(
+            [Path(sys.executable).with_name("dagster-daemon"), "run", "-w", REPOSITORY / "workspace.yaml"],
+            env={**os.environ, **environment}, stdout=told, stderr=told, start_new_session=True, cwd=REPOSITORY,
+        )  # fmt: skip
+        try:
+            yield process
+        finally:
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait(60)
+
+
+def edit(seed: Path) -> None:
+    """Turn a seed file around, heads for tails, so that its harvest and the graph change."""
+    relation = yaml.safe_load(seed.read_text())
+    halves = relation["prompt"].split("<HEAD>")
+    relation["prompt"] = "<TAIL>".join(half.replace("<TAIL>", "<HEAD>") for half in halves)
+    seed.write_text(yaml.safe_dump(relation, sort_keys=False, allow_unicode=True))
+
+
+def measure(world: Path, relation: str, patience: float = 600) -> Fresh:
+    """Edit a seed file below a running daemon, and wait until nothing is to be made any more."""
+    from evidence_assets.assets.automation import follow
+    from evidence_assets.assets.relations import requests
+    from evidence_assets.definitions import defs
+    from evidence_assets.lake.store import Lake
+
+    lake, log = Lake(world / "data_lake"), world / "daemon.log"
+    repository = defs().get_repository_def()
+    finished = {dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED}
+    unfinished = [status for status in dg.DagsterRunStatus if status not in finished]
+
+    def settled(instance: dg.DagsterInstance) -> bool:
+        if instance.get_run_ids(dg.RunsFilter(statuses=unfinished), limit=1):
+            return False
+        return not requests(instance, lake)[0] and not follow(repository, instance, None).run_requests
+
+    with dg.DagsterInstance.get() as instance, daemon({}, log) as process:
+        deadline = time.monotonic() + patience
+
+        def wait(done: bool) -> None:
+            assert process.poll() is None and time.monotonic() < deadline, log.read_text()[-3000:]
+            if not done:
+                time.sleep(2)
+
+        while not (ticked := "follow_data" in log.read_text() and settled(instance)):
+            wait(ticked)
+        before = set(instance.get_run_ids())
+        edited = time.time()
+        edit(lake.raw / "seeds" / f"{relation}.yaml")
+        while not (fresh := settled(instance)):
+            wait(fresh)
+        records = [r for r in instance.get_run_records() if r.dagster_run.run_id not in before]
+        return Fresh(tuple(_ran(instance, record, edited) for record in reversed(records)))
+
+
+def _ran(instance: dg.DagsterInstance, record: dg.RunRecord, edited: float) -> Ran:
+    run = record.dagster_run
+    made = sorted("/".join(key.path) for key in run.asset_selection or ())
+    steps = [
+        (step.start_time - edited, step.end_time - edited)
+        for step in instance.get_run_step_stats(run.run_id)
+        if made and step.start_time and step.end_time
+    ]
+    name = f"{', '.join(made) if len(made) < 4 else f'{len(made)} assets'} {run.tags.get('dagster/partition', '')}"
+    return Ran(
+        name.strip() if made else run.job_name,
+        record.create_timestamp.timestamp() - edited,
+        (record.start_time or 0) - edited,
+        (record.end_time or 0) - edited,
+        tuple(steps),
+        run.is_success,
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--world", type=Path)
+    parser.add_argument("--relation", default="may_treat")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        world = (options.world or Path(temporary)).resolve()
+        os.environ |= {"DAGSTER_HOME": f"{world}/dagster_home", "EVIDENCE_LAKE": f"{world}/data_lake"}
+        if not options.world:
+            subprocess.run([Path(sys.executable).with_name("evidence"), "demo"], check=True, stdout=subprocess.DEVNULL)
+        fresh = measure(world, options.relation)
+    print(f"{'asked':>7}{'began':>7}{'ended':>7}{'steps':>7}  run")
+    for run in fresh.runs:
+        worked = sum(end - start for start, end in run.steps)
+        failed = "" if run.succeeded else "  FAILED"
+        print(f"{run.asked:7.1f}{run.began:7.1f}{run.ended:7.1f}{worked:7.1f}  {run.name}{failed}")
+    beside = fresh.seconds - fresh.working
+    print(
+        f"fresh after {fresh.seconds:.1f} s: {fresh.working:.1f} s of steps, {beside:.1f} s beside (at most {LIMIT:.0f})"
+    )
+    return int(beside > LIMIT)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,106 @@
+"""What a process needs that works on many runs one after another: a mark that it lives, and fewer waits for the disk.
+
+A run whose process was killed is told by its mark, a file that the process holds locked.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import sqlalchemy
+
+from evidence_assets.lake.atomic import abandoned
+
+ALIVE = "evidence/alive"
+"""Tag of a run: the file that its process holds locked."""
+UNFINISHED = [
+    status
+    for status in dg.DagsterRunStatus
+    if status not in (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
+]
+
+
+@contextmanager
+def marked_alive(home: Path) -> Iterator[dict[str, str]]:
+    """Tags for the runs of this process; the file that they name stays locked as long as it lives."""
+    folder = home / "alive"
+    folder.mkdir(exist_ok=True)
+    mark = folder / str(uuid.uuid4())
+    with _alone(folder):
+        handle = mark.open("w")
+        fcntl.flock(handle, fcntl.LOCK_EX)
+    with handle:
+        try:
+            yield {ALIVE: mark.name}
+        finally:
+            mark.unlink()
+
+
+def end_killed_runs(instance: dg.DagsterInstance, home: Path) -> int:
+    """Say of runs whose process was killed that they failed, and give their places in pools back: nobody else would."""
+    ended = 0
+    for run in instance.get_runs(dg.RunsFilter(statuses=UNFINISHED)):
+        mark = home / "alive" / run.tags.get(ALIVE, "")
+        if run.tags.get(ALIVE) and (not mark.exists() or abandoned(mark)):
+            instance.report_run_failed(run, "The process that worked on this run was killed; what it had made stays.")
+            ended += 1
+    slots = instance.event_log_storage
+    for run_id in slots.get_concurrency_run_ids():
+        holder = instance.get_run_by_id(run_id)
+        if holder is None or holder.is_finished:
+            slots.free_concurrency_slots_for_run(run_id)
+    if (home / "alive").is_dir():
+        with _alone(home / "alive"):
+            for mark in (home / "alive").iterdir():
+                if abandoned(mark):  # of a process that was killed before its first run, or after its last
+                    mark.unlink()
+    return ended
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Wait for, then hold, the right to put marks into the folder or to take them away."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+@lru_cache(maxsize=8)
+def _kept_open(database: str) -> sqlite3.Connection:
+    """A connection that only keeps SQLite from tidying up behind every other one."""
+    connection = sqlite3.connect(database, check_same_thread=False)
+    connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    return connection
+
+
+def _spare(connection: Any, _record: Any) -> None:
+    """Let Dagster's own records wait for the disk at checkpoints only, not at each of some 6,000 events.
+
+    Dagster opens a connection an event; the last one to close would fold the write-ahead log into the file and flush
+    both; where the disk is busy that is most of a second run. Nothing can be damaged: with a write-ahead log a killed process loses
+    nothing, a power cut at most the last events.
+    """
+    if not isinstance(connection, sqlite3.Connection):
+        return
+    connection.execute("PRAGMA synchronous=NORMAL")
+    database = connection.execute("PRAGMA database_list").fetchone()[2]
+    if database and connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
+        _kept_open(database)
+
+
+def spare_the_disk() -> None:
+    """Have this process write Dagster's own records so."""
+    if not sqlalchemy.event.contains(sqlalchemy.Engine, "connect", _spare):
+        sqlalchemy.event.listen(sqlalchemy.Engine, "connect", _spare)

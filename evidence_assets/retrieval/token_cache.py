@@ -1,0 +1,319 @@
+"""Token vectors of texts on disk, kept by text and encoder: filled on demand, shared by all who ask, bounded.
+
+Tokens lie in segments, files of some hundred texts each that are written once and never changed. A segment is an
+uncompressed Arrow file of one batch, memory-mapped when it is read:
+
+=========== ================= =====================================================================
+``key``     16 bytes          what the text is known by (``corpus_files.keys_of``)
+``vectors`` tokens × d        float16
+``spans``   tokens × 2        characters of the text that the token stands for
+``words``   tokens            word of the text that it belongs to, from 0
+``terms``   tokens            its surface form, by ``term_index.term_keys``
+``counts``  tokens            how often the text holds that form
+=========== ================= =====================================================================
+
+A text without any token keeps one of zeros, so that every text has a row; it is far from everything. Processes share a folder
+without a lock: segments appear whole and vanish whole, and what a process has opened stays readable when its file is gone.
+Where the folder grows past its limit, the segments go that were used least recently.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from threading import Lock, RLock
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evidence_assets.lake.array_files import find_keys, opened
+from evidence_assets.lake.atomic import replacing_file
+from evidence_assets.lake.errors import BadInput, StaleInput
+from evidence_assets.lake.ids import content_id
+from evidence_assets.models.protocols import Encoder, TokenVectors
+from evidence_assets.retrieval.corpus_files import KEY
+from evidence_assets.retrieval.term_index import term_keys
+
+VERSION = "1"
+SEGMENT_TEXTS = 512
+SEGMENT_CHARACTERS = 1 << 18
+"""Characters of a segment's texts, so that what is encoded at once takes some hundred megabytes at most."""
+TOUCHED_EVERY = 60.0
+"""Seconds within which a segment counts as used once."""
+
+_WRITING = Lock()
+"""Threads of a process that write the same segment take turns; processes write under names of their own."""
+
+Keys = npt.NDArray[np.bytes_]
+Ints = npt.NDArray[np.integer[Any]]
+Read = Callable[[Ints], Sequence[str]]
+"""Gives the texts at some of the places asked for."""
+
+
+@dataclass(frozen=True, eq=False)
+class TextTokens:
+    """The tokens of one text: as an encoder gives them but for the rounding to float16."""
+
+    vectors: npt.NDArray[np.float16]
+    spans: Ints
+    words: Ints
+    terms: npt.NDArray[np.uint64]
+    counts: Ints
+
+    @classmethod
+    def of(cls, tokens: TokenVectors, dimensions: int) -> TextTokens:
+        """What an encoder gives, as it is kept."""
+        if not len(tokens.tokens):
+            none = np.zeros((1, 2), np.int32)
+            tokens = TokenVectors(np.zeros((1, dimensions), np.float32), none, np.zeros(1, np.int32), ("",))
+        counted = Counter(tokens.tokens)
+        with np.errstate(over="ignore"):
+            vectors = tokens.vectors.astype(np.float16)
+        return cls(
+            vectors, tokens.offsets, tokens.words, term_keys(tokens.tokens),
+            np.array([counted[token] for token in tokens.tokens], dtype=np.int32),
+        )  # fmt: skip
+
+
+class Segment:
+    """One file of texts, opened."""
+
+    def __init__(self, path: Path, model: str, dimensions: int) -> None:
+        remedy = "delete it, and it is made"
+        self.path, self.used = path, 0.0
+        batch, stated = opened(path, _only_batch, remedy)
+        if stated != _stated(model, dimensions):
+            raise StaleInput(
+                f"{path} holds tokens of {stated.get(b'model', b'another encoder').decode()}, not of {model}: {remedy} again"
+            )
+        column = {name: batch.column(name) for name in batch.schema.names}
+        self.keys: Keys = np.frombuffer(column["key"].buffers()[1], dtype=KEY, count=len(batch))
+        self.offsets = column["vectors"].offsets.to_numpy().astype(np.int64)
+        self.vectors = column["vectors"].values.values.to_numpy().reshape(-1, dimensions)
+        self.spans = column["spans"].values.values.to_numpy().reshape(-1, 2)
+        self.words, self.counts = (column[name].values.to_numpy() for name in ("words", "counts"))
+        coded = column["terms"].values
+        self.terms, self.codes = coded.dictionary.to_numpy(), coded.indices.to_numpy()
+
+    def rows(self, text: int) -> slice:
+        """The token rows of a text."""
+        return slice(int(self.offsets[text]), int(self.offsets[text + 1]))
+
+    def tokens(self, text: int) -> TextTokens:
+        """The tokens of a text."""
+        own = self.rows(text)
+        terms = self.terms[self.codes[own]]
+        return TextTokens(self.vectors[own], self.spans[own], self.words[own], terms, self.counts[own])
+
+
+def _stated(model: str, dimensions: int) -> dict[bytes, bytes]:
+    return {b"version": VERSION.encode(), b"model": model.encode(), b"dimensions": str(dimensions).encode()}
+
+
+def _only_batch(path: Path) -> tuple[pa.RecordBatch, dict[bytes, bytes]]:
+    reader = pa.ipc.open_file(pa.memory_map(str(path)))
+    return reader.get_batch(0), dict(reader.schema.metadata or {})
+
+
+def _listed(offsets: Ints, values: pa.Array) -> pa.Array:
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
+
+
+def _rows(array: npt.NDArray[Any], type_: pa.DataType) -> pa.Array:
+    flat = pa.array(np.ascontiguousarray(array).ravel(), type_)
+    return pa.FixedSizeListArray.from_arrays(flat, array.shape[1])
+
+
+def write_segment(folder: Path, keys: Keys, texts: Sequence[TextTokens], model: str, dimensions: int) -> Path:
+    """Write the tokens of texts as a segment, named by what it holds.
+
+    Raises
+    ------
+    BadInput
+        Where a vector does not fit into float16.
+    """
+    offsets = np.concatenate([[0], np.cumsum([len(text.vectors) for text in texts])])
+    vectors = np.concatenate([text.vectors for text in texts])
+    if not np.isfinite(vectors).all():
+        raise BadInput(f"{model} gives a number that float16 cannot hold: choose another token_encoder")
+    terms, codes = np.unique(np.concatenate([text.terms for text in texts]), return_inverse=True)
+    spans, words, counts = (
+        np.concatenate([getattr(text, name) for text in texts]) for name in ("spans", "words", "counts")
+    )
+    columns = {
+        "key": pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), len(keys), [None, pa.py_buffer(keys.tobytes())]),
+        "vectors": _listed(offsets, _rows(vectors, pa.float16())),
+        "spans": _listed(offsets, _rows(spans, pa.int32())),
+        "words": _listed(offsets, pa.array(words, pa.int32())),
+        "terms": _listed(offsets, pa.DictionaryArray.from_arrays(pa.array(codes.ravel(), pa.int32()), pa.array(terms))),
+        "counts": _listed(offsets, pa.array(counts, pa.int32())),
+    }
+    batch = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+    batch = batch.replace_schema_metadata(_stated(model, dimensions))
+    path = folder / f"{content_id('segment', VERSION, model, keys.tobytes().hex())}.arrow"
+    with _WRITING, replacing_file(path) as temporary, pa.ipc.new_file(str(temporary), batch.schema) as file:
+        file.write_batch(batch)
+    return path
+
+
+def in_segments(texts: Sequence[str]) -> Iterator[slice]:
+    """Cuts texts into the parts that are encoded, and kept, together."""
+    start = characters = 0
+    for i, text in enumerate(texts):
+        if i > start and (i - start == SEGMENT_TEXTS or characters + len(text) > SEGMENT_CHARACTERS):
+            yield slice(start, i)
+            start, characters = i, 0
+        characters += len(text)
+    if start < len(texts):
+        yield slice(start, len(texts))
+
+
+@dataclass(frozen=True, eq=False)
+class KeptTexts:
+    """The tokens of the texts asked for, in that order; readable whatever becomes of the files."""
+
+    segments: Sequence[Segment]
+    of: Ints
+    """The segment of each text."""
+    text: Ints
+    """Its number there."""
+
+    def __len__(self) -> int:
+        return len(self.of)
+
+    @cached_property
+    def lengths(self) -> Ints:
+        """Tokens of each text."""
+        made = np.zeros(len(self), np.int64)
+        order = np.argsort(self.of, kind="stable")
+        numbers, starts = np.unique(self.of[order], return_index=True)
+        for number, members in zip(numbers.tolist(), np.split(order, starts[1:]), strict=False):
+            made[members] = np.diff(self.segments[number].offsets)[self.text[members]]
+        return made
+
+    def joined(self, other: KeptTexts) -> KeptTexts:
+        """These texts and then others."""
+        of = np.concatenate([self.of, other.of + len(self.segments)])
+        return KeptTexts([*self.segments, *other.segments], of, np.concatenate([self.text, other.text]))
+
+    def tokens(self, place: int) -> TextTokens:
+        """The tokens of one text."""
+        return self.segments[int(self.of[place])].tokens(int(self.text[place]))
+
+
+class TokenCache:
+    """The tokens of one encoder, below ``folder``; safe to share between threads and between processes.
+
+    Parameters
+    ----------
+    within
+        The folder whose size is bounded, with those of other encoders; ``limit`` is in bytes.
+    whole
+        Folders of segments that are part of an asset: read, never dropped.
+    """
+
+    def __init__(
+        self, folder: Path, encoder: Encoder, model: str, *, within: Path, limit: int, whole: Sequence[Path] = ()
+    ) -> None:
+        self._folder, self._encoder, self._model, self._dimensions = folder, encoder, model, encoder.dimensions
+        self._within, self._limit, self._whole = within, limit, list(whole)
+        self._lock, self._open = RLock(), dict[Path, Segment]()
+        self._segments: list[Segment] = []
+        self._keys: Keys = np.empty(0, KEY)
+        self._of, self._text = np.zeros(0, np.int32), np.zeros(0, np.int32)
+        self._look()
+
+    def _look(self) -> None:
+        """See which segments there are now."""
+        there = [path for folder in (*self._whole, self._folder) for path in sorted(folder.glob("*.arrow"))]
+        if there == [segment.path for segment in self._segments]:
+            return
+        for path in set(there) - set(self._open):
+            try:
+                self._open[path] = Segment(path, self._model, self._dimensions)
+            except StaleInput:
+                if path.exists():  # and was not dropped by another process meanwhile
+                    raise
+        self._open = {path: self._open[path] for path in there if path in self._open}
+        self._segments = list(self._open.values())
+        keys = np.concatenate([*(s.keys for s in self._segments), np.empty(0, KEY)])
+        lengths = [len(segment.keys) for segment in self._segments]
+        order = np.argsort(keys, kind="stable")
+        self._keys = keys[order]
+        self._of = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)[order]
+        self._text = np.concatenate([*(np.arange(n, dtype=np.int32) for n in lengths), np.zeros(0, np.int32)])[order]
+
+    def keep(self, keys: Keys, read: Read) -> KeptTexts:
+        """The tokens of the texts of these keys, those encoded and kept that were not; ``read`` gives their texts."""
+        with self._lock:
+            distinct, inverse = np.unique(keys, return_inverse=True)
+            missing = find_keys(self._keys, distinct) < 0
+            if missing.any():
+                self._look()  # another process may have kept them
+                missing = find_keys(self._keys, distinct) < 0
+            held = list(self._segments)  # what is dropped while the rest is encoded stays readable
+            found = find_keys(self._keys, distinct)
+            of, text = self._of[found] if len(self._of) else found, self._text[found] if len(self._text) else found
+            if missing.any():
+                first = np.zeros(len(distinct), np.int64)
+                first[inverse.ravel()[::-1]] = np.arange(len(keys))[::-1]
+                for number, segment in enumerate(self._encoded(distinct[missing], first[missing], read), len(held)):
+                    held.append(segment)
+                    own = find_keys(segment.keys[order := np.argsort(segment.keys)], distinct)
+                    here = missing & (own >= 0)
+                    of, text = np.where(here, number, of), np.where(here, order[own], text)
+            self._touch([held[number] for number in np.unique(of).tolist()])
+            if missing.any():
+                self._drop()
+                self._look()
+            places = inverse.ravel()
+            return KeptTexts(held, of[places], text[places])
+
+    def held(self, keys: Keys) -> list[TextTokens | None]:
+        """The tokens of texts as far as they are kept."""
+        found = find_keys(self._keys, keys).tolist()
+        return [self._segments[self._of[i]].tokens(int(self._text[i])) if i >= 0 else None for i in found]
+
+    def _encoded(self, keys: Keys, places: Ints, read: Read) -> Iterator[Segment]:
+        """Encodes texts and keeps them, segment by segment, in the order in which they were asked for."""
+        order = np.argsort(places)
+        keys, places = keys[order], places[order]
+        for start in range(0, len(keys), SEGMENT_TEXTS):
+            texts = read(places[start : start + SEGMENT_TEXTS])
+            for part in in_segments(texts):
+                tokens = [TextTokens.of(t, self._dimensions) for t in self._encoder.tokens(texts[part])]
+                own = keys[start + part.start : start + part.stop]
+                path = write_segment(self._folder, own, tokens, self._model, self._dimensions)
+                self._open[path] = Segment(path, self._model, self._dimensions)
+                yield self._open[path]
+
+    def _touch(self, segments: Sequence[Segment]) -> None:
+        """Remember that segments are in use, for every process that shares them."""
+        now = time.time()
+        for segment in segments:
+            if now - segment.used > TOUCHED_EVERY:
+                segment.used = now
+                with contextlib.suppress(FileNotFoundError):
+                    os.utime(segment.path)
+
+    def _drop(self) -> None:
+        """Delete the segments that were used least recently, until the rest are within the limit."""
+        files = []
+        for path in self._within.rglob("*.arrow"):
+            with contextlib.suppress(FileNotFoundError):
+                status = path.stat()
+                files.append((status.st_mtime_ns, path, status.st_size))
+        size = sum(size for *_, size in files)
+        for _, path, own in sorted(files):
+            if size <= self._limit:
+                break
+            path.unlink(missing_ok=True)
+            size -= own

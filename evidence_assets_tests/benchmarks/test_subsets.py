@@ -1,0 +1,93 @@
+"""Parts of benchmarks: named by what they are, the same questions at every reading, never taken for the whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evidence_assets.benchmarks.declared import Benchmark, declared
+from evidence_assets.benchmarks.readers import questions_of, tables_of
+from evidence_assets.benchmarks.records import Question
+from evidence_assets.benchmarks.subsets import Expected, Sample, Subset, drawn
+from evidence_assets.experiment.scores.published import figures
+from evidence_assets.experiment.scores.published_figures import part_of
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.store import Lake
+from evidence_assets_tests.benchmarks.official.contract import lay, lines
+
+TABLES = [{"table_id": f"t{i}", "caption": "", "header": ["a"], "rows": [[i]]} for i in range(3)]
+
+
+def asked(ids: list[str]) -> list[Question]:
+    return [Question("b", one, "test", "kgqa", f"what is {one}?") for one in ids]
+
+
+@given(st.lists(st.text(min_size=1), unique=True, max_size=30), st.integers(1, 12), st.integers(0, 3), st.randoms())
+def test_a_draw_is_of_its_size_and_does_not_depend_on_the_order(ids, n, seed, random) -> None:  # type: ignore[no-untyped-def]
+    sample = Sample(n=n, seed=seed)
+    found = [q.source_id for q in drawn(asked(ids), sample)]
+    assert len(found) == min(n, len(ids)) and found == [one for one in ids if one in found]
+    shuffled = random.sample(ids, len(ids))
+    assert {q.source_id for q in drawn(asked(shuffled), sample)} == set(found)
+
+
+def test_another_seed_draws_others() -> None:
+    ids = [str(i) for i in range(200)]
+    first, second = ({q.source_id for q in drawn(asked(ids), Sample(n=50, seed=s))} for s in (0, 1))
+    assert 2 < len(first & second) < 30
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Lake, Benchmark]:
+    """Six claims of two splits about three tables, and the ids of two of them."""
+    lake = Lake.create(tmp_path / "lake")
+    claims = [
+        {"source_id": f"c{i}", "task": "verification", "text": f"claim {i}", "gold": "SUPPORTS",
+         "table_id": f"t{i // 2}", "split": "dev" if i == 0 else "test"}
+        for i in range(6)
+    ]  # fmt: skip
+    own = {"benchmarks/mine/questions.jsonl": lines(*claims), "benchmarks/mine/tables.jsonl": lines(*TABLES)}
+    lay(lake.raw, own | {"easy.txt": "c5\nc2\n", "wrong.txt": "c1\nc9\n"})
+    return lake, Benchmark(name="mine", task="verification", expected=Expected(questions=5, options=3))
+
+
+@pytest.mark.parametrize(
+    ("subset", "name", "ids", "expected"),
+    [
+        ({"limit": 2}, "mine.first2", ["c1", "c2"], 2),
+        ({"split": "dev"}, "mine.dev", ["c0"], 0),
+        ({"ids": "easy.txt"}, "mine.ids-easy", ["c2", "c5"], 0),
+        ({"limit": 4, "sample": {"n": 9, "seed": 7}}, "mine.first4+sample9-seed7", ["c1", "c2", "c3", "c4"], 4),
+    ],
+)
+def test_a_part_has_its_name_its_questions_and_their_tables(
+    files: tuple[Lake, Benchmark], subset: dict[str, object], name: str, ids: list[str], expected: int
+) -> None:
+    lake, whole = files
+    (part,) = whole.model_copy(update={"subsets": [Subset.model_validate(subset)]}).parts
+    assert (part.name, part.whole, part.raw, part.files) == (name, "mine", whole.raw, whole.files)
+    assert part.expected == Expected(questions=expected, options=3)
+    questions = list(questions_of(lake, part))
+    assert [q.source_id for q in questions] == ids and {q.benchmark for q in questions} == {name}
+    assert {t.table_id for t in tables_of(lake, part)} == {q.table_id for q in questions}
+
+
+def test_ids_that_are_not_there_are_named_by_line(files: tuple[Lake, Benchmark]) -> None:
+    lake, whole = files
+    (part,) = whole.model_copy(update={"subsets": [Subset(ids="wrong.txt")]}).parts
+    with pytest.raises(BadInput, match="no question 'c9'") as caught:
+        list(questions_of(lake, part))
+    assert caught.value.line == 2
+    with pytest.raises(ValueError, match="a subset states split, ids, limit or sample"):
+        Subset()
+
+
+def test_every_printed_part_of_a_declared_benchmark_is_declared() -> None:
+    known = {(b.whole, part_of(name)) for name, b in declared().items()}
+    assert {(f.benchmark, f.part) for f in figures() if f.part} <= known
+    assert {name: b.expected.questions for name, b in declared().items() if name.startswith("tabmcq")} == {
+        "tabmcq": 9092, "tabmcq.first150": 150,
+    }  # fmt: skip

@@ -1,0 +1,108 @@
+"""Click through the explorer for an hour and show that no file of the lake changed.
+
+    python -m tools.crawl LAKE [--minutes 60] [--pause 0.5] [--seed 1]
+
+A reader of its own process answers on 127.0.0.1. The crawler opens a page, takes a link of it at random, now and then starts
+again at the first page or with a search, and now and then asks for what is not there. Any status but 200 (or 404 where it
+was asked for), a page over a second, and any file whose hash is another at the end is told, and the exit code is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import random
+import re
+import statistics
+import subprocess
+import sys
+import time
+from collections import Counter
+from html import unescape
+from pathlib import Path
+from urllib.parse import quote
+
+import httpx
+
+PORT = 3917
+STARTS = ("/", "/questions", "/compare?a=mcqa/uscrake&b=mcqa/bm25", "/search?q=gout")
+NOT_THERE = ("/question/nobody", "/source/chunk/../../etc/passwd", "/nothing", "/source/cell/%00")
+SLOW = 1.0
+
+
+def hashes(folder: Path) -> dict[str, str]:
+    """Every file below a folder with its content hash."""
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def links(page: str) -> list[str]:
+    """Pages of the explorer that a page leads to."""
+    found = (unescape(link) for link in re.findall(r'href="(/[^"#]*)', page))
+    return [link for link in found if not link.startswith("/static/")]
+
+
+def walk(
+    client: httpx.Client, minutes: float, pause: float, chance: random.Random
+) -> tuple[list[str], list[float], Counter[str]]:
+    """What went wrong, the seconds of each page, and how many pages of each kind were read."""
+    wrong, seconds, kinds = list[str](), list[float](), Counter[str]()
+    end, ways = time.monotonic() + 60 * minutes, list(STARTS)
+    while time.monotonic() < end:
+        missing = chance.random() < 0.02
+        address = chance.choice(NOT_THERE) if missing else chance.choice(ways)
+        start = time.perf_counter()
+        reply = client.get(address)
+        seconds.append(time.perf_counter() - start)
+        kinds[address.split("/")[1].partition("?")[0] or "home"] += 1
+        if reply.status_code != 200 and not (missing and reply.status_code in (400, 404)):
+            wrong.append(f"{reply.status_code} for {address}: {reply.text[:200]}")
+        if seconds[-1] > SLOW:
+            wrong.append(f"{seconds[-1]:.1f} s for {address}")
+        found = links(reply.text)
+        words = re.findall(r"[a-z]{5,}", reply.text)
+        if chance.random() < 0.05 and words:
+            found = [f"/search?q={quote(chance.choice(words))}"]
+        ways = found if found and chance.random() > 0.05 else list(STARTS)
+        time.sleep(pause)
+    return wrong, seconds, kinds
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("lake", type=Path)
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--pause", type=float, default=0.5)
+    parser.add_argument("--seed", type=int, default=1)
+    chosen = parser.parse_args()
+    before = hashes(chosen.lake)
+    command = [sys.executable, "-m", "evidence_assets.cli", "explore", "--lake", str(chosen.lake), "--port", str(PORT)]
+    server = subprocess.Popen(command)
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{PORT}", timeout=60) as client:
+            for _ in range(240):
+                try:
+                    client.get("/")
+                    break
+                except httpx.ConnectError:
+                    time.sleep(0.25)
+            wrong, seconds, kinds = walk(client, chosen.minutes, chosen.pause, random.Random(chosen.seed))
+    finally:
+        server.terminate()
+        server.wait()
+    after = hashes(chosen.lake)
+    wrong += [
+        f"changed: {name}" for name in sorted(before.keys() | after.keys()) if before.get(name) != after.get(name)
+    ]
+    ranked = sorted(seconds)
+    print(
+        f"{len(seconds)} pages in {chosen.minutes:g} minutes: {', '.join(f'{n} {kind}' for kind, n in kinds.most_common())}"
+    )
+    print(f"median {1000 * statistics.median(ranked):.0f} ms, 99 % under {1000 * ranked[int(0.99 * len(ranked))]:.0f} ms, "
+          f"slowest {1000 * ranked[-1]:.0f} ms; {len(before)} files of the lake, {len(wrong)} things wrong")  # fmt: skip
+    print("\n".join(wrong[:50]))
+    sys.exit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()
