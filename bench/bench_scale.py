@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -54,21 +53,21 @@ CHUNK_TOKENS = 128
 # In the process of a stage -----------------------------------------------------------------------------------------
 
 
-def own_memory() -> float:
-    """MiB of this process that are no mapped files."""
+def resident(which: str = "RssAnon") -> float:
+    """MiB that this process holds now and that are no mapped files; or, as ``VmHWM``, its greatest with them."""
     status = Path("/proc/self/status").read_text(encoding="utf-8")
-    return float(next(line for line in status.splitlines() if line.startswith("RssAnon")).split()[1]) / 1024
+    return float(next(line for line in status.splitlines() if line.startswith(which)).split()[1]) / 1024
 
 
 @contextmanager
 def measured(into: dict[str, Any]) -> Iterator[None]:
     """Seconds and the greatest own memory of what is done within."""
-    done, peak = threading.Event(), [own_memory()]
+    done, peak = threading.Event(), [resident()]
     before = peak[0]
 
     def watch() -> None:
         while not done.wait(0.02):
-            peak[0] = max(peak[0], own_memory())
+            peak[0] = max(peak[0], resident())
 
     watching = threading.Thread(target=watch, daemon=True)
     watching.start()
@@ -79,8 +78,8 @@ def measured(into: dict[str, Any]) -> Iterator[None]:
         into["seconds"] = time.perf_counter() - start
         done.set()
         watching.join()
-        into["own"], into["gained"] = max(peak[0], own_memory()), max(peak[0], own_memory()) - before
-        into["with files"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        into["own"], into["gained"] = max(peak[0], resident()), max(peak[0], resident()) - before
+        into["with files"] = resident("VmHWM")
 
 
 def use(folder: Path) -> Recombined:
