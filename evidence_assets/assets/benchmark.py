@@ -49,14 +49,14 @@ class Benchmark(declared.Benchmark, dg.Component, dg.Resolvable):
 
     def _refuse_undeclared(self, field: str) -> None:
         """Refuse a corpus or graph that nothing makes in this profile: its questions would wait for it for ever."""
-        name, profile = getattr(self, field), profiles.load().name
+        name, profile = getattr(self, field), profiles.load()
         makers = [
             d for component in ANSWERED_FROM[field] for d in instances(component) if d.attributes.get("name") == name
         ]
-        if name and not any(profile in (d.attributes.get("profiles") or (profile,)) for d in makers):
+        if name and not any(profile.is_any_of(d.attributes.get("profiles") or ()) for d in makers):
             where = "is declared for other profiles only" if makers else "is declared nowhere"
             raise BadInput(
                 f"benchmark {self.name} is answered from {name!r}, which {where}: declare a "
-                f"{' or '.join(ANSWERED_FROM[field])} of this name for profile {profile}, or take the line out",
+                f"{' or '.join(ANSWERED_FROM[field])} of this name for profile {profile.name}, or take the line out",
                 field=field,
             )

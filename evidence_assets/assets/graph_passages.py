@@ -21,7 +21,7 @@ class GraphPassages(dg.Component, dg.Model, dg.Resolvable):
     """Profiles in which they are made; in all where none is named."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        if self.profiles and profiles.load().name not in self.profiles:
+        if not profiles.load().is_any_of(self.profiles):
             return dg.Definitions()
         place = f"knowledge/{self.graph}"
 

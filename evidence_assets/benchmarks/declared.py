@@ -38,15 +38,15 @@ class FromRaw(BaseModel):
     source: str = ""
     """Raw asset that puts the files there; where none is named, one of its own looks at them."""
     profiles: tuple[str, ...] = ()
-    """Profiles in which it is made; in all where none is named."""
+    """Profiles in which it is made, and in those that extend one of them; in all where none is named."""
     holds: str = ""
     """What its files hold, where to obtain them and on which terms, as a message about missing ones says it."""
     hub: str = Field("", pattern=r"^$|^[\w.-]+/[\w.-]+/[\w./-]+$")
     """Folder of a dataset on the Hugging Face hub that holds them as they are read: ``owner/name/folder``."""
 
-    def runs_in(self, profile: str = "") -> bool:
-        """Whether it is made in the profile of this name, by default in the one in use."""
-        return not self.profiles or (profile or profiles.load().name) in self.profiles
+    def runs_in(self) -> bool:
+        """Whether it is made in the profile in use."""
+        return profiles.load().is_any_of(self.profiles)
 
 
 class Benchmark(FromRaw):
@@ -142,8 +142,7 @@ def declared(folder: Path | None = None) -> dict[str, Benchmark]:
 @lru_cache
 def benchmarks(folder: Path | None = None) -> dict[str, Benchmark]:
     """The declared benchmarks that the profile in use runs, by name."""
-    profile = profiles.load().name
-    return {name: b for name, b in declared(folder).items() if b.runs_in(profile)}
+    return {name: b for name, b in declared(folder).items() if b.runs_in()}
 
 
 def of_family(family: str) -> list[Benchmark]:

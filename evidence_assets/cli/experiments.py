@@ -112,7 +112,7 @@ def presets() -> None:
         for preset in known().values():
             members = sorted({variant.place for variant in variants() if preset.name in variant.presets})
             shown.add_row(
-                preset.name, ", ".join(preset.tables), preset.about, ", ".join(members) or "none yet",
+                preset.name, ", ".join((*preset.tables, *preset.beside)), preset.about, ", ".join(members) or "none yet",
                 ", ".join(preset.benchmarks), "yes" if preset.name in asked else "",
             )  # fmt: skip
     out.print(shown)

@@ -13,6 +13,7 @@ from typing import Any
 import dagster as dg
 
 from evidence_assets import profiles, systems
+from evidence_assets.assets.partitions import benchmark_partitions, question_partitions
 from evidence_assets.benchmarks.declared import Benchmark, benchmarks
 from evidence_assets.cli.demo import Wanted, concerns, partitions_of
 from evidence_assets.experiment.presets import VARIABLE, opted_in
@@ -76,12 +77,15 @@ def needed(graph: Any, benchmark: Benchmark, chosen: Sequence[Variant]) -> Wante
     left += [dg.AssetKey(f"counterfactuals/{v.place}".split("/")) for v in chosen if v.counterfactual]
     keys: set[dg.AssetKey] = set()
     partition = f"{benchmark.name}|0"
+    # These read what any benchmark of the family is answered from; what they read is for one, whatever it is made of.
+    shared = (question_partitions(benchmark.family), benchmark_partitions(benchmark.family))
     while left:
         key = left.pop()
-        if key in keys or not graph.has(key) or not concerns(key, partition):
+        if key in keys or not graph.has(key):
             continue
         keys.add(key)
-        left += graph.get(key).parent_keys
+        of_benchmarks = graph.get(key).partitions_def in shared
+        left += [p for p in graph.get(key).parent_keys if not of_benchmarks or concerns(p, partition)]
     return Wanted(frozenset(keys), benchmark.name)
 
 

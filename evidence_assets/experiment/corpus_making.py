@@ -10,19 +10,22 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow.compute as pc
 
 from evidence_assets import profiles
 from evidence_assets.benchmarks.corpora import Portion
 from evidence_assets.benchmarks.corpus_parts import Parts
-from evidence_assets.experiment.step import Made, Say, Step
+from evidence_assets.benchmarks.declared import benchmarks
+from evidence_assets.experiment.step import Made, Say, Step, progress, silent
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.lineage import DERIVED, edge
 from evidence_assets.lake.store import Lake, asset_folder
 from evidence_assets.models.in_use import encoder, model_key
 from evidence_assets.retrieval import corpus as rows
-from evidence_assets.retrieval import token_store, vector_index
-from evidence_assets.retrieval.corpus_files import CorpusFiles, write_corpus_files
+from evidence_assets.retrieval import index_building, token_store
+from evidence_assets.retrieval.corpus_files import write_corpus_files
+from evidence_assets.retrieval.vector_index import IndexMeta
 
 Tokens = Literal["stored", "on_demand"]
 
@@ -52,24 +55,38 @@ def embeddings(step: Step, name: str) -> Made:
     return Made(table, lineage, {"model": model_key(model)}, reused)
 
 
-def index(lake: Lake, name: str) -> vector_index.IndexMeta:
+def index(lake: Lake, name: str, inform: Say = silent) -> IndexMeta:
     """The files that the corpus is answered from, with the vector index over all shards."""
+    settings = profiles.load()
     partitions = rows.partitions_of(lake, name)
     models = [
-        *(
-            lake.read("chunk_embeddings", f"corpus/{name}/embeddings", p, ["model_id"])["model_id"][:1]
-            for p in partitions
-        )
+        lake.read("chunk_embeddings", f"corpus/{name}/embeddings", p, ["model_id"])["model_id"][:1] for p in partitions
     ]
     with replacing_folder(lake.index_folder(f"corpus/{name}/index")) as folder:
-        write_corpus_files(folder, rows.corpus_shards(lake, name))
-        return vector_index.write(
+        count = write_corpus_files(folder, rows.corpus_shards(lake, name))
+        return index_building.write(
             folder,
-            CorpusFiles(folder).vectors.astype(np.float32),
             built_from=rows.corpus_version(lake, name),
             model_id=next((model[0] for model in models if len(model)), ""),
-            kind=profiles.load().index.kind,
+            memory=settings.index.bytes,
+            kind=settings.index.kind,
+            at=settings.retrieval.R,
+            queries=_questions(lake, name) if count > index_building.FLAT_UP_TO else None,
+            heard=progress("vectors in the index", inform),
         )
+
+
+def _questions(lake: Lake, name: str) -> npt.NDArray[np.float32] | None:
+    """Vectors of some questions that are asked of the corpus; None where the lake holds none."""
+    texts: list[str] = []
+    for benchmark in benchmarks().values():
+        if benchmark.corpus == name:
+            asked = lake.read(
+                "questions", f"questions/{benchmark.family}", columns=["benchmark", "question_id", "text"]
+            )
+            own = asked.filter(asked["benchmark"] == benchmark.name).sort("question_id")
+            texts += own["text"][: index_building.QUERIES].to_list()
+    return encoder(profiles.load().encoder).sentences(texts[: index_building.QUERIES]) if texts else None
 
 
 def tokens_of(lake: Lake, name: str, kept: Tokens) -> tuple[token_store.StoreMeta, int]:
@@ -98,7 +115,7 @@ def make_corpus(
         reused += made.reused or 0
         count += len(made.rows)
     inform("building the index")
-    index(lake, name)
+    index(lake, name, inform)
     inform("keeping the vectors of tokens")
     tokens_of(lake, name, tokens)
     return {"chunks": count, "reused": reused}

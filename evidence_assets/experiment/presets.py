@@ -35,8 +35,10 @@ class Preset(BaseModel):
 
     name: str
     about: str
-    tables: tuple[str, ...]
-    """Document and number, as ``thesis 7.5``."""
+    tables: tuple[str, ...] = ()
+    """Tables of which its variants fill cells, by document and number, as ``thesis 7.5``."""
+    beside: tuple[str, ...] = ()
+    """Tables that its results are read beside, without a printed cell of their own."""
     benchmarks: tuple[str, ...] = ()
     """Benchmarks of the table; none where it is not about questions."""
     relations: int = 0

@@ -22,7 +22,14 @@ from evidence_assets.benchmarks.registry import DATASETS
 from evidence_assets.benchmarks.subsets import SEEDED
 from evidence_assets.experiment.presets import presets
 from evidence_assets.experiment.scores.published import Figure, figures
-from evidence_assets.experiment.scores.published_figures import COMPARABLE, LABELS, figure_for, part_of, printed_metric
+from evidence_assets.experiment.scores.published_figures import (
+    COMPARABLE,
+    LABELS,
+    figure_for,
+    part_of,
+    printed_metric,
+    printed_model,
+)
 from evidence_assets.experiment.scores.retrieval_scores import retrieval_metrics
 from evidence_assets.experiment.scores.scoring import score_rows
 from evidence_assets.experiment.system import Method, System, answers_by_model, crossings, lacking
@@ -114,7 +121,7 @@ class PrintedTable:
     @property
     def presets(self) -> list[str]:
         """The presets that stand for it."""
-        return [p.name for p in presets().values() if f"{self.document} {self.table}" in p.tables]
+        return [p.name for p in presets().values() if f"{self.document} {self.table}" in (*p.tables, *p.beside)]
 
     @property
     def fillable(self) -> list[Cell]:
@@ -274,7 +281,7 @@ def _reason(
     if not parts:
         return "The subset of the benchmark is not declared.", figure.scope
     profile = profiles.load().name
-    if not declared[name].runs_in(profile):
+    if not declared[name].runs_in():
         return f"The benchmark is not declared for the profile {profile}.", name
     here = [
         c
@@ -291,7 +298,13 @@ def _reason(
             "Printed without a model, where the model in use has a figure of its own.",
             figure.variant or figure.system,
         )
-    return f"The profile {profile} names no model that is printed.", figure.model
+    elsewhere = [
+        name
+        for name in profiles.available()
+        if figure.model in {printed_model(g.name, [figure.model]) for g in profiles.load(name).generators.values()}
+    ]
+    named = f", but {' and '.join(elsewhere)} does" if elsewhere else ""
+    return f"The profile {profile} names no model that is printed{named}.", figure.model
 
 
 def differences(figure: Figure, ours: Ours, benchmark: Benchmark | None) -> list[str]:

@@ -250,8 +250,9 @@ class _Standard:
             name = self._selector
             selector = NoEvidence(name, lack) if lack else self._method.open(name, step, self._settings)
             return evidence_rows(
-                selector, self._asked(step), step.previous(), step.previous_lineage(), step.progress("questions")
-            )
+                selector, self._asked(step), step.previous(), step.previous_lineage(), step.progress("questions"),
+                step.blocks,
+            )  # fmt: skip
 
         return self._stage(
             self._evidence, "evidence", make, "Evidence", self._selected_from,
@@ -271,6 +272,7 @@ class _Standard:
             step.read_here("evidence", self._evidence),
             step.previous(),
             step.previous_lineage(),
+            step.blocks,
         )
 
     def _prediction_stage(self) -> Stage:
@@ -281,6 +283,7 @@ class _Standard:
                 self._asked(step),
                 step.previous(),
                 step.previous_lineage(),
+                step.blocks,
             )
 
         return self._stage(

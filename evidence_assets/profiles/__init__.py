@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -81,7 +81,13 @@ class Chunking(_Strict):
 
 
 class IndexSettings(_Strict):
-    kind: Literal["auto", "flat", "hnsw", "ivfpq"] = Field("auto", description="auto chooses by size.")
+    kind: Literal["auto", "flat", "ivf"] = Field("auto", description="auto chooses by size and memory.")
+    memory: str = Field("8GB", pattern=r"^\d+(\.\d+)? ?[MG]B$", description="What an index may take, such as 500MB.")
+
+    @property
+    def bytes(self) -> int:
+        """The memory in bytes."""
+        return int(float(self.memory[:-2]) * {"M": 10**6, "G": 10**9}[self.memory[-2]])
 
 
 class Retrieval(_Strict):
@@ -137,6 +143,7 @@ class Profile(_Strict):
     """Everything that differs between a laptop and a GPU machine."""
 
     name: str
+    extended: tuple[str, ...] = Field((), description="Profiles that it extends, nearest first; found out on reading.")
     description: str
     shards: Shards
     generators: dict[Name, GeneratorSettings] = Field(min_length=1)
@@ -154,6 +161,10 @@ class Profile(_Strict):
     prompts: str = Field("", description="Folder with prompts in words of one's own, beside this file or absolute.")
     presets: tuple[str, ...] = Field((), description="Presets whose variants are loaded besides the default ones.")
     sample: Literal["full", "small"] = Field("full", description="Size of the sample world; small is for quick tests.")
+
+    def is_any_of(self, names: Collection[str]) -> bool:
+        """Whether it is, or extends, one of these profiles; every profile is where none is named."""
+        return not names or not {self.name, *self.extended}.isdisjoint(names)
 
     @property
     def generator(self) -> GeneratorSettings:
@@ -243,6 +254,7 @@ def _read(path: Path, extended_by: tuple[Path, ...] = ()) -> dict[str, Any]:
             # Which model comes first is said in one place: those of the profile below are none of this one's.
             below.pop(one, None)
             below.pop(several, None)
+    below["extended"] = [below.get("name", ""), *below.get("extended", [])]
     return _merged(below, stated)
 
 

@@ -22,8 +22,8 @@ from evidence_assets.lake.errors import BadInput
 def test_every_preset_stands_for_a_printed_table() -> None:
     printed = {(f.document, f.table) for f in figures()}
     for preset in presets().values():
-        assert preset.about.endswith(".") and preset.tables, preset.name
-        for table in preset.tables:
+        assert preset.about.endswith(".") and (preset.tables or preset.beside), preset.name
+        for table in (*preset.tables, *preset.beside):
             document, _, number = table.partition(" ")
             assert document in SOURCES and (document, number) in printed, preset.name
 

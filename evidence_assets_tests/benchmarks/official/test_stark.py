@@ -67,11 +67,10 @@ def as_official(folder: Path, info: dict[str, object], tensors: dict[str, object
     return folder
 
 
-def test_mag_whose_files_hold_no_names_of_types(tmp_path: Path) -> None:
+def mag(folder: Path) -> Path:
     nothing = float("nan")
-    base = read_stark(
-        as_official(
-            tmp_path,
+    return as_official(
+            folder,
             {
                 "0": {"id": 7, "mag_id": 11, "Rank": 3, "DisplayName": "Ada Byron", "PaperCount": 2, "type": "author"},
                 "1": {"id": 8, "mag_id": 12, "DisplayName": -1, "PaperCount": -1, "type": "author"},
@@ -83,9 +82,11 @@ def test_mag_whose_files_hold_no_names_of_types(tmp_path: Path) -> None:
             },
             {"node_types": [0, 0, 1, 2, 3, 3], "edge_index": [[0, 4, 4, 0, 1], [2, 5, 3, 4, 5]],
              "edge_types": [0, 1, 2, 3, 3]},
-        ),
-        "mag",
     )  # fmt: skip
+
+
+def test_mag_whose_files_hold_no_names_of_types(tmp_path: Path) -> None:
+    base = read_stark(mag(tmp_path), "mag")
     assert names(base) == ("Ada Byron", "author 1 without a name", "Analytical Institute", "Computing", "On engines",
                           "paper 5 without a name")  # fmt: skip
     triples = triples_of(base)
@@ -97,23 +98,24 @@ def test_mag_whose_files_hold_no_names_of_types(tmp_path: Path) -> None:
     assert "nan" not in "".join(base.nodes["document"])
 
 
-def test_amazon_with_its_brands_categories_and_colours(tmp_path: Path) -> None:
+def amazon(folder: Path) -> Path:
     product = {
         "review": [{"reviewerID": "A1", "summary": "Fine", "reviewText": "Holds air.", "vote": None}], "qa": [],
         "color": ["red"], "asin": "B01", "title": "Bicycle pump", "global_category": "Sports", "category": ["pumps"],
         "price": "", "brand": "Zephyr", "feature": ["Steel", "Light"], "rank": "5", "details": {}, "description": ["A pump."],
     }  # fmt: skip
-    base = read_stark(
-        as_official(
-            tmp_path,
+    return as_official(
+            folder,
             {"0": product, "1": {**product, "asin": "B02", "title": ""}, "2": {"brand_name": "Zephyr"},
              "3": {"category_name": "pumps"}, "4": {"color_name": "red"}},
             {"node_types": [0, 0, 1, 2, 3], "edge_index": [[0, 0, 0, 0], [1, 2, 3, 4]], "edge_types": [0, 2, 3, 4]},
             node_type_dict={"0": "product", "1": "brand", "2": "category", "3": "color"},
             edge_type_dict={"0": "also_buy", "1": "also_view", "2": "has_brand", "3": "has_category", "4": "has_color"},
-        ),
-        "amazon",
     )  # fmt: skip
+
+
+def test_amazon_with_its_brands_categories_and_colours(tmp_path: Path) -> None:
+    base = read_stark(amazon(tmp_path), "amazon")
     assert names(base) == ("Bicycle pump", "product 1 without a name", "Zephyr", "pumps", "red")
     assert "review: A1, Fine, Holds air." in base.nodes["document"][0]
     triples = triples_of(base)

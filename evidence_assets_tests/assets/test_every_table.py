@@ -1,0 +1,79 @@
+"""Every printed cell that claims to be fillable is filled, in miniature, by real assets; no preset names a table in vain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from evidence_assets import profiles, systems
+from evidence_assets.benchmarks.declared import declared
+from evidence_assets.experiment import solvers
+from evidence_assets.experiment.presets import VARIABLE, presets
+from evidence_assets.experiment.reproduction import PrintedTable, candidates, printed_tables, scored
+from evidence_assets.experiment.variants import variants
+from evidence_assets.lake.catalogue import connect
+from evidence_assets_tests.assets.miniature import Model, make, official_files, variants_by_benchmark
+from evidence_assets_tests.assets.small_worlds import SmallWorld, small_world
+from evidence_assets_tests.models.test_rerankers import make_cross_encoder
+
+
+def tables(world: SmallWorld | None = None) -> list[PrintedTable]:
+    """The printed tables as the profile in use would fill them, and as the lake of a world does."""
+    own = [b for b in declared().values() if b.runs_in()]
+    able = [c for v in variants() if v.published for c in candidates(v, systems.load(v.system), own)]
+    ours = {}
+    if world is not None:
+        with connect(world.lake.root) as connection:
+            ours = scored(connection, variants())
+    return printed_tables(able, variants(), declared(), ours)
+
+
+@pytest.fixture(scope="module")
+def miniature(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallWorld]:
+    """The scores of all variants that fill a cell, of all printed models, on miniatures of all benchmarks."""
+    root = tmp_path_factory.mktemp("miniature")
+    published = profiles.load("paper")
+    models = ", ".join(f"{n}: {{backend: openai, name: '{g.name}'}}" for n, g in published.generators.items())
+    lines = ["name: paper", f"generators: {{{models}}}", "presets: [all]"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(VARIABLE, "all")
+        patch.setattr(solvers, "generator", lambda settings: Model(settings.name))
+        patch.setattr("evidence_assets.systems.a2q.classifier_tuning.EMBEDDED", str(make_cross_encoder(root / "tiny")))
+        with small_world(root / "world", lines, patch) as world:
+            official_files(world.lake.raw)
+            fillable = [c for t in tables() for cell in t.fillable for c in cell.candidates]
+            make(world, variants_by_benchmark((c.variant, c.benchmark.name) for c in fillable))
+            yield world
+
+
+@pytest.mark.slow
+def test_what_claims_to_be_fillable_is_filled(miniature: SmallWorld) -> None:
+    found = tables(miniature)
+    empty = [cell.figure for table in found for cell in table.fillable if not cell.filled]
+    assert not empty, f"{len(empty)} cells, such as {empty[:3]}"
+    with connect(miniature.lake.root) as connection:
+        failed = connection.execute("SELECT asset, error FROM predictions WHERE status = 'failed' LIMIT 3").fetchall()
+    assert not failed
+
+
+@pytest.mark.slow
+def test_the_miniature_claims_what_the_published_profile_claims(
+    miniature: SmallWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claimed = [[cell.figure for cell in table.fillable] for table in tables()]
+    monkeypatch.setenv(profiles.PROFILE_VARIABLE, "paper")
+    assert [[cell.figure for cell in table.fillable] for table in tables()] == claimed
+
+
+def test_each_preset_fills_a_cell_of_every_table_that_it_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    fills: dict[str, set[str]] = {name: set() for name in presets()}
+    for profile in ("paper", "companions"):
+        monkeypatch.setenv(profiles.PROFILE_VARIABLE, profile)
+        for table in tables():
+            for candidate in (c for cell in table.fillable for c in cell.candidates):
+                for name in candidate.variant.presets:
+                    if candidate.benchmark.name in presets()[name].benchmarks:
+                        fills[name].add(f"{table.document} {table.table}")
+    vain = {name: sorted(set(preset.tables) - fills[name]) for name, preset in presets().items()}
+    assert not {name: named for name, named in vain.items() if named}
