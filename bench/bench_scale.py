@@ -48,6 +48,7 @@ description: The embedded profile with a corpus of several shards.
 shards: {{questions: 1, corpus: {SHARDS}}}
 """
 CHUNK_TOKENS = 128
+MIB = 2**20
 
 
 # In the process of a stage -----------------------------------------------------------------------------------------
@@ -150,7 +151,7 @@ def asking(lake: Lake, size: int) -> dict[str, Any]:
         for times in (first, again):
             for text in texts:
                 start = time.perf_counter()
-                assert selector.select([text])[0]
+                assert next(iter(selector.select([text])))
                 times.append(time.perf_counter() - start)
     return {**made, "first": statistics.median(first), "again": statistics.median(again)}
 
@@ -259,13 +260,23 @@ def show(results: dict[int, dict[str, dict[str, Any]]], pace: float) -> None:
                   f"{row['again']:.2f} | {row['own']:,.0f} | {row['with files']:,.0f} |")  # fmt: skip
     sizes = list(results)
     for found in results.values():
-        print(f"\nindex of {found['open']['chunks']:,}: {found['index']['told']}")
+        told = found["index"]["told"]
+        recall = ", ".join(f"{share} at {k}" for k, share in told["recall"].items()) or "exact"
+        print(f"\nIndex of {told['vectors']:,}: {told['kind']}, {told['bytes'] / MIB:,.0f} MiB, {told['nprobe']} lists searched, "
+              f"recall {recall} ({told['queries'] or 'every vector is looked at'}); built within "
+              f"{found['index']['gained'] / (told['bytes'] / MIB):.2f} times its size")  # fmt: skip
     if len(sizes) > 1:
         print(f"\nThe encoder takes {1000 * pace:.1f} s for 1,000 chunks of these.\n")
         print(
             "| computed | chunks and index, h | encoder on these processors, h | disk, GiB | greatest memory, GiB |\n|---|---|---|---|---|"
         )
         small, large = results[sizes[-2]], results[sizes[-1]]
+        for size in map(str, POOLS):
+            grown = large[size]["own"] / small[size]["own"] - 1
+            print(
+                f"Own memory of who answers with R = {int(size):,}: {100 * grown:+.1f} % from {sizes[-2]:,} to {sizes[-1]:,} chunks."
+            )
+        print()
         for name, wanted in PAPER.items():
             counts = [found["open"]["chunks"] for found in (small, large)]
             hours = sum(large[s]["seconds"] for s in STAGES) / counts[1] * wanted / 3600
