@@ -34,8 +34,8 @@ def sentences() -> Iterator[None]:
     try:
         yield
     except (BadInput, LakeVersionError, ModelUnavailable, NoRoom, StaleInput, UnknownId, duckdb.Error) as error:
-        said = error.strerror if isinstance(error, NoRoom) else error
-        err.print(f"evidence: {said}", markup=False, style="red", soft_wrap=True)
+        said = error.strerror if isinstance(error, NoRoom) else str(error)
+        err.print(f"evidence: {plain(said)}", markup=False, style="red", soft_wrap=True)
         raise typer.Exit(1) from error
 
 

@@ -368,12 +368,11 @@ class _Standard:
         def make(step: Step) -> Made:
             questions = step.read_benchmark("questions", self._questions)
             evidence = step.read_benchmark("evidence", self._evidence)
-            chunks = step.lake.read(
-                "chunks", f"corpus/{step.benchmark.corpus}/chunks", columns=["chunk_id", "doc_id"]
-            ).filter(pl.col("chunk_id").is_in(evidence["source_id"].unique().to_list()))
-            metrics = passage_scores.passage_metrics(
-                questions.sort("question_id").to_dicts(), evidence, dict(chunks.iter_rows())
-            )
+            # Filtered while it is read: of a large corpus the evidence names few chunks.
+            chunks = pl.scan_parquet(step.lake.files("chunks", f"corpus/{step.benchmark.corpus}/chunks"))
+            named = chunks.filter(pl.col("chunk_id").is_in(evidence["source_id"].unique().to_list()))
+            documents = dict(named.select("chunk_id", "doc_id").collect(engine="streaming").iter_rows())
+            metrics = passage_scores.passage_metrics(questions.sort("question_id").to_dicts(), evidence, documents)
             rows = scoring.metric_rows(step.benchmark_name, self._selector, "", "", metrics)
             return Made(rows, metadata={row["metric"]: row["value"] for row in rows if row["value"] is not None})
 

@@ -105,6 +105,8 @@ class Request:
     choices: tuple[str, ...] = ()
     json_schema: str = ""
     """As text, valid by the strict rules of the OpenAI API: no further properties, all of them required."""
+    temperature: float = 0.0
+    """At 0 the likeliest token each time; above, tokens are drawn, from the same seed for every request."""
 
     def __post_init__(self) -> None:
         if self.choices and self.json_schema:
@@ -138,7 +140,7 @@ class Completion:
 
 @runtime_checkable
 class Generator(Protocol):
-    """A generative language model: batch in, batch out, in the order asked, deterministic (temperature 0)."""
+    """A generative language model: batch in, batch out, in the order asked; nothing is drawn but from a fixed seed."""
 
     @property
     def model_id(self) -> str: ...
