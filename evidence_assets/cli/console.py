@@ -34,7 +34,7 @@ def sentences() -> Iterator[None]:
     try:
         yield
     except (BadInput, LakeVersionError, ModelUnavailable, NoRoom, StaleInput, UnknownId, duckdb.Error) as error:
-        said = error.strerror if isinstance(error, NoRoom) else str(error)
+        said = str(error.strerror if isinstance(error, NoRoom) else error)
         err.print(f"evidence: {plain(said)}", markup=False, style="red", soft_wrap=True)
         raise typer.Exit(1) from error
 
