@@ -15,7 +15,7 @@ import yaml
 from evidence_assets import profiles
 from evidence_assets.benchmarks.corpora import corpus_files, portions
 from evidence_assets.benchmarks.declarations import DECLARED, DEFS, declarations, instances
-from evidence_assets.experiment.corpus_making import Tokens, cut
+from evidence_assets.experiment.corpus_making import Tokens, cut, parts_of
 from evidence_assets.experiment.corpus_plan import CorpusPlan, plan_corpus
 from evidence_assets.experiment.step import Say, silent
 from evidence_assets.lake.atomic import replacing_folder
@@ -115,7 +115,9 @@ def add_corpus(
             planned(plan)
             _check_room(lake, plan)
             kept = plan.kept if not declaration.exists() else kept
-        parts, _ = cut(lake, name, portions(folder) if changed else portions(raw), inform)
+        documents = parts_of(lake, name).documents
+        if changed or not documents:
+            documents = cut(lake, name, portions(folder), inform)[0].documents
         if changed:
             with replacing_folder(raw) as temporary:
                 for path_below, source in files.items():
@@ -128,7 +130,7 @@ def add_corpus(
             (temporary / "defs.yaml").write_text(stated, encoding="utf-8")
         (declaration.parent.parent / f".{name}.lock").unlink(missing_ok=True)
         declarations.cache_clear()
-    return Added(raw, declaration, parts.documents, changed, kept)
+    return Added(raw, declaration, documents, changed, kept)
 
 
 def _check_name(name: str) -> None:

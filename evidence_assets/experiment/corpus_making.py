@@ -34,11 +34,16 @@ from evidence_assets.retrieval.vector_index import IndexMeta
 Tokens = Literal["stored", "on_demand"]
 
 
+def parts_of(lake: Lake, name: str) -> Parts:
+    """The chunks of a corpus by portion."""
+    return Parts(lake.cache / asset_folder(f"corpus/{name}/chunks"))
+
+
 def cut(lake: Lake, name: str, portions: Sequence[Portion], inform: Say = silent) -> tuple[Parts, int]:
     """The chunks of all shards, by portion; what has not changed is not cut again. The number says how many portions were."""
     profile = profiles.load()
     model = encoder(profile.encoder)
-    parts = Parts(lake.cache / asset_folder(f"corpus/{name}/chunks"))
+    parts = parts_of(lake, name)
     with lake.lock(f"corpus/{name}/parts"):
         count = parts.bring_up_to_date(
             portions, model, model_key(model), profile.chunking.max_tokens, profile.shards.corpus,

@@ -197,10 +197,12 @@ class Card:
         return index
 
 
-def test_tables_on_a_card_are_in_half_precision() -> None:
+def test_tables_on_a_card_are_in_half_precision_and_what_stays_off_it_is_said(caplog: pytest.LogCaptureFixture) -> None:
     meta = IndexMeta("v", "m", "ivf64,pq64", 100, 128, 64, 1000, 10**9, 4)
     library, index = Card(), object()
     assert on_card(library, index, meta, free=10**9) == (index, "") and library.half
+    assert on_card(library, index, meta, free=1000)[0] is None
+    assert "an index of 100 vectors, ivf64,pq64, stays on the processor: it takes" in caplog.text
     assert on_card(object(), index, meta) == (None, "there is no card, or this FAISS is built for the processor alone")
 
 
