@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence_assets import profiles
@@ -19,12 +20,15 @@ from evidence_assets.benchmarks.corpus_parts import Parts
 from evidence_assets.benchmarks.declared import benchmarks
 from evidence_assets.experiment.step import Made, Say, Step, progress, silent
 from evidence_assets.lake.atomic import replacing_folder
-from evidence_assets.lake.lineage import DERIVED, edge
-from evidence_assets.lake.store import Lake, asset_folder
+from evidence_assets.lake.lineage import DERIVED
+from evidence_assets.lake.store import Lake, asset_folder, typed
 from evidence_assets.models.in_use import encoder, model_key
+from evidence_assets.models.running import cards
+from evidence_assets.profiles import ModelSettings
 from evidence_assets.retrieval import corpus as rows
 from evidence_assets.retrieval import index_building, token_store
 from evidence_assets.retrieval.corpus_files import write_corpus_files
+from evidence_assets.retrieval.embedding import embed
 from evidence_assets.retrieval.vector_index import IndexMeta
 
 Tokens = Literal["stored", "on_demand"]
@@ -47,12 +51,35 @@ def chunks(step: Step, name: str, portions: Sequence[Portion]) -> Made:
 
 
 def embeddings(step: Step, name: str) -> Made:
-    """One vector a chunk of the step's shard; those of unchanged texts are taken over."""
-    model = encoder(step.profile.encoder)
-    cut = step.read("chunks", f"corpus/{name}/chunks", step.partition).sort("chunk_id")
-    table, reused = rows.embed(cut, step.previous(), model, model_key(model))
-    lineage = [edge("chunk_embedding", c, DERIVED, "chunk", c, c) for c in cut["chunk_id"].to_list()]
+    """One vector a chunk of the step's shard; those of unchanged texts are taken over, those of a killed step, too."""
+    model = encoder(on_a_card(step.profile.encoder, step.shard))
+    columns = ["chunk_id", "doc_id", "text", "n_tokens", "source"]
+    cut = step.lake.read("chunks", f"corpus/{name}/chunks", step.partition, columns).sort("chunk_id")
+    waiting: list[pa.Table] = []
+
+    def keep(table: pa.Table, last: bool) -> None:
+        waiting.append(table)
+        if last or step.blocks.due():
+            step.blocks.keep({"chunk_embeddings": pa.concat_tables(waiting)})
+            waiting.clear()
+
+    # The inner one: what remembers sentences for those who ask would remember the last of the corpus instead.
+    table, reused = embed(
+        cut, step.previous(), getattr(model, "inner", model), model_key(model), keep, step.progress("chunks encoded")
+    )
+    ids = table.column("chunk_id").to_pylist()
+    edges = {"child_id": ids, "parent_id": ids, "parent_version": ids}
+    same = {"child_kind": "chunk_embedding", "relation": DERIVED, "parent_kind": "chunk"}
+    lineage = typed("lineage_edges", {**edges, **{column: [value] * len(ids) for column, value in same.items()}})
     return Made(table, lineage, {"model": model_key(model)}, reused)
+
+
+def on_a_card(settings: ModelSettings, shard: int) -> ModelSettings:
+    """The settings of a model that works on a shard: where there are several cards, shards take turns on them."""
+    count = cards()
+    if settings.device != "auto" or count < 2:
+        return settings
+    return settings.model_copy(update={"device": f"cuda:{shard % count}"})
 
 
 def index(lake: Lake, name: str, inform: Say = silent) -> IndexMeta:

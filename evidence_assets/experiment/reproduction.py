@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain
 
 import duckdb
 import polars as pl
@@ -20,6 +21,7 @@ from evidence_assets.benchmarks.declarations import instances
 from evidence_assets.benchmarks.declared import Benchmark
 from evidence_assets.benchmarks.registry import DATASETS
 from evidence_assets.benchmarks.subsets import SEEDED
+from evidence_assets.experiment.derived_figures import Key, Sum, sum_of
 from evidence_assets.experiment.presets import presets
 from evidence_assets.experiment.scores.published import Figure, figures
 from evidence_assets.experiment.scores.published_figures import (
@@ -35,9 +37,6 @@ from evidence_assets.experiment.scores.scoring import score_rows
 from evidence_assets.experiment.system import Method, System, answers_by_model, crossings, lacking
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.store import prepare
-
-Key = tuple[str, str, str, str, str, str]
-"""What a figure is printed for; see ``Figure.key``."""
 
 
 @dataclass(frozen=True)
@@ -249,12 +248,46 @@ def printed_tables(
         own = tuple(ours.get(figure.key, ())) if figure.scale in COMPARABLE else ()
         fit = tuple(filling[figure.key]) if figure.key in filling and figure.scale in COMPARABLE else ()
         table = found.setdefault((figure.document, figure.table), PrintedTable(figure.document, figure.table))
+        total = sum_of(figure) if figure.scale in COMPARABLE else None
+        lacking_part = ""
+        if total is not None and not (own or fit):
+            sides = [tuple(filling.get(key, ())) for key in total.of]
+            fit = tuple(chain.from_iterable(sides)) if all(sides) else ()
+            own = summed(total, ours)
+            lacking_part = next(
+                (" ".join(filter(None, k)) for k, side in zip(total.of, sides, strict=True) if not side), ""
+            )
         cell = Cell(figure, fit, own)
         if not (fit or cell.filled):
             reason, lacks = _reason(figure, able, variants, declared)
+            if lacking_part and figure.ours:
+                reason, lacks = "What it is the difference or the average of cannot be filled.", lacking_part
             cell = Cell(figure, fit, own, reason, lacks)
         table.cells.append(cell)
     return list(found.values())
+
+
+def summed(total: Sum, ours: Mapping[Key, Sequence[Ours]]) -> tuple[Ours, ...]:
+    """What the scores in the lake give for a figure that follows from others: once for each of our models, without interval.
+
+    All are of the same part of the benchmark, and by the same language model where one answered.
+    """
+    found = []
+    for first in ours.get(total.of[0], ()):
+        sides = {total.of[0]: first}
+        for key in total.of[1:]:
+            same = [
+                score for score in ours.get(key, ())
+                if part_of(score.benchmark) == part_of(first.benchmark) and score.model_id in (first.model_id, "")
+            ]  # fmt: skip
+            sides |= {key: same[0]} if same else {}
+        value = total.value({key: score.value for key, score in sides.items()})
+        if value is not None:
+            names = dict.fromkeys(score.variant for score in sides.values())
+            metric = f"{total.kind} of {first.metric}"
+            asked = sum(s.n for s in sides.values()) if total.kind == "mean" else first.n
+            found.append(Ours(" and ".join(names), first.benchmark, first.model_id, metric, value, None, None, asked))
+    return tuple(found)
 
 
 def _reason(
@@ -316,7 +349,13 @@ def differences(figure: Figure, ours: Ours, benchmark: Benchmark | None) -> list
     ):  # another form of the printed model, such as a quantized one, is told
         said.append(f"model {own or 'none'}, printed {figure.model or 'without a model'}")
     whole = benchmark.expected.questions if benchmark else 0
-    part = part_of(ours.benchmark)
+    part, total = part_of(ours.benchmark), sum_of(figure)
+    if total is not None and total.kind == "mean":
+        return said
+    if total is not None and total.printed is not None:
+        said.append("less the best baseline as printed")
+    if figure.metric.startswith("f1") and figure.system in ("kaping", "kaping_background"):
+        said.append("F1 by the gold answers among the ends of the triples; print does not say how it counts")
     if part != figure.part:
         said.append(f"answered {part or 'whole'}, printed for {figure.part or 'the whole'}")
     elif (seed := ours.benchmark.partition(SEEDED)[2]) and benchmark:

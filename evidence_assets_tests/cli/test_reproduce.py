@@ -48,25 +48,28 @@ def test_all_tables_are_listed_with_their_state() -> None:
         assert table["filled"] <= table["fillable"]
         assert bool(table["data"]) == bool(table["run"]) == bool(table["fillable"])
     (table,) = [t for t in tables if t["table"] == "thesis-7.3"]
-    assert table["filled"] == 1 and "openbookqa" in table["data"]["obqa"].lower().replace("-", "")
+    assert table["filled"] == 2 and "openbookqa" in table["data"]["obqa"].lower().replace("-", "")
     of_each_model = ("uscrake_published", "uscrake_published@llama3_3_70b", "uscrake_published@qwen2_5_14b")
     assert f"evidence run obqa --variants {','.join(of_each_model)}" in table["run"]
     shown = " ".join(run().split())
-    assert f"{len(figures()):,} cells are printed" in shown and ", 2 are filled." in shown  # in Fig. 7.5, too
+    assert f"{len(figures()):,} cells are printed" in shown and ", 3 are filled." in shown  # in Fig. 7.5, too
 
 
 def test_one_table_has_ours_beside_the_print_as_text_csv_and_picture(tmp_path: Path) -> None:
     file, picture = tmp_path / "cells.csv", tmp_path / "cells.png"
     cells = json.loads(run("thesis-7.3", "--csv", str(file), "--plot", str(picture), "--json"))["cells"]
-    (made,) = [cell for cell in cells if cell["ours"] is not None]
+    made, less = [cell for cell in cells if cell["ours"] is not None]
     assert (made["printed"], made["ours"], made["n"]) == (0.954, 0.75, 4)
     assert made["difference"] == pytest.approx(-0.204)
     assert "4 of 500 questions" in made["where ours differs, or why there is none"]
+    assert (less["metric"], less["printed"]) == ("accuracy_delta_vs_best_baseline", 0.041)
+    assert less["ours"] == pytest.approx(0.75 - 0.913), "the best baseline is taken as printed"
+    assert "less the best baseline as printed" in less["where ours differs, or why there is none"]
     assert picture.read_bytes().startswith(b"\x89PNG")
     with file.open(newline="") as opened:
         read = list(csv.DictReader(opened))
     assert len(read) == len(cells) == 37
-    assert [row["ours"] for row in read if row["ours"]] == ["0.75"]
+    assert [row["ours"] for row in read if row["ours"]] == ["0.75", str(less["ours"])]
 
 
 def test_a_misspelt_table_is_refused_with_its_neighbour() -> None:

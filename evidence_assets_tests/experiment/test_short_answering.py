@@ -108,7 +108,7 @@ def test_retrieval_counts_sources_only() -> None:
     ]
     metrics = retrieval_metrics(asked, FOUND)
     assert {name: (e.value, e.n) for name, e in metrics.items() if name != "coverage"} == {
-        "hit@1": (0.5, 2), "hit@10": (0.5, 2), "triple_f1": (0.5, 2)
+        "hit@1": (0.5, 2), "hit@10": (0.5, 2), "answer_f1": (0.5, 2), "triple_f1": (0.5, 2)
     }  # fmt: skip
     assert metrics["coverage"].n == 3
     assert evidence_recall(asked, FOUND) == [1.0, 0.0]

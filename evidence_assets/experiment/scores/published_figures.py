@@ -60,10 +60,10 @@ def printed_metric(metric: str, system: str) -> tuple[str, str]:
     ('recall', 'nei')
     """
     name, _, label = metric.partition(":")
-    if name.startswith(("hit@", "triple_f1")):
+    if name.startswith(("hit@", "answer_f1")):
         if name.endswith(RECALLED) != (system in COUNTING_RECALLED):
             return "", ""
-        name = name.removesuffix(RECALLED).replace("triple_f1", "f1")
+        name = name.removesuffix(RECALLED).replace("answer_f1", "f1")
     return name, LABELS.get(label, label)
 
 

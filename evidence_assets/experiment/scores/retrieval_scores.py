@@ -29,6 +29,8 @@ def retrieval_metrics(
     """Means over questions, with Wilson intervals where each question is a hit or none.
 
     ``hit@1``, ``hit@10``: a gold answer, or another form of it, is an end of one of the first k triples.
+    ``answer_f1``: 2PR / (P + R), where P is the share of the triples that have a gold answer as an end, and R the share of
+    the gold answers that are an end of a triple.
     ``triple_f1``: F1 of the triples against those of the gold paths, where a benchmark has such.
     ``coverage``: share of the question's words with content that stand in the triples.
     ``bertscore`` (with an encoder): each token of the question with its nearest one in any of the triples, averaged.
@@ -63,11 +65,18 @@ def _against_gold(question: dict[str, Any], rows: list[dict[str, Any]]) -> dict[
     """Hits of one question's triples, and their F1; each only where there is something gold to compare with."""
     found: dict[str, float] = {}
     triples = [triple for row in rows if (triple := triple_of(row))]
-    forms = [*_gold(question), *(form for forms in question["gold_aliases"] or [] for form in forms)]
-    accepted = {normalise_answer(form) for form in forms}
+    answers = _gold(question)
+    aliases = question["gold_aliases"] or [[] for _ in answers]
+    forms = [{normalise_answer(form) for form in (a, *more)} for a, more in zip(answers, aliases, strict=True)]
+    accepted = set().union(*forms)
     if accepted:
-        hit = [bool({normalise_answer(t[0]), normalise_answer(t[2])} & accepted) for t in triples]
+        ends = [{normalise_answer(t[0]), normalise_answer(t[2])} for t in triples]
+        hit = [bool(pair & accepted) for pair in ends]
         found |= {f"hit@{k}": float(any(hit[:k])) for k in (1, 10)}
+        reached = set().union(*ends)
+        recall = sum(bool(answer & reached) for answer in forms) / len(forms)
+        precision = sum(hit) / len(hit) if hit else 0.0
+        found["answer_f1"] = 2 * precision * recall / (precision + recall) if recall else 0.0
     gold = {fact for g in question["gold_evidence"] or [] if g["kind"] == "path" for fact in g["text"].split("; ")}
     if gold:
         right = len({" ".join(t) for t in triples} & gold)

@@ -105,8 +105,9 @@ def test_classes_of_claims_are_scored_each_beside_its_own_figure() -> None:
 def test_hits_printed_for_background_knowledge_count_what_a_model_recalled() -> None:
     printed = PrintedAs("kaping_background", "full", "gemini-1.0-pro")
     assert figure_for("webqsp", printed, "any", "hit@1") is None
-    hit, f1 = (figure_for("webqsp", printed, "any", f"{name}_with_recalled") for name in ("hit@1", "triple_f1"))
+    hit, f1 = (figure_for("webqsp", printed, "any", f"{name}_with_recalled") for name in ("hit@1", "answer_f1"))
     assert hit is not None and f1 is not None
     assert (float(hit.printed), float(f1.printed)) == (25.2, 17.3)
-    assert figure_for("webqsp", PrintedAs("kaping"), "any", "triple_f1") is not None
+    assert figure_for("webqsp", PrintedAs("kaping"), "any", "answer_f1") is not None
+    assert figure_for("webqsp", PrintedAs("kaping"), "any", "triple_f1") is None
     assert figure_for("webqsp", PrintedAs("kaping"), "any", "hit@1_with_recalled") is None

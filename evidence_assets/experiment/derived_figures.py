@@ -1,0 +1,86 @@
+"""Printed figures that follow from others: differences, relative gains and averages, and how each is worked out.
+
+The same arithmetic is done with printed figures, which shows that it is the document's own, and with scores of ours.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from evidence_assets.experiment.scores.published import Figure, figures
+
+Key = tuple[str, str, str, str, str, str]
+"""What a figure is printed for; see ``Figure.key``."""
+AVERAGES = {
+    "mmlu_med_average": (
+        "mmlu_anatomy", "mmlu_clinical_knowledge", "mmlu_college_biology", "mmlu_college_medicine", "mmlu_medical_genetics",
+        "mmlu_professional_medicine",
+    )
+}  # fmt: skip
+"""Averages over benchmarks that are printed as if they were one, each benchmark counting alike."""
+COSTS = ("cost_jsd", "cost_moverscore", "cost_euclidean", "cost_cosine")
+_AGAINST = re.compile(r"vs (?:(?P<system>[a-z_0-9]+):)?(?P<variant>[\w=.]*)(?=;|$)")
+"""How labels and notes name what a difference is to: ``vs cost_cosine``, ``vs bertnet:initial_prompt``."""
+
+
+@dataclass(frozen=True)
+class Sum:
+    """How a figure follows from others.
+
+    ``mean``: of ``of``. ``difference``: the first of ``of`` less the least of the rest, or less ``printed`` where the rest is
+    of others. ``gain``: that difference as a share of what is taken away.
+    """
+
+    kind: Literal["mean", "difference", "gain"]
+    of: tuple[Key, ...]
+    printed: float | None = None
+
+    def value(self, values: Mapping[Key, float]) -> float | None:
+        """The result from the values of what it is of; None where one is missing, or nothing is there to gain on."""
+        if any(key not in values for key in self.of):
+            return None
+        first, *rest = (values[key] for key in self.of)
+        if self.kind == "mean":
+            return (first + sum(rest)) / len(self.of)
+        base = min(rest) if self.printed is None else self.printed
+        if self.kind == "difference":
+            return first - base
+        return (first - base) / base if base else None
+
+
+def sum_of(figure: Figure) -> Sum | None:
+    """How a figure follows from others; None where it is measured itself, or what it follows from is not said."""
+    name, _, _ = figure.metric.partition("_relative_gain")
+    own = replace(figure, metric=re.sub(r"_(delta|drop)\w*$", "", name), label="")
+    if figure.benchmark in AVERAGES:
+        return Sum("mean", tuple(replace(figure, benchmark=b).key for b in AVERAGES[figure.benchmark]))
+    if own.metric == figure.metric or not figure.benchmark:
+        return None
+    if figure.metric.endswith("_vs_worst_cost"):
+        return Sum("difference", (own.key, *(replace(own, variant=v).key for v in COSTS)))
+    if figure.metric.endswith("_vs_best_baseline"):
+        others = [f.fraction for f in figures() if not f.ours and _printed_beside(f, own)]
+        return Sum("difference", (own.key,), max(others)) if others else None
+    if figure.metric.endswith("_drop"):
+        return Sum("difference", (replace(own, variant="full").key, own.key)) if figure.variant != "vanilla" else None
+    found = _AGAINST.search(figure.label) or _AGAINST.search(figure.note)
+    if found is None:
+        return None
+    other = replace(own, system=found["system"] or own.system, variant=found["variant"])
+    if name != figure.metric:  # the retriever compared with asks no language model
+        return Sum("gain", (own.key, replace(other, model="").key))
+    return Sum("difference", (own.key, other.key))
+
+
+def _printed_beside(figure: Figure, own: Figure) -> bool:
+    """Whether a figure stands in the same table for the same thing."""
+    place = (own.document, own.table, own.scope, own.metric)
+    return (figure.document, figure.table, figure.scope, figure.metric) == place
+
+
+def as_printed(total: Sum, known: Sequence[Figure]) -> float | None:
+    """What the arithmetic gives with printed figures."""
+    return total.value({figure.key: figure.fraction for figure in reversed(known)})
