@@ -36,6 +36,18 @@ def test_what_a_page_names_is_there(page: Path) -> None:
     assert not missing and not links
 
 
+def test_each_claim_of_the_threat_model_has_a_test_that_is_there() -> None:
+    text = (REPOSITORY / "docs" / "security.md").read_text(encoding="utf-8")
+    claims = re.findall(r"^- (.*(?:\n  .*)*)", text.partition("## What nothing here defends against")[0], re.MULTILINE)
+    assert len(claims) > 25
+    for claim in claims:
+        held_by = re.findall(r"`([\w/]+\.py)::(test_\w+)`", claim)
+        assert held_by, f"no test stands with: {claim}"
+        for file, name in held_by:
+            code = (REPOSITORY / "evidence_assets_tests" / file).read_text(encoding="utf-8")
+            assert re.search(rf"^def {name}\(", code, re.MULTILINE), f"{file} has no {name}"
+
+
 def test_the_examples_load_and_do_what_is_said(tmp_path: Path) -> None:
     shutil.copytree(
         REPOSITORY / "evidence_assets", tmp_path / "evidence_assets", ignore=shutil.ignore_patterns("__pycache__")

@@ -33,7 +33,7 @@ BY_HAND: dict[str, str] = {}
 """Licences of packages whose metadata name none that is known here, as their own licence file states them."""
 
 
-def dependencies(extras: frozenset[str] = frozenset({"deploy"})) -> list[metadata.Distribution]:
+def dependencies(extras: frozenset[str] = frozenset({"deploy", "documents"})) -> list[metadata.Distribution]:
     """Every installed package that the project needs to run, itself left out."""
     found: dict[str, metadata.Distribution] = {}
     todo = [(PROJECT, extras)]

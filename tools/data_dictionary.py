@@ -25,7 +25,7 @@ Every table is a folder of Parquet files, one folder in it an asset, and a view 
 and sorted by the table's key within an asset and partition. A lineage edge names a row by its kind, id and version; the
 version is the column that changes whenever what the row says does. Only columns marked *may be empty* hold nulls.
 
-Lists are written `[text]`, records `{name: text}`. Whole numbers have 32 bits; numbers have 64, those of vectors 32.
+Lists are written `[text]`, records `{name: text}`. Whole numbers have 32 bits; numbers have 64, those of vectors 32 or 16.
 
 | table | rows | kind in lineage |
 |---|---|---|
@@ -33,6 +33,7 @@ Lists are written `[text]`, records `{name: text}`. Whole numbers have 32 bits; 
 _NAMES = {
     pa.string(): "text",
     pa.int32(): "whole number",
+    pa.float16(): "number",
     pa.float32(): "number",
     pa.float64(): "number",
     pa.bool_(): "yes or no",

@@ -89,19 +89,11 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
             kinds={"faiss"},
             code_version=vector_index.VERSION,
             deps=[dep(f"{base}/chunks", EVERY), dep(f"{base}/embeddings", EVERY)],
+            pool="gpu",
         )
-        def index(lake: LakeResource) -> dg.MaterializeResult[Any]:
-            meta = corpus_making.index(lake.open(), self.name)
-            return dg.MaterializeResult(
-                data_version=dg.DataVersion(meta.built_from),
-                metadata={
-                    "kind": meta.kind,
-                    "vectors": meta.vectors,
-                    "dimensions": meta.dimensions,
-                    "recall_at_10": meta.recall,
-                    "model": meta.model_id,
-                },
-            )
+        def index(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[Any]:
+            meta = corpus_making.index(lake.open(), self.name, context.log.info)
+            return dg.MaterializeResult(data_version=dg.DataVersion(meta.built_from), metadata=meta.shown)
 
         @dg.asset(
             key=[*base.split("/"), "token_store"],

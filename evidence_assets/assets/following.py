@@ -37,7 +37,8 @@ def carry_through(
 ) -> list[str]:
     """Make what has changed, and what then has changed, until nothing is left; returns what could not be made."""
     job = repository.get_implicit_global_asset_job_def()
-    failed, cursor = [], None
+    failed: list[str] = []
+    cursor: str | None = None
     while True:
         asked, new = requests(instance, lake)
         instance.add_dynamic_partitions(str(RELATIONS.name), new)

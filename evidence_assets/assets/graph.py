@@ -20,6 +20,35 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.models.in_use import encoder, model_key
 
 
+def rows_asset(name: str, group: str, version: str) -> dg.AssetsDefinition:
+    """``knowledge/<name>/csr``: the graph of nodes and edges in compressed rows."""
+    base = f"knowledge/{name}"
+
+    @dg.asset(
+        key=[*base.split("/"), "csr"],
+        description=f"{name} in compressed rows, to walk on; remembers what it was built from.",
+        group_name=group,
+        owners=[OWNER],
+        kinds={"numpy"},
+        code_version=f"{version}:{FORMAT}",
+        deps=[dep(f"{base}/nodes"), dep(f"{base}/edges")],
+    )
+    def csr(lake: LakeResource) -> dg.MaterializeResult[Any]:
+        opened = lake.open()
+        built_from = stored.tables_version(opened, name, "nodes", "edges")
+        arrays = stored.build_arrays(
+            opened.index_folder(f"{base}/csr"),
+            opened.read("kg_nodes", f"{base}/nodes", columns=["node_id"])["node_id"],
+            opened.read("kg_edges", f"{base}/edges", columns=stored.ENDS),
+            built_from,
+        )
+        return dg.MaterializeResult(
+            data_version=dg.DataVersion(built_from), metadata={"nodes": arrays.n_nodes, "edges": arrays.n_edges}
+        )
+
+    return csr
+
+
 class GraphFiles(dg.Model, dg.Resolvable):
     """Files of one source of a graph."""
 
@@ -90,28 +119,6 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
         ]  # fmt: skip
 
         @dg.asset(
-            key=[*base.split("/"), "csr"],
-            description=f"{self.name} in compressed rows, to walk on; remembers what it was built from.",
-            group_name=group,
-            owners=[OWNER],
-            kinds={"numpy"},
-            code_version=f"{merge.VERSION}:{FORMAT}",
-            deps=[dep(f"{base}/nodes"), dep(f"{base}/edges")],
-        )
-        def csr(lake: LakeResource) -> dg.MaterializeResult[Any]:
-            opened = lake.open()
-            built_from = stored.tables_version(opened, self.name, "nodes", "edges")
-            arrays = stored.build_arrays(
-                opened.index_folder(f"{base}/csr"),
-                opened.read("kg_nodes", f"{base}/nodes", columns=["node_id"])["node_id"],
-                opened.read("kg_edges", f"{base}/edges", columns=stored.ENDS),
-                built_from,
-            )
-            return dg.MaterializeResult(
-                data_version=dg.DataVersion(built_from), metadata={"nodes": arrays.n_nodes, "edges": arrays.n_edges}
-            )
-
-        @dg.asset(
             key=[*base.split("/"), "node_vectors"],
             description=f"One normalised vector a name and alias of {self.name}.",
             group_name=group,
@@ -131,6 +138,7 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
                 model,
                 model_key(model),
                 built_from,
+                profile.index.bytes,
             )
             return dg.MaterializeResult(
                 data_version=dg.DataVersion(content_id(built_from, model_key(model))),
@@ -140,5 +148,6 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
             )  # fmt: skip
 
         return dg.Definitions(
-            assets=[*raw, *made, csr, node_vectors], asset_checks=[sound_check(asset) for asset in made]
+            assets=[*raw, *made, rows_asset(self.name, group, merge.VERSION), node_vectors],
+            asset_checks=[sound_check(asset) for asset in made],
         )

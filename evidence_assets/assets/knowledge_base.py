@@ -1,23 +1,28 @@
-"""A semi-structured knowledge base: its nodes with their documents, its edges, and the passages that stand for nodes."""
+"""A semi-structured knowledge base: nodes with their documents, edges, and the passages that stand for nodes, indexed."""
 
-from __future__ import annotations
+from typing import Any
 
 import dagster as dg
 import polars as pl
 
+from evidence_assets import profiles
+from evidence_assets.assets.graph import rows_asset
 from evidence_assets.assets.raw_files import raw_assets
-from evidence_assets.assets.table_asset import sound_check, table_asset
+from evidence_assets.assets.resources import LakeResource
+from evidence_assets.assets.table_asset import OWNER, dep, sound_check, table_asset
 from evidence_assets.benchmarks import knowledge_bases
-from evidence_assets.experiment.step import Made, Step
+from evidence_assets.experiment.step import Made, Step, progress
 from evidence_assets.graphs import passages as graph_passages
+from evidence_assets.graphs import stored
 from evidence_assets.graphs.stored import open_graph
 from evidence_assets.models.in_use import encoder, model_key
+from evidence_assets.retrieval import vector_index
 from evidence_assets.retrieval.corpus import vectors_wrong
 from evidence_assets.systems.four_step_focus import VERSION, node_search
 
 
 class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
-    """Makes ``knowledge/<name>/nodes``, ``edges`` and ``passages`` of a folder.
+    """Makes ``knowledge/<name>/nodes``, ``edges``, ``csr``, ``passages`` and ``passage_index`` of a folder.
 
     A node's id in the lake is ``<name>:<its own id>``; gold answers of benchmarks that name this base as their graph
     are read with the same prefix.
@@ -57,8 +62,25 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
             group=group, code_version=f"{VERSION}:{graph_passages.VERSION}",
             deps=[f"{place}/nodes", f"{place}/edges"], kinds=("parquet", "pytorch"), pool="gpu",
         )  # fmt: skip
+
+        @dg.asset(
+            key=[*place.split("/"), "passage_index"],
+            description=f"Passages of the nodes of {self.name} in files, with an index that finds the nearest nodes.",
+            group_name=group,
+            owners=[OWNER],
+            kinds={"faiss"},
+            code_version=vector_index.VERSION,
+            deps=[dep(f"{place}/nodes"), dep(f"{place}/passages")],
+        )
+        def passage_index(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[Any]:
+            opened, settings = lake.open(), profiles.load()
+            model = encoder(settings.encoder)
+            heard = progress("vectors in the index", context.log.info)
+            meta = stored.build_passage_files(opened, self.name, model, model_key(model), settings.index.bytes, heard)
+            return dg.MaterializeResult(data_version=dg.DataVersion(meta.built_from), metadata=meta.shown)
+
         return dg.Definitions(
-            assets=[*raw, nodes, edges, passages],
+            assets=[*raw, nodes, edges, rows_asset(self.name, group, "1"), passages, passage_index],
             asset_checks=[sound_check(nodes), sound_check(edges), sound_check(passages, unit_length)],
         )
 

@@ -13,6 +13,7 @@ from evidence_assets.assets.table_asset import dep, sound_check, table_asset
 from evidence_assets.experiment.stage import Partitions, Read, Stage
 from evidence_assets.experiment.stages import all_stages
 from evidence_assets.experiment.variants import Variant, variants_of
+from evidence_assets.reasoning.templates import PACKAGED
 
 TAG, MODEL_TAG = "preset/", "model/"
 
@@ -73,7 +74,7 @@ class System(dg.Component, dg.Model, dg.Resolvable):
         for variant in variants_of(self.name):
             # A mistake in a variant that is not opted in is told all the same.
             system.method_of(variant).settings_of(variant)
-            if variant.words.folders:
+            if variant.words != PACKAGED:
                 variant.words.check(systems.templates())
         parts = [variant_defs(variant) for variant in variants_of(self.name) if variant.loaded]
         return dg.Definitions.merge(*parts) if parts else dg.Definitions()

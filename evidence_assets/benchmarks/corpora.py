@@ -5,8 +5,8 @@ come in portions, so that what is made of one is made again only when it changes
 
 - Parquet: columns ``id``, ``title``, ``text`` (the shards of ``wikimedia/wikipedia``, 20231101.en).
 - JSON lines (``.jsonl``, ``.jsonl.gz``): ``doc_id``, ``text``, and if you like ``title`` and ``url``.
-- ``.txt``, ``.md``: one document a file; its path below the folder is its id, a Markdown heading that opens it its
-  title, else the file's name.
+- ``.txt``, ``.md``, ``.html``, ``.pdf``: one document a file; its path below the folder is its id, a Markdown heading that
+  opens it or the title that it states its title, else the file's name.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ import pyarrow.parquet as pq
 from evidence_assets.benchmarks.checks import SeenIds
 from evidence_assets.benchmarks.reading import Row, read_text
 from evidence_assets.benchmarks.reading_json import jsonl
+from evidence_assets.benchmarks.reading_pages import PAGES, read_page
 from evidence_assets.benchmarks.records import Document
 from evidence_assets.lake.errors import BadInput
 
 SHARDS = (".parquet", ".jsonl", ".jsonl.gz")
-TEXTS = (".txt", ".md", ".markdown")
+TEXTS = (".txt", ".md", ".markdown", *PAGES)
 PARQUET_ROWS = 256
 FIELDS = ("doc_id", "title", "text", "url")
 BUNDLES = 256
@@ -133,6 +134,9 @@ def _jsonl_documents(path: Path, source: str) -> Iterator[tuple[Row, Document]]:
 
 
 def _text_document(path: Path, source: str) -> Iterator[tuple[Row, Document]]:
+    if path.name.lower().endswith(PAGES):
+        yield Row({}, path), Document(source, *read_page(path), source)
+        return
     text = read_text(path)
     title = path.stem
     first = text.lstrip().partition("\n")[0]

@@ -19,8 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from evidence_assets.benchmarks.checks import SeenIds
 from evidence_assets.benchmarks.corpora import Portion
 from evidence_assets.benchmarks.corpus_rows import CHUNKING_VERSION, chunk_rows
+from evidence_assets.benchmarks.reading import Row
 from evidence_assets.benchmarks.records import Document
 from evidence_assets.lake.atomic import replacing_file
 from evidence_assets.lake.errors import BadInput
@@ -60,6 +62,11 @@ class Parts:
         """Cut what has not been cut yet and forget what is no part of the corpus any more; returns how many were cut.
 
         ``heard`` is told how many bytes are done, of how many.
+
+        Raises
+        ------
+        BadInput
+            Where a file cannot be read, there is no document, or one id stands for two.
         """
         files = self._file_ids(portions)
         keys = [
@@ -81,6 +88,8 @@ class Parts:
             done += size
         if not sum(part.documents for part in map(self.part, keys) if part is not None):
             raise BadInput("the corpus is empty: its files hold no document", file=portions[0].folder)
+        if keys != self._stated()["keys"] and len(keys) > 1:
+            self._check_ids(keys, portions)
         self._state({"keys": keys, "files": files})
         for path in set(self.folder.glob("*.parquet")) - {self._path(key) for key in keys}:
             path.unlink()
@@ -93,30 +102,31 @@ class Parts:
         except (FileNotFoundError, pa.ArrowInvalid):
             return None
 
-    def shard(self, shard: int) -> pa.Table:
-        """The chunks of a shard.
+    @property
+    def documents(self) -> int:
+        """How many documents the parts hold together."""
+        return sum(part.documents for part in map(self.part, self._stated()["keys"]) if part is not None)
 
-        Raises
-        ------
-        BadInput
-            Where two documents have the same id, which they may not in files that are cut apart from each other either.
-        """
+    def shard(self, shard: int) -> pa.Table:
+        """The chunks of a shard."""
         tables = [TABLES["chunks"].arrow.empty_table()]
         for key in self._stated()["keys"]:
             with pq.ParquetFile(self._path(key), page_checksum_verification=True) as file:
                 groups = [n for n, of in enumerate(_stated(file.metadata.metadata).shards) if of == shard]
                 if groups:
                     tables.append(file.read_row_groups(groups).replace_schema_metadata(None))
-        rows = pa.concat_tables(tables)
-        first = rows.filter(pc.equal(rows["ordinal"], 0))
-        counts = first.group_by("doc_id").aggregate([("source", "count"), ("source", "min"), ("source", "max")])
-        for twice in counts.filter(pc.greater(counts["source_count"], 1)).slice(0, 1).to_pylist():
-            raise BadInput(
-                f"{twice['doc_id']!r} occurs twice, in {twice['source_min']} and in {twice['source_max']}; each id stands "
-                "for one document of all files together",
-                field="doc_id",
-            )
-        return rows
+        return pa.concat_tables(tables)
+
+    def _check_ids(self, keys: Sequence[str], portions: Sequence[Portion]) -> None:
+        """Refuse an id that comes in two portions; within one it was refused when it was cut."""
+        seen = SeenIds("doc_id")
+        for key, portion in zip(keys, portions, strict=True):
+            with pq.ParquetFile(self._path(key)) as file:
+                for batch in file.iter_batches(columns=["doc_id", "ordinal", "source"]):
+                    first = batch.filter(pc.equal(batch["ordinal"], 0))
+                    for doc_id, source in zip(first["doc_id"].to_pylist(), first["source"].to_pylist(), strict=True):
+                        seen.add(doc_id, Row({}, portion.folder / source))
+        seen.finish()
 
     def _path(self, key: str) -> Path:
         return self.folder / f"{key}.parquet"

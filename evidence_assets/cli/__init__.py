@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
+import typer.core
 from rich.table import Table
 from rich.tree import Tree
 
 from evidence_assets.cli.ask import commands as asking
-from evidence_assets.cli.console import JsonOption, LakeOption, out
+from evidence_assets.cli.console import JsonOption, LakeOption, out, plain
 from evidence_assets.cli.console import cell as _cell
 from evidence_assets.cli.console import sentences as _sentences
 from evidence_assets.cli.experiments import commands as experiments
@@ -31,7 +32,19 @@ from evidence_assets.cli.reproduce import commands as reproducing
 # Which of Dagster's features are new to Dagster is no news to who asks the lake.
 warnings.filterwarnings("ignore", message=".*is currently in (beta|preview)")
 
+
+class _Commands(typer.core.TyperGroup):
+    """The commands, given text alone: what else a shell hands over would end in a library's own words."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        for word in args:
+            if any("\ud800" <= character <= "\udfff" for character in word):
+                raise typer.BadParameter(f"{word[:60]!r} holds bytes that are no UTF-8 text", ctx)
+        return super().parse_args(ctx, args)
+
+
 app = typer.Typer(
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -104,8 +117,10 @@ def _line(node: Any) -> Any:
     line = Text()
     line.append(f"{node.relation} " if node.relation else "", style="dim")
     line.append(node.kind, style="bold")
-    line.append(f" {node.id if ':' in node.id else node.id[:12]} ")  # a source's own id is no hash to be shortened
-    line.append(content if len(content) <= 220 else content[:219] + "…")
+    line.append(
+        plain(f" {node.id if ':' in node.id else node.id[:12]} ")
+    )  # a source's own id is no hash to be shortened
+    line.append(plain(content if len(content) <= 220 else content[:219] + "…"))
     return line
 
 

@@ -28,13 +28,14 @@ def sentences() -> Iterator[None]:
     """Ends with the error's sentence and exit status 1, not with a stack of calls, where the user can mend it."""
     import duckdb
 
-    from evidence_assets.lake.errors import BadInput, LakeVersionError, ModelUnavailable, StaleInput
+    from evidence_assets.lake.errors import BadInput, LakeVersionError, ModelUnavailable, NoRoom, StaleInput
     from evidence_assets.lake.lineage import UnknownId
 
     try:
         yield
-    except (BadInput, LakeVersionError, ModelUnavailable, StaleInput, UnknownId, duckdb.Error) as error:
-        err.print(f"evidence: {error}", markup=False, style="red", soft_wrap=True)
+    except (BadInput, LakeVersionError, ModelUnavailable, NoRoom, StaleInput, UnknownId, duckdb.Error) as error:
+        said = str(error.strerror if isinstance(error, NoRoom) else error)
+        err.print(f"evidence: {plain(said)}", markup=False, style="red", soft_wrap=True)
         raise typer.Exit(1) from error
 
 

@@ -96,7 +96,7 @@ def replay(
     out.print(shown)
     reasons = Counter(i.error for benchmark, *_, items in found if benchmark == "all" for i in items if i.error)
     for reason, count in reasons.most_common():
-        out.print(f"{count:,} unusable: {reason}", style="dim", markup=False)
+        out.print(plain(f"{count:,} unusable: {reason}"), style="dim", markup=False)
 
 
 @commands.command()

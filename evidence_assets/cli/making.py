@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from evidence_assets.cli.console import LakeOption, cell, out, sentences
+from evidence_assets.cli.console import LakeOption, cell, out, plain, sentences
 
 if TYPE_CHECKING:
     from evidence_assets.cli.demo import Report, Wanted
@@ -97,7 +97,7 @@ def _tell(report: Report, command: str) -> None:
     out.print("\nThese failed, and everything else was made:", style="red")
     for failure in report.failures:
         where = f"{failure.name} [{failure.partition}]" if failure.partition else failure.name
-        out.print(f"  {where}: {failure.said}", markup=False, soft_wrap=True)
+        out.print(plain(f"  {where}: {failure.said}"), markup=False, soft_wrap=True)
     if report.left_out:
         left_out = ", ".join(report.left_out)
         out.print(f"Left out or as before, because they read these: {left_out}", markup=False, soft_wrap=True)
@@ -188,7 +188,7 @@ def _examples(count: int = 3) -> None:
         for prediction_id, text, options, answer, task in rows:
             index = options.index(answer) if task == "verification" else ord(answer) - ord("A")
             chosen = answer if task == "verification" else f"{answer}. {options[index]}"
-            out.print(f"\n[bold]{escape(text)}[/bold]\n  answer: {escape(chosen)}")
+            out.print(f"\n[bold]{escape(plain(text))}[/bold]\n  answer: {escape(plain(chosen))}")
             cited = connection.execute(
                 """
                 SELECT DISTINCT e.kind, e.locator, e.text, e.source_id, ci.verdict
@@ -203,5 +203,5 @@ def _examples(count: int = 3) -> None:
                 shown = " ".join(evidence_text.split())
                 shown = shown if len(shown) <= 240 else shown[:239] + "…"
                 place = f"{kind} {source[:12]} {locator}".strip()
-                out.print(f"  {verdict} evidence ({escape(place)}): {escape(shown)}", style="dim")
+                out.print(f"  {verdict} evidence ({escape(plain(place))}): {escape(plain(shown))}", style="dim")
             out.print(f"  evidence trace {prediction_id[:12]}", style="dim")

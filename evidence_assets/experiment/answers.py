@@ -16,9 +16,10 @@ import polars as pl
 from evidence_assets.experiment.chains import chain_of, evidence_items, for_option, option_task
 from evidence_assets.experiment.confidence import probabilities
 from evidence_assets.experiment.necessity import Case, check_batch
-from evidence_assets.experiment.rows import RowWriter
+from evidence_assets.experiment.rows import TOGETHER, RowWriter
 from evidence_assets.experiment.selection import Asked
 from evidence_assets.experiment.step import Made
+from evidence_assets.lake.blocks import Blocks
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import GENERATED, USED
 from evidence_assets.reasoning.tasks import (
@@ -109,7 +110,12 @@ class Answerer(Protocol):
 
 
 def prediction_rows(
-    answerer: Answerer, selector: str, questions: Sequence[Asked], previous: pl.DataFrame, lineage: pl.DataFrame
+    answerer: Answerer,
+    selector: str,
+    questions: Sequence[Asked],
+    previous: pl.DataFrame,
+    lineage: pl.DataFrame,
+    blocks: Blocks | None = None,
 ) -> Made:
     """One answer a question; what was answered before from the same input is taken over."""
     by_id = {content_id("prediction", q.question_id, selector, answerer.name, answerer.model_id): q for q in questions}
@@ -118,10 +124,16 @@ def prediction_rows(
         for prediction_id, question in by_id.items()
     }
     writer = RowWriter(
-        "predictions", previous, lineage, inputs, kind="prediction", row_id="prediction_id", by="prediction_id"
+        "predictions", previous, lineage, inputs,
+        kind="prediction", row_id="prediction_id", by="prediction_id", blocks=blocks,
+    )  # fmt: skip
+    answers = (
+        answer
+        for start in range(0, len(writer.todo), TOGETHER)
+        for answer in answerer.answer([by_id[prediction_id] for prediction_id in writer.todo[start : start + TOGETHER]])
     )
-    todo = [by_id[prediction_id] for prediction_id in writer.todo]
-    for prediction_id, question, said in zip(writer.todo, todo, answerer.answer(todo) if todo else [], strict=True):
+    for prediction_id, said in zip(writer.todo, answers, strict=True):
+        question = by_id[prediction_id]
         writer.add(
             {
                 "prediction_id": prediction_id,
@@ -148,6 +160,7 @@ def prediction_rows(
             writer.link(prediction_id, USED, row.kind, row.id, row.version, row.rank)
         if said.reply:
             writer.link(prediction_id, GENERATED, "model", said.reply.model, said.reply.model)
+        writer.settle()
     notes: dict[str, Any] = getattr(answerer, "notes", {})  # what some answerers have to say besides
     return writer.finish(**notes)
 

@@ -10,9 +10,10 @@ from typing import Any, Protocol
 
 import polars as pl
 
-from evidence_assets.experiment.rows import RowWriter
+from evidence_assets.experiment.rows import TOGETHER, RowWriter
 from evidence_assets.experiment.selection import Asked
 from evidence_assets.experiment.step import Made
+from evidence_assets.lake.blocks import Blocks
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, GENERATED, USED, edge
 from evidence_assets.reasoning.citations import check
@@ -60,6 +61,7 @@ def chain_rows(
     evidence: pl.DataFrame,
     previous: pl.DataFrame,
     lineage: pl.DataFrame,
+    blocks: Blocks | None = None,
 ) -> Made:
     """One chain a question and option, each from the evidence of that option."""
     items = evidence_items(evidence)
@@ -74,11 +76,15 @@ def chain_rows(
         chain_id: content_id(task.input_hash, solver.name, solver.task_version(task))
         for chain_id, task in tasks.items()
     }
-    writer = RowWriter("chains", previous, lineage, inputs, kind="chain", row_id="chain_id", by="chain_id")
-    results = solver.explain([tasks[chain_id] for chain_id in writer.todo]) if writer.todo else []
-    for chain_id, result in zip(writer.todo, results, strict=True):
-        task = tasks[chain_id]
-        add_chain(writer, chain_id, question_of[chain_id], selector, solver, result, task.evidence, task.hypothesis)
+    writer = RowWriter(
+        "chains", previous, lineage, inputs, kind="chain", row_id="chain_id", by="chain_id", blocks=blocks
+    )
+    for start in range(0, len(writer.todo), TOGETHER):
+        todo = writer.todo[start : start + TOGETHER]
+        for chain_id, result in zip(todo, solver.explain([tasks[chain_id] for chain_id in todo]), strict=True):
+            task = tasks[chain_id]
+            add_chain(writer, chain_id, question_of[chain_id], selector, solver, result, task.evidence, task.hypothesis)
+            writer.settle()
     return writer.finish()
 
 

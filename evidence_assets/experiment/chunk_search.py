@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from evidence_assets.experiment.selection import Asked, Parent, Pick, Progress
 from evidence_assets.experiment.step import Step
@@ -32,14 +32,12 @@ class Bm25Chunks:
         self._index = chunks.word_index(titles=titles)
         self.version = content_id("bm25", version, k, chunks.version, *(["titles"] if titles else []))
 
-    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
-        made = []
+    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> Iterator[list[Pick]]:
         for done, question in enumerate(questions, 1):
             picks = []
             for label, option in question.hypotheses:
                 found, scores = self._index.top_k(words(question.query(option)), self._k, "plus_one")
                 picks += picks_of(self._chunks, label, found.tolist(), scores.tolist())
-            made.append(picks)
+            yield picks
             if progress:
                 progress(done, len(questions))
-        return made

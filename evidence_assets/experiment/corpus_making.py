@@ -10,19 +10,26 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence_assets import profiles
 from evidence_assets.benchmarks.corpora import Portion
 from evidence_assets.benchmarks.corpus_parts import Parts
-from evidence_assets.experiment.step import Made, Say, Step
+from evidence_assets.benchmarks.declared import benchmarks
+from evidence_assets.experiment.step import Made, Say, Step, progress, silent
 from evidence_assets.lake.atomic import replacing_folder
-from evidence_assets.lake.lineage import DERIVED, edge
-from evidence_assets.lake.store import Lake, asset_folder
+from evidence_assets.lake.lineage import DERIVED
+from evidence_assets.lake.store import Lake, asset_folder, typed
 from evidence_assets.models.in_use import encoder, model_key
+from evidence_assets.models.running import cards
+from evidence_assets.profiles import ModelSettings
 from evidence_assets.retrieval import corpus as rows
-from evidence_assets.retrieval import token_store, vector_index
-from evidence_assets.retrieval.corpus_files import CorpusFiles, write_corpus_files
+from evidence_assets.retrieval import index_building, token_store
+from evidence_assets.retrieval.corpus_files import write_corpus_files
+from evidence_assets.retrieval.embedding import embed
+from evidence_assets.retrieval.vector_index import IndexMeta
 
 Tokens = Literal["stored", "on_demand"]
 
@@ -44,32 +51,69 @@ def chunks(step: Step, name: str, portions: Sequence[Portion]) -> Made:
 
 
 def embeddings(step: Step, name: str) -> Made:
-    """One vector a chunk of the step's shard; those of unchanged texts are taken over."""
-    model = encoder(step.profile.encoder)
-    cut = step.read("chunks", f"corpus/{name}/chunks", step.partition).sort("chunk_id")
-    table, reused = rows.embed(cut, step.previous(), model, model_key(model))
-    lineage = [edge("chunk_embedding", c, DERIVED, "chunk", c, c) for c in cut["chunk_id"].to_list()]
+    """One vector a chunk of the step's shard; those of unchanged texts are taken over, those of a killed step, too."""
+    model = encoder(on_a_card(step.profile.encoder, step.shard))
+    columns = ["chunk_id", "doc_id", "text", "n_tokens", "source"]
+    cut = step.lake.read("chunks", f"corpus/{name}/chunks", step.partition, columns).sort("chunk_id")
+    waiting: list[pa.Table] = []
+
+    def keep(table: pa.Table, last: bool) -> None:
+        waiting.append(table)
+        if last or step.blocks.due():
+            step.blocks.keep({"chunk_embeddings": pa.concat_tables(waiting)})
+            waiting.clear()
+
+    # The inner one: what remembers sentences for those who ask would remember the last of the corpus instead.
+    table, reused = embed(
+        cut, step.previous(), getattr(model, "inner", model), model_key(model), keep, step.progress("chunks encoded")
+    )
+    ids = table.column("chunk_id").to_pylist()
+    edges = {"child_id": ids, "parent_id": ids, "parent_version": ids}
+    same = {"child_kind": "chunk_embedding", "relation": DERIVED, "parent_kind": "chunk"}
+    lineage = typed("lineage_edges", {**edges, **{column: [value] * len(ids) for column, value in same.items()}})
     return Made(table, lineage, {"model": model_key(model)}, reused)
 
 
-def index(lake: Lake, name: str) -> vector_index.IndexMeta:
+def on_a_card(settings: ModelSettings, shard: int) -> ModelSettings:
+    """The settings of a model that works on a shard: where there are several cards, shards take turns on them."""
+    count = cards()
+    if settings.device != "auto" or count < 2:
+        return settings
+    return settings.model_copy(update={"device": f"cuda:{shard % count}"})
+
+
+def index(lake: Lake, name: str, inform: Say = silent) -> IndexMeta:
     """The files that the corpus is answered from, with the vector index over all shards."""
+    settings = profiles.load()
     partitions = rows.partitions_of(lake, name)
     models = [
-        *(
-            lake.read("chunk_embeddings", f"corpus/{name}/embeddings", p, ["model_id"])["model_id"][:1]
-            for p in partitions
-        )
+        lake.read("chunk_embeddings", f"corpus/{name}/embeddings", p, ["model_id"])["model_id"][:1] for p in partitions
     ]
     with replacing_folder(lake.index_folder(f"corpus/{name}/index")) as folder:
-        write_corpus_files(folder, rows.corpus_shards(lake, name))
-        return vector_index.write(
+        count = write_corpus_files(folder, rows.corpus_shards(lake, name))
+        return index_building.write(
             folder,
-            CorpusFiles(folder).vectors.astype(np.float32),
             built_from=rows.corpus_version(lake, name),
             model_id=next((model[0] for model in models if len(model)), ""),
-            kind=profiles.load().index.kind,
+            memory=settings.index.bytes,
+            kind=settings.index.kind,
+            at=settings.retrieval.R,
+            queries=_questions(lake, name) if count > index_building.FLAT_UP_TO else None,
+            heard=progress("vectors in the index", inform),
         )
+
+
+def _questions(lake: Lake, name: str) -> npt.NDArray[np.float32] | None:
+    """Vectors of some questions that are asked of the corpus; None where the lake holds none."""
+    texts: list[str] = []
+    for benchmark in benchmarks().values():
+        if benchmark.corpus == name:
+            asked = lake.read(
+                "questions", f"questions/{benchmark.family}", columns=["benchmark", "question_id", "text"]
+            )
+            own = asked.filter(asked["benchmark"] == benchmark.name).sort("question_id")
+            texts += own["text"][: index_building.QUERIES].to_list()
+    return encoder(profiles.load().encoder).sentences(texts[: index_building.QUERIES]) if texts else None
 
 
 def tokens_of(lake: Lake, name: str, kept: Tokens) -> tuple[token_store.StoreMeta, int]:
@@ -98,7 +142,7 @@ def make_corpus(
         reused += made.reused or 0
         count += len(made.rows)
     inform("building the index")
-    index(lake, name)
+    index(lake, name, inform)
     inform("keeping the vectors of tokens")
     tokens_of(lake, name, tokens)
     return {"chunks": count, "reused": reused}

@@ -79,13 +79,21 @@ def opted_in() -> frozenset[str]:
 
 
 def crossed_with(own: Models, named: Sequence[str], opted: frozenset[str]) -> dict[Kind, list[str]]:
-    """The models by kind that a variant of these presets is crossed with: its own, else those of its opted-in presets."""
+    """The models by kind that a variant of these presets is crossed with: its own, else those of its opted-in presets.
+
+    One that another packaged profile names and this one does not is left out: the paper's encoder on a laptop.
+    """
     stated = {k: v for name in reversed(named) if name in opted for k, v in presets()[name].models.items()} | own
     profile = profiles.load()
     return {
-        kind: profile.names(kind) if names == "all" else [profile.known(kind, name) for name in names]
+        kind: profile.names(kind) if names == "all" else _there(profile, kind, names) or profile.names(kind)[:1]
         for kind, names in stated.items()
     }
+
+
+def _there(profile: profiles.Profile, kind: Kind, names: Sequence[str]) -> list[str]:
+    elsewhere = {name for other in profiles.available() for name in profiles.load(other).names(kind)}
+    return [profile.known(kind, n) for n in names if n in profile.names(kind) or n not in elsewhere]
 
 
 def is_loaded(named: Iterable[str], always: bool = False) -> bool:

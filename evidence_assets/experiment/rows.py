@@ -12,11 +12,14 @@ import polars as pl
 import pyarrow as pa
 
 from evidence_assets.experiment.step import Made
+from evidence_assets.lake.blocks import Blocks
 from evidence_assets.lake.lineage import edge
 from evidence_assets.lake.store import typed
 
 BLOCK = 16_384
 """Rows that are typed together."""
+TOGETHER = 4096
+"""Tasks that who reasons is given at a time: many, as a language model answers many at once and its replies are kept each."""
 
 
 class _Growing:
@@ -26,12 +29,21 @@ class _Growing:
         self._table, self._new = table, list[dict[str, Any]]()
         schema = typed(table, []).schema
         self._typed = [first.select(schema.names).to_arrow().cast(schema)] if first.height else []
+        self._seen = len(self._typed)
 
     def add(self, row: dict[str, Any]) -> None:
         self._new.append(row)
         if len(self._new) == BLOCK:
             self._typed.append(typed(self._table, self._new))
             self._new = []
+
+    def fresh(self) -> pa.Table:
+        """Rows that came since this was last asked."""
+        if self._new:
+            self._typed.append(typed(self._table, self._new))
+            self._new = []
+        seen, self._seen = self._seen, len(self._typed)
+        return pa.concat_tables([*self._typed[seen:], typed(self._table, [])])
 
     def whole(self) -> pa.Table:
         return pa.concat_tables([*self._typed, typed(self._table, self._new)])
@@ -50,6 +62,8 @@ class RowWriter:
         For each value of the column ``by`` (such as a question's id), the hash of all that decides its rows.
     kind, row_id
         What a row is called in the lineage, and the column that holds its id.
+    blocks
+        Where rows are kept while the others are made, so that a kill loses those of the last minute.
     """
 
     def __init__(
@@ -62,14 +76,16 @@ class RowWriter:
         kind: str,
         row_id: str,
         by: str,
+        blocks: Blocks | None = None,
     ) -> None:
         self._kind, self._row_id, self._by, self._inputs = kind, row_id, by, inputs
-        failed: set[str] = set()
+        self._table, self._blocks = table, blocks
+        # Rows of a partition and of its blocks may be of one key: those stand that were made from what there is now.
+        wanted = pl.Series([inputs.get(key) for key in previous[by].to_list()], dtype=pl.String)
+        kept = previous.filter(pl.Series(previous["input_hash"].to_list(), dtype=pl.String) == wanted)
         if "status" in previous.columns:
-            failed = set(previous.filter(pl.col("status") == "failed")[by].to_list())
-        hashes = dict(zip(previous[by].to_list(), previous["input_hash"].to_list(), strict=True))
-        settled = {key for key, hash_ in inputs.items() if hashes.get(key) == hash_ and key not in failed}
-        kept = previous.filter(pl.col(by).is_in(list(settled)))
+            kept = kept.filter(pl.col("status") != "failed")
+        settled = set(kept[by].to_list())
         self.reused = kept.height
         self.todo = [key for key in inputs if key not in settled]
         """The values of ``by`` whose rows have to be made, in the order of ``inputs``."""
@@ -92,6 +108,11 @@ class RowWriter:
     ) -> None:
         """Say what a row came from."""
         self._lineage.add(edge(self._kind, row_id, relation, parent_kind, parent_id, version, rank, score))
+
+    def settle(self) -> None:
+        """Say that all rows of a key are there: once in a while these are kept."""
+        if self._blocks is not None and self._blocks.due():
+            self._blocks.keep({self._table: self._rows.fresh(), "lineage_edges": self._lineage.fresh()})
 
     def finish(self, **metadata: Any) -> Made:
         """All rows, old and new, with the shares of their statuses where they have any."""

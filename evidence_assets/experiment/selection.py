@@ -7,7 +7,7 @@ the selectors.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -17,10 +17,13 @@ from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.experiment.rows import RowWriter
 from evidence_assets.experiment.step import Made
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
+from evidence_assets.lake.blocks import Blocks
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, USED
 
 Progress = Callable[[int, int], None]
+SELECTED_TOGETHER = 256
+"""Questions that a selector is given at a time."""
 
 
 @dataclass(frozen=True)
@@ -134,19 +137,36 @@ class NoEvidence:
         return [[] for _ in questions]
 
 
+def _selected(
+    selector: Selector, questions: Sequence[Asked], progress: Progress | None
+) -> Iterator[tuple[Asked, list[Pick]]]:
+    """Questions with their picks, some hundred questions at a time, so that what is found is soon kept."""
+    for start in range(0, len(questions), SELECTED_TOGETHER):
+        some = questions[start : start + SELECTED_TOGETHER]
+
+        def report(done: int, _: int, before: int = start) -> None:
+            if progress:
+                progress(before + done, len(questions))
+
+        yield from zip(some, selector.select(some, report), strict=True)
+
+
 def evidence_rows(
     selector: Selector,
     questions: Sequence[Asked],
     previous: pl.DataFrame,
     lineage: pl.DataFrame,
     progress: Progress | None = None,
+    blocks: Blocks | None = None,
 ) -> Made:
     """Evidence for every question: taken over where nothing it depends on has changed, else selected anew."""
     by_id = {question.question_id: question for question in questions}
     inputs = {q: content_id(q, selector.name, selector.version) for q in by_id}
-    writer = RowWriter("evidence", previous, lineage, inputs, kind="evidence", row_id="evidence_id", by="question_id")
+    writer = RowWriter(
+        "evidence", previous, lineage, inputs, kind="evidence", row_id="evidence_id", by="question_id", blocks=blocks
+    )
     todo = [by_id[q] for q in writer.todo]
-    for question, picks in zip(todo, selector.select(todo, progress) if todo else [], strict=True):
+    for question, picks in _selected(selector, todo, progress):
         ranks: dict[str, int] = {}
         for pick in picks:
             rank = ranks[pick.option] = ranks.get(pick.option, 0) + 1
@@ -176,5 +196,6 @@ def evidence_rows(
             writer.link(evidence_id, USED, "question", question.question_id, question.question_id)
             for i, p in enumerate(dict.fromkeys(pick.parents), 1):
                 writer.link(evidence_id, DERIVED, p.kind, p.id, p.version, i, pick.score)
+        writer.settle()
     notes: dict[str, Any] = getattr(selector, "notes", {})  # what some selectors have to say besides
     return writer.finish(questions=len(questions), questions_selected_anew=len(todo), **notes)

@@ -250,8 +250,9 @@ class _Standard:
             name = self._selector
             selector = NoEvidence(name, lack) if lack else self._method.open(name, step, self._settings)
             return evidence_rows(
-                selector, self._asked(step), step.previous(), step.previous_lineage(), step.progress("questions")
-            )
+                selector, self._asked(step), step.previous(), step.previous_lineage(), step.progress("questions"),
+                step.blocks,
+            )  # fmt: skip
 
         return self._stage(
             self._evidence, "evidence", make, "Evidence", self._selected_from,
@@ -271,6 +272,7 @@ class _Standard:
             step.read_here("evidence", self._evidence),
             step.previous(),
             step.previous_lineage(),
+            step.blocks,
         )
 
     def _prediction_stage(self) -> Stage:
@@ -281,6 +283,7 @@ class _Standard:
                 self._asked(step),
                 step.previous(),
                 step.previous_lineage(),
+                step.blocks,
             )
 
         return self._stage(
@@ -365,12 +368,11 @@ class _Standard:
         def make(step: Step) -> Made:
             questions = step.read_benchmark("questions", self._questions)
             evidence = step.read_benchmark("evidence", self._evidence)
-            chunks = step.lake.read(
-                "chunks", f"corpus/{step.benchmark.corpus}/chunks", columns=["chunk_id", "doc_id"]
-            ).filter(pl.col("chunk_id").is_in(evidence["source_id"].unique().to_list()))
-            metrics = passage_scores.passage_metrics(
-                questions.sort("question_id").to_dicts(), evidence, dict(chunks.iter_rows())
-            )
+            # Filtered while it is read: of a large corpus the evidence names few chunks.
+            chunks = pl.scan_parquet(step.lake.files("chunks", f"corpus/{step.benchmark.corpus}/chunks"))
+            named = chunks.filter(pl.col("chunk_id").is_in(evidence["source_id"].unique().to_list()))
+            documents = dict(named.select("chunk_id", "doc_id").collect(engine="streaming").iter_rows())
+            metrics = passage_scores.passage_metrics(questions.sort("question_id").to_dicts(), evidence, documents)
             rows = scoring.metric_rows(step.benchmark_name, self._selector, "", "", metrics)
             return Made(rows, metadata={row["metric"]: row["value"] for row in rows if row["value"] is not None})
 

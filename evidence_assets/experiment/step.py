@@ -9,12 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import polars as pl
 
 from evidence_assets import profiles
 from evidence_assets.benchmarks.declared import Benchmark, benchmarks
+from evidence_assets.lake.blocks import Blocks
 from evidence_assets.lake.store import Lake, Rows
 from evidence_assets.models.protocols import Request
 from evidence_assets.profiles import Kind
@@ -45,7 +47,7 @@ class Made:
     """Data version; the content hash of the rows where none is stated."""
 
 
-def _silent(text: str) -> None:
+def silent(text: str) -> None:
     """Says nothing."""
 
 
@@ -57,8 +59,8 @@ class Step:
     table: str
     asset: str
     partition: str = ""
-    inform: Say = _silent
-    warn: Say = _silent
+    inform: Say = silent
+    warn: Say = silent
     models: Mapping[Kind, str] = field(default_factory=dict)
     """The models that it works with, where they are not the profile's first, by their kind."""
     words: Words = PACKAGED
@@ -102,13 +104,20 @@ class Step:
         return [f"{self.benchmark_name}|{shard}" for shard in range(self.profile.shards.questions)]
 
     def previous(self) -> pl.DataFrame:
-        """The rows that this partition has now; none where what was written with them is gone or of another writing."""
+        """The rows that this partition has now, and those that a step made of it which did not come to its end; none of the
+        former where what was written with them is gone or of another writing."""
         rows = self.lake.read(self.table, self.asset, self.partition)
-        return rows if self.lake.is_whole(self.table, self.asset, self.partition) else rows.clear()
+        whole = rows if self.lake.is_whole(self.table, self.asset, self.partition) else rows.clear()
+        return self.blocks.added_to(self.table, whole)
 
     def previous_lineage(self) -> pl.DataFrame:
-        """The lineage that this partition has now."""
-        return self.lake.read("lineage_edges", self.asset, self.partition)
+        """The lineage of what is there now."""
+        return self.blocks.added_to("lineage_edges", self.lake.read("lineage_edges", self.asset, self.partition))
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """Where rows are kept until the partition is written."""
+        return Blocks(self.lake, self.asset, self.partition)
 
     def read(self, table: str, asset: str, partition: str | None = None) -> pl.DataFrame:
         """Rows of an upstream asset; of all its partitions where none is named."""
@@ -130,15 +139,20 @@ class Step:
 
     def progress(self, what: str) -> Callable[[int, int], None]:
         """A callback ``(done, total)`` that tells rate and time left, at most every ten seconds."""
-        started = last = time.monotonic()
+        return progress(what, self.inform)
 
-        def report(done: int, total: int) -> None:
-            nonlocal last
-            now = time.monotonic()
-            if now - last < TOLD_EVERY or not done:
-                return
-            last = now
-            rate = done / (now - started)
-            self.inform(f"{what}: {done:,} of {total:,}, {rate:,.1f} a second, {(total - done) / rate:,.0f} s left")
 
-        return report
+def progress(what: str, inform: Say) -> Callable[[int, int], None]:
+    """A callback ``(done, total)`` that tells ``inform`` rate and time left, at most every ten seconds."""
+    started = last = time.monotonic()
+
+    def report(done: int, total: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last < TOLD_EVERY or not done:
+            return
+        last = now
+        rate = done / (now - started)
+        inform(f"{what}: {done:,} of {total:,}, {rate:,.1f} a second, {(total - done) / rate:,.0f} s left")
+
+    return report

@@ -234,7 +234,8 @@ def source_reads(family: str, sources: Sequence[Source]) -> list[Read]:
     if "taxonomy" in sources:
         reads += [Read(f"knowledge/{name}/nodes") for name in sorted({b.taxonomy for b in benchmarks if b.taxonomy})]
     if "knowledge_base" in sources:
-        reads += [Read(f"knowledge/{name}/{part}") for name in graphs for part in ("nodes", "edges", "passages")]
+        parts = ("nodes", "edges", "csr", "passages", "passage_index")
+        reads += [Read(f"knowledge/{name}/{part}") for name in graphs for part in parts]
     if "tables" in sources:
         reads.append(Read("tables", "benchmark"))
     return reads

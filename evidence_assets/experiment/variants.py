@@ -53,6 +53,10 @@ class Variant(BaseModel):
     Left out, as the paper does where figures are ``published`` for it."""
     prompts: str = ""
     """Folder with prompts in words of one's own, beside the file that states it or absolute; the profile's come after it."""
+    tokens: dict[str, int] = Field(default_factory=dict)
+    """Most tokens of a model's reply, by the name of the prompt, where it is another number than the prompt's own."""
+    temperature: float = 0.0
+    """Of what a language model is asked: at 0 the likeliest word each time, above it words are drawn from a fixed seed."""
     counterfactual: bool = False
     """Also ask whether each answer stands without the evidence it cites, and with that alone; costs some answers more
     a question."""
@@ -98,10 +102,10 @@ class Variant(BaseModel):
 
     @property
     def words(self) -> Words:
-        """What prompts say: as the variant has them, else as the profile has them, else as packaged."""
+        """What prompts say, as the variant has them, else the profile, else as packaged; and what a reply may be."""
         own = SYSTEMS / self.system / self.prompts if self.prompts else None
         shared = Path(profiles.load().prompts) if profiles.load().prompts else None
-        return Words(tuple(folder for folder in (own, shared) if folder))
+        return Words(tuple(folder for folder in (own, shared) if folder), self.tokens, self.temperature)
 
     @property
     def profile(self) -> profiles.Profile:

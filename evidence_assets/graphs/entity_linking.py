@@ -21,10 +21,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal, Protocol
 
 import ahocorasick
-import faiss
 import numpy as np
 from numpy.typing import NDArray
 from rapidfuzz import fuzz, process
@@ -61,26 +60,31 @@ class LinkedSpan:
     link: Link
 
 
+class Nearest(Protocol):
+    """An index over the vectors of names, in the order of the linker's surface forms."""
+
+    def __len__(self) -> int: ...
+    def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Inner products and rows of the ``k`` nearest, best first."""
+        ...
+
+
 class NameVectors:
-    """Embedding neighbours of a concept among names: exact inner-product search over unit vectors.
+    """Names that mean nearly the same as a concept.
 
     Parameters
     ----------
-    vectors
-        One row a surface form of the linker, in its order.
+    index
+        Over one unit vector a surface form of the linker.
     encode
         Vectors of concepts, in the same space.
     threshold
         Least cosine of the embedding rule.
     """
 
-    def __init__(self, vectors: NDArray[Any], encode: Encode, threshold: float = 0.75) -> None:
-        unit = unit_rows(np.ascontiguousarray(vectors, dtype=np.float32))
-        self.threshold = threshold
-        self._index = faiss.IndexFlatIP(unit.shape[1])
-        self._index.add(unit)
-        self._encode = encode
-        self.n = len(unit)
+    def __init__(self, index: Nearest, encode: Encode, threshold: float = 0.75) -> None:
+        self.threshold, self.n = threshold, len(index)
+        self._index, self._encode = index, encode
 
     def nearest(self, concepts: Sequence[str], k: int = 16) -> list[tuple[float, NDArray[np.int64]]]:
         """For each concept the best cosine and the surface rows that reach it."""

@@ -17,7 +17,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evidence_assets.graphs.arrays import GraphArrays, IntArray
-from evidence_assets.graphs.entity_linking import Encode, EntityLinker, NameVectors
+from evidence_assets.graphs.entity_linking import Encode, EntityLinker, NameVectors, Nearest
+from evidence_assets.graphs.passage_files import PassageFiles
 from evidence_assets.graphs.typed_rows import TypedRows
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.ids import content_id
@@ -57,15 +58,17 @@ class Forms(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class GraphVectors:
-    """Vectors of a graph's names and passages, each read when it is first asked for.
+    """Vectors of a graph's names and passages, each opened when it is first asked for.
 
     ``encode`` gives vectors of texts of any length in their space, ``read_forms`` a row for each of the graph's forms,
-    ``read_passages`` rows of ``kg_passages``.
+    ``open_names`` an index over these, ``read_passages`` rows of ``kg_passages``, ``open_passages`` those of nodes in files.
     """
 
     encode: Encode
     read_forms: Callable[[], FloatArray]
+    open_names: Callable[[], Nearest]
     read_passages: Callable[[], pl.DataFrame]
+    open_passages: Callable[[], PassageFiles]
 
     @cached_property
     def forms(self) -> FloatArray:
@@ -73,9 +76,19 @@ class GraphVectors:
         return self.read_forms()
 
     @cached_property
+    def names(self) -> Nearest:
+        """Finds names by their vectors."""
+        return self.open_names()
+
+    @cached_property
     def passages(self) -> pl.DataFrame:
         """Texts that stand for nodes or edges, with their vectors."""
         return self.read_passages().sort("owner_kind", "owner_id", "ordinal")
+
+    @cached_property
+    def of_nodes(self) -> PassageFiles:
+        """Passages of nodes, to be searched."""
+        return self.open_passages()
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,7 +266,7 @@ class KnowledgeGraph:
         """Links phrases by meaning; None where nothing was encoded."""
         if self.stored_vectors is None or not self.forms.texts:
             return None
-        return NameVectors(self.vectors.forms, self.vectors.encode)
+        return NameVectors(self.vectors.names, self.vectors.encode)
 
     @cached_property
     def node_vectors(self) -> FloatArray:

@@ -7,41 +7,48 @@ one place where a graph of the lake is opened.
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from evidence_assets.graphs.arrays import GraphArrays
 from evidence_assets.graphs.entity_linking import Encode
 from evidence_assets.graphs.knowledge_graph import GraphVectors, KnowledgeGraph, Shape, shape_of, surface_forms
+from evidence_assets.graphs.passage_files import COLUMNS, PassageFiles, write_passage_files
+from evidence_assets.lake.array_files import open_array
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Encoder, FloatArray
+from evidence_assets.retrieval import index_building
+from evidence_assets.retrieval.vector_index import IndexMeta, VectorIndex
 from evidence_assets.text.chunking import chunks
 
 TABLES_OF = {"nodes": "kg_nodes", "edges": "kg_edges", "passages": "kg_passages"}
 ENDS = ["head_id", "relation", "tail_id"]
-FORMS_FORMAT = 2
+FORMS_FORMAT = 3
 """Changes with the order of the vectors of names."""
 TEXTS_AT_ONCE = 4096
 """Texts that are encoded before their vectors are put away."""
+MEMORY = 8_000_000_000
+Heard = Callable[[int, int], None]
 Stamp = tuple[tuple[str, int, int], ...]
 
 
 @dataclass(frozen=True)
 class Meta:
-    """What a folder of arrays was built from: the content of the tables, and the model where there is one."""
+    """What a folder of arrays was built from: the content of the tables."""
 
     built_from: str
-    model_id: str = ""
 
     def write(self, folder: Path) -> None:
         """Leave it in the folder."""
@@ -50,7 +57,7 @@ class Meta:
     def is_of(self, folder: Path) -> bool:
         """Whether the folder was built from this."""
         path = folder / "meta.json"
-        return path.exists() and Meta(**json.loads(path.read_text(encoding="utf-8"))) == self
+        return path.exists() and json.loads(path.read_text(encoding="utf-8")).get("built_from") == self.built_from
 
 
 def tables_version(lake: Lake, name: str, *parts: str) -> str:
@@ -74,31 +81,57 @@ def names_version(lake: Lake, name: str) -> str:
 
 
 def build_name_vectors(
-    folder: Path, nodes: pl.DataFrame, encoder: Encoder, model_id: str, built_from: str
+    folder: Path, nodes: pl.DataFrame, encoder: Encoder, model_id: str, built_from: str, memory: int = MEMORY
 ) -> tuple[int, int]:
-    """Write a vector for every name and alias, taking over what is there already; returns (forms, taken over)."""
+    """Write a vector for every name and alias, and an index over them of at most ``memory`` bytes.
+
+    Vectors that are there already are taken over; returns (forms, taken over).
+    """
     texts = surface_forms(nodes["name"], nodes["aliases"]).texts
-    known, before = np.zeros(0, "S32"), np.zeros((0, encoder.dimensions), np.float32)
-    if (folder / "meta.json").exists():
+    known, before = np.zeros(0, "S32"), np.zeros((0, encoder.dimensions), np.float16)
+    if (folder / "hashes.npy").exists():
         before = np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
         known = np.load(folder / "hashes.npy", allow_pickle=False)
     with replacing_folder(folder) as temporary:
         shape = (len(texts), encoder.dimensions)
-        vectors = np.lib.format.open_memmap(temporary / "vectors.npy", mode="w+", dtype=np.float32, shape=shape)
+        vectors = np.lib.format.open_memmap(temporary / "vectors.npy", mode="w+", dtype=np.float16, shape=shape)
         hashes, reused = vectors_of(texts, model_id, known, before, partial(encoded, encoder), vectors)
         vectors.flush()
+        del vectors
         np.save(temporary / "hashes.npy", hashes, allow_pickle=False)
-        Meta(built_from, model_id).write(temporary)
+        index_building.write(temporary, built_from=built_from, model_id=model_id, memory=memory, at=16)
     return len(texts), reused
+
+
+def passages_version(lake: Lake, name: str) -> str:
+    """What the files of a graph's passages are built from."""
+    return tables_version(lake, name, "nodes", "passages")
+
+
+def build_passage_files(lake: Lake, name: str, encoder: Encoder, model_id: str, memory: int, heard: Heard) -> IndexMeta:
+    """Write the passages of a graph's nodes into files; see ``passage_files``."""
+    place = f"knowledge/{name}"
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for path in lake.files("kg_passages", f"{place}/passages"):
+            with pq.ParquetFile(path) as file:
+                yield from file.iter_batches(TEXTS_AT_ONCE, columns=COLUMNS)
+
+    node_ids = lake.read("kg_nodes", f"{place}/nodes", columns=["node_id"])["node_id"].set_sorted()
+    with replacing_folder(lake.index_folder(f"{place}/passage_index")) as temporary:
+        return write_passage_files(
+            temporary, node_ids, batches(), encoder.dimensions,
+            built_from=passages_version(lake, name), model_id=model_id, memory=memory, heard=heard,
+        )  # fmt: skip
 
 
 def vectors_of(
     texts: Sequence[str],
     model_id: str,
     known: npt.NDArray[np.bytes_],
-    before: FloatArray,
+    before: npt.NDArray[Any],
     encode: Encode,
-    into: FloatArray,
+    into: npt.NDArray[Any],
 ) -> tuple[npt.NDArray[np.bytes_], int]:
     """Write the vector of each text, block by block, those of known hashes taken over; its hashes, and how many were."""
     hashes = np.array([content_id("embedding", text, model_id) for text in texts], dtype="S32")
@@ -129,7 +162,7 @@ def open_graph(lake: Lake, name: str, encoder: Encoder) -> KnowledgeGraph:
     for part, found in zip(("nodes", "edges"), files, strict=False):
         if not found:
             raise StaleInput(f"{place}/{part} is not made: materialize it first")
-    folders = [lake.index_folder(f"{place}/{part}") / "meta.json" for part in ("csr", "node_vectors")]
+    folders = [lake.index_folder(f"{place}/{part}") / "meta.json" for part in ("csr", "node_vectors", "passage_index")]
     paths = [path for path in (*(path for found in files for path in found), *folders) if path.exists()]
     stamp = tuple((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in paths)
     return _open_graph(str(lake.root), name, cast(Hashable, encoder), stamp)
@@ -150,14 +183,17 @@ def _open_graph(root: str, name: str, encoder: Encoder, stamp: Stamp) -> Knowled
         relations = json.loads((folder / "relations.json").read_text(encoding="utf-8"))
         return Shape(GraphArrays.open(folder), tuple(relations))
 
+    def names() -> VectorIndex:
+        return _index_of(lake.index_folder(f"{place}/node_vectors"), names_version(lake, name), model_id)
+
     def form_vectors() -> FloatArray:
-        folder = lake.index_folder(f"{place}/node_vectors")
-        if not Meta(names_version(lake, name), model_id).is_of(folder):
-            raise StaleInput(
-                f"{place}/node_vectors is missing, or was built from other rows or another model: materialize it again"
-            )
-        vectors: FloatArray = np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
-        return vectors
+        names()
+        return open_array(lake.index_folder(f"{place}/node_vectors") / "vectors.npy")
+
+    def passage_files() -> PassageFiles:
+        folder, version = lake.index_folder(f"{place}/passage_index"), passages_version(lake, name)
+        _index_of(folder, version, model_id)
+        return PassageFiles(folder, expected=version)
 
     def passages() -> pl.DataFrame:
         if not lake.files("kg_passages", f"{place}/passages"):
@@ -170,8 +206,18 @@ def _open_graph(root: str, name: str, encoder: Encoder, stamp: Stamp) -> Knowled
         shape,
         cache(partial(column, "nodes")),
         cache(partial(column, "edges")),
-        GraphVectors(partial(encoded, encoder), form_vectors, passages),
+        GraphVectors(partial(encoded, encoder), form_vectors, names, passages, passage_files),
     )
+
+
+def _index_of(folder: Path, version: str, model_id: str) -> VectorIndex:
+    """An index of these very rows by this very model."""
+    index = VectorIndex(folder, expected=version)
+    if index.meta.model_id != model_id:
+        raise StaleInput(
+            f"the vectors in {folder} are of {index.meta.model_id}, asked for {model_id}: materialize it again"
+        )
+    return index
 
 
 def encoded(encoder: Encoder, texts: Sequence[str]) -> FloatArray:

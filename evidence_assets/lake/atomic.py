@@ -10,6 +10,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from evidence_assets.lake.errors import NoRoom
+
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -31,16 +33,22 @@ def replacing_file(path: Path) -> Iterator[Path]:
         _flush(temporary)
         temporary.replace(path)
         _flush(path.parent)
-    except OSError as error:
-        if error.errno in _FULL:
-            raise OSError(
-                error.errno,
-                f"no room to write {path}; what was there before is unchanged: free some space and run again",
-            ) from error
+    except (OSError, RuntimeError) as error:
+        _tell_no_room(error, path)
         raise
     finally:
         temporary.unlink(missing_ok=True)
         held.close()
+
+
+def _tell_no_room(error: OSError | RuntimeError, path: Path) -> None:
+    """Say of a full disk what was being written; some libraries tell of one by text alone."""
+    number = error.errno if isinstance(error, OSError) else None
+    if number in _FULL or any(os.strerror(full) in str(error) for full in _FULL):
+        raise NoRoom(
+            number or errno.ENOSPC,
+            f"no room to write {path}; what was there before is unchanged: free some space and run again",
+        ) from error
 
 
 def _flush(path: Path) -> None:
@@ -97,5 +105,8 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
             temporary.replace(folder)
             _flush(folder.parent)
             shutil.rmtree(old, ignore_errors=True)
+        except (OSError, RuntimeError) as error:
+            _tell_no_room(error, folder)
+            raise
         finally:
             shutil.rmtree(temporary, ignore_errors=True)

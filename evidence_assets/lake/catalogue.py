@@ -133,6 +133,7 @@ def rows_in(table: str, files: Sequence[Path]) -> str:
 _SQL_TYPES = {
     pa.string(): "VARCHAR",
     pa.int32(): "INTEGER",
+    pa.float16(): "FLOAT",
     pa.float32(): "FLOAT",
     pa.float64(): "DOUBLE",
     pa.bool_(): "BOOLEAN",

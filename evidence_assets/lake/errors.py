@@ -26,6 +26,10 @@ class BadInput(ValueError):
         self.message, self.file, self.line, self.field = message, file, line, field
 
 
+class NoRoom(OSError):
+    """The disk is full, or a quota is; what was there before is unchanged."""
+
+
 class SchemaMismatch(ValueError):
     """Rows that do not fit the declared schema of their table."""
 

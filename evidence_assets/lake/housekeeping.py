@@ -7,7 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from evidence_assets.lake.atomic import abandoned
-from evidence_assets.lake.store import Lake, asset_folder
+from evidence_assets.lake.store import BLOCKS, Lake, asset_folder
 
 
 def _size(path: Path) -> int:
@@ -15,11 +15,15 @@ def _size(path: Path) -> int:
 
 
 def orphans(lake: Lake, assets: Collection[str]) -> list[tuple[Path, int]]:
-    """Folders whose asset is not among ``assets``, and what killed writers left, each with its size in bytes."""
+    """Folders whose asset is not among ``assets``, blocks and caches included, and what killed writers left, each with its
+    size in bytes."""
     kept = {asset_folder(asset) for asset in assets}
     folders = [
         folder for table, asset in lake.assets() if (folder := lake.root / table / asset_folder(asset)).name not in kept
     ]
+    folders += [folder for folder in (lake.root / BLOCKS).glob("asset=*") if folder.name not in kept]
+    corpora = {asset.split("/")[1] for asset in assets if asset.startswith("corpus/")}
+    folders += [folder for folder in (lake.cache / "tokens").glob("*") if folder.name not in corpora]
     left = [path for path in left_behind(lake) if not set(folders) & set(path.parents)]
     return [(path, _size(path)) for path in sorted(folders + left)]
 

@@ -6,6 +6,7 @@ Layout below the lake's root::
     <table>/asset=<key>/<partition>.parquet       one file an asset and partition
     history/run=<id>/<asset>@<partition>.parquet  appended, never rewritten
     raw/ indexes/ cache/                          inputs, vector indexes and token stores, completions
+    .blocks/asset=<key>/<partition>/              rows of a partition that is being made
 
 Every asset writes alone into its own folders. A file is written under a temporary name, flushed to disk and renamed:
 a reader sees the old file or the new one. Writers of one asset and partition take turns behind a lock, so whatever
@@ -52,6 +53,8 @@ FALSE_POSITIVES = 0.01
 """Share of the row groups that are read in vain for an id that they do not hold."""
 TOGETHER = b"evidence.together"
 """Metadata of a file: the tables that were written in one, each with the content hash of its rows."""
+BLOCKS = ".blocks"
+"""Folder of what partitions are made of that are not written yet."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 
 Rows: TypeAlias = pl.DataFrame | pa.Table | list[dict[str, Any]]
@@ -242,6 +245,10 @@ class Lake:
         """Folder of an index or of another asset that is files and not rows."""
         return self.root / "indexes" / asset_folder(asset)
 
+    def blocks_folder(self, asset: str, partition: str = "") -> Path:
+        """Folder of what is made of a partition that is not written yet; see ``lake.blocks``."""
+        return self.root / BLOCKS / asset_folder(asset) / _partition_file(partition).removesuffix(".parquet")
+
     def path(self, table: str, asset: str, partition: str = "") -> Path:
         """File of one asset's partition; it need not exist."""
         if table not in TABLES:
@@ -291,7 +298,7 @@ class Lake:
         rows = []
         for path in files:
             with contextlib.suppress(FileNotFoundError):
-                rows.append(_read_rows(path, wanted))
+                rows.append(read_rows(path, wanted))
         frame = pl.from_arrow(pa.concat_tables(rows) if rows else wanted.empty_table())
         assert isinstance(frame, pl.DataFrame)
         return frame
@@ -299,7 +306,7 @@ class Lake:
     def version(self, table: str, asset: str, partition: str = "") -> str:
         """Content hash of what a partition says, whatever release wrote its file; empty where there is none."""
         try:
-            return version_of(prepare(table, _read_rows(self.path(table, asset, partition), TABLES[table].arrow)))
+            return version_of(prepare(table, read_rows(self.path(table, asset, partition), TABLES[table].arrow)))
         except FileNotFoundError:
             return ""
 
@@ -355,9 +362,12 @@ class Lake:
                 path = self.path(table, asset, partition)
                 before = file_id(path) if path.exists() else ""
                 temporary = stack.enter_context(replacing_file(path))
-                _write_rows(table, rows, temporary)
+                write_rows(table, rows, temporary)
                 size = temporary.stat().st_size
                 written[table] = Written(path, rows.num_rows, size, file_id(temporary) != before)
+        shutil.rmtree(
+            self.blocks_folder(asset, partition), ignore_errors=True
+        )  # only now are the files in their places
         return written
 
     def record_history(self, run_id: str, asset: str, partition: str, rows: Rows) -> None:
@@ -365,7 +375,7 @@ class Lake:
         name = asset_folder(asset).removeprefix("asset=") + "@" + _partition_file(partition).replace("/", "@")
         path = self.root / "history" / f"run={_safe(run_id, 'run id')}" / name
         with self.lock(f"history/{run_id}"), replacing_file(path) as temporary:
-            _write_rows("history", prepare("history", rows), temporary)
+            write_rows("history", prepare("history", rows), temporary)
 
     def delete(self, table: str, asset: str, partition: str | None = None) -> None:
         """Remove an asset's folder, or one partition of it."""
@@ -377,7 +387,7 @@ class Lake:
             shutil.rmtree(folder)
 
 
-def _read_rows(path: Path, wanted: pa.Schema) -> pa.Table:
+def read_rows(path: Path, wanted: pa.Schema) -> pa.Table:
     """The wanted columns of a file, empty where it was written before a column was declared."""
     # Opened once and read from that handle: libraries that take a path open it twice, and a writer may put another file
     # in its place in between.
@@ -398,7 +408,7 @@ def _mark(path: Path) -> bytes | None:
         return None
 
 
-def _write_rows(table: str, rows: pa.Table, path: Path) -> None:
+def write_rows(table: str, rows: pa.Table, path: Path) -> None:
     """Rows as Parquet, with a Bloom filter a row group on the ids that they are looked up by.
 
     Ids are hashes, so the ranges of row groups say little where rows are sorted by something else; the filter tells that a

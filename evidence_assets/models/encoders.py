@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
-from evidence_assets.models.protocols import Encoder, FloatArray, TokenVectors
+from evidence_assets.models.protocols import Encoder, FloatArray, NotNumbers, TokenVectors
 from evidence_assets.models.running import device_of, each_on_one_thread, equal_length_batches, fingerprint
 from evidence_assets.models.weights import MINILM_SHA256, check_model_folder, folder_revision, loading, minilm_folder
 
@@ -212,9 +212,8 @@ class TransformerEncoder:
 
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
         for rows, hidden in self._batches(texts, self._read(texts, offsets=False), self._pool):
-            pooled = hidden.cpu().numpy()
-            self._refuse_nan(pooled, [texts[row] for row in rows])
-            vectors[rows] = pooled
+            vectors[rows] = hidden.cpu().numpy()
+        self._refuse_nan(vectors, texts)
         return torch.nn.functional.normalize(torch.from_numpy(vectors), dim=-1).numpy()
 
     def _pool(self, hidden: torch.Tensor) -> torch.Tensor:
@@ -321,12 +320,13 @@ class TransformerEncoder:
             if self.on_progress is not None:
                 self.on_progress(done, len(texts))
 
-    def _refuse_nan(self, vectors: FloatArray, texts: list[str]) -> None:
+    def _refuse_nan(self, vectors: FloatArray, texts: Sequence[str]) -> None:
         if np.isfinite(vectors).all():
             return
         bad = next(text for text, vector in zip(texts, vectors, strict=True) if not np.isfinite(vector).all())
-        raise ModelUnavailable(
+        raise NotNumbers(
             f"{self.model_id} gives vectors that are not numbers, first for the text that begins {bad[:60]!r}: its "
             f"weights are damaged or overflow in {self.revision}; load it with dtype='float32', and "
-            f"if that gives the same, fetch the weights again"
+            f"if that gives the same, fetch the weights again",
+            vectors,
         )

@@ -30,21 +30,21 @@ class RememberingEncoder:
     """An encoder that keeps the vectors of the texts it met last; possible because no vector depends on its batch."""
 
     def __init__(self, inner: Encoder) -> None:
-        self._inner = inner
+        self.inner = inner
         self._known: dict[str, FloatArray] = {}
         self.model_id, self.revision = inner.model_id, inner.revision
         self.dimensions, self.max_tokens = inner.dimensions, inner.max_tokens
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        return self._inner.count_tokens(texts)
+        return self.inner.count_tokens(texts)
 
     def tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
-        return self._inner.tokens(texts)
+        return self.inner.tokens(texts)
 
     def pieces(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
-        if not isinstance(self._inner, Tokenizer):
+        if not isinstance(self.inner, Tokenizer):
             raise BadInput(f"{self.model_id} does not say what the tokens of a text are: choose another token_encoder")
-        return self._inner.pieces(texts)
+        return self.inner.pieces(texts)
 
     def token_layers(self, texts: Sequence[str], layers: int) -> list[TokenVectors]:
         return self._layered.token_layers(texts, layers)
@@ -54,13 +54,13 @@ class RememberingEncoder:
 
     @property
     def _layered(self) -> LayeredEncoder:
-        if not isinstance(self._inner, LayeredEncoder):
+        if not isinstance(self.inner, LayeredEncoder):
             raise BadInput(f"{self.model_id} gives its last layer alone: use another token_encoder")
-        return self._inner
+        return self.inner
 
     def sentences(self, texts: Sequence[str]) -> FloatArray:
         new = [text for text in dict.fromkeys(texts) if text not in self._known]
-        found = dict(zip(new, self._inner.sentences(new), strict=True)) if new else {}
+        found = dict(zip(new, self.inner.sentences(new), strict=True)) if new else {}
         made = np.zeros((len(texts), self.dimensions), np.float32)
         for i, text in enumerate(texts):
             made[i] = found[text] if text in found else self._known[text]

@@ -133,13 +133,18 @@ class TransformersGenerator:
             trie = self._trie(request.choices)
             constraint["prefix_allowed_tokens_fn"] = lambda _, tokens: _next(trie, tokens[len(ids) :].tolist())
         given = torch.tensor([ids], device=self._device)
-        with torch.inference_mode():
+        drawn = (
+            {"do_sample": True, "temperature": request.temperature}
+            if request.temperature
+            else {"do_sample": False, "temperature": None}
+        )
+        with torch.inference_mode(), torch.random.fork_rng():
+            torch.manual_seed(0)
             output = self._model.generate(
                 given,
                 attention_mask=torch.ones_like(given),
                 max_new_tokens=request.most_tokens,
-                do_sample=False,
-                temperature=None,
+                **drawn,
                 top_p=None,
                 top_k=None,
                 num_beams=1,

@@ -128,14 +128,16 @@ class VLLMGenerator:
         return list(tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def sampling(self, request: Request) -> Any:
-        """How the engine is to decode a request: greedily, and to one of its choices or to its schema."""
+        """How the engine is to decode a request: at its temperature, and to one of its choices or to its schema."""
         structured = None
         if self._constrained and request.choices:
             structured = self._structured(choice=list(request.choices))
         elif self._constrained and request.json_schema:
             # without blanks, as a weak model writes nothing else until it is cut off
             structured = self._structured(json=json.loads(request.json_schema), disable_any_whitespace=True)
-        return self._sampling(temperature=0.0, seed=0, max_tokens=request.most_tokens, structured_outputs=structured)
+        return self._sampling(
+            temperature=request.temperature, seed=0, max_tokens=request.most_tokens, structured_outputs=structured
+        )
 
     def _completion(self, output: Any, seconds: float) -> Completion:
         best = output.outputs[0]

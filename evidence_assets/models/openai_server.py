@@ -202,7 +202,7 @@ class OpenAIGenerator:
             "model": self.model_id,
             "messages": [*messages, {"role": "user", "content": request.user}],
             "max_tokens": request.most_tokens,
-            "temperature": 0,
+            "temperature": request.temperature,
             "seed": 0,
         }
         schema = json.loads(request.json_schema) if request.json_schema else None

@@ -14,6 +14,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from evidence_assets.lake.errors import ModelUnavailable
+
 FloatArray = npt.NDArray[np.float32]
 
 REFUSED = "refused"
@@ -34,6 +36,14 @@ class TokenVectors:
     offsets: npt.NDArray[np.int32]
     words: npt.NDArray[np.int32]
     tokens: tuple[str, ...]
+
+
+class NotNumbers(ModelUnavailable):
+    """An encoder gave vectors that are not numbers for some texts; ``vectors`` are those of all, n × d."""
+
+    def __init__(self, message: str, vectors: FloatArray) -> None:
+        super().__init__(message)
+        self.vectors = vectors
 
 
 @runtime_checkable
@@ -95,6 +105,8 @@ class Request:
     choices: tuple[str, ...] = ()
     json_schema: str = ""
     """As text, valid by the strict rules of the OpenAI API: no further properties, all of them required."""
+    temperature: float = 0.0
+    """At 0 the likeliest token each time; above, tokens are drawn, from the same seed for every request."""
 
     def __post_init__(self) -> None:
         if self.choices and self.json_schema:
@@ -128,7 +140,7 @@ class Completion:
 
 @runtime_checkable
 class Generator(Protocol):
-    """A generative language model: batch in, batch out, in the order asked, deterministic (temperature 0)."""
+    """A generative language model: batch in, batch out, in the order asked; nothing is drawn but from a fixed seed."""
 
     @property
     def model_id(self) -> str: ...

@@ -27,6 +27,13 @@ def device_of(name: str) -> str:
     return ("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name
 
 
+def cards() -> int:
+    """CUDA cards of this machine."""
+    import torch
+
+    return torch.cuda.device_count()
+
+
 def equal_length_batches(lengths: Sequence[Length], size: Callable[[Length], int]) -> Iterator[list[int]]:
     """Positions of equal length, longest first, at most ``size(length)`` of them together.
 

@@ -81,7 +81,13 @@ class Chunking(_Strict):
 
 
 class IndexSettings(_Strict):
-    kind: Literal["auto", "flat", "hnsw", "ivfpq"] = Field("auto", description="auto chooses by size.")
+    kind: Literal["auto", "flat", "ivf"] = Field("auto", description="auto chooses by size and memory.")
+    memory: str = Field("8GB", pattern=r"^\d+(\.\d+)? ?[MG]B$", description="What an index may take, such as 500MB.")
+
+    @property
+    def bytes(self) -> int:
+        """The memory in bytes."""
+        return int(float(self.memory[:-2]) * {"M": 10**6, "G": 10**9}[self.memory[-2]])
 
 
 class Retrieval(_Strict):
@@ -255,7 +261,9 @@ def _read(path: Path, extended_by: tuple[Path, ...] = ()) -> dict[str, Any]:
         if several in stated or (one in stated and several in below):
             # Which model comes first is said in one place: those of the profile below are none of this one's.
             below.pop(one, None)
-            below.pop(several, None)
+            there = below.pop(several, None)
+            if there and isinstance(stated.get(one), dict) and not {"name", "backend"} & stated[one].keys():
+                below[one] = next(iter(there.values()))  # but settings without a name are settings of the first of them
     below["extended"] = [below.get("name", ""), *below.get("extended", [])]
     return _merged(below, stated)
 

@@ -37,7 +37,10 @@ class _GivesEach(Protocol):
 
 def completion_key(generator: Generator, request: Request) -> str:
     """What a completion is cached under: the model, its revision and settings, and the request."""
-    return content_id(generator.model_id, generator.revision, generator.parameters, asdict(request))
+    asked = asdict(request)
+    if not request.temperature:
+        del asked["temperature"]  # so that what was kept before there was one is found
+    return content_id(generator.model_id, generator.revision, generator.parameters, asked)
 
 
 @dataclass
@@ -290,8 +293,11 @@ class PromptedTask(Generic[Task, T]):
 
     def version_in(self, words: Words) -> str:
         """The same where prompts are worded by the user."""
-        own = [words.of(template).hash for template in (*self.templates, REPAIR)] if words.folders else []
-        return content_id(self.version, own) if own else self.version
+        asked = (*self.templates, REPAIR)
+        own = [words.of(template).hash for template in asked] if words.folders else []
+        limits = {template.name: words.tokens[template.name] for template in asked if template.name in words.tokens}
+        stated = [part for part in (own, limits, words.temperature) if part]
+        return content_id(self.version, *stated) if stated else self.version
 
     def ask(self, model: LanguageModel, tasks: Sequence[Task]) -> list[T | Failure]:
         """One result a task, in order. A task that cannot be put into words fails with the reason."""

@@ -9,8 +9,8 @@ its place (``Words``).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
@@ -32,6 +32,9 @@ class Template:
     user: str
     name: str = field(default="", compare=False)
     """Name of its file."""
+    tokens: int = field(default=0, compare=False)
+    """Most tokens of a reply, where it is not for the code to say."""
+    temperature: float = field(default=0.0, compare=False)
 
     @classmethod
     def load(cls, package: str | None, name: str, *fields: str) -> Template:
@@ -56,7 +59,10 @@ class Template:
         self, max_tokens: int, choices: tuple[str, ...] = (), json_schema: str = "", /, **fields: str
     ) -> Request:
         """The request with its fields filled; a field that is not given is a ``KeyError``."""
-        return Request(_filled(self.system, fields), _filled(self.user, fields), max_tokens, choices, json_schema)
+        return Request(
+            _filled(self.system, fields), _filled(self.user, fields), self.tokens or max_tokens, choices, json_schema,
+            self.temperature,
+        )  # fmt: skip
 
 
 @lru_cache
@@ -76,20 +82,31 @@ def _read(path: Path, wanted: frozenset[str]) -> Template:
 
 @dataclass(frozen=True)
 class Words:
-    """Prompts as they are packaged, or as the first of some folders of the user's own that has one words it."""
+    """Prompts as they are packaged, or as the first of some folders of the user's own that has one words it; and how long
+    and how free a reply may be.
+    """
 
     folders: tuple[Path, ...] = ()
+    tokens: Mapping[str, int] = field(default_factory=dict)
+    """Most tokens of a reply by the name of the prompt, where it is another number than the prompt's own."""
+    temperature: float = 0.0
 
     def of(self, template: Template) -> Template:
         """The prompt in these words."""
-        for folder in self.folders:
-            if (path := folder / f"{template.name}.txt").is_file():
-                return _read(path, frozenset(template.fields))
-        return template
+        paths = (folder / f"{template.name}.txt" for folder in self.folders)
+        own = next((_read(path, frozenset(template.fields)) for path in paths if path.is_file()), template)
+        return replace(own, tokens=self.tokens.get(template.name, 0), temperature=self.temperature)
 
     def check(self, templates: Iterable[Template]) -> None:
-        """Refuse a folder that is not there, a file that is no prompt of ``templates``, and one without its fields."""
+        """Refuse a folder that is not there, a file or a limit of no prompt of ``templates``, and one without its fields."""
         known = {template.name: template for template in templates}
+        for name, most in self.tokens.items():
+            if name not in known:
+                raise BadInput(f"there is no prompt {name!r}; did you mean {nearest(name, known)!r}?", field="tokens")
+            if most < 1:
+                raise BadInput(f"{most} tokens for {name} are too few", field="tokens")
+        if not 0 <= self.temperature <= 2:
+            raise BadInput(f"must be from 0 to 2, not {self.temperature}", field="temperature")
         for folder in self.folders:
             if not folder.is_dir():
                 raise BadInput("there is no such folder of prompts", file=folder)

@@ -11,43 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.store import Lake, Stamp, typed
-from evidence_assets.models.protocols import Encoder
+from evidence_assets.lake.store import Lake, Stamp
 from evidence_assets.retrieval.corpus_files import BATCH, COLUMNS, CorpusFiles, Shard
 from evidence_assets.retrieval.vector_index import VectorIndex
-
-
-def embed(chunks_frame: pl.DataFrame, previous: pl.DataFrame, encoder: Encoder, model_id: str) -> tuple[pa.Table, int]:
-    """Rows of ``chunk_embeddings``, vectors of unchanged texts taken over; and how many were."""
-    ids = chunks_frame["chunk_id"].to_list()
-    hashes = [content_id("embedding", text, model_id) for text in chunks_frame["text"].to_list()]
-    known = {row[0]: i for i, row in enumerate(previous.select("input_hash").iter_rows())}
-    vectors = np.zeros((len(ids), encoder.dimensions), np.float32)
-    reused = [i for i, h in enumerate(hashes) if h in known]
-    if reused:
-        before = matrix(previous["vector"])
-        vectors[reused] = before[[known[hashes[i]] for i in reused]]
-    reused_set = set(reused)
-    todo = [i for i in range(len(ids)) if i not in reused_set]
-    if todo:
-        vectors[todo] = encoder.sentences([chunks_frame["text"][i] for i in todo])
-    table = typed(
-        "chunk_embeddings",
-        {
-            "chunk_id": ids,
-            "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), encoder.dimensions).cast(
-                pa.list_(pa.float32())
-            ),
-            "model_id": [model_id] * len(ids),
-            "input_hash": hashes,
-        },
-    )
-    return table, len(reused)
 
 
 def matrix(vectors: pl.Series) -> npt.NDArray[np.float32]:

@@ -1,25 +1,35 @@
-"""FAISS indexes on disk: built by size, remembering what they were built from, refused when that has changed."""
+"""FAISS indexes on disk: what they are, what they were built from, and how they are searched.
+
+Building them is for :mod:`index_building`. An index is opened memory-mapped; it is searched on a card where it fits there,
+and on the processor otherwise, with the same result.
+"""
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+import logging
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from evidence_assets.lake.atomic import replacing_folder
+from evidence_assets.lake.array_files import open_json, opened
 from evidence_assets.lake.errors import StaleInput
 
 FloatArray = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
 
-VERSION = "1"
-FLAT_UP_TO = 200_000
-HNSW_UP_TO = 2_000_000
-RECALL_QUERIES = 200
-RECALL_AT = 10
+VERSION = "2"
+GPU_MOST = 2048
+"""Neighbours, and lists, that a card searches at most; beyond it the processor does."""
+GPU_CODES = (1, 2, 3, 4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 96)
+"""Bytes of product-quantised codes that a card searches."""
+GPU_SHARE = 0.9
+"""Share of a card's free memory that an index may take."""
+INDEX, META = "index.faiss", "meta.json"
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -27,104 +37,147 @@ class IndexMeta:
     """What an index is and what it was built from."""
 
     built_from: str
-    """Content hash of the vectors, in order."""
+    """What the corpus says of itself; see ``retrieval.corpus.corpus_version``."""
     model_id: str
     kind: str
+    """``flat`` is exact over the float16 vectors; ``ivf<lists>,<codes>`` searches some lists of codes."""
     vectors: int
     dimensions: int
-    recall: float
-    """Share of the ten nearest that it finds, against flat search over a sample of its own vectors."""
+    code_bytes: int
+    """Bytes of a vector's code."""
+    bytes: int
+    """Size of the index, which is what it takes in memory when it is searched."""
+    memory: int
+    """Bytes that it was allowed to take."""
+    nprobe: int = 0
+    """Lists that are searched."""
+    recall: dict[str, float] = field(default_factory=dict)
+    """Share of the k nearest that it finds, by k, against an exact search over the queries."""
+    queries: str = ""
+    """What the recall was measured with."""
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """As it is kept, and shown."""
+        return {"version": VERSION, **asdict(self)}
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """As a materialization tells it."""
+        recalls = {f"recall_at_{k}": share for k, share in self.recall.items()}
+        told = {name: value for name, value in asdict(self).items() if name not in ("built_from", "recall")}
+        return {**told, **recalls}
 
 
-def kind_for(vectors: int) -> str:
-    """Flat is exact and fast enough for small corpora; a graph next; compressed lists for what does not fit."""
-    if vectors <= FLAT_UP_TO:
-        return "flat"
-    return "hnsw" if vectors <= HNSW_UP_TO else "ivfpq"
-
-
-def _faiss() -> Any:
+def faiss() -> Any:
+    """The library, imported when it is needed."""
     import faiss
 
     return faiss
 
 
-def _on_gpu(index: Any) -> Any:
-    faiss = _faiss()
-    if getattr(faiss, "get_num_gpus", lambda: 0)() > 0 and hasattr(faiss, "index_cpu_to_all_gpus"):
-        return faiss.index_cpu_to_all_gpus(index)
-    return index
+def read(path: Path) -> Any:
+    """An index from its file, memory-mapped.
+
+    Raises
+    ------
+    StaleInput
+        Where the file is absent or cut short.
+    """
+    library = faiss()
+
+    def mapped(path: Path) -> Any:
+        try:
+            return library.read_index(str(path), library.IO_FLAG_MMAP_IFC)
+        except RuntimeError as error:
+            raise ValueError(str(error).rpartition("failed: ")[2]) from error
+
+    if not path.exists():
+        raise StaleInput(f"{path} is missing: materialize the index again")
+    return opened(path, mapped, "materialize the index")
 
 
-def _make(vectors: FloatArray, kind: str) -> Any:
-    faiss = _faiss()
-    n, d = vectors.shape
-    if kind == "flat":
-        index = faiss.IndexFlatIP(d)
-    elif kind == "hnsw":
-        index = faiss.IndexHNSWFlat(d, 32, faiss.METRIC_INNER_PRODUCT)
-        index.hnsw.efConstruction = 200
-        index.hnsw.efSearch = 256
-    elif kind == "ivfpq":
-        lists = int(2 ** np.ceil(np.log2(max(4 * np.sqrt(n), 16))))
-        codes = max(m for m in (96, 64, 48, 32, 16, 8, 4, 2, 1) if d % m == 0)
-        index = faiss.index_factory(d, f"IVF{lists},PQ{codes}x8", faiss.METRIC_INNER_PRODUCT)
-        index.cp.seed = 0
-        sample = np.random.default_rng(0).choice(n, size=min(n, 64 * lists), replace=False)
-        index.train(vectors[np.sort(sample)])
-        index.nprobe = max(16, lists // 32)
-    else:
-        raise ValueError(f"there is no index kind {kind!r}: flat, hnsw or ivfpq")
-    for start in range(0, n, 1 << 16):
-        index.add(vectors[start : start + (1 << 16)])
-    return index
+def cards(library: Any) -> int:
+    """Cards that this build of FAISS can search on."""
+    return int(library.get_num_gpus()) if hasattr(library, "StandardGpuResources") else 0
 
 
-def build(folder: Path, vectors: FloatArray, *, built_from: str, model_id: str, kind: str = "auto") -> IndexMeta:
-    """Build the index of ``vectors`` (in their order) into ``folder``, replacing what is there, and measure its recall."""
-    with replacing_folder(folder) as temporary:
-        return write(temporary, vectors, built_from=built_from, model_id=model_id, kind=kind)
+def why_not_on_card(kind: str, code_bytes: int, size: int, free: int) -> str:
+    """Why an index is not searched on a card with so many bytes free; empty where it is."""
+    if not kind.startswith("ivf"):
+        return "exact indexes are searched on the processor"
+    if ",pq" in kind and code_bytes not in GPU_CODES:
+        return f"a card searches codes of {', '.join(map(str, GPU_CODES))} bytes, these have {code_bytes}"
+    if size > GPU_SHARE * free:
+        return f"it takes {size / 1e9:,.1f} GB, the card has {free / 1e9:,.1f} GB free"
+    return ""
 
 
-def write(folder: Path, vectors: FloatArray, *, built_from: str, model_id: str, kind: str = "auto") -> IndexMeta:
-    """Write the index of ``vectors`` beside whatever lies in ``folder``."""
-    n = len(vectors)
-    dimensions = int(vectors.shape[1]) if vectors.ndim == 2 else 0
-    chosen = kind_for(n) if kind == "auto" else kind
-    faiss = _faiss()
-    index = _make(vectors, chosen) if n else faiss.IndexFlatIP(max(1, dimensions))
-    recall = 1.0
-    if n and chosen != "flat":
-        picks = np.sort(np.random.default_rng(0).choice(n, size=min(n, RECALL_QUERIES), replace=False))
-        found = index.search(vectors[picks], RECALL_AT)[1]
-        exact = _make(vectors, "flat").search(vectors[picks], RECALL_AT)[1]
-        hits = sum(len(set(a) & set(b)) for a, b in zip(found.tolist(), exact.tolist(), strict=True))
-        recall = hits / exact.size
-    meta = IndexMeta(built_from, model_id, chosen, n, dimensions, recall)
-    faiss.write_index(index, str(folder / "index.faiss"))
-    (folder / "meta.json").write_text(json.dumps(asdict(meta), indent=1) + "\n")
-    return meta
+def on_card(library: Any, index: Any, meta: IndexMeta, free: int | None = None) -> tuple[Any, str]:
+    """A copy of the index on the card, with half-precision tables; or None and the reason why there is none."""
+    if not cards(library):
+        return None, "there is no card, or this FAISS is built for the processor alone"
+    reason = why_not_on_card(meta.kind, meta.code_bytes, meta.bytes, _free_bytes() if free is None else free)
+    if reason:
+        return None, reason
+    options = library.GpuClonerOptions()
+    options.useFloat16 = (
+        True  # tables in full precision would not fit into a card's shared memory from 48 bytes a code on
+    )
+    return library.index_cpu_to_gpu(library.StandardGpuResources(), 0, index, options), ""
+
+
+def _free_bytes() -> int:
+    import torch
+
+    return int(torch.cuda.mem_get_info(0)[0])
 
 
 class VectorIndex:
-    """An index opened for searching."""
+    """An index opened for searching, by any number of threads."""
 
     def __init__(self, folder: Path, *, expected: str) -> None:
-        path = folder / "meta.json"
-        if not path.exists():
+        if not (folder / META).exists():
             raise StaleInput(f"there is no index at {folder}: materialize the asset that builds it")
-        self.meta = IndexMeta(**json.loads(path.read_text()))
-        if self.meta.built_from != expected:
+        stated = open_json(folder / META)
+        if stated.pop("version", "") != VERSION or stated["built_from"] != expected:
             raise StaleInput(
-                f"the index at {folder} was built from other vectors than the lake holds now: materialize it again"
+                f"the index at {folder} was built from other vectors than the lake holds now, or by another release: "
+                "materialize it again"
             )
-        self._index = _on_gpu(_faiss().read_index(str(folder / "index.faiss")))
+        self.meta = IndexMeta(**stated)
+        self._index = read(folder / INDEX)
+        self._card, self.on_processor_because = on_card(faiss(), self._index, self.meta)
+        self._one_at_a_time = Lock()
+        if self.on_processor_because and cards(faiss()):
+            _LOG.warning(f"the index at {folder} is searched on the processor: {self.on_processor_because}")
 
-    def search(self, queries: FloatArray, k: int) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+    def __len__(self) -> int:
+        return self.meta.vectors
+
+    def search(self, queries: FloatArray, k: int) -> tuple[FloatArray, Ints]:
         """Inner products and positions of the ``k`` nearest, fewer where the index holds fewer; ties by position."""
         k = min(k, self.meta.vectors)
         if k == 0 or not len(queries):
             return np.empty((len(queries), 0), np.float32), np.empty((len(queries), 0), np.int64)
-        scores, positions = self._index.search(np.ascontiguousarray(queries, dtype=np.float32), k)
+        queries = np.ascontiguousarray(queries, dtype=np.float32)
+        if self._card is not None and max(k, self.meta.nprobe) <= GPU_MOST:
+            with self._one_at_a_time:
+                scores, positions = search(self._card, queries, k, self.meta.nprobe)
+        else:
+            scores, positions = search(self._index, queries, k, self.meta.nprobe)
+        lacking = np.flatnonzero((positions < 0).any(axis=1))
+        nprobe = self.meta.nprobe
+        while nprobe and len(lacking):  # the lists searched hold fewer than k: search more of them
+            nprobe *= 4
+            scores[lacking], positions[lacking] = search(self._index, queries[lacking], k, nprobe)
+            lacking = lacking[(positions[lacking] < 0).any(axis=1)]
         order = np.lexsort((positions, -scores))
         return np.take_along_axis(scores, order, 1), np.take_along_axis(positions, order, 1)
+
+
+def search(index: Any, queries: FloatArray, k: int, nprobe: int) -> tuple[FloatArray, Ints]:
+    """As FAISS finds them, −1 where so many lists hold fewer than ``k``."""
+    parameters = faiss().SearchParametersIVF(nprobe=nprobe) if nprobe else None
+    scores, positions = index.search(queries, k, params=parameters)
+    return scores, positions

@@ -8,8 +8,10 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from evidence_assets.assets import following
 from evidence_assets.assets.automation import READ_VERSION, Models, Part, Records, follow
 from evidence_assets.assets.following import carry_through
+from evidence_assets.assets.resources import LakeResource
 from evidence_assets.lake.store import Lake
 
 WORLD: dict[str, str] = {}
@@ -271,3 +273,27 @@ def test_one_run_carries_a_change_through_and_says_what_failed(tmp_path: Path) -
     ticker.make("source")
     [failed] = carried()
     assert failed.startswith("left (run ") and said == ["left", "sink"], "what else changed goes on, and it ends"
+
+
+@pytest.mark.parametrize(
+    ("here", "leave", "asked"),
+    [
+        (True, "", []),
+        (True, "1", [["second", "third"]]),
+        (False, "", []),
+        (False, "1", [["second", "third"]]),
+    ],
+)
+def test_leave_is_given_by_the_variable_alone(
+    here: bool, leave: str, asked: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticker = Ticker(chain("llm"))
+    chained(ticker)
+    ticker.make("first", partition="a")
+    monkeypatch.setenv("EVIDENCE_PROFILE", "paper")
+    monkeypatch.setenv(following.LEAVE_VARIABLE, leave)
+    monkeypatch.setattr(following, "_here", lambda _: here)
+    context = dg.build_sensor_context(ticker.instance, repository_def=ticker.loaded.get_repository_def())
+    found = following.follow_apart(context, lake=LakeResource(root=str(tmp_path)))
+    requests = found.run_requests or () if isinstance(found, dg.SensorResult) else ()
+    assert [[key.to_user_string() for key in request.asset_selection or ()] for request in requests] == asked

@@ -25,6 +25,7 @@ SEARCH = ("fourstepfocus", "vector_search", "multi_vector_search", "vector_searc
           "fourstepfocus_reranked", "fourstepfocus_printed_reranked", "fourstepfocus_any_type",
           "fourstepfocus_undirected", "fourstepfocus_or_search")  # fmt: skip
 READING = [name for name in SEARCH if name.startswith("fourstepfocus")]
+BASE_PARTS = ("nodes", "edges", "csr", "passages", "passage_index")
 PARAPHRASE = "My grandmother has gout and a fever. Could you tell me what people like her are usually given?"
 
 
@@ -53,7 +54,7 @@ def opted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallWorld]:
         world.make("questions/graph", partition="sample_kgqa|0")
         world.make("questions/mcqa", partition="sample_graph|0")
         world.make("knowledge/sample/triples", "knowledge/sample/nodes", "knowledge/sample/edges")
-        world.make("knowledge/sample/passages", *(f"knowledge/sample_skb/{p}" for p in ("nodes", "edges", "passages")))
+        world.make("knowledge/sample/passages", *(f"knowledge/sample_skb/{part}" for part in BASE_PARTS))
         split(world, "sample_kgqa", "test", "dev")
         patch.setattr("evidence_assets.systems.a2q.classifier_tuning.EMBEDDED", str(tiny))
         world.make("models/relevance_classifier")

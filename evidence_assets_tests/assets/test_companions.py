@@ -24,7 +24,7 @@ from evidence_assets_tests.systems.four_step_focus.test_triplets import reply_of
 
 PRESETS = "presets: [fourstepfocus_main, kaping_cases]"
 FROM_PROFILE = solvers.generator
-BASE = ("knowledge/sample_skb/nodes", "knowledge/sample_skb/edges", "knowledge/sample_skb/passages")
+BASE = tuple(f"knowledge/sample_skb/{part}" for part in ("nodes", "edges", "csr", "passages", "passage_index"))
 
 
 def variant(family: str, *names: str) -> list[str]:
@@ -152,8 +152,8 @@ def data(world: SmallWorld) -> dict[str, str]:
 
 def test_made_again_nothing_is_computed_and_made_anew_the_bytes_are_the_same(made: SmallWorld) -> None:
     before = data(made)
-    keys = [*variant("search", "fourstepfocus"), BASE[2]]
-    passages = made.make(BASE[2])
+    keys = [*variant("search", "fourstepfocus"), BASE[3]]
+    passages = made.make(BASE[3])
     again = made.make(*keys[:2], partition="sample_skb|0")
     for result in (passages, again):
         for event in result.get_asset_materialization_events():
@@ -379,6 +379,7 @@ def test_empty_and_missing_inputs_are_named(tmp_path: Path, monkeypatch: pytest.
             assert set(world.rows("predictions", f"predictions/graph/{name}")["status"]) == {"insufficient"}
         for part, table in (("nodes", "kg_nodes"), ("edges", "kg_edges"), ("passages", "kg_passages")):
             world.lake.write(f"knowledge/sample_skb/{part}", "", {table: []})
+        world.make("knowledge/sample_skb/passage_index")
         world.make(*variant("search", "vector_search"), partition="sample_skb|0")
         rows = world.rows("predictions", "predictions/search/vector_search")
         assert (set(rows["status"]), set(rows["answer"])) == ({"insufficient"}, {None})

@@ -11,7 +11,7 @@ from evidence_assets.assets.system import variant_defs
 from evidence_assets.experiment.presets import VARIABLE, presets
 from evidence_assets.experiment.stages import all_stages
 from evidence_assets.experiment.system import crossings
-from evidence_assets.experiment.variants import Variant
+from evidence_assets.experiment.variants import Variant, variants_of
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.systems import load
 
@@ -160,3 +160,15 @@ def test_the_tables_with_several_models_are_crossed_with_them() -> None:
         assert any(table in (*presets()[name].tables, *presets()[name].beside) for name in answering), table
     harvesting = [p for p in presets().values() if p.models.get("masked_model") == "all"]
     assert {f"thesis 5.{n}" for n in range(1, 7)} <= {table for p in harvesting for table in (*p.tables, *p.beside)}
+
+
+def test_an_encoder_of_the_paper_is_used_where_the_profile_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    variant = next(variant for variant in variants_of("background") if variant.name == "kg_both")
+    system = load("background")
+    monkeypatch.setenv("EVIDENCE_PROFILE", "embedded")
+    assert [crossed.place for crossed in crossings(system, variant, frozenset())] == ["graph/kg_both"]
+    monkeypatch.setenv("EVIDENCE_PROFILE", "paper")
+    (crossed,) = crossings(system, variant, frozenset())
+    assert crossed.place == "graph/kg_both/mpnet" and crossed.profile.encoder.name.endswith("all-mpnet-base-v2")
+    with pytest.raises(BadInput, match="has no encoder 'mpnett'"):
+        crossings(system, variant.model_copy(update={"models": {"encoder": ("mpnett",)}}), frozenset())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import socket
 from html import unescape
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, urlsplit
@@ -16,7 +17,7 @@ from evidence_assets.explorer.drawing import grid_of, path_picture
 from evidence_assets.explorer.export import export
 from evidence_assets.explorer.open_lake import OpenLake
 from evidence_assets.explorer.path_reading import WalkedEdge
-from evidence_assets.explorer.server import application
+from evidence_assets.explorer.server import application, serve
 from evidence_assets.explorer.site import POLICY, Site
 from evidence_assets.lake import connect
 from evidence_assets.lake.errors import BadInput
@@ -241,6 +242,18 @@ def test_only_reading_from_this_machine(client: TestClient) -> None:
     for name in ("explorer.css", "explorer.js", "icon.svg"):
         text = client.get(f"/static/{name}").text
         assert text and not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text)
+
+
+def test_no_other_machine_is_listened_to(lake: Lake) -> None:
+    def opened(address: str) -> None:
+        port = int(address.rstrip("/").rpartition(":")[2])
+        socket.create_connection(("127.0.0.1", port), 5).close()
+        with pytest.raises(ConnectionRefusedError):  # any address but the one that only this machine has
+            socket.create_connection(("127.0.0.2", port), 5)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        serve(lake.root, opened_at=opened)
 
 
 def test_the_sql_of_a_page_runs_as_it_stands(lake: Lake, client: TestClient) -> None:

@@ -6,18 +6,23 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
 
 import polars as pl
 
 from evidence_assets.benchmarks.graphs import rows as graph_rows
 from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.benchmarks.graphs.rows import GraphSource
+from evidence_assets.graphs.entity_linking import Encode
 from evidence_assets.graphs.knowledge_graph import GraphVectors, KnowledgeGraph
 from evidence_assets.graphs.merge import Merged, merge
+from evidence_assets.graphs.passage_files import PassageFiles, write_passage_files
 from evidence_assets.graphs.passages import Passage, fact_passages, passage_table
 from evidence_assets.graphs.stored import encoded
 from evidence_assets.lake.store import prepare
-from evidence_assets.models.protocols import Encoder
+from evidence_assets.models.protocols import Encoder, FloatArray
+from evidence_assets.retrieval import index_building
+from evidence_assets.retrieval.vector_index import VectorIndex
 from evidence_assets_tests.systems.small_models import WordEncoder
 
 TRIPLES = [
@@ -31,6 +36,7 @@ TRIPLES = [
     ("cell", "see_also", "cell"),
     ("pen", "UsedFor", "writing"),
 ]
+_FOLDER = TemporaryDirectory()
 Passages = Callable[[KnowledgeGraph, Encoder], Iterable[Passage]]
 
 
@@ -60,8 +66,29 @@ def with_vectors(
         table, _ = passage_table(passages(graph, encoder), stored("kg_passages", []), encoder, "words@1")
         return stored("kg_passages", table)
 
-    vectors = GraphVectors(partial(encoded, encoder), lambda: encoded(encoder, graph.forms.texts), rows)
-    return replace(graph, stored_vectors=vectors)
+    return replace(graph, stored_vectors=vectors_of(graph, partial(encoded, encoder), rows))
+
+
+def vectors_of(graph: KnowledgeGraph, encode: Encode, rows: Callable[[], pl.DataFrame]) -> GraphVectors:
+    """Vectors by ``encode`` of the graph's names, and its passages as these rows, in files where they are opened."""
+
+    def forms() -> FloatArray:
+        return encode(graph.forms.texts)
+
+    def names() -> VectorIndex:
+        index_building.build(folder / "names", forms(), built_from="", model_id="")
+        return VectorIndex(folder / "names", expected="")
+
+    def passages() -> PassageFiles:
+        (folder / "passages").mkdir()
+        batches, width = rows().to_arrow().to_batches(), encode(["a"]).shape[1]
+        write_passage_files(
+            folder / "passages", graph.node_ids, batches, width, built_from="", model_id="", memory=10**9
+        )
+        return PassageFiles(folder / "passages", expected="")
+
+    folder = Path(mkdtemp(dir=_FOLDER.name))
+    return GraphVectors(encode, forms, names, rows, passages)
 
 
 def graph_of(

@@ -41,7 +41,7 @@ def test_a_folder_remembers_what_it_was_built_from(tmp_path: Path) -> None:
     nodes, edges = merged(tmp_path)
     build_arrays(tmp_path / "csr", nodes["node_id"], edges, "v1")
     assert Meta("v1").is_of(tmp_path / "csr")
-    assert not Meta("v2").is_of(tmp_path / "csr") and not Meta("v1", "m").is_of(tmp_path / "csr")
+    assert not Meta("v2").is_of(tmp_path / "csr")
     assert not Meta("v1").is_of(tmp_path / "nowhere")
 
 
@@ -53,7 +53,9 @@ def test_vectors_of_unchanged_names_are_taken_over(tmp_path: Path) -> None:
     more = nodes.with_columns(pl.Series("name", ["a", "d"]))
     assert build_name_vectors(tmp_path / "v", more, model, "m", "2") == (3, 2)
     assert model.asked == ["a", "c", "b", "d"]
-    np.testing.assert_allclose(np.load(tmp_path / "v" / "vectors.npy"), model.sentences(["a", "d", "b"]))
+    np.testing.assert_array_equal(
+        np.load(tmp_path / "v" / "vectors.npy"), model.sentences(["a", "d", "b"]).astype(np.float16)
+    )
     assert build_name_vectors(tmp_path / "v", more, model, "other model", "2") == (3, 0)
 
 

@@ -19,6 +19,7 @@ from evidence_assets.lake.catalogue import MEMORY
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.locked_query import ask
 from evidence_assets.lake.store import Lake
+from evidence_assets_tests.lake.test_lineage import triple
 from evidence_assets_tests.lake.test_store import citation
 
 ATTEMPTS = [
@@ -169,8 +170,19 @@ def test_a_terminal_obeys_no_text_of_the_lake(lake: Lake) -> None:
     asked = ["query", "SELECT chr(27) || '[2J[bold]' AS text", "--lake", str(lake.root)]
     shown = CliRunner().invoke(app, asked).stdout
     assert "\x1b" not in shown and "[2J[bold]" in shown
+    lake.write("triples", "", {"triples": [triple(0) | {"head": "\x1b[2J[bold]"}]})
+    for command, stands_in in (("trace triple0", "stdout"), ("query SELECT '\x1b[2J[bold]' FROM nowhere", "stderr")):
+        result = CliRunner().invoke(app, [*command.split(maxsplit=1), "--lake", str(lake.root)])
+        told = getattr(result, stands_in)
+        assert "\x1b" not in told and "[2J[bold]" in told, command
 
 
 def test_a_query_that_is_no_text_is_refused_in_a_sentence(lake: Lake) -> None:
     with connect(lake.root) as connection, pytest.raises(BadInput, match="no UTF-8 text"):
         ask(connection, "SELECT '\udcff'", 1)
+
+
+@pytest.mark.parametrize("command", ["query \udcff", "trace \udcff", "scoreboard \udcff", "impact x --lake \udcff"])
+def test_an_argument_that_is_no_text_is_refused_in_a_sentence(command: str) -> None:
+    result = CliRunner().invoke(app, command.split())
+    assert result.exit_code == 2 and "no UTF-8 text" in result.stderr

@@ -115,6 +115,22 @@ def test_equals_sentence_transformers_and_the_raw_network() -> None:
     assert found.tokens[found.words.tolist().index(10)] == "naive"
 
 
+def test_a_model_that_pools_its_first_token_does_so_here(tiny: Path, tmp_path: Path) -> None:
+    """As BGE does, whose folders say ``cls`` and ``Normalize`` and name no instruction for questions."""
+    from sentence_transformers import SentenceTransformer, models
+    from transformers import AutoModel, AutoTokenizer
+
+    modules = [models.Transformer(str(tiny)), models.Pooling(32, pooling_mode="cls"), models.Normalize()]
+    SentenceTransformer(modules=modules, device="cpu").save(str(tmp_path / "bge"))
+    texts = ["the pain", "aspirin may treat a fever"]
+    found = load_encoder(str(tmp_path / "bge"), device="cpu").sentences(texts)
+    model, tokenizer = AutoModel.from_pretrained(tiny).eval(), AutoTokenizer.from_pretrained(tiny)
+    for text, vector in zip(texts, found, strict=True):
+        with torch.inference_mode():
+            first = model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0, 0]
+        assert np.abs(vector - torch.nn.functional.normalize(first, dim=0).numpy()).max() < 1e-5
+
+
 def test_bfloat16_stays_within_tolerance() -> None:
     exact = load_encoder(EMBEDDED, device="cpu", dtype="float32")
     fast = load_encoder(EMBEDDED, device="cpu", dtype="bfloat16")

@@ -6,6 +6,7 @@ import json
 import sys
 import types
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,19 @@ class TestTransformers(GeneratorContract):
                 ids.append(int(logits.argmax()))
         expected = local._tokenizer.decode(ids[-4:])
         assert local.generate([PLAIN[0]])[0].text.startswith(expected)
+
+    def test_what_is_drawn_is_drawn_again_whatever_the_batch(self, local: TransformersGenerator) -> None:
+        drawn = [replace(request, temperature=0.9) for request in PLAIN]
+        together = local.generate(drawn)
+        alone = [local.generate([request])[0] for request in drawn]
+        assert [each.text for each in together] == [each.text for each in alone]
+
+    def test_a_temperature_draws_and_leaves_the_dice_of_others_alone(self, local: TransformersGenerator) -> None:
+        torch.manual_seed(5)
+        wanted = torch.rand(1)
+        torch.manual_seed(5)
+        replies = {local.generate([replace(PLAIN[0], temperature=t)])[0].text for t in (0.0, 2.0)}
+        assert len(replies) == 2 and torch.equal(torch.rand(1), wanted)
 
     def test_bad_input(self, causal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(ModelUnavailable, match=r"4 bit need a CUDA device and bitsandbytes.*four_bit to false"):
@@ -217,6 +231,7 @@ def test_offline_engine_builds_its_requests(monkeypatch: pytest.MonkeyPatch) -> 
     assert FakeEngine.made["enable_prefix_caching"] and FakeEngine.made["quantization"] == "bitsandbytes"
     assert generator.sampling(CHOICES[0])["structured_outputs"] == {"choice": list(CHOICES[0].choices)}
     assert generator.sampling(explain_request(EXPLAIN))["structured_outputs"]["json"]["required"] == ["steps"]
+    assert generator.sampling(replace(PLAIN[0], temperature=0.7))["temperature"] == 0.7
     assert generator.sampling(PLAIN[0]) == {
         "temperature": 0.0, "seed": 0, "max_tokens": 8, "structured_outputs": None,
     }  # fmt: skip

@@ -127,6 +127,16 @@ def test_it_is_a_masked_lm_and_survives_saving(build: Build, tmp_path: Path) -> 
     np.testing.assert_array_equal(loaded.slot_log_probs([text], [0]), model.slot_log_probs([text], [0]))
 
 
+def test_weights_that_may_hold_code_are_not_read(tmp_path: Path) -> None:
+    model = word_piece()
+    model._model.save_pretrained(tmp_path)
+    model._tokenizer.save_pretrained(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    torch.save(model._model.state_dict(), tmp_path / "pytorch_model.bin")
+    with pytest.raises(OSError, match="safetensors"):
+        HFMaskedLM.load(tmp_path)
+
+
 def test_a_model_without_mask_token_is_refused() -> None:
     model = word_piece()
     bare = PreTrainedTokenizerFast(tokenizer_object=model._tokenizer.backend_tokenizer, unk_token="[UNK]")

@@ -177,6 +177,7 @@ def test_the_smallest_reply_is_never_cut() -> None:
     assert request.most_tokens > len(json.dumps({"answer": longest}).encode())
     assert OpenAIGenerator(MODEL).payload(request)["max_tokens"] == request.most_tokens
     assert Request("", "why?", max_tokens=7).most_tokens == 7
+    assert OpenAIGenerator(MODEL).payload(Request("", "why?", temperature=0.7))["temperature"] == 0.7
     with pytest.raises(ValueError, match="not both"):
         Request("", "", choices=("A",), json_schema="{}")
 

@@ -128,7 +128,8 @@ def test_key_and_version_follow_model_settings_and_request() -> None:
     request = choose_request(CHOOSE)
     keys = {completion_key(base, request), completion_key(other, request)}
     keys.add(completion_key(base, dataclasses.replace(request, max_tokens=33)))
-    assert len(keys) == 3
+    keys.add(completion_key(base, dataclasses.replace(request, temperature=0.7)))
+    assert len(keys) == 4
     assert (
         PromptedSolver(LanguageModel(base, DictCache())).version
         != PromptedSolver(LanguageModel(other, DictCache())).version

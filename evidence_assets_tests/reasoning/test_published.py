@@ -150,6 +150,30 @@ def test_words_of_ones_own_are_sent_and_belong_to_the_version(tmp_path: Path) ->
     assert solver.version != PromptedSolver(LanguageModel(Scripted(lambda _: "A")), STYLES["question"]).version
 
 
+def test_a_variant_says_how_long_and_how_free_a_reply_may_be() -> None:
+    seen: list[Request] = []
+    words = Words(tokens={"published_question": 7}, temperature=0.7)
+    solver = PromptedSolver(
+        LanguageModel(Scripted(lambda r: seen.append(r) or "?"), Kept(), words=words), STYLES["question"]
+    )
+    solver.choose([CHOOSE])
+    assert [(request.max_tokens, request.temperature) for request in seen] == [(7, 0.7)] * 2, "the repair, too"
+    versions = {
+        PromptedSolver(LanguageModel(Scripted(lambda _: "A"), words=each), STYLES["question"]).version
+        for each in (Words(), words, Words(tokens=words.tokens), Words(temperature=0.7), Words(tokens={"entities": 7}))
+    }
+    assert len(versions) == 4, "a limit of another prompt is none of this one's"
+    for wrong, said in (
+        (Words(tokens={"entitys": 7}), "'entities'"),
+        (Words(tokens={"entities": 0}), "too few"),
+        (Words(temperature=3), "0 to 2"),
+    ):
+        with pytest.raises(BadInput, match=said):
+            wrong.check(systems.templates())
+    variant = next(variant for variant in variants_of("background") if variant.name == "kg_both")
+    assert variant.words.temperature == 0.7
+
+
 @pytest.mark.parametrize(("name", "text", "said"), [
     ("published_question", "S\n---\n$question", r"published_question\.txt.*\$answers is not there"),
     ("published_question", "S\n---\n$question $answers $labels $facts\n\n?negated NOT", r"\$facts is none of this prompt's"),

@@ -205,14 +205,18 @@ folder = Path(sys.argv[1])
 encoder = PieceEncoder()
 cache = cache_at(folder, encoder)
 kept(cache, ["kept before"])
+made(folder, encoder)
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-try:
-    kept(cache, [f"text {i} of many words" for i in range(400)])
-except OSError as error:
-    print(error)
+many = [f"text {i} of many words" for i in range(400)]
+for write in (lambda: kept(cache, many), lambda: made(folder, encoder, many)):
+    try:
+        write()
+    except OSError as error:
+        print(error)
 encoder.asked.clear()
 kept(cache, ["kept before"])
-print(encoder.asked, [p.suffix for p in folder.iterdir()])
+there = TokenStore(folder / "store", expected=source_version("chunks", MODEL), cache=folder)
+print(encoder.asked, [p.suffix for p in folder.glob("*.arrow")] + ["before"] * (len(there) == len(TEXTS)))
 """
 
 
@@ -221,9 +225,10 @@ def test_a_disk_that_fills_ends_in_a_sentence_and_leaves_what_was_there(tmp_path
     done = subprocess.run(
         [sys.executable, "-c", FULL_DISK, str(tmp_path), root], capture_output=True, text=True, check=True
     )
-    said, left = done.stdout.strip().splitlines()
-    assert "no room to write" in said and ".arrow" in said
-    assert left == "[] ['.arrow']"
+    cache, store, left = done.stdout.strip().splitlines()
+    assert "no room to write" in cache and ".arrow;" in cache
+    assert f"no room to write {tmp_path / 'store'};" in store
+    assert left == "[] ['.arrow', 'before']"
 
 
 # Tiles -------------------------------------------------------------------------------------------------------------

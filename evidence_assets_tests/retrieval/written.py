@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evidence_assets.retrieval import vector_index
+from evidence_assets.retrieval import index_building
 from evidence_assets.retrieval.corpus import OpenCorpus
-from evidence_assets.retrieval.corpus_files import SCHEMA, CorpusFiles, Shard, write_corpus_files
+from evidence_assets.retrieval.corpus_files import SCHEMA, Shard, write_corpus_files
 from evidence_assets.text.sentences import sentence_spans
 
 
@@ -35,5 +35,5 @@ def written_corpus(
     folder.mkdir(parents=True, exist_ok=True)
     batches = [pa.RecordBatch.from_pylist(rows, SCHEMA)] if rows else []
     write_corpus_files(folder, [Shard(batches, [vectors])])
-    vector_index.write(folder, CorpusFiles(folder).vectors.astype(np.float32), built_from="v", model_id="m")
+    index_building.write(folder, built_from="v", model_id="m")
     return OpenCorpus(folder, "made", "v")

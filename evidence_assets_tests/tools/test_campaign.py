@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -20,13 +21,25 @@ from tools.campaign import fuzz
 from tools.campaign.world import Moment, World, _watch, cut_power
 
 
-def test_spoilt_inputs_to_every_reader() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "tools.campaign", "fuzz", "--inputs", "340", "--seed", "11"],
+def campaign(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tools.campaign", *arguments],
         cwd=REPOSITORY, env={**os.environ, "PYTHONPATH": str(REPOSITORY)}, capture_output=True, text=True, check=False,
     )  # fmt: skip
+
+
+def test_spoilt_inputs_to_every_reader() -> None:
+    done = campaign("fuzz", "--inputs", "340", "--seed", "11")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "no find" in done.stdout
+
+
+@pytest.mark.slow
+def test_kills_leave_no_trace(tmp_path: Path) -> None:
+    done = campaign("kill", "--rounds", "1", "--only", "removed", "--seed", "4", "--folder", str(tmp_path))
+    assert done.returncode == 0, done.stdout + done.stderr
+    *_, total, kills = done.stdout.strip().splitlines()
+    assert re.fullmatch(r"all +1 +[1-3] +\d+ +0 +0 +0 +0 +0", total) and "write" in kills
 
 
 @pytest.fixture

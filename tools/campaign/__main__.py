@@ -14,6 +14,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="campaign", required=True)
     kill = commands.add_parser("kill", help="kill processes that make the lake, and compare what is made after")
     kill.add_argument("--rounds", type=int, default=20)
+    kill.add_argument(
+        "--only", nargs="*", default=[], help="kinds of rounds: empty, removed, seed, document, question, table"
+    )
     kill.add_argument("--everything", action="store_true", help="all assets of the small sample, not one of each kind")
     fuzz = commands.add_parser("fuzz", help="spoilt inputs to every reader")
     fuzz.add_argument("--inputs", type=int, default=1000)
@@ -31,7 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.campaign == "kill":
             from tools.campaign import kill as kills
 
-            return int(bool(kills.campaign(folder, options.rounds, options.seed, everything=options.everything)))
+            return int(
+                bool(kills.campaign(folder, options.rounds, options.seed, options.only, everything=options.everything))
+            )
         if options.campaign == "load":
             from tools.campaign import load as readers
 

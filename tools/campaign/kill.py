@@ -12,7 +12,7 @@ import random
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -133,16 +133,24 @@ def _undisturbed(world: World, everything: bool) -> Undisturbed:
 
 
 def campaign(
-    folder: Path, rounds: int, seed: int, *, everything: bool = False, say: Callable[[str], None] = print
+    folder: Path,
+    rounds: int,
+    seed: int,
+    only: Sequence[str] = (),
+    *,
+    everything: bool = False,
+    say: Callable[[str], None] = print,
 ) -> int:
     """Run the rounds and print what they showed; how many defects there were."""
     prepare(folder)
+    chance = random.Random(seed)
+    kinds = [chance.choice(list(only) or KINDS) for _ in range(rounds)]
     base = World.new(folder / "base")
     wanted = {"empty": _undisturbed(base, everything)}
     wanted["removed"] = Undisturbed(wanted["empty"].data, *_again(base, folder, everything))
     tallies = {kind: Tally() for kind in KINDS}
     for kind, edit in EDITS.items():
-        if rounds < len(KINDS) and kind not in _kinds(rounds, seed):
+        if kind not in kinds:
             continue
         anew = World.new(folder / f"{kind}_anew")
         edit(anew)
@@ -154,7 +162,7 @@ def campaign(
             say(f"{kind}: an edited lake, made again, differs from one made of the edited input at once: {apart}")
             tallies[kind].different += 1
         shutil.rmtree(anew.root)
-    for number, kind in enumerate(_kinds(rounds, seed)):
+    for number, kind in enumerate(kinds):
         chance = random.Random(f"{seed} {number}")
         world = World.new(folder / "round") if kind == "empty" else base.copy(folder / "round")
         if kind in EDITS:
@@ -179,11 +187,6 @@ def _again(base: World, folder: Path, everything: bool) -> tuple[float, int]:
         raise RuntimeError(f"a second undisturbed run differs from the first: {apart}")
     shutil.rmtree(again.root)
     return done.seconds, done.writes
-
-
-def _kinds(rounds: int, seed: int) -> list[str]:
-    chance = random.Random(seed)
-    return [chance.choice(KINDS) for _ in range(rounds)]
 
 
 def _round(world: World, wanted: Undisturbed, tally: Tally, chance: random.Random, everything: bool) -> list[str]:

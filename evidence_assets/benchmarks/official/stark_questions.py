@@ -65,7 +65,7 @@ def _answers(row: Row) -> tuple[str, ...]:
     text = row.text("answer_ids")
     try:
         values = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise row.bad(f"expected a list such as [12, 7]: {text[:40]!r}", "answer_ids") from error
     if not isinstance(values, list) or not all(
         isinstance(value, int) and not isinstance(value, bool) for value in values

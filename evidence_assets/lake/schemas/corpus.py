@@ -33,7 +33,7 @@ TABLES = [
         "One vector a chunk, L2-normalised.",
         [
             ("chunk_id", TEXT, "The chunk."),
-            ("vector", pa.list_(pa.float32()), "Its pooled embedding."),
+            ("vector", pa.list_(pa.float16()), "Its pooled embedding."),
             ("model_id", TEXT, "The encoder, its revision and number type."),
             ("input_hash", TEXT, "Hash of the text and the encoder; a row with the same hash is reused."),
         ],

@@ -1,26 +1,23 @@
 """Vector search over the nodes of a semi-structured knowledge base, whole or among candidates.
 
-Belongs here: the passages that stand for a node, their vectors, and the nearest nodes to a question. A node's document
-and relations are cut into passages that the encoder reads whole; nothing is lost to its length limit.
+Belongs here: the passages that stand for a node, and the nearest nodes to a question. A node's document and relations are cut
+into passages that the encoder reads whole; nothing is lost to its length limit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
+from evidence_assets.graphs.passage_files import Method
 from evidence_assets.graphs.passages import Passage
-from evidence_assets.lake.errors import StaleInput
 from evidence_assets.models.protocols import Encoder, FloatArray
-from evidence_assets.models.vectors import unit_rows
-from evidence_assets.retrieval.corpus import matrix
 from evidence_assets.text.chunking import chunks
 
-Method = Literal["vector", "multi_vector"]
 IntArray = NDArray[np.integer[Any]]
 PASSAGE_TOKENS = 128
 
@@ -50,44 +47,27 @@ def node_passages(
 
 
 class NodeSearch:
-    """Similarity of questions to nodes, by the passages that stand for them.
+    """Nodes by their similarity to a question, in one of two ways; see ``graphs.passage_files``.
 
     ``vector`` gives each node one vector, the mean of its passages; ``multi_vector`` takes its best passage.
     """
 
     def __init__(self, graph: KnowledgeGraph, method: Method = "multi_vector") -> None:
-        self.method, rows = method, graph.vectors.passages
-        self._rows, self._vectors = rows, matrix(rows["vector"])
-        self._owners = graph.node_numbers(rows["owner_id"])
-        self._first = np.flatnonzero(np.diff(self._owners, prepend=-1))
-        if len(self._first) != len(graph):
-            raise StaleInput(f"some node of {graph.name} has no passage: materialize its passages again")
-        if method == "vector" and len(self._owners):
-            self._means = unit_rows(np.add.reduceat(self._vectors, self._first, axis=0))
+        self.method, self._files = method, graph.vectors.of_nodes
 
-    def similarities(self, query: FloatArray) -> NDArray[np.float64]:
-        """Similarity of one question to every node."""
-        if not len(self._owners):
-            return np.zeros(0)
-        if self.method == "vector":
-            scores = self._means @ query
-        else:
-            scores = np.maximum.reduceat(self._vectors @ query, self._first)
-        return np.asarray(np.round(scores.astype(np.float64), 6), dtype=np.float64)
+    def similarities(self, query: FloatArray, nodes: IntArray) -> NDArray[np.float64]:
+        """Similarity of one question to some nodes."""
+        return self._files.similarities(query, nodes, self.method)
+
+    def among(self, query: FloatArray, nodes: IntArray, k: int) -> IntArray:
+        """The ``k`` nearest of some nodes, each of which is looked at; equal ones by node."""
+        order = np.lexsort((nodes, -self.similarities(query, nodes)))[:k]
+        return np.asarray(nodes, dtype=np.int64)[order]
+
+    def nearest(self, query: FloatArray, allowed: NDArray[np.bool_], k: int) -> IntArray:
+        """The ``k`` nearest of all nodes that are allowed, found by the index."""
+        return self._files.nearest(query, allowed, k, self.method)
 
     def best_passage(self, query: FloatArray, node: int) -> tuple[str, int, int, float] | None:
         """The passage of a node's document that is nearest to the question: its id, place and similarity."""
-        low, high = np.searchsorted(self._owners, [node, node + 1]).tolist()
-        rows = self._rows.slice(low, high - low)
-        of_document = np.flatnonzero((rows["char_end"] > rows["char_start"]) & (rows["char_start"] >= 0))
-        if not len(of_document):
-            return None
-        scores = self._vectors[low + of_document] @ query
-        best = rows.row(int(of_document[scores.argmax()]), named=True)
-        return best["passage_id"], best["char_start"], best["char_end"], round(float(scores.max()), 6)
-
-
-def nearest(similarities: NDArray[np.float64], among: Sequence[int] | IntArray, k: int) -> list[int]:
-    """The k nodes of largest similarity among the given ones; equal ones by node."""
-    nodes = np.asarray(among, dtype=np.int64)
-    return [int(n) for n in nodes[np.lexsort((nodes, -similarities[nodes]))[:k]]]
+        return self._files.best_passage(query, node)

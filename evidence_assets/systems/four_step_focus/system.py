@@ -24,7 +24,7 @@ from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.reasoning.tasks import Failure, Reply
 from evidence_assets.systems.four_step_focus import VERSION
 from evidence_assets.systems.four_step_focus.grading import Grader, NodeCard
-from evidence_assets.systems.four_step_focus.node_search import NodeSearch, nearest
+from evidence_assets.systems.four_step_focus.node_search import IntArray, NodeSearch
 from evidence_assets.systems.four_step_focus.settings import FocusSettings
 from evidence_assets.systems.four_step_focus.triplets import ANY_TYPE, Schema, Term, TripletQuery, TripletReader
 
@@ -106,7 +106,7 @@ class FourStepFocus:
         self._symmetric = symmetric
         self._node_type = {name: code for code, name in enumerate(graph.type_names)}
         wanted = [self._node_type[name] for name in answer_types or graph.type_names if name in self._node_type]
-        self._answers: NDArray[np.int64] = np.flatnonzero(np.isin(graph.node_types, wanted))
+        self._is_answer: NDArray[np.bool_] = np.isin(graph.node_types, wanted)
         self.version = content_id(
             "four_step_focus", VERSION, asdict(self._settings),
             graph.version, search.method, encoder.model_id, encoder.revision, reader and reader.version,
@@ -154,23 +154,26 @@ class FourStepFocus:
 
     def _found(self, question: Asked, query: TripletQuery | None, vector: FloatArray) -> NodeRanking:
         """Steps 2 and 3."""
-        similarity = self._search.similarities(vector)
         notes: list[str] = []
-        filtered: list[int] = []
+        filtered: IntArray = np.zeros(0, np.int64)
         n_candidates = None
         if query is not None:
             narrowed, notes = self._substituted(query)
             if narrowed.narrowed:
-                candidates = np.intersect1d(narrowed.candidates, self._answers)
+                candidates = np.unique(narrowed.candidates).astype(np.int64)
+                candidates = candidates[self._is_answer[candidates]]
                 n_candidates = len(candidates)
-                filtered = nearest(similarity, candidates, self._settings.k_max)
+                filtered = self._search.among(vector, candidates, self._settings.k_max)
             else:
                 notes.append("no usable triplet touches the target: all nodes were searched")
         room = self._settings.k_max - len(filtered)
-        additional = nearest(similarity, np.setdiff1d(self._answers, filtered), room)
+        allowed = self._is_answer.copy()
+        allowed[filtered] = False
+        found = np.concatenate([filtered, self._search.nearest(vector, allowed, room)])
+        similarities = self._search.similarities(vector, found).tolist()
         nodes = tuple(
-            RankedNode(self._graph.node_ids[node], node in filtered, float(similarity[node]), None)
-            for node in (*filtered, *additional)
+            RankedNode(self._graph.node_ids[node], place < len(filtered), similarity, None)
+            for place, (node, similarity) in enumerate(zip(found.tolist(), similarities, strict=True))
         )
         return NodeRanking(
             question.question_id,

@@ -82,7 +82,7 @@ def relevant_paths_batch(
     """Ranked paths from what is relevant to each question to its options; node scorers are trained side by side."""
     settings = settings or UgatSettings()
     parts = [question.part.within(settings.D) for question in questions]
-    features = [np.asarray(graph.node_vectors[part.nodes]) for part in parts]
+    features = [graph.node_vectors[part.nodes].astype(np.float32) for part in parts]
     scored: Sequence[NodeScores | None] = [None] * len(questions)
     if settings.attention is not None:
         scored = train_batch(

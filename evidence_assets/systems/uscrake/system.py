@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any
@@ -41,8 +41,8 @@ from evidence_assets.transport import Texts
 
 BLOCK = 256
 """Questions whose tokens and candidates are held in memory together."""
-POOLED_TOGETHER = 1 << 16
-"""Places of pools that are searched together, and whose texts are encoded together where they are not kept yet."""
+POOLED = 1 << 16
+"""Places of the pools of such questions, at most but for one question that has more."""
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.integer[Any]]
@@ -111,24 +111,34 @@ class Uscrake:
             notes["triples_dropped_by_cap"] = self._counts["triples_dropped"]
         return notes
 
-    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
+    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> Iterator[list[Pick]]:
         """Evidence of each question, best first within each option."""
-        made: list[list[Pick]] = []
-
-        def report(done: int) -> None:
+        done = 0
+        for some in self._blocks(questions):
+            yield from self._select(some)
+            done += len(some)
             if progress:
-                progress(len(made) + done, len(questions))
+                progress(done, len(questions))
 
-        for start in range(0, len(questions), BLOCK):
-            made += self._select(questions[start : start + BLOCK], report)
-        return made
+    def _blocks(self, questions: Sequence[Asked]) -> Iterator[list[Asked]]:
+        """Questions that are held in memory together: few where their pools are large."""
+        block: list[Asked] = []
+        places = 0
+        for question in questions:
+            block.append(question)
+            places += len(question.hypotheses) * self._settings.R
+            if len(block) == BLOCK or places >= POOLED:
+                yield block
+                block, places = [], 0
+        if block:
+            yield block
 
-    def _select(self, questions: Sequence[Asked], progress: Callable[[int], None]) -> list[list[Pick]]:
+    def _select(self, questions: Sequence[Asked]) -> list[list[Pick]]:
         options = self._options(questions)
         self._counts["options"] += len(options)
         texts: list[list[Item]] = [[] for _ in options]
         if self._passages is not None:
-            texts = self._texts(self._passages, options, progress)
+            texts = self._texts(self._passages, options)
         triples = self._triple_items(options)
         found = [[*t, *g] for t, g in zip(texts, triples, strict=True)]
         scores = [np.array([item.pick.score for item in items], dtype=np.float64) for items in found]
@@ -161,44 +171,21 @@ class Uscrake:
 
     # Text -----------------------------------------------------------------------------------------------------
 
-    def _texts(
-        self, passages: Passages, options: Sequence[_Option], progress: Callable[[int], None]
-    ) -> list[list[Item]]:
+    def _texts(self, passages: Passages, options: Sequence[_Option]) -> list[list[Item]]:
         """Text evidence of every option, question by question."""
-        settings, made = self._settings, list[list[Item]]([] for _ in options)
+        settings, made, pools = self._settings, list[list[Item]](), self._pools(passages, options)
         seen = passages.seen(
             self._view, words=settings.tokens == "words", reading=settings.weights, titles=settings.titles
         )
-        groups = [list(group) for _, group in groupby(range(len(options)), lambda i: options[i].question.question_id)]
-        done = 0
-        for together in self._pooled_together(groups):
-            pools = self._pools(passages, [options[i] for i in together])
-            seen.fill(np.unique(np.concatenate(pools)))
-            pool_of = dict(zip(together, pools, strict=True))
-            for group in groups[done:]:
-                if group[0] not in pool_of:
-                    break
-                found = self._text_items(seen, [options[i] for i in group], [pool_of[i] for i in group])
-                for i, items in zip(group, found, strict=True):
-                    made[i] = items
-                done += 1
-                progress(done)
+        seen.fill(np.unique(np.concatenate([*pools, np.zeros(0, np.int64)])))
+        for _, group in groupby(zip(options, pools, strict=True), lambda pair: pair[0].question.question_id):
+            of_question, own = zip(*group, strict=True)
+            made += self._text_items(seen, of_question, own)
         return made
-
-    def _pooled_together(self, groups: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-        """Options of as many questions as are searched together, at least one."""
-        together: list[int] = []
-        for group in groups:
-            together += group
-            if len(together) * self._settings.R >= POOLED_TOGETHER:
-                yield together
-                together = []
-        if together:
-            yield together
 
     def _pools(self, passages: Passages, options: Sequence[_Option]) -> list[Ints]:
         """The coarse pool of each option: positions of chunks, ascending."""
-        if not len(passages.corpus):
+        if not len(passages.corpus) or not options:
             return [np.zeros(0, np.int64) for _ in options]
         size = self._settings.R
         _, dense = passages.corpus.index.search(self._encoder.sentences([o.query.text for o in options]), size)

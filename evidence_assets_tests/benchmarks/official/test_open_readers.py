@@ -147,6 +147,7 @@ class TestStark(ReaderContract):
     FAULTS = (
         ("all", {"stark_qa.csv": HEAD + '7,Which?,"[1, x]"\n'}, ":2: answer_ids: expected a list"),
         ("all", {"stark_qa.csv": HEAD + "7,Which?,[1.5]\n"}, ":2: answer_ids: expected a list of whole"),
+        ("all", {"stark_qa.csv": HEAD + f"7,Which?,{'[' * 9999}\n"}, ":2: answer_ids: expected a list"),
         ("all", {"stark_qa.csv": "id,query\n7,Which?\n"}, ":1: answer_ids: the header lacks this column"),
         ("all", {"stark_qa.csv": HEAD + '7,"Which?,[1]\n8,What?,[2]\n'}, ":2: a quote opened"),
         (

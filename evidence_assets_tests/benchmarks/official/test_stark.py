@@ -168,6 +168,8 @@ def test_the_conversion_in_the_message_works(tmp_path: Path) -> None:
         ("node_info.json", {**INFO, "2": 5}, "2: has no object of fields"),
         ("node_type_dict.json", {"0": "a", "2": "b"}, "codes 0, 1, 2"),
         ("node_type_dict.json", [], "expected an object"),
+        ("node_info.json", '{"0": ' * 9999, "node_info.json: is not valid JSON .maximum recursion"),
+        ("node_info.json", "[" * 9999 + "]" * 9999, "node_info.json: is not valid JSON .maximum recursion"),
     ],
 )
 def test_faults_are_named(tmp_path: Path, file: str, value: object, sentence: str) -> None:
@@ -175,7 +177,7 @@ def test_faults_are_named(tmp_path: Path, file: str, value: object, sentence: st
     if isinstance(value, torch.Tensor):
         torch.save(value, folder / file)
     else:
-        (folder / file).write_text(json.dumps(value), encoding="utf-8")
+        (folder / file).write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8")
     with pytest.raises(BadInput, match=sentence):
         read_stark(folder, "prime")
 

@@ -11,18 +11,19 @@ import polars as pl
 import pytest
 
 from evidence_assets.experiment.selection import Asked
-from evidence_assets.graphs.knowledge_graph import GraphVectors, KnowledgeGraph
+from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
+from evidence_assets.graphs.passage_files import Method
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.retrieval.corpus import matrix
 from evidence_assets.systems.four_step_focus.grading import NodeCard, PromptedGrader, RerankerGrader
-from evidence_assets.systems.four_step_focus.node_search import NodeSearch, nearest, node_passages
+from evidence_assets.systems.four_step_focus.node_search import NodeSearch, node_passages
 from evidence_assets.systems.four_step_focus.question_forms import Form, FormParser
 from evidence_assets.systems.four_step_focus.settings import FocusSettings
 from evidence_assets.systems.four_step_focus.system import FourStepFocus, NodeRanking, schema_of
 from evidence_assets.systems.four_step_focus.triplets import PromptedTriplets, TripletReader
-from evidence_assets_tests.graphs.small_graph import graph_of, stored, with_vectors
+from evidence_assets_tests.graphs.small_graph import graph_of, stored, vectors_of, with_vectors
 from evidence_assets_tests.systems.four_step_focus.test_triplets import reply_of
 from evidence_assets_tests.systems.small_models import Scripted, SharedWords, WordEncoder
 
@@ -240,8 +241,7 @@ def test_a_constant_that_names_ten_thousand_nodes() -> None:
         }
         for node in base.node_ids
     ]  # fmt: skip
-    vectors = GraphVectors(WordEncoder().sentences, lambda: np.zeros((0, 64)), lambda: stored("kg_passages", rows))
-    base = replace(base, stored_vectors=vectors)
+    base = replace(base, stored_vectors=vectors_of(base, WordEncoder().sentences, lambda: stored("kg_passages", rows)))
     reader = PromptedTriplets(
         LanguageModel(Scripted(lambda _: reply_of("?p", {"p": "paper"}, ("John Smith", "wrote", "?p")))),
         schema_of(base),
@@ -271,22 +271,26 @@ def test_answer_types_bound_every_group() -> None:
     assert ask(focus(PARSER, answer_types=["gene"]), "Name what aspirin acts on.")[0].supported == ("n3",)
 
 
-def test_vector_and_multi_vector_search_equal_slow_versions() -> None:
+@pytest.mark.parametrize("method", ["vector", "multi_vector"])
+def test_search_equals_a_slow_version(method: Method) -> None:
     base = base_of(tokens=9)
     rows = base.vectors.passages
     assert rows.height > len(NAMES)
     query = WordEncoder().sentences(["blood and willow"])[0]
-    for method, pool in (("vector", lambda rows: rows.mean(axis=0)), ("multi_vector", None)):
-        slow = []
-        for node in base.node_ids:
-            own = matrix(rows.filter(pl.col("owner_id") == node)["vector"])
-            if pool is None:
-                slow.append(max(own @ query))
-            else:
-                mean = pool(own)
-                slow.append(mean @ query / np.linalg.norm(mean))
-        assert NodeSearch(base, method).similarities(query) == pytest.approx(slow, abs=1e-5)  # type: ignore[arg-type]
-    assert nearest(np.array([0.5, 0.9, 0.5]), [2, 0, 1], 3) == [1, 0, 2]
+    slow = []
+    for node in base.node_ids:
+        own = matrix(rows.filter(pl.col("owner_id") == node)["vector"])
+        mean = own.mean(axis=0)
+        slow.append(max(own @ query) if method == "multi_vector" else mean @ query / np.linalg.norm(mean))
+    search, every = NodeSearch(base, method), np.arange(len(base))
+    found = search.similarities(query, every)
+    assert found == pytest.approx(slow, abs=1e-3)  # vectors are kept in half precision
+    ranked = np.lexsort((every, -found))
+    for k in range(len(base) + 2):
+        assert search.among(query, every, k).tolist() == ranked[:k].tolist()
+        assert search.nearest(query, every >= 0, k).tolist() == ranked[:k].tolist()
+        allowed = every % 2 == 0
+        assert search.nearest(query, allowed, k).tolist() == [n for n in ranked.tolist() if n % 2 == 0][:k]
 
 
 def test_no_text_of_a_document_is_lost_to_the_encoder() -> None:
@@ -298,7 +302,7 @@ def test_no_text_of_a_document_is_lost_to_the_encoder() -> None:
 
 def test_a_node_without_a_passage_is_refused() -> None:
     short = base_of(documents=DOCUMENTS)
-    lost = replace(short.vectors, read_passages=lambda: short.vectors.passages.filter(pl.col("owner_id") != "n2"))
+    lost = vectors_of(short, WordEncoder().sentences, lambda: short.vectors.passages.filter(pl.col("owner_id") != "n2"))
     with pytest.raises(StaleInput, match="has no passage"):
         NodeSearch(replace(short, stored_vectors=lost))
 

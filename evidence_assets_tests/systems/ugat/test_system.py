@@ -12,11 +12,11 @@ import pytest
 from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.experiment.question_concepts import NamedNodes, QuestionConcepts, Surroundings
 from evidence_assets.graphs.arrays import FloatArray
-from evidence_assets.graphs.knowledge_graph import GraphVectors, KnowledgeGraph
+from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.reasoning.paths import walked_edges
 from evidence_assets.systems.ugat.settings import UgatSettings
 from evidence_assets.systems.ugat.system import PathSelection, relevant_paths_batch
-from evidence_assets_tests.graphs.small_graph import graph_of, stored
+from evidence_assets_tests.graphs.small_graph import graph_of, stored, vectors_of
 
 TRIPLES = [
     ("urethral obstruction", "may_cause", "hydronephrosis"),
@@ -35,7 +35,7 @@ WIDTH = 16
 
 def random_vectors(graph: KnowledgeGraph) -> KnowledgeGraph:
     drawn = np.random.default_rng(0).standard_normal((len(graph), WIDTH)).astype(np.float32)
-    none = GraphVectors(lambda texts: drawn[: len(texts)], lambda: drawn, lambda: stored("kg_passages", []))
+    none = vectors_of(graph, lambda texts: drawn[: len(texts)], lambda: stored("kg_passages", []))
     return replace(graph, stored_vectors=none)
 
 

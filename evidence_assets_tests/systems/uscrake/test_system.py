@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,15 +17,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence_assets.benchmarks.graphs.relations import load
-from evidence_assets.experiment.selection import Asked, Pick, evidence_rows
+from evidence_assets.experiment.selection import Asked, Pick, Progress, evidence_rows
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.retrieval import token_texts
 from evidence_assets.retrieval.bm25 import CorpusStatistics
+from evidence_assets.retrieval.index_building import build as build_index
 from evidence_assets.retrieval.maxsim import maxsim_texts
 from evidence_assets.retrieval.token_store import TokenStore, build, source_version
 from evidence_assets.retrieval.token_texts import TokenTexts
+from evidence_assets.retrieval.vector_index import VectorIndex
 from evidence_assets.systems.uscrake import VERSION, system
 from evidence_assets.systems.uscrake import chunk_ranking as ranking
 from evidence_assets.systems.uscrake.chunk_ranking import Query, TitleLinks
@@ -99,12 +102,19 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Passages:
     return passages(tmp_path_factory.mktemp("corpus"))
 
 
-def selector(corpus: Passages | None, *, triples: ConceptTriples | None = None, **settings: Any) -> Uscrake:
+class Listing(Uscrake):
+    """The selector, whose picks are looked at all together."""
+
+    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> Any:
+        return list(super().select(questions, progress))
+
+
+def selector(corpus: Passages | None, *, triples: ConceptTriples | None = None, **settings: Any) -> Listing:
     weights = {"weights": "idf"} if settings.get("cost") == "moverscore" else {}
     stated = Settings(
         **{"cost": "fusion", "R": 4, "k": 2, "s": 3, "sentences": 10, "titles": False, **weights, **settings}
     )
-    return Uscrake("u", stated, corpus, ENCODER, ENCODER, LateInteraction(ENCODER), triples)
+    return Listing("u", stated, corpus, ENCODER, ENCODER, LateInteraction(ENCODER), triples)
 
 
 def query(text: str) -> Query:
@@ -319,7 +329,7 @@ def test_tokens_encoded_on_demand_give_the_same_evidence(
     assert again.select(QUESTIONS) == expected and again.version == stored.version and again.select([]) == []
     asked = list(ENCODER.asked)
     monkeypatch.setattr(token_texts, "TILE", 3)  # a pool that is read in many tiles
-    monkeypatch.setattr(system, "POOLED_TOGETHER", 1)
+    monkeypatch.setattr(system, "POOLED", 1)
     other = selector(on_demand, cost=cost, triples=graph(), coarse=coarse, k=1)
     assert other.select(QUESTIONS)
     assert set(ENCODER.asked[len(asked) :]).isdisjoint(PAGES.values()), "what one variant encoded serves the next"
@@ -341,18 +351,17 @@ def test_versions_change_with_settings_corpus_graph_and_judge(corpus: Passages) 
     assert selector(corpus).version == versions[0]
 
 
-def test_a_hybrid_pool_holds_what_the_index_missed(corpus: Passages) -> None:
+def test_a_hybrid_pool_holds_what_the_index_missed(corpus: Passages, tmp_path: Path) -> None:
     asked = [Asked("q", "b", "mcqa", "the plain", ("Rain",))]
     dense, hybrid = (selector(corpus, R=1, coarse=coarse, k=6, grain="chunk") for coarse in ("dense", "hybrid"))
-    index = corpus.corpus.index._index
-    index.reset()  # an index that finds nothing at all, so that only words lead to the page
+    nothing = np.zeros((len(corpus.corpus), ENCODER.dimensions), np.float32)
+    build_index(tmp_path / "index", nothing, built_from="v", model_id="pieces")
+    seeing, corpus.corpus.index = corpus.corpus.index, VectorIndex(tmp_path / "index", expected="v")
     try:
-        index.add(np.zeros((len(corpus.corpus), ENCODER.dimensions), np.float32))
         assert "Plain" not in {p.parents[0].id for p in dense.select(asked)[0]}
-        assert "Plain" in {p.parents[0].id for p in hybrid.select(asked)[0]}
+        assert "Plain" in {p.parents[0].id for p in hybrid.select(asked)[0]}, "words alone lead to the page"
     finally:
-        index.reset()
-        index.add(corpus.corpus.vectors.astype(np.float32))
+        corpus.corpus.index = seeing
 
 
 @pytest.mark.parametrize("cost", COSTS)
@@ -481,7 +490,7 @@ def test_a_benchmark_without_a_graph_is_said_to_have_none(corpus: Passages) -> N
 
 def test_a_cross_encoder_orders_text_and_triples_alike(corpus: Passages) -> None:
     settings = Settings("fusion", 4, 2, 3, judge=1)
-    uscrake = Uscrake("u", settings, corpus, ENCODER, ENCODER, PairJudge(SharedWords()), graph())
+    uscrake = Listing("u", settings, corpus, ENCODER, ENCODER, PairJudge(SharedWords()), graph())
     picks = [p for p in uscrake.select(QUESTIONS)[1] if p.option == "A"]
     expected = SharedWords().score([("Where do fish live? sea", p.text) for p in picks])
     assert [p.score for p in picks] == expected.tolist() == sorted(expected.tolist(), reverse=True)

@@ -1,0 +1,111 @@
+"""BM25 of a corpus on disk: seconds to build, bytes a text, time of a query, and the same of libraries that are kept up.
+
+The corpus is made of real sentences put together anew (`EVIDENCE_DEV_DATA`); queries are HotpotQA's questions. `bm25s` is
+measured where it is installed (it is no dependency), else scipy's sparse matrix alone stands beside.
+
+    python bench/bench_bm25.py --texts 200000
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse
+
+from evidence_assets.retrieval.bm25 import BM25Index, words
+from evidence_assets.retrieval.term_index import TermIndex, TermIndexWriter
+
+K, QUERIES, AT_ONCE = 200, 100, 8192
+
+
+def sentences_and_questions() -> tuple[list[str], list[str]]:
+    """Sentences of HotpotQA's passages, and its questions."""
+    folder = Path(os.environ["EVIDENCE_DEV_DATA"]) / "hotpotqa-100"
+    corpus = json.loads((folder / "hotpotqa_train_corpus.json").read_text(encoding="utf-8"))
+    asked = json.loads((folder / "hotpotqa_train.json").read_text(encoding="utf-8"))
+    return [s for passage in corpus.values() for s in passage if s.strip()], [row["question"] for row in asked]
+
+
+def texts_of(sentences: Sequence[str], count: int) -> list[list[str]]:
+    """Texts of four sentences, as words; one word of each is its own, so that the vocabulary grows."""
+    rng, cut = np.random.default_rng(0), [words(sentence) for sentence in sentences]
+    return [[word for i in rng.integers(0, len(cut), 4) for word in cut[i]] + [f"q{number}"] for number in range(count)]
+
+
+def milliseconds(ask: Callable[[list[str]], object], queries: Sequence[list[str]]) -> float:
+    """The median time of a query."""
+    taken = []
+    for query in queries:
+        started = time.perf_counter()
+        ask(query)
+        taken.append(1000 * (time.perf_counter() - started))
+    return statistics.median(taken)
+
+
+def sparse(index: TermIndex, texts: int) -> Callable[[list[str]], object]:
+    """The same weights as scipy's matrix of terms by texts, in memory."""
+    starts, rows, codes = (np.asarray(getattr(index, name)) for name in ("_starts", "_rows", "_codes"))
+    idf = np.log1p((texts - np.diff(starts) + 0.5) / (np.diff(starts) + 0.5))
+    values = index._weights[codes] * np.repeat(idf, np.diff(starts))
+    matrix = scipy.sparse.csr_array((values, rows, starts), shape=(len(starts) - 1, texts))
+
+    def ask(query: list[str]) -> object:
+        found = index.find(query)
+        asked = np.zeros(len(starts) - 1)
+        np.add.at(asked, found[found >= 0], 1.0)
+        scores = scipy.sparse.csr_array(asked[None, :]) @ matrix
+        return np.argpartition(scores.data, max(0, len(scores.data) - K))[-K:]
+
+    return ask
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--texts", type=int, default=200_000)
+    count = parser.parse_args().texts
+    sentences, questions = sentences_and_questions()
+    texts, queries = texts_of(sentences, count), [words(question) for question in questions[:QUERIES]]
+    with tempfile.TemporaryDirectory() as folder:
+        started = time.perf_counter()
+        writer = TermIndexWriter(Path(folder) / "index")
+        for start in range(0, count, AT_ONCE):
+            writer.add(texts[start : start + AT_ONCE])
+        writer.finish()
+        built = time.perf_counter() - started
+        size = sum(path.stat().st_size for path in (Path(folder) / "index").iterdir())
+        index = TermIndex(Path(folder) / "index")
+        reference = BM25Index(texts, "plus_one")
+        for query in queries[:10]:
+            positions, scores = index.top_k(query, K, "plus_one")
+            expected = reference.top_k(query, K)
+            assert positions.tolist() == expected[0].tolist() and scores.tolist() == expected[1].tolist()
+        own = milliseconds(lambda query: index.top_k(query, K, "plus_one"), queries)
+        print(f"{count:,} texts: built in {built:.1f} s, {size / count:.0f} bytes a text, equal to the index in memory")
+        print(f"on disk                {own:8.2f} ms a query, the best {K}")
+        print(f"in memory, this project {milliseconds(lambda q: reference.top_k(q, K), queries):7.2f} ms")
+        print(f"scipy, sparse product  {milliseconds(sparse(index, count), queries):8.2f} ms")
+        if find_spec("bm25s"):
+            import bm25s
+
+            for backend in ("numpy", "numba") if find_spec("numba") else ("numpy",):
+                other = bm25s.BM25(method="lucene", k1=1.2, b=0.75, backend=backend)
+                started = time.perf_counter()
+                other.index(texts, show_progress=False)
+                built = time.perf_counter() - started
+                ask = other.retrieve
+                ask([queries[0]], k=K, show_progress=False)
+                taken = milliseconds(lambda q: ask([q], k=K, show_progress=False, n_threads=1), queries)  # noqa: B023
+                print(f"bm25s, {backend:15s} {taken:8.2f} ms, built in {built:.1f} s, in memory")
+
+
+if __name__ == "__main__":
+    main()

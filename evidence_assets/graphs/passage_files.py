@@ -1,0 +1,186 @@
+"""The passages of a graph's nodes in files: their vectors, whose they are, and indexes over them, opened without being read.
+
+=================== ====================================================================================
+``vectors.npy``     n × d float16, one row a passage, in the order of the stored rows
+``owners.npy``      the number of the node that each stands for
+``order.npy``       rows node by node, those of a node as they follow one another
+``bounds.npy``      where the rows of each node begin in ``order``; one more than there are nodes
+``passages.arrow``  what a row is: its id and the characters of the node's document
+``index.faiss``     the index over the passages
+``means``           the same over one vector a node, the mean of its passages
+=================== ====================================================================================
+
+Belongs here: writing these files in one pass over the rows of ``kg_passages``, and nearest nodes by them. Which of a node's
+texts are passages is for those who cut them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from evidence_assets.graphs.arrays import BoolArray, FloatArray, IntArray
+from evidence_assets.lake.array_files import ArrayWriter, open_array, opened
+from evidence_assets.lake.errors import StaleInput
+from evidence_assets.models.vectors import unit_rows
+from evidence_assets.retrieval import index_building
+from evidence_assets.retrieval.vector_index import IndexMeta, VectorIndex
+
+Method = Literal["vector", "multi_vector"]
+PLACES = pa.schema([("passage_id", pa.string()), ("char_start", pa.int32()), ("char_end", pa.int32())])
+COLUMNS = ["owner_kind", "owner_id", "ordinal", *PLACES.names, "vector"]
+NODES_AT_ONCE = 4096
+DIGITS = 6
+"""Similarities are rounded to so many digits, so that equal ones are equal however they were computed."""
+
+
+def write_passage_files(
+    folder: Path,
+    node_ids: pl.Series,
+    batches: Iterable[pa.RecordBatch],
+    dimensions: int,
+    *,
+    built_from: str,
+    model_id: str,
+    memory: int,
+    heard: Callable[[int, int], None] = lambda done, total: None,
+) -> IndexMeta:
+    """Write the passages of nodes, of which ``batches`` have the columns ``COLUMNS``, as files into ``folder``.
+
+    Memory holds a batch, 12 bytes a passage, and what the index takes while it is built.
+    """
+    owners, ordinals = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    with (
+        ArrayWriter(folder / "vectors.npy", np.float16, (dimensions,)) as vectors,
+        pa.OSFile(str(folder / "passages.arrow"), "wb") as sink,
+        pa.ipc.new_file(sink, PLACES) as places,
+    ):
+        for batch in batches:
+            rows = batch.filter(pa.compute.equal(batch.column("owner_kind"), "node"))
+            if not len(rows):
+                continue
+            ids = pl.Series(rows.column("owner_id"))
+            numbers = node_ids.search_sorted(ids).to_numpy().astype(np.int64)
+            if not node_ids.gather(np.minimum(numbers, len(node_ids) - 1)).equals(ids):
+                raise StaleInput("there are passages of nodes that the graph lacks: materialize its passages again")
+            owners.append(numbers)
+            ordinals.append(rows.column("ordinal").to_numpy())
+            vectors.add(rows.column("vector").flatten().to_numpy(zero_copy_only=False).reshape(len(rows), -1))
+            places.write_batch(rows.select(PLACES.names).cast(PLACES))
+    owner = np.concatenate(owners)
+    order = np.lexsort((np.concatenate(ordinals), owner))
+    bounds = np.searchsorted(owner[order], np.arange(len(node_ids) + 1))
+    if (np.diff(bounds) == 0).any():
+        raise StaleInput("some node has no passage: materialize the graph's passages again")
+    for name, array in (("owners", owner), ("order", order), ("bounds", bounds)):
+        np.save(folder / f"{name}.npy", array.astype(np.int32 if len(owner) < 2**31 else np.int64))
+    stated: dict[str, Any] = {"built_from": built_from, "model_id": model_id, "memory": memory, "heard": heard}
+    (folder / "means").mkdir()
+    _write_means(folder, order, bounds, dimensions)
+    index_building.write(folder / "means", **stated)
+    return index_building.write(folder, **stated)
+
+
+def _write_means(folder: Path, order: IntArray, bounds: IntArray, dimensions: int) -> None:
+    vectors = open_array(folder / "vectors.npy")
+    with ArrayWriter(folder / "means" / "vectors.npy", np.float16, (dimensions,)) as means:
+        for first in range(0, len(bounds) - 1, NODES_AT_ONCE):
+            own = bounds[first : first + NODES_AT_ONCE + 1]
+            rows = vectors[order[own[0] : own[-1]]].astype(np.float32)
+            means.add(unit_rows(np.add.reduceat(rows, own[:-1] - own[0], axis=0)))
+
+
+class PassageFiles:
+    """The files, opened: nothing of them is read before it is asked for."""
+
+    def __init__(self, folder: Path, *, expected: str) -> None:
+        self._folder, self._expected = folder, expected
+        self._index = VectorIndex(folder, expected=expected)
+        self._owners, self._order, self._bounds, self._vectors = (
+            open_array(folder / f"{name}.npy") for name in ("owners", "order", "bounds", "vectors")
+        )
+
+    def __len__(self) -> int:
+        """Number of nodes."""
+        return len(self._bounds) - 1
+
+    @cached_property
+    def _means(self) -> tuple[VectorIndex, NDArray[np.float16]]:
+        folder = self._folder / "means"
+        return VectorIndex(folder, expected=self._expected), open_array(folder / "vectors.npy")
+
+    @cached_property
+    def _places(self) -> list[pa.RecordBatch]:
+        def batches(path: Path) -> list[pa.RecordBatch]:
+            reader = pa.ipc.open_file(pa.memory_map(str(path)))
+            return [reader.get_batch(number) for number in range(reader.num_record_batches)]
+
+        return opened(self._folder / "passages.arrow", batches)
+
+    def rows_of(self, nodes: IntArray) -> tuple[IntArray, IntArray]:
+        """Rows of some nodes, one node after another, and where those of each begin."""
+        starts, counts = self._bounds[nodes], self._bounds[nodes + 1] - self._bounds[nodes]
+        first = np.cumsum(counts) - counts
+        places = np.arange(int(counts.sum())) + np.repeat(starts - first, counts)
+        return self._order[places], first
+
+    def similarities(self, query: FloatArray, nodes: IntArray, method: Method) -> NDArray[np.float64]:
+        """Similarity of a question to some nodes: to the mean of each one's passages, or to the nearest of these."""
+        if not len(nodes):
+            return np.zeros(0)
+        if method == "vector":
+            scores = _products(self._means[1][nodes], query)
+        else:
+            rows, first = self.rows_of(nodes)
+            scores = np.maximum.reduceat(_products(self._vectors[rows], query), first)
+        return np.asarray(np.round(scores.astype(np.float64), DIGITS), dtype=np.float64)
+
+    def nearest(self, query: FloatArray, allowed: BoolArray, k: int, method: Method) -> IntArray:
+        """The ``k`` nearest of the allowed nodes, best first, equal ones by node; fewer where fewer are allowed."""
+        index = self._means[0] if method == "vector" else self._index
+        wanted = min(k, int(allowed.sum()))
+        asked = min(4 * k, index.meta.vectors)
+        while wanted:
+            scores, rows = index.search(query[None], asked)
+            nodes = rows[0].astype(np.int64) if method == "vector" else self._owners[rows[0]].astype(np.int64)
+            nodes = np.unique(nodes[allowed[nodes]])
+            found = self.similarities(query, nodes, method)
+            order = np.lexsort((nodes, -found))[:wanted]
+            # Nothing that was not read can be as near as the last one, but for what rounding hides.
+            beyond = len(order) == wanted and found[order[-1]] > scores[0, -1] + 10**-DIGITS
+            if beyond or asked == index.meta.vectors:
+                return nodes[order]
+            asked = min(4 * asked, index.meta.vectors)
+        return np.zeros(0, np.int64)
+
+    def best_passage(self, query: FloatArray, node: int) -> tuple[str, int, int, float] | None:
+        """The passage of a node's document that is nearest to the question: its id, place and similarity."""
+        rows, _ = self.rows_of(np.array([node]))
+        told = [self._place(int(row)) for row in rows]
+        of_document = [n for n, (_, start, end) in enumerate(told) if end > start >= 0]
+        if not of_document:
+            return None
+        scores = _products(self._vectors[rows[of_document]], query)
+        best = int(scores.argmax())
+        return (*told[of_document[best]], round(float(scores[best]), DIGITS))
+
+    def _place(self, row: int) -> tuple[str, int, int]:
+        for batch in self._places:
+            if row < len(batch):
+                passage_id, start, end = (column[row].as_py() for column in batch.columns)
+                return passage_id, start, end
+            row -= len(batch)
+        raise StaleInput(f"the files in {self._folder} do not belong together: materialize the passage index again")
+
+
+def _products(vectors: NDArray[np.float16], query: FloatArray) -> FloatArray:
+    """Inner products, of each row the same whichever rows are asked for with it."""
+    products: FloatArray = (vectors.astype(np.float32) * query).sum(axis=1)
+    return products

@@ -1,0 +1,58 @@
+"""Rows of a partition that is not finished yet: what a killed or failed step goes on from.
+
+A block is the rows that were made since the last one, with their lineage, below ``.blocks`` in the lake. Blocks vanish when
+their partition is written as a whole. Whether a row of one still stands is told as of any other row: by the hash of what it
+was made from.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+import polars as pl
+
+from evidence_assets.lake.atomic import replacing_file
+from evidence_assets.lake.schemas import TABLES
+from evidence_assets.lake.store import Lake, Rows, prepare, read_rows, version_of, write_rows
+
+BLOCK_SECONDS = 60.0
+"""Work that a kill may cost."""
+LINEAGE = "lineage_edges"
+
+
+class Blocks:
+    """The blocks of one asset's partition."""
+
+    def __init__(self, lake: Lake, asset: str, partition: str = "") -> None:
+        self._folder = lake.blocks_folder(asset, partition)
+        self._last = time.monotonic()
+
+    def due(self) -> bool:
+        """Whether it is time for another block."""
+        return time.monotonic() - self._last >= BLOCK_SECONDS
+
+    def keep(self, tables: Mapping[str, Rows]) -> None:
+        """Write a block; its lineage first, so that no row is found without."""
+        prepared = {table: prepare(table, rows) for table, rows in tables.items()}
+        self._folder.mkdir(parents=True, exist_ok=True)
+        number = len(list(self._folder.glob("*.parquet")))
+        name = f"{number:08d}-" + "".join(version_of(rows)[:8] for rows in prepared.values())
+        for table in sorted(prepared, key=lambda table: table != LINEAGE):
+            with replacing_file(self._folder / f"{name}.{table}.parquet") as temporary:
+                write_rows(table, prepared[table], temporary)
+        self._last = time.monotonic()
+
+    def added_to(self, table: str, rows: pl.DataFrame) -> pl.DataFrame:
+        """The rows that a partition has, and those of its blocks; of what several have, as the last one has it."""
+        files = sorted(self._folder.glob(f"*.{table}.parquet"))
+        if not files:
+            return rows
+        parts = [rows.with_columns(block=pl.lit(-1))]
+        for number, path in enumerate(files):
+            part = pl.from_arrow(read_rows(path, TABLES[table].arrow))
+            assert isinstance(part, pl.DataFrame)
+            parts.append(part.with_columns(block=pl.lit(number)))
+        own = "child_id" if table == LINEAGE else TABLES[table].row_id
+        last = pl.col("block") == pl.col("block").max().over(own)
+        return pl.concat(parts, how="diagonal").filter(last).drop("block").select(rows.columns)

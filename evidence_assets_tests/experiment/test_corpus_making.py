@@ -1,0 +1,78 @@
+"""A corpus as its assets make it: what a killed step had encoded is there for the next, and shards take turns on cards."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evidence_assets.benchmarks.corpora import portions
+from evidence_assets.experiment import corpus_making
+from evidence_assets.experiment.step import Step
+from evidence_assets.lake.store import Lake
+from evidence_assets.profiles import ModelSettings
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from evidence_assets.benchmarks.corpora import portions
+from evidence_assets.experiment import corpus_making
+from evidence_assets.experiment.step import Step
+from evidence_assets.lake import blocks
+from evidence_assets.lake.store import Lake
+from evidence_assets.retrieval import embedding
+blocks.BLOCK_SECONDS, embedding.TOGETHER = 0.0, 4
+lake, calls = Lake(sys.argv[1]), 0
+real = embedding._encoded
+def dies(encoder, texts):
+    global calls
+    calls += 1
+    if calls == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return real(encoder, texts)
+embedding._encoded = dies
+made = corpus_making.embeddings(Step(lake, "chunk_embeddings", "corpus/c/embeddings", "0"), "c")
+lake.write("corpus/c/embeddings", "0", {"chunk_embeddings": made.rows, "lineage_edges": made.lineage})
+print(made.reused, calls)
+"""
+
+
+def run(lake: Lake, dies_at: int) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", KILLED, str(lake.root), str(dies_at)]
+    return subprocess.run(command, capture_output=True, text=True, env=os.environ, check=False)
+
+
+def chunked(root: Path, folder: Path) -> Lake:
+    lake = Lake.create(root, question_shards=1, corpus_shards=1)
+    step = Step(lake, "chunks", "corpus/c/chunks", "0")
+    lake.write(step.asset, "0", {"chunks": corpus_making.chunks(step, "c", portions(folder)).rows})
+    return lake
+
+
+@pytest.mark.slow
+def test_a_killed_step_goes_on_from_its_last_block_and_ends_with_the_same_bytes(tmp_path: Path) -> None:
+    (tmp_path / "raw").mkdir()
+    for number in range(18):
+        (tmp_path / "raw" / f"{number}.txt").write_text(f"Number {number} {'is told ' * (number % 5)}here.")
+    lake, whole = (chunked(tmp_path / name, tmp_path / "raw") for name in ("killed", "whole"))
+    assert run(lake, 4).returncode == -signal.SIGKILL
+    assert not lake.path("chunk_embeddings", "corpus/c/embeddings", "0").exists()
+    assert run(lake, 0).stdout.split() == ["12", "2"], "three blocks of four are taken over, the rest is encoded"
+    assert run(whole, 0).stdout.split() == ["0", "5"]
+    for table in ("chunk_embeddings", "lineage_edges"):
+        one, other = (made.path(table, "corpus/c/embeddings", "0").read_bytes() for made in (lake, whole))
+        assert one == other
+
+
+def test_shards_take_turns_on_cards(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = ModelSettings(name="m")
+    monkeypatch.setattr(corpus_making, "cards", lambda: 1)
+    assert corpus_making.on_a_card(settings, 5) == settings
+    monkeypatch.setattr(corpus_making, "cards", lambda: 4)
+    assert [corpus_making.on_a_card(settings, shard).device for shard in (0, 5, 63)] == ["cuda:0", "cuda:1", "cuda:3"]
+    named = ModelSettings(name="m", device="cpu")
+    assert corpus_making.on_a_card(named, 5) == named
