@@ -23,7 +23,7 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
-from evidence_assets.systems.kbloom.seeds import Relation, read_seed_folder, seed_files
+from evidence_assets.systems.kbloom.seeds import Relation, collection_folder, read_seed_folder, seed_files
 
 RELATIONS = dg.DynamicPartitionsDefinition(name="relations")
 SEEDS = dg.AssetKey(["knowledge", "seeds"])
@@ -55,11 +55,14 @@ class SeedFiles:
 
 
 def look(lake: Lake) -> SeedFiles:
-    """Read every seed file; those of the sample are put into place before."""
+    """Read every seed file; those of the sample and of the packaged collections are put into place before."""
     harvesting = profiles.load().harvesting
     own = lake.raw / "seeds"
     own.mkdir(parents=True, exist_ok=True)
-    _place_sample(lake.raw / "sample" / "seeds", own, harvesting.sample_relations)
+    _place(lake.raw / "sample" / "seeds", own, harvesting.sample_relations)
+    for collection in harvesting.relations:
+        packaged = collection_folder(collection)
+        _place(packaged, own, [path.stem for path in seed_files(packaged)])
     folders = [own, *(lake.raw / name for name in harvesting.seed_folders)]
     found = read_seed_folder(*folders)
     errors = list(found.errors)
@@ -78,8 +81,8 @@ def look(lake: Lake) -> SeedFiles:
     return SeedFiles(relations, tuple(errors), tuple(sorted(present)))
 
 
-def _place_sample(rendered: Path, own: Path, wanted: Iterable[str]) -> None:
-    """Copy the sample's files, each once in the life of the lake: edits and deletions of the user's stay."""
+def _place(rendered: Path, own: Path, wanted: Iterable[str]) -> None:
+    """Copy these of the files, each once in the life of the lake: edits and deletions of the user's stay."""
     state = own / _PLACED
     placed = set(json.loads(state.read_text())) if state.exists() else set()
     new = [name for name in wanted if name not in placed and (rendered / f"{name}.yaml").exists()]

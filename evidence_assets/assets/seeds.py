@@ -5,12 +5,15 @@ from typing import Any
 
 import dagster as dg
 
+from evidence_assets import profiles
 from evidence_assets.assets.following import follow_apart, follow_data
+from evidence_assets.assets.raw_files import raw_asset
 from evidence_assets.assets.relations import FOLDER, RELATIONS, SEEDS, look, settle
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import OWNER, sound_check, table_asset
 from evidence_assets.experiment.step import Made, Step
 from evidence_assets.lake.ids import content_id
+from evidence_assets.systems.kbloom.references import references
 from evidence_assets.systems.kbloom.rows import seed_rows
 
 WEEKLY = "30 3 * * 1"
@@ -99,8 +102,12 @@ class Seeds(dg.Component, dg.Model, dg.Resolvable):
             partitions=RELATIONS,
             kinds=("parquet", "yaml"),
         )
+        merged = profiles.load().harvesting.collections
+        compared = [
+            raw_asset(one.key, list(one.paths), one.holds) for one in references().values() if one.collection in merged
+        ]
         return dg.Definitions(
-            assets=[seed_folder, seeds],
+            assets=[seed_folder, seeds, *compared],
             asset_checks=[seed_files_check, sound_check(seeds)],
             sensors=[follow_data, follow_apart],
             schedules=[weekly],

@@ -78,11 +78,20 @@ def reproduce(
 def _made(table: PrintedTable) -> bool:
     """Make what fills a table, benchmark by benchmark; whether all of it succeeded."""
     from evidence_assets.cli.making import run as make
-    from evidence_assets.cli.run import benchmark_named, chosen_variants
+    from evidence_assets.cli.run import benchmark_named, chosen_variants, harvested, opt_in
 
     for benchmark, variants in table.runs.items():  # opts in, before the graph is loaded, what the whole table takes
         chosen_variants(benchmark_named(benchmark), variants)
+    opt_in({preset for variant in table.harvests for preset in variant.presets})
     succeeded = True
+    if table.harvests:
+        from evidence_assets.cli.demo import run_all
+        from evidence_assets.definitions import defs
+
+        report = run_all(wanted=harvested(defs().resolve_asset_graph(), table.harvests))
+        for failure in report.failures:
+            out.print(f"{failure.name}: {failure.said}", style="red", markup=False, soft_wrap=True)
+        succeeded = not report.failures
     for benchmark, variants in table.runs.items():
         try:
             make(benchmark, ",".join(variants))
@@ -153,7 +162,8 @@ def _summary(table: PrintedTable) -> dict[str, Any]:
         "presets": table.presets,
         "data": needed,
         "models": {name: _megabytes(name) for name in table.models},
-        "run": [f"evidence run {name} --variants {','.join(variants)}" for name, variants in table.runs.items()],
+        "run": [f"evidence run {name} --variants {','.join(variants)}" for name, variants in table.runs.items()]
+        + ([f"evidence reproduce {table.name} --run"] if table.harvests else []),
     }
 
 
@@ -161,7 +171,9 @@ def _megabytes(model: str) -> int | None:
     """Size of a language model, where the profile states it."""
     from evidence_assets.profiles import load
 
-    return next((g.megabytes for g in load().generators.values() if g.name == model), None)
+    profile = load()
+    sizes = {g.name: g.megabytes for g in profile.generators.values()}
+    return {m.name: m.megabytes for m in profile.masked_models.values()}.get(model, sizes.get(model))
 
 
 def _rows(each: Cell) -> list[tuple[Any, ...]]:
@@ -238,7 +250,7 @@ def _show(table: PrintedTable, rows: Sequence[tuple[Any, ...]]) -> None:
     out.print(f"{len(table.cells)} printed, {len(table.fillable)} can be filled, {len(table.filled)} are filled")
     if any(row[6] is not None for row in rows):
         out.print("difference: ours − printed; * where the interval leaves the printed figure out", style="dim")
-    if table.runs:
+    if table.fillable:
         from evidence_assets.profiles import load
 
         out.print(f"To fill it, with profile {load().name}:")

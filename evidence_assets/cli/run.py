@@ -6,7 +6,7 @@ Belongs here: which assets and partitions that is. They are made by the runs of 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,9 +55,14 @@ def chosen_variants(benchmark: Benchmark, names: Sequence[str], model: str = "")
     chosen = [known[name] for name in names] or [v for v in loaded.values() if not (model and v.using)]
     # Only where a model is named does it take more than one preset to know which crosses the variant with it.
     presets = {p for v in chosen if v.label not in loaded for p in (v.presets if v.using else v.presets[:1])}
+    opt_in(presets)
+    return chosen
+
+
+def opt_in(presets: Collection[str]) -> None:
+    """Opt these presets in for this process."""
     if presets:
         os.environ[VARIABLE] = ",".join(sorted({*filter(None, os.environ.get(VARIABLE, "").split(",")), *presets}))
-    return chosen
 
 
 def benchmark_named(name: str) -> Benchmark:
@@ -87,6 +92,23 @@ def needed(graph: Any, benchmark: Benchmark, chosen: Sequence[Variant]) -> Wante
         of_benchmarks = graph.get(key).partitions_def in shared
         left += [p for p in graph.get(key).parent_keys if not of_benchmarks or concerns(p, partition)]
     return Wanted(frozenset(keys), benchmark.name)
+
+
+def harvested(graph: Any, chosen: Sequence[Variant]) -> Wanted:
+    """All scores of these harvests with all that they are made from."""
+    scored = tuple(f"scores/{v.place}" for v in chosen)
+    left = [
+        key
+        for key in graph.materializable_asset_keys
+        if any("/".join(key.path) in (s, f"{s}_judged") or "/".join(key.path).startswith(f"{s}_on_") for s in scored)
+    ]
+    keys: set[dg.AssetKey] = set()
+    while left:
+        key = left.pop()
+        if key not in keys and graph.has(key):
+            keys.add(key)
+            left += graph.get(key).parent_keys
+    return Wanted(frozenset(keys))
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ thing that is missing.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,8 +26,9 @@ from evidence_assets.experiment.derived_figures import Key, Sum, sum_of
 from evidence_assets.experiment.presets import presets
 from evidence_assets.experiment.scores.published import Figure, figures
 from evidence_assets.experiment.scores.published_figures import (
-    COMPARABLE,
+    COUNTED,
     LABELS,
+    comparable,
     figure_for,
     part_of,
     printed_metric,
@@ -38,6 +40,11 @@ from evidence_assets.experiment.system import Method, System, answers_by_model, 
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.store import prepare
 
+AFTER_HARVEST = r"_(judged|on_\w+)$"
+"""Ends the keys of a harvest's further scores: by judges, and on a reference."""
+BASELINES = ("bertnet",)
+"""Systems that are harvested beside another one, by the same variants."""
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -46,7 +53,7 @@ class Candidate:
     variant: Variant
     benchmark: Benchmark
     model_id: str
-    """The language model, as scores name it; empty where none answers."""
+    """The language model, as scores name it, or the masked one of a harvest; empty where none answers."""
     metrics: frozenset[str]
 
     def beside(self) -> set[Key]:
@@ -72,6 +79,7 @@ class Ours:
     low: float | None
     high: float | None
     n: int
+    reasoner: str = ""
 
 
 @dataclass(frozen=True)
@@ -147,25 +155,42 @@ class PrintedTable:
         return {c.benchmark.name: c.benchmark for cell in self.fillable for c in cell.candidates}
 
     @property
+    def harvests(self) -> list[Variant]:
+        """The harvests that fill cells of it, each once."""
+        found = {c.variant.place: c.variant for cell in self.fillable for c in cell.candidates}
+        return [variant for _, variant in sorted(found.items()) if variant.family == "knowledge"]
+
+    @property
     def models(self) -> list[str]:
         """The language models that it takes."""
         return sorted({c.model_id for cell in self.fillable for c in cell.candidates} - {""})
 
     @property
     def runs(self) -> dict[str, list[str]]:
-        """The variants that fill it, with their models, by benchmark."""
+        """The variants that fill it, with their models, by benchmark; harvests answer none."""
         found: dict[str, set[str]] = defaultdict(set)
         for cell in self.fillable:
             for c in cell.candidates:
-                found[c.benchmark.name].add(c.variant.label)
+                if c.variant.family != "knowledge":
+                    found[c.benchmark.name].add(c.variant.label)
         return {benchmark: sorted(names) for benchmark, names in sorted(found.items())}
 
 
 def candidates(variant: Variant, system: System, benchmarks: Iterable[Benchmark]) -> list[Candidate]:
     """The variant, with each model that its presets cross it with, on each of these benchmarks that it can answer."""
     method = system.method_of(variant)
-    if not variant.published or not isinstance(method, Method):
+    if not variant.published:
         return []
+    if not isinstance(method, Method):
+        scopes = [
+            (Benchmark(name=s.name, task="kgqa", holds=s.holds), s)
+            for s in method.scored_on(method.settings_of(variant))
+        ]
+        return [
+            Candidate(crossed, benchmark, crossed.profile.masked_model.name, scope.metrics)
+            for crossed in (crossings(system, variant, frozenset(presets())) if scopes else ())
+            for benchmark, scope in scopes
+        ]
     settings = method.settings_of(variant)
     prompted = answers_by_model(variant) or "generator" in method.models(settings)
     recalls = bool(method.more_reads and method.more_reads(variant, settings))
@@ -219,16 +244,19 @@ def scored(connection: duckdb.DuckDBPyConnection, variants: Iterable[Variant]) -
     """The lake's scores that have a printed figure beside them, by what that is printed for."""
     known = {f"{v.family}/{v.name}": v.published for v in variants if v.published}
     rows = connection.execute(
-        "SELECT asset, scope_id, model_id, metric, value, low, high, n FROM scores WHERE scope_kind = 'benchmark' "
-        "AND published IS NOT NULL AND value IS NOT NULL ORDER BY ALL"
+        "SELECT asset, scope_kind, selector, scope_id, model_id, metric, value, low, high, n, reasoner FROM scores "
+        "WHERE scope_kind IN ('benchmark', 'collection') AND published IS NOT NULL AND value IS NOT NULL ORDER BY ALL"
     ).fetchall()
     found: dict[Key, list[Ours]] = defaultdict(list)
-    for asset, benchmark, model, metric, *numbers in rows:
-        _, family, name, *models = asset.split("/")
+    for asset, kind, selector, scope, model, metric, *numbers in rows:
+        _, family, name, *models = (re.sub(AFTER_HARVEST, "", asset) if kind == "collection" else asset).split("/")
         for printed_as in known.get(f"{family}/{name}", ()):
-            figure = figure_for(benchmark, printed_as, model, metric)
+            of_baseline = selector.partition("@")[0] in BASELINES
+            if kind == "collection" and of_baseline != (printed_as.system in BASELINES):
+                continue
+            figure = figure_for(scope, printed_as, model, metric)
             if figure is not None:
-                found[figure.key].append(Ours("@".join([name, *models]), benchmark, model, metric, *numbers))
+                found[figure.key].append(Ours("@".join([name, *models]), scope, model, metric, *numbers))
     return dict(found)
 
 
@@ -245,10 +273,10 @@ def printed_tables(
             filling[key].append(candidate)
     found: dict[tuple[str, str], PrintedTable] = {}
     for figure in figures():
-        own = tuple(ours.get(figure.key, ())) if figure.scale in COMPARABLE else ()
-        fit = tuple(filling[figure.key]) if figure.key in filling and figure.scale in COMPARABLE else ()
+        own = tuple(ours.get(figure.key, ())) if comparable(figure) else ()
+        fit = tuple(filling[figure.key]) if figure.key in filling and comparable(figure) else ()
         table = found.setdefault((figure.document, figure.table), PrintedTable(figure.document, figure.table))
-        total = sum_of(figure) if figure.scale in COMPARABLE else None
+        total = sum_of(figure) if comparable(figure) else None
         lacking_part = ""
         if total is not None and not (own or fit):
             sides = [tuple(filling.get(key, ())) for key in total.of]
@@ -294,7 +322,9 @@ def _reason(
     figure: Figure, able: Sequence[Candidate], variants: Collection[Variant], declared: Mapping[str, Benchmark]
 ) -> tuple[str, str]:
     """The first thing that is missing for a figure which nothing fills, and what of it."""
-    if figure.scale not in COMPARABLE:
+    if (figure.scale != "count" and figure.metric in COUNTED) or "under head" in figure.note:
+        return "It is printed under the head of another metric.", figure.metric
+    if not comparable(figure):
         return "Printed are a count or a time: only scores are compared with.", f"{figure.metric} in {figure.scale}"
     of_system = [v for v in variants if any(name.system == figure.system for name in v.published)]
     if not of_system and figure.ours:
@@ -308,13 +338,14 @@ def _reason(
     if not figure.benchmark:
         return "No benchmark is named in print.", figure.metric
     name = figure.benchmark
-    if name not in declared:
+    harvested = {c.benchmark.name for c in able if c.variant.family == "knowledge"}
+    if name not in {*declared, *harvested}:
         return "The benchmark is not declared.", name
-    parts = {b for b in declared if (declared[b].whole, part_of(b)) == (name, figure.part)}
+    parts = {b for b in declared if (declared[b].whole, part_of(b)) == (name, figure.part)} | ({name} & harvested)
     if not parts:
         return "The subset of the benchmark is not declared.", figure.scope
     profile = profiles.load().name
-    if not declared[name].runs_in():
+    if name in declared and not declared[name].runs_in():
         return f"The benchmark is not declared for the profile {profile}.", name
     here = [
         c
@@ -349,6 +380,8 @@ def differences(figure: Figure, ours: Ours, benchmark: Benchmark | None) -> list
     ):  # another form of the printed model, such as a quantized one, is told
         said.append(f"model {own or 'none'}, printed {figure.model or 'without a model'}")
     whole = benchmark.expected.questions if benchmark else 0
+    if figure.metric in ("precision", "noisy_percent") and ours.reasoner:
+        said.append(f"judged by {ours.reasoner.partition('@')[0]}, printed for Gemini")
     part, total = part_of(ours.benchmark), sum_of(figure)
     if total is not None and total.kind == "mean":
         return said

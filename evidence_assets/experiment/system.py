@@ -52,6 +52,10 @@ def _none(settings: Any) -> tuple[Kind, ...]:
     return ()
 
 
+def _no_scopes(settings: Any) -> tuple[Scope, ...]:
+    return ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Parametrised(Generic[S]):
     """What both kinds of method have: settings, and what a profile sets of them."""
@@ -108,11 +112,21 @@ class Method(_Parametrised[S]):
     published: str = ""
 
 
+@dataclass(frozen=True)
+class Scope:
+    """What a method that answers no questions is scored on: what it is called in scores, the metrics, and what it needs."""
+
+    name: str
+    metrics: frozenset[str]
+    holds: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class OwnStages(_Parametrised[S]):
-    """A method that states its stages itself."""
+    """A method that states its stages itself; ``scored_on`` is what figures may be printed for."""
 
     stages: Callable[[Variant, S], list[Stage]]
+    scored_on: Callable[[S], Sequence[Scope]] = _no_scopes
 
 
 @dataclass(frozen=True)

@@ -104,6 +104,14 @@ class Harvesting(_Strict):
     n: int = Field(1000, ge=1, description="Pairs of each heap, and triples kept of a relation.")
     prompts: int = Field(20, ge=1, description="Prompts kept of a relation.")
     sample_relations: tuple[str, ...] = Field((), description="Seed files of the sample that are put into raw/seeds.")
+    relations: tuple[str, ...] = Field(
+        (), description="Packaged collections of seed files that are put into raw/seeds: conceptnet, lama, umls."
+    )
+    collections: tuple[str, ...] = Field(
+        ("biomedical", "commonsense"),
+        description="Collections of relations that harvests are merged by and scored for.",
+    )
+    truth: Literal["sample", ""] = Field("sample", description="sample scores harvests against what the sample states.")
     seed_folders: tuple[str, ...] = Field((), description="Further folders of seed files, below raw or absolute.")
     judges: tuple[str, ...] = Field(
         (), description="Generators of the profile that judge harvested triples; its first where none is named."

@@ -7,6 +7,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,18 @@ import pyarrow.parquet as pq
 from evidence_assets.benchmarks.declared import benchmarks
 from evidence_assets.benchmarks.records import CLAIM_LABELS
 from evidence_assets.cli.demo import Wanted, batches
-from evidence_assets.cli.run import needed
+from evidence_assets.cli.run import harvested, needed
 from evidence_assets.experiment.variants import Variant
+from evidence_assets.models.masked import HFMaskedLM
 from evidence_assets.models.protocols import Completion, Request
+from evidence_assets.systems.kbloom.references import references
 from evidence_assets_tests.assets.small_worlds import SmallWorld
 from evidence_assets_tests.benchmarks.official import test_choice_readers as choice
 from evidence_assets_tests.benchmarks.official import test_open_readers as free
 from evidence_assets_tests.benchmarks.official import test_stark as stark
 from evidence_assets_tests.benchmarks.official import test_table_readers as table
 from evidence_assets_tests.benchmarks.official.contract import lay, lines
+from evidence_assets_tests.models.tiny_masked import word_piece
 
 TOLD = {"SUPPORTS": "holds", "REFUTES": "is wrong", "NOT ENOUGH INFORMATION": "is open"}
 """What a claim of each class says, so that each class is answered at least once."""
@@ -129,6 +133,12 @@ def official_files(raw: Path) -> None:
             "graphs/disease_database/ddb_relas.json": json.dumps({"1": ["1", "2", "233"], "2": ["1", "3", "0"]}),
         },
     )  # fmt: skip
+    near = {"AtLocation": "conceptnet", "P47": "lama"}
+    seed = "id: {0}\ncollection: {1}\nprompt: the <HEAD> is near the <TAIL>\npairs: [[river, sea], [iron, town]]\n"
+    lay(raw, {f"seeds/{name}.yaml": seed.format(name, collection) for name, collection in near.items()})
+    stated = "AtLocation\triver\tsea\t1\nAtLocation\tcopper\triver\t1\nAtLocation\tsea\ttown\t0\n"
+    lay(raw, {path: stated for one in references().values() if one.collection == "conceptnet" for path in one.paths})
+    lay(raw, {"lama/TREx/P47.jsonl": lines(NEIGHBOURS)})
     graph = raw / "graphs/conceptnet/conceptnet-assertions-5.7.0.csv.gz"
     graph.parent.mkdir(parents=True)
     graph.write_bytes(
@@ -153,6 +163,7 @@ def official_files(raw: Path) -> None:
         lay(raw, index | {f"stark/{base}/stark_qa/{name}": text for name, text in csv.items()})
 
 
+NEIGHBOURS = {"sub_uri": "Q1", "sub_label": "town", "predicate_id": "P47", "obj_uri": "Q2", "obj_label": "sea"}
 LABELS = {"SUPPORTS": "supports", "REFUTES": "refutes", "NOT ENOUGH INFORMATION": "not enough info"}
 
 
@@ -174,6 +185,21 @@ def make(world: SmallWorld, runs: Mapping[str, Iterable[Variant]]) -> None:
             own = [key for key in keys if benchmark not in benchmarks() or key in wanted.get(benchmark, ())]
             if own:
                 world.make(*("/".join(key.path) for key in own), partition=name, checked=False)
+
+
+def make_harvests(world: SmallWorld, harvests: Sequence[Variant]) -> None:
+    """Materialize all scores of these harvests, of the relations whose seed files lie in the lake."""
+    for keys in batches(world.graph, harvested(world.graph, harvests)):
+        partitions = world.graph.get(keys[0]).partitions_def
+        names = [None] if partitions is None else partitions.get_partition_keys(dynamic_partitions_store=world.instance)
+        for name in names:
+            world.make(*("/".join(key.path) for key in keys), partition=name, checked=False)
+
+
+@cache
+def masked(name: str) -> HFMaskedLM:
+    """A masked model of a dozen words under a printed name."""
+    return word_piece(len(name), model_id=name)
 
 
 def variants_by_benchmark(pairs: Iterable[tuple[Variant, str]]) -> dict[str, list[Variant]]:

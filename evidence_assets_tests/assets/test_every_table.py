@@ -13,7 +13,15 @@ from evidence_assets.experiment.presets import VARIABLE, presets
 from evidence_assets.experiment.reproduction import Cell, PrintedTable, candidates, printed_tables, scored
 from evidence_assets.experiment.variants import variants
 from evidence_assets.lake.catalogue import connect
-from evidence_assets_tests.assets.miniature import Model, make, official_files, variants_by_benchmark
+from evidence_assets.systems.kbloom import methods
+from evidence_assets_tests.assets.miniature import (
+    Model,
+    make,
+    make_harvests,
+    masked,
+    official_files,
+    variants_by_benchmark,
+)
 from evidence_assets_tests.assets.small_worlds import SmallWorld, small_world
 from evidence_assets_tests.models.test_rerankers import make_cross_encoder
 
@@ -45,21 +53,38 @@ def miniature(
     root = tmp_path_factory.mktemp(profile)
     models = profiles.load(profile).generators
     named = ", ".join(f"{n}: {{backend: openai, name: '{g.name}'}}" for n, g in models.items())
-    lines = ["name: paper", f"generators: {{{named}}}", f"presets: [{opted}]"]
+    harvesting = published_harvesting(profile)
+    lines = ["name: paper", *harvesting, f"generators: {{{named}}}", f"presets: [{opted}]"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(VARIABLE, opted)
         patch.setattr(solvers, "generator", lambda settings: Model(settings.name))
+        patch.setattr(methods, "masked_lm", lambda lake, settings: masked(settings.name))
         patch.setattr("evidence_assets.systems.a2q.classifier_tuning.EMBEDDED", str(make_cross_encoder(root / "tiny")))
         with small_world(root / "world", lines, patch) as world:
             official_files(world.lake.raw)
             chosen = [c for t in tables() for cell in claimed(t, profile) for c in cell.candidates]
-            make(world, variants_by_benchmark((c.variant, c.benchmark.name) for c in chosen))
+            answering = [(c.variant, c.benchmark.name) for c in chosen if c.variant.family != "knowledge"]
+            make(world, variants_by_benchmark(answering))
+            harvests = {c.variant.place: c.variant for c in chosen if c.variant.family == "knowledge"}
+            if harvests:
+                make_harvests(world, list(harvests.values()))
             yield profile, world
+
+
+def published_harvesting(profile: str) -> list[str]:
+    """Lines of a profile: the masked models and collections of another, with seed files of the miniature's own."""
+    published = profiles.load(profile)
+    models = ", ".join(f"{name}: {{name: {one.name}}}" for name, one in published.masked_models.items())
+    collections = ", ".join(published.harvesting.collections)
+    return [
+        f"masked_models: {{{models}}}",
+        f"harvesting: {{collections: [{collections}], truth: '', sample_relations: [], n: 12, prompts: 2}}",
+    ]
 
 
 def claimed(table: PrintedTable, profile: str) -> list[Cell]:
     """The cells that claim to be fillable; of those that another profile claims, too, none."""
-    return [cell for cell in table.fillable if profile == "paper" or cell.figure.model]
+    return [cell for cell in table.fillable if profile == "paper" or (cell.figure.model and table.document != "thesis")]
 
 
 @pytest.mark.slow
@@ -93,7 +118,8 @@ def test_each_preset_fills_a_cell_of_every_table_that_it_names(monkeypatch: pyte
         for table in tables():
             for candidate in (c for cell in table.fillable for c in cell.candidates):
                 for name in candidate.variant.presets:
-                    if candidate.benchmark.name in presets()[name].benchmarks:
+                    harvest = candidate.variant.family == "knowledge" and presets()[name].relations
+                    if harvest or candidate.benchmark.name in presets()[name].benchmarks:
                         fills[name].add(f"{table.document} {table.table}")
     vain = {name: sorted(set(preset.tables) - fills[name]) for name, preset in presets().items()}
     assert not {name: named for name, named in vain.items() if named}

@@ -16,7 +16,7 @@ CORPUS = [
 ] * 5
 
 
-def word_piece(seed: int = 0, *, cased: bool = False) -> HFMaskedLM:
+def word_piece(seed: int = 0, *, cased: bool = False, model_id: str = "tiny-bert") -> HFMaskedLM:
     """BERT with WordPiece pieces; only some words are whole."""
     words = ["the", "river", "sea", "iron", "copper", "town", "is", "near", "a", "42", "!"]
     vocabulary = [
@@ -58,7 +58,7 @@ def word_piece(seed: int = 0, *, cased: bool = False) -> HFMaskedLM:
         max_position_embeddings=24,
         initializer_range=0.5,
     )
-    return HFMaskedLM(BertForMaskedLM(config), fast, model_id="tiny-bert", batch_size=5)
+    return HFMaskedLM(BertForMaskedLM(config), fast, model_id=model_id, batch_size=5)
 
 
 def byte_pair(seed: int = 0) -> HFMaskedLM:

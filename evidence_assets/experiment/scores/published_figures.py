@@ -13,7 +13,9 @@ from evidence_assets.benchmarks.subsets import SEEDED
 from evidence_assets.experiment.scores.published import Figure, models_printed, published, scopes_printed
 
 COMPARABLE = ("percent", "fraction", "score")
-"""Scales of figures that a score can be compared with; counts and times are not scores."""
+"""Scales of figures that a score can be compared with; times are not scores, and most counts are not."""
+COUNTED = ("tuples", "fact_count", "diversity")
+"""Counts that are scored: how much a harvest yields."""
 LABELS = {"SUPPORTS": "supports", "REFUTES": "refutes", "NOT ENOUGH INFORMATION": "nei"}
 """Printed names of the classes in metrics such as ``recall:SUPPORTS``."""
 
@@ -39,6 +41,12 @@ class PrintedAs:
     system: str
     variant: str = ""
     model: str = ""
+
+
+def comparable(figure: Figure) -> bool:
+    """Whether a score can be compared with a figure: not with a time, nor with what stands under another metric's head."""
+    counted = figure.metric.removesuffix("_delta") in COUNTED
+    return figure.scale == "count" if counted else figure.scale in COMPARABLE
 
 
 def printed_model(model_id: str, known: Iterable[str]) -> str:
@@ -89,7 +97,7 @@ def figure_for(scope: str, printed_as: PrintedAs, model_id: str, metric: str) ->
         model = printed_as.model or printed_model(model_id, models_printed(place, printed_as.system))
         for candidate in dict.fromkeys((model, "")):
             found = published(place, printed_as.system, printed_as.variant, candidate, name, label)
-            if found is not None and found.scale in COMPARABLE:
+            if found is not None and comparable(found):
                 return found
     return None
 

@@ -11,18 +11,20 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from evidence_assets import profiles
+from evidence_assets.experiment.scores.published_figures import beside
 from evidence_assets.experiment.solvers import asking_version, language_model, pool_of
 from evidence_assets.experiment.stage import Read, Stage
 from evidence_assets.experiment.step import Made, Markdown, Step
-from evidence_assets.experiment.system import NoSettings, OwnStages, System
+from evidence_assets.experiment.system import NoSettings, OwnStages, Scope, System
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.store import Rows
 from evidence_assets.models.in_use import MASKED_LM, encoder, masked_lm, model_key, text_likelihood
 from evidence_assets.models.sample_masked_lm import SAMPLE_MASKED_LM
 from evidence_assets.models.sample_masked_lm import VERSION as TRAINING_VERSION
 from evidence_assets.profiles import GeneratorSettings, Kind, Profile
-from evidence_assets.systems.kbloom import VERSION, coverage, judging, rows, sample_model, scores
+from evidence_assets.systems.kbloom import VERSION, collection_scores, coverage, judging, rows, sample_model, scores
 from evidence_assets.systems.kbloom.plot import bars
+from evidence_assets.systems.kbloom.references import Reference, references
 from evidence_assets.systems.kbloom.sample_model import names_of
 from evidence_assets.systems.kbloom.statement_judging import JUDGE, PromptedJudge
 from evidence_assets.systems.kbloom.system import KBloomSettings, Kinds, check_kinds, check_seeds, harvest, mine
@@ -57,6 +59,11 @@ class HarvestSettings(KBloomSettings):
     truth: Literal["sample", ""] = ""
 
     @property
+    def references(self) -> list[Reference]:
+        """What the collections are compared with outside the sample."""
+        return [one for one in references().values() if one.collection in self.collections]
+
+    @property
     def harvests(self) -> list[KBloomSettings]:
         """The harvest itself, and the baseline beside it."""
         own = KBloomSettings(**{f.name: getattr(self, f.name) for f in fields(KBloomSettings)})
@@ -64,7 +71,10 @@ class HarvestSettings(KBloomSettings):
 
 
 def _defaults(profile: Profile) -> Mapping[str, Any]:
-    return {"n": profile.harvesting.n, "max_prompts": profile.harvesting.prompts}
+    stated = profile.harvesting
+    return {
+        "n": stated.n, "max_prompts": stated.prompts, "collections": stated.collections, "truth": stated.truth
+    }  # fmt: skip
 
 
 class _Stages:
@@ -80,7 +90,8 @@ class _Stages:
     def all(self) -> list[Stage]:
         settings = self._settings
         made = [self._harvest_stage(), *(self._merged(collection) for collection in settings.collections)]
-        made += [self._scores()] if settings.truth else []
+        made += [self._scores() if settings.truth else self._sizes()]
+        made += [self._compared(reference) for reference in settings.references]
         made += [self._coverage()] if settings.coverage else []
         return made + self._judged()
 
@@ -184,6 +195,46 @@ class _Stages:
             [Read(FOLDER), Read("raw/sample")], VERSION,
         )  # fmt: skip
 
+    def _beside(self, scored: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The rows of each harvest beside the figures that are printed for its system."""
+        made = []
+        for origin, variant in self._known_as.items():
+            names = [name for name in self._variant.published if name.system == origin]
+            made += beside([row for row in scored if row["selector"] == variant], names)
+        return made
+
+    def _sizes(self) -> Stage:
+        def make(step: Step) -> Made:
+            relations = rows.relations_of(step.read("relation_seeds", SEEDS))
+            scored = collection_scores.size_rows(relations, step.read("triples", self._harvest), self._known_as)
+            return Made(self._beside(scored))
+
+        return self._scored(
+            "",
+            make,
+            "How much each collection yields, and how varied it is.",
+            [Read(FOLDER)],
+            f"{VERSION}:{self._variant.published}",
+        )
+
+    def _compared(self, reference: Reference) -> Stage:
+        def make(step: Step) -> Made:
+            relations = rows.relations_of(step.read("relation_seeds", SEEDS))
+            scored = collection_scores.reference_rows(
+                reference.name,
+                reference.pairs(step.lake.raw),
+                [relation for relation in relations if relation.collection == reference.collection],
+                step.read("triples", self._harvest),
+                self._known_as,
+                encoder(step.profile.encoder).sentences,
+            )
+            return Made(self._beside(scored))
+
+        return self._scored(
+            f"_on_{reference.name}", make, f"The harvest of {reference.collection} compared with {reference.name}.",
+            [Read(reference.key)], f"{VERSION}:{self._variant.published}", kinds=("parquet", "pytorch"), pool="gpu",
+        )  # fmt: skip
+
     def _coverage(self) -> Stage:
         def make(step: Step) -> Made:
             model = masked_lm(step.lake, step.profile.masked_model)
@@ -212,14 +263,18 @@ class _Stages:
             return []
 
         def make(step: Step) -> Made:
+            relations = rows.relations_of(step.read("relation_seeds", SEEDS))
+            triples = step.read("triples", self._harvest)
+            asked = [PromptedJudge(language_model(step, settings)) for settings in judges]
             scored = judging.judged_rows(
-                rows.relations_of(step.read("relation_seeds", SEEDS)),
-                step.read("triples", self._harvest),
+                relations,
+                triples,
                 variants=self._known_as,
-                judges=[PromptedJudge(language_model(step, settings)) for settings in judges],
+                judges=asked,
                 likelihood=None if rated is None else text_likelihood(rated),
             )
-            return Made(scored)
+            whole = collection_scores.judged_rows(relations, triples, self._known_as, asked)
+            return Made(scored + self._beside(whole))
 
         asked = [asking_version(settings, JUDGE, words=self._variant.words) for settings in judges]
         names = [*asked, *([f"{rated.name}@{rated.revision}"] if rated else [])]
@@ -228,7 +283,7 @@ class _Stages:
                 "_judged", make,
                 "What language models say of the harvest: judged precision and noise, agreement of two judges, likelihood "
                 "of the statements.",
-                [], f"{VERSION}:{names}", pool=pool_of(judges[0]) if judges else "gpu",
+                [], f"{VERSION}:{names}:{self._variant.published or ''}", pool=pool_of(judges[0]) if judges else "gpu",
             )
         ]  # fmt: skip
 
@@ -284,6 +339,22 @@ def harvest_stages(variant: Variant, settings: HarvestSettings) -> list[Stage]:
     return _Stages(variant, settings).all()
 
 
+def scored_on(settings: HarvestSettings) -> list[Scope]:
+    """The collections that harvests of these settings are scored for, and the references that they are compared with."""
+    judged = {"precision", "noisy_percent", "kappa", "exact_agreement"} if _judges() else set[str]()
+    sizes = frozenset({"tuples", "fact_count", "diversity", "agreement"} | judged)
+    of_two = ["novel_only_precision"] if settings.baseline else []
+    compared = frozenset({"fact_count", "novelty", "accuracy", "accuracy_maximum", *of_two})
+    collections = () if settings.truth else settings.collections
+    return [
+        *(
+            Scope(name, sizes, f"the seed files of {name} (systems/kbloom/relations, or your own)")
+            for name in collections
+        ),
+        *(Scope(one.name, compared, one.holds) for one in settings.references),
+    ]
+
+
 def _masked(settings: HarvestSettings | NoSettings) -> tuple[Kind, ...]:
     return ("masked_model",)
 
@@ -292,7 +363,9 @@ SYSTEM = System(
     "kbloom",
     VERSION,
     {
-        "kbloom": OwnStages(settings=HarvestSettings, stages=harvest_stages, defaults=_defaults, models=_masked),
+        "kbloom": OwnStages(
+            settings=HarvestSettings, stages=harvest_stages, defaults=_defaults, models=_masked, scored_on=scored_on
+        ),
         "masked_model": OwnStages(settings=NoSettings, stages=masked_model_stages, models=_masked),
     },
 )

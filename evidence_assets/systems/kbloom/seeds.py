@@ -31,6 +31,8 @@ from evidence_assets.text.nearest import nearest
 from evidence_assets.text.prompt_text import missing_slot
 
 MAX_PAIRS = 5
+PACKAGED = Path(__file__).with_name("relations")
+"""Folders of seed files that come with the package, one a collection."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
@@ -67,6 +69,14 @@ class SeedFolder:
     relations: tuple[Relation, ...]
     errors: tuple[BadInput, ...]
     files: dict[str, Path] = field(default_factory=dict, compare=False)
+
+
+def collection_folder(name: str) -> Path:
+    """The folder of a packaged collection of relations."""
+    known = sorted(path.name for path in PACKAGED.iterdir() if path.is_dir())
+    if name not in known:
+        raise BadInput(f"there is no collection of relations {name!r}; known: {', '.join(known)}", field="relations")
+    return PACKAGED / name
 
 
 def seed_files(folder: Path) -> list[Path]:

@@ -53,8 +53,11 @@ class PromptedJudge:
 
     def __init__(self, model: LanguageModel) -> None:
         self._model, self.model_id = model, model.model_id
+        self._said: dict[str, bool | Failure] = {}
         self.version = content_id("prompted_judge", JUDGE.version_in(model.words), model.version)
 
     def judge(self, statements: Sequence[str]) -> list[bool | Failure]:
-        """One verdict or failure a statement; equal statements are asked once."""
-        return JUDGE.ask(self._model, statements)
+        """One verdict or failure a statement; what it has judged before it is not asked again."""
+        new = [text for text in dict.fromkeys(statements) if text not in self._said]
+        self._said |= dict(zip(new, JUDGE.ask(self._model, new), strict=True)) if new else {}
+        return [self._said[text] for text in statements]

@@ -1,0 +1,61 @@
+"""References that harvests are compared with outside the sample, read from a user's files of ConceptNet, LAMA or UMLS."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from evidence_assets.benchmarks.graphs.formats import format_named
+from evidence_assets.benchmarks.official import lama
+from evidence_assets.harvest.triple_metrics import Pair
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.input_files import yaml_mapping
+
+FILE = Path(__file__).with_suffix(".yaml")
+LAMA = "lama"
+
+
+class Reference(BaseModel):
+    """One reference, as its YAML states it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    collection: str
+    """Collection of the relations that it states."""
+    format: str
+    """A graph format (``benchmarks.graphs.formats``), or ``lama``."""
+    paths: tuple[str, ...]
+    """Its files below the lake's ``raw``."""
+    holds: str
+    """What they hold and where to obtain them."""
+
+    @property
+    def key(self) -> str:
+        """Key of the raw asset that looks at its files."""
+        return f"raw/references/{self.name}"
+
+    def pairs(self, raw: Path) -> dict[str, list[Pair]]:
+        """Head and tail of every tuple that it states, by the relation's id; what is marked as untrue is left out."""
+        found: dict[str, list[Pair]] = defaultdict(list)
+        if self.format == LAMA:
+            for fact in lama.read_facts(raw / self.paths[0]):
+                found[fact.relation].append((fact.subject, fact.object))
+            return dict(found)
+        files = [raw / path for path in self.paths]
+        for triple in format_named(self.format, files).read(*files):
+            if triple.label is not False:
+                found[triple.relation].append((triple.head, triple.tail))
+        return dict(found)
+
+
+@cache
+def references(file: Path = FILE) -> dict[str, Reference]:
+    """Every reference by its name."""
+    try:
+        return {name: Reference(name=name, **fields) for name, fields in yaml_mapping(file).items()}
+    except (TypeError, ValidationError) as error:
+        raise BadInput(f"a reference is not as it should be: {error}", file=file) from error

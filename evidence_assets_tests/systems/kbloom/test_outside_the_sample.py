@@ -1,0 +1,132 @@
+"""K-Bloom outside the sample: packaged relations, references of a user's files, and what a collection's harvest is worth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.store import prepare
+from evidence_assets.reasoning.tasks import Failure
+from evidence_assets.systems.kbloom.collection_scores import judged_rows, reference_rows, size_rows
+from evidence_assets.systems.kbloom.references import references
+from evidence_assets.systems.kbloom.seeds import PACKAGED, Relation, collection_folder, read_seed_folder
+
+COUNTS = {"conceptnet": 20, "lama": 20, "umls": 15}
+EATS, NEAR = (
+    Relation(name, "zoo", f"<HEAD> {verb} <TAIL>", (("cow", "hay"),), f"<HEAD> {verb} <TAIL>")
+    for name, verb in (("eats", "eats"), ("near", "is near"))
+)
+BOTH = {"kbloom": "k", "bertnet": "b"}
+SAME, OTHER, THIRD = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+
+
+@pytest.mark.parametrize("collection", COUNTS)
+def test_packaged_relations_are_sound_and_of_their_collection(collection: str) -> None:
+    found = read_seed_folder(collection_folder(collection))
+    assert not found.errors and len(found.relations) == COUNTS[collection]
+    for relation in found.relations:
+        assert relation.collection == collection and found.files[relation.id].stem == relation.id
+        assert len(relation.pairs) == 5 and len({head for head, _ in relation.pairs}) >= 4
+        assert all(1 <= len(entity.split()) <= 2 for pair in relation.pairs for entity in pair), relation.id
+    assert f"| `{collection}` | {COUNTS[collection]} |" in (PACKAGED / "README.md").read_text()
+
+
+def test_an_unknown_collection_is_refused() -> None:
+    with pytest.raises(BadInput, match="known: conceptnet, lama, umls"):
+        collection_folder("wordnet")
+
+
+@pytest.mark.dev_data
+def test_relations_are_named_as_in_the_real_files(dev_data: Path) -> None:
+    stated = {line.split("\t")[0] for line in (dev_data / "conceptnet" / "train_slice.txt").read_text().splitlines()}
+    own = {relation.id for relation in read_seed_folder(collection_folder("conceptnet")).relations}
+    assert own <= stated
+    semantic = references()["umls_semantic_network"].model_copy(update={"paths": ("umls/train.txt",)}).pairs(dev_data)
+    assert {relation.id for relation in read_seed_folder(collection_folder("umls")).relations} <= set(semantic)
+    facts = references()["lama_trex"].pairs(dev_data)
+    assert len(facts) == 8 and sum(map(len, facts.values())) == 4000
+
+
+def harvested(*rows: tuple[str, str, str, str]) -> pl.DataFrame:
+    made = [
+        {"triple_id": f"{i}", "head": head, "relation": relation, "tail": tail, "origin": origin, "score": 1.0, "rank": i,
+         "agreement": 0.5, "flags": [], "model_id": "m", "relation_id": relation, "source": "s", "licence": "l"}
+        for i, (origin, relation, head, tail) in enumerate(rows)
+    ]  # fmt: skip
+    frame = pl.from_arrow(prepare("triples", made))
+    assert isinstance(frame, pl.DataFrame)
+    return frame
+
+
+TRIPLES = harvested(
+    ("kbloom", "eats", "cow", "grass"), ("kbloom", "eats", "cat", "mouse"), ("kbloom", "near", "cow", "Barn"),
+    ("bertnet", "eats", "cow", "grass"), ("bertnet", "near", "owl", "barn"),
+)  # fmt: skip
+
+
+def numbers(rows: list[dict[str, Any]], variant: str) -> dict[str, float]:
+    prepare("scores", rows)
+    return {row["metric"]: row["value"] for row in rows if row["selector"] == variant}
+
+
+def test_sizes_of_a_collection_are_those_of_all_its_relations_together() -> None:
+    rows = size_rows([EATS, NEAR], TRIPLES, BOTH)
+    assert numbers(rows, "k") == {"tuples": 3, "fact_count": 6, "diversity": 5, "agreement": 0.5}
+    assert numbers(rows, "b") == {"tuples": 2, "fact_count": 4, "diversity": 4, "agreement": 0.5}
+    assert {(row["scope_kind"], row["scope_id"]) for row in rows} == {("collection", "zoo")}
+
+
+def test_what_a_reference_says_of_a_harvest() -> None:
+    """Vectors by hand: one tuple is like all of the reference's, one like one of three, one like none."""
+    vectors = {
+        "cow eats grass.": SAME, "cat eats mouse.": OTHER, "cow is near Barn.": THIRD, "owl is near barn.": THIRD,
+        "cow eats hay.": SAME, "horse eats oats.": SAME, "dog eats meat.": OTHER,
+    }  # fmt: skip
+
+    def encode(texts: list[str]) -> Any:
+        return np.array([vectors[text] for text in texts])
+
+    stated = {"eats": [("cow", "hay"), ("horse", "oats"), ("dog", "meat"), ("cow", "hay")], "unheard": [("a", "b")]}
+    rows = reference_rows("farm", stated, [EATS, NEAR], TRIPLES, BOTH, encode)  # type: ignore[arg-type]
+    ours = numbers(rows, "k")
+    assert ours["novelty"] == pytest.approx(4 / 5), "cow alone is the reference's"
+    assert ours["accuracy"] == 0.5, "cow eats grass is like two of three, cat eats mouse like one"
+    assert ours["accuracy_maximum"] == 1.0 and ours["novel_only_precision"] == 1.0 and ours["fact_count"] == 6
+    theirs = numbers(rows, "b")
+    assert theirs["accuracy"] == 1.0 and "novel_only_precision" not in theirs
+    assert {row["scope_id"] for row in rows} == {"farm"}
+    (counted,) = [row for row in rows if (row["selector"], row["metric"]) == ("k", "accuracy")]
+    assert counted["n"] == 2, "a relation that the reference does not state counts for novelty alone"
+
+
+def test_a_marked_untruth_is_no_reference(tmp_path: Path) -> None:
+    (tmp_path / "references/conceptnet").mkdir(parents=True)
+    (tmp_path / "references/conceptnet/test.txt").write_text("IsA\toak\ttree\t1\nIsA\toak\tfish\t0\n")
+    assert references()["conceptnet_test"].pairs(tmp_path) == {"IsA": [("oak", "tree")]}
+    with pytest.raises(BadInput, match="there is no such file"):
+        references()["conceptnet_train100k"].pairs(tmp_path)
+
+
+class By:
+    """Judges by a rule; on one statement it fails."""
+
+    version = "1"
+
+    def __init__(self, model_id: str, wrong: str) -> None:
+        self.model_id, self.wrong = model_id, wrong
+
+    def judge(self, statements: Any) -> list[bool | Failure]:
+        return [Failure("no verdict") if "Barn" in said else self.wrong not in said for said in statements]
+
+
+def test_judges_of_a_whole_collection() -> None:
+    rows = judged_rows([EATS, NEAR], TRIPLES, {"kbloom": "k"}, [By("one", "mouse"), By("two", "grass")])
+    first = {row["metric"]: row for row in rows if row["reasoner"] == "one"}
+    assert (first["precision"]["value"], first["precision"]["n"]) == (0.5, 2), "no verdict counts neither way"
+    assert first["noisy_percent"]["value"] == 0.5 and first["exact_agreement"]["value"] == 0.0
+    assert first["kappa"]["value"] == pytest.approx(-1.0)
