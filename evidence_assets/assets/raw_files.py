@@ -1,6 +1,5 @@
 """Raw inputs that a user puts into the lake: an asset that looks at them and knows when they have changed."""
 
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,11 +9,9 @@ import dagster as dg
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import OWNER
 from evidence_assets.benchmarks.declared import FromRaw
+from evidence_assets.benchmarks.homes import NETWORK_VARIABLE, allowed
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id, file_id
-
-NETWORK_VARIABLE = "EVIDENCE_NETWORK"
-"""Set to 1, files that are missing are fetched from the hub where their declaration names it."""
 
 
 def raw_assets(
@@ -55,7 +52,7 @@ def raw_asset(key: str, below_raw: list[str], wanted: str = "", hub: str = "") -
         files: list[Path] = []
         for name in below_raw:
             place = folder / name
-            if not place.exists() and hub and os.environ.get(NETWORK_VARIABLE) == "1":
+            if not place.exists() and hub and allowed():
                 fetch(hub, place)
             if not place.exists():
                 asked = f"; it should hold {wanted}" if wanted else ""

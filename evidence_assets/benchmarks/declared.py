@@ -41,6 +41,8 @@ class FromRaw(BaseModel):
     """Profiles in which it is made, and in those that extend one of them; in all where none is named."""
     holds: str = ""
     """What its files hold, where to obtain them and on which terms, as a message about missing ones says it."""
+    differs: str = ""
+    """Where it is other than what figures are printed for, such as another date; said beside each that stands on it."""
     hub: str = Field("", pattern=r"^$|^[\w.-]+/[\w.-]+/[\w./-]+$")
     """Folder of a dataset on the Hugging Face hub that holds them as they are read: ``owner/name/folder``."""
 

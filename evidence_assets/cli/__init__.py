@@ -24,6 +24,7 @@ from evidence_assets.cli.console import cell as _cell
 from evidence_assets.cli.console import sentences as _sentences
 from evidence_assets.cli.experiments import commands as experiments
 from evidence_assets.cli.explore import commands as exploring
+from evidence_assets.cli.get import commands as getting
 from evidence_assets.cli.limits import commands as limits
 from evidence_assets.cli.making import commands as making
 from evidence_assets.cli.prompts import commands as prompts
@@ -57,6 +58,7 @@ app.add_typer(exploring)
 app.add_typer(experiments)
 app.add_typer(prompts)
 app.add_typer(reproducing)
+app.add_typer(getting)
 app.add_typer(limits)
 
 

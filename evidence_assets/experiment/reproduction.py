@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
+from typing import Any
 
 import duckdb
 import polars as pl
@@ -395,8 +396,10 @@ def differences(figure: Figure, ours: Ours, benchmark: Benchmark | None) -> list
         said.append(f"drawn with seed {seed}; which questions are printed for is not stated")
     if whole and ours.n != whole:
         said.append(f"{ours.n:,} of {whole:,} questions")
-    if benchmark and (sources := [s for s in (benchmark.corpus, benchmark.graph, benchmark.background_graph) if s]):
-        said.append(f"answered from our {' and '.join(sources)}")
+    for source in (benchmark.corpus, benchmark.graph, benchmark.background_graph) if benchmark else ():
+        if source:
+            other = next((str(d["differs"]) for d in _declarations(source) if d.get("differs")), "")
+            said.append(f"answered from our {source}" + (f" ({other})" if other else ""))
     return said
 
 
@@ -405,8 +408,12 @@ def obtained(benchmark: Benchmark) -> dict[str, str]:
     own = DATASETS[benchmark.reader].wanted(benchmark.split) if benchmark.reader in DATASETS else benchmark.holds
     needed = {benchmark.name: benchmark.holds or own}
     for name in (benchmark.corpus, benchmark.graph, benchmark.background_graph, benchmark.taxonomy):
-        for component in ("Corpus", "Graph", "KnowledgeBase"):
-            for made in instances(component):
-                if name and made.attributes.get("name") == name:
-                    needed[name] = str(made.attributes.get("holds", ""))
+        for stated in _declarations(name) if name else ():
+            needed[name] = str(stated.get("holds", ""))
     return needed
+
+
+def _declarations(name: str) -> list[dict[str, Any]]:
+    """What is stated of the corpus, graph or knowledge base of this name."""
+    makers = (made for component in ("Corpus", "Graph", "KnowledgeBase") for made in instances(component))
+    return [made.attributes for made in makers if made.attributes.get("name") == name]

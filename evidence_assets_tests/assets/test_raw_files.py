@@ -9,9 +9,10 @@ import huggingface_hub
 import pytest
 from huggingface_hub.errors import LocalEntryNotFoundError
 
-from evidence_assets.assets.raw_files import NETWORK_VARIABLE, raw_asset, raw_assets
+from evidence_assets.assets.raw_files import raw_asset, raw_assets
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.benchmarks.declared import FromRaw
+from evidence_assets.benchmarks.homes import NETWORK_VARIABLE
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 

@@ -137,3 +137,21 @@ def test_differences_of_model_part_and_questions_are_told() -> None:
     assert said_of_seed.startswith("drawn with seed 0")
     assert differences(replace(same, part=""), score, whole) == []
     assert differences(replace(same, part=""), replace(score, n=7), whole) == ["7 of 194 questions"]
+
+
+def test_what_answers_stand_on_is_told_with_its_date() -> None:
+    figure = next(
+        f for f in published.figures() if f.table == "7.3" and f.system == "uscrake" and f.benchmark == "obqa"
+    )
+    said = differences(figure, Ours("u", "obqa", SERVED, "accuracy", 0.8, 0.7, 0.9, 500), declared()["obqa"])
+    assert any("wikipedia (snapshot of 1 November 2023" in part for part in said)
+    assert any("conceptnet (all English assertions of 5.7" in part for part in said)
+
+
+@pytest.mark.parametrize(("profile", "fillable"), [("paper", 720), ("companions", 407)])
+def test_no_cell_that_could_be_filled_is_lost(profile: str, fillable: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variant that no longer says what it is printed as, or a part that is no longer declared, shows here."""
+    monkeypatch.setenv(profiles.PROFILE_VARIABLE, profile)
+    own = [b for b in declared().values() if b.runs_in()]
+    able = [c for v in variants() if v.published for c in candidates(v, systems.load(v.system), own)]
+    assert sum(len(t.fillable) for t in reproduction.printed_tables(able, variants(), declared(), {})) == fillable

@@ -1,0 +1,172 @@
+"""Fetches official files from their public homes, when a person asks for it and the network is allowed.
+
+A file is put into its place whole or not at all. What was fetched, from where and with which hash, is kept beside the
+files, and a file that is there already is replaced by nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fnmatch
+import hashlib
+import json
+import os
+import zipfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from evidence_assets.benchmarks.declared import declared
+from evidence_assets.benchmarks.readers import questions_of
+from evidence_assets.lake.atomic import replacing_file
+from evidence_assets.lake.errors import BadInput, ModelUnavailable
+from evidence_assets.lake.input_files import yaml_mapping
+from evidence_assets.lake.store import Lake
+
+FILE = Path(__file__).with_suffix(".yaml")
+NETWORK_VARIABLE = "EVIDENCE_NETWORK"
+"""Set to 1, files may be fetched."""
+BLOCK = 1 << 20
+RECEIPTS = ".got"
+"""Folder below ``raw`` that says what was fetched."""
+
+
+class HomeFile(BaseModel):
+    """One file: its address, its place below ``raw``, and what of it is known beforehand."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    url: str = Field(pattern=r"^https://")
+    to: str
+    member: str = ""
+    """The file within the archive at that address, with ``*`` for the name of its folder."""
+    sha256: str = Field("", pattern=r"^([0-9a-f]{64})?$")
+
+
+class Home(BaseModel):
+    """Where the files of a benchmark or graph are public."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    revision: str
+    files: tuple[HomeFile, ...] = Field(min_length=1)
+
+    def url(self, file: HomeFile, mirror: str = "") -> str:
+        """A file's address, at a mirror of the same layout where one is named."""
+        official = file.url.format(revision=self.revision)
+        return mirror.rstrip("/") + urlsplit(official).path if mirror else official
+
+
+@cache
+def homes(file: Path = FILE) -> dict[str, Home]:
+    """Every known home by the name of its benchmark or graph."""
+    try:
+        return {name: Home(**fields) for name, fields in yaml_mapping(file).items()}
+    except (TypeError, ValidationError) as error:
+        raise BadInput(f"a home is not as it should be: {error}", file=file) from error
+
+
+def allowed() -> bool:
+    """Whether the network may be used."""
+    return os.environ.get(NETWORK_VARIABLE) == "1"
+
+
+def get(name: str, lake: Lake, mirror: str = "", told: Callable[[str], None] = lambda text: None) -> int:
+    """Fetch the files of a benchmark or graph that are not there yet, check them, and say how many were fetched.
+
+    Raises
+    ------
+    BadInput
+        Where the network is not allowed, an address yields nothing, or a file is other than expected: another hash than
+        stated or than at first, or another number of questions than its authors say.
+    """
+    home = homes()[name]
+    missing = [file for file in home.files if not (lake.raw / file.to).exists()]
+    if missing and not allowed():
+        wanted = "; ".join(f"{home.url(file)} as {lake.raw / file.to}" for file in missing)
+        raise BadInput(
+            f"the network is not allowed: set {NETWORK_VARIABLE}=1, or put the files there yourself: {wanted}"
+        )
+    receipt = lake.raw / RECEIPTS / f"{name}.json"
+    known: dict[str, str] = json.loads(receipt.read_text())["sha256"] if receipt.exists() else {}
+    hashes = {}
+    with TemporaryDirectory() as folder:
+        for file in home.files:
+            place = lake.raw / file.to
+            wanted = file.sha256 or known.get(file.to, "")
+            if file in missing:
+                told(f"{home.url(file, mirror)} → {place}")
+                with replacing_file(place) as temporary:
+                    _fetch(home.url(file, mirror), file, temporary, Path(folder))
+                    hashes[file.to] = _checked(temporary, place, wanted)
+            else:
+                hashes[file.to] = _checked(place, place, wanted)
+    _check_count(name, lake)
+    stated = {"name": name, "revision": home.revision, "sha256": hashes, "from": mirror or "its public home"}
+    with replacing_file(receipt) as temporary:
+        temporary.write_text(json.dumps(stated, indent=1) + "\n", encoding="utf-8")
+    return len(missing)
+
+
+def _checked(file: Path, place: Path, wanted: str) -> str:
+    with file.open("rb") as opened:
+        found = hashlib.file_digest(opened, "sha256").hexdigest()
+    if wanted and found != wanted:
+        raise BadInput(f"is another file than it should be: its SHA-256 is {found}, expected is {wanted}", file=place)
+    return found
+
+
+def _check_count(name: str, lake: Lake) -> None:
+    """Refuse a benchmark's files where they hold another number of questions than is stated of its split."""
+    benchmark = declared().get(name)
+    if benchmark is None:
+        return
+    found = sum(question.split == benchmark.split for question in questions_of(lake, benchmark))
+    if benchmark.expected.questions and found != benchmark.expected.questions:
+        raise BadInput(
+            f"{name} holds {found:,} questions, stated are {benchmark.expected.questions:,}",
+            file=lake.raw / benchmark.files[0],
+        )
+
+
+def _fetch(url: str, file: HomeFile, target: Path, folder: Path) -> None:
+    """Put what is at an address, or a member of the archive there, into a file; an archive is fetched once."""
+    if not file.member:
+        asyncio.run(_download(url, target))
+        return
+    archive = folder / hashlib.sha256(url.encode()).hexdigest()
+    if not archive.exists():
+        asyncio.run(_download(url, archive))
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            names = [name for name in opened.namelist() if fnmatch.fnmatch(name, file.member)]
+            if len(names) != 1:
+                raise BadInput(f"holds {len(names)} files like {file.member}, expected one", field=url)
+            with opened.open(names[0]) as member, target.open("wb") as written:
+                while block := member.read(BLOCK):
+                    written.write(block)
+    except zipfile.BadZipFile as error:
+        raise BadInput(f"is no archive: {error}", field=url) from error
+
+
+async def _download(url: str, target: Path) -> None:
+    import aiohttp
+
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=20, sock_read=60)
+    try:
+        async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url) as response:
+            if response.status != 200:
+                raise BadInput(f"answers {response.status} {response.reason}", field=url)
+            stated = response.content_length if "Content-Encoding" not in response.headers else None
+            written = 0
+            with target.open("wb") as file:
+                async for block in response.content.iter_chunked(BLOCK):
+                    written += file.write(block)
+        if stated is not None and written != stated:
+            raise BadInput(f"ended after {written:,} of {stated:,} bytes", field=url)
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise ModelUnavailable(f"{url} could not be fetched: {error or type(error).__name__}") from error
