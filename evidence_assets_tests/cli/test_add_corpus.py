@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from evidence_assets.benchmarks.declarations import declarations
 from evidence_assets.cli import app
 from evidence_assets.cli.add_corpus import add_corpus, plan_only
+from evidence_assets.cli.experiments import corpus_told
 from evidence_assets.experiment import corpus_plan
 from evidence_assets.experiment.corpus_plan import CorpusPlan
 from evidence_assets.lake.errors import BadInput
@@ -104,3 +105,5 @@ def test_the_command_plans_builds_and_is_asked(files: list[Path], lake: Lake) ->
     made = run(app, arguments)
     assert made.exit_code == 0 and "bees: 600 documents" in made.output, made.output
     assert (lake.root / "indexes" / "asset=corpus.bees.index" / "index.faiss").exists()
+    assert corpus_told("bees", lake.root).startswith("corpus bees: 600 chunks, index flat of 0.4 MiB, recall exact")
+    assert "bugs: not made here" in corpus_told("bugs", lake.root)
