@@ -9,6 +9,7 @@ made first. What is no work of an asset's step is overhead: waiting for a tick, 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import os
 import signal
 import subprocess
@@ -24,6 +25,7 @@ import dagster as dg
 import yaml
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+PR_SET_PDEATHSIG = 1
 LIMIT = 60.0
 """Seconds that may pass beside the work of the steps."""
 
@@ -61,13 +63,22 @@ class Fresh:
         return covered
 
 
+def _end_with_parent() -> None:
+    if sys.platform == "linux":  # elsewhere it outlives a parent that is killed
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
 @contextmanager
-def daemon(environment: dict[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """The daemon over this repository's workspace; it and all that it started end with the block."""
+def daemon(environment: dict[str, str], log: Path, *workspace: str | Path) -> Iterator[subprocess.Popen[bytes]]:
+    """The daemon, over this repository's workspace or another; it and all that it started end with the block."""
     with log.open("w") as told:
         process = subprocess.Popen(
-            [Path(sys.executable).with_name("dagster-daemon"), "run", "-w", REPOSITORY / "workspace.yaml"],
+            [
+                Path(sys.executable).with_name("dagster-daemon"), "run",
+                *(workspace or ("-w", REPOSITORY / "workspace.yaml")),
+            ],
             env={**os.environ, **environment}, stdout=told, stderr=told, start_new_session=True, cwd=REPOSITORY,
+            preexec_fn=_end_with_parent,
         )  # fmt: skip
         try:
             yield process

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import dagster as dg
 import pytest
 
+from bench.measure_fresh import daemon
 from evidence_assets import profiles
 from evidence_assets.assets.pools import set_limits
 from evidence_assets_tests.conftest import World
@@ -53,21 +47,6 @@ defs = dg.Definitions(jobs=[user], sensors=[users])  # without it, Dagster takes
 """
 
 
-@contextmanager
-def daemon(world: World, *workspace: str | Path, **more: str) -> Iterator[subprocess.Popen[bytes]]:
-    """The daemon as ``make ui`` starts it, over a workspace; it and all that it started end with the block."""
-    with (world.root / "daemon.log").open("w") as log:
-        process = subprocess.Popen(
-            [Path(sys.executable).with_name("dagster-daemon"), "run", *workspace],
-            env={**os.environ, **world.environment, **more}, stdout=log, stderr=log, start_new_session=True,
-        )  # fmt: skip
-        try:
-            yield process
-        finally:
-            os.killpg(process.pid, signal.SIGTERM)
-            process.wait(60)
-
-
 @pytest.mark.slow
 def test_ten_runs_queue_by_step_and_not_by_run(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that have a place in the pool keep it until all ten have begun: did a run wait for one, none would end."""
@@ -81,7 +60,7 @@ def test_ten_runs_queue_by_step_and_not_by_run(world: World, monkeypatch: pytest
         monkeypatch.setenv(name, value)
     with dg.DagsterInstance.get() as instance:
         assert set_limits(instance)["llm"] == SLOTS
-        with daemon(world, "-f", code, NOTES=str(notes)) as process:
+        with daemon({"NOTES": str(notes)}, world.root / "daemon.log", "-f", code) as process:
             deadline = time.monotonic() + 240
             while len(instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.SUCCESS]))) < RUNS:
                 told = (world.root / "daemon.log").read_text()[-3000:]
