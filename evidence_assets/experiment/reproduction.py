@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import chain
 from typing import Any
@@ -81,6 +81,7 @@ class Ours:
     high: float | None
     n: int
     reasoner: str = ""
+    differs: str = ""
 
 
 @dataclass(frozen=True)
@@ -243,7 +244,7 @@ def _metrics(task: str, paths: bool, retrieval: bool, recalled: bool) -> frozens
 
 def scored(connection: duckdb.DuckDBPyConnection, variants: Iterable[Variant]) -> dict[Key, list[Ours]]:
     """The lake's scores that have a printed figure beside them, by what that is printed for."""
-    known = {f"{v.family}/{v.name}": v.published for v in variants if v.published}
+    known = {f"{v.family}/{v.name}": v for v in variants if v.published}
     rows = connection.execute(
         "SELECT asset, scope_kind, selector, scope_id, model_id, metric, value, low, high, n, reasoner FROM scores "
         "WHERE scope_kind IN ('benchmark', 'collection') AND published IS NOT NULL AND value IS NOT NULL ORDER BY ALL"
@@ -251,13 +252,15 @@ def scored(connection: duckdb.DuckDBPyConnection, variants: Iterable[Variant]) -
     found: dict[Key, list[Ours]] = defaultdict(list)
     for asset, kind, selector, scope, model, metric, *numbers in rows:
         _, family, name, *models = (re.sub(AFTER_HARVEST, "", asset) if kind == "collection" else asset).split("/")
-        for printed_as in known.get(f"{family}/{name}", ()):
+        variant = known.get(f"{family}/{name}")
+        for printed_as in variant.published if variant else ():
             of_baseline = selector.partition("@")[0] in BASELINES
             if kind == "collection" and of_baseline != (printed_as.system in BASELINES):
                 continue
             figure = figure_for(scope, printed_as, model, metric)
             if figure is not None:
-                found[figure.key].append(Ours("@".join([name, *models]), scope, model, metric, *numbers))
+                score = Ours("@".join([name, *models]), scope, model, metric, *numbers)
+                found[figure.key].append(replace(score, differs=variant.differs if variant else ""))
     return dict(found)
 
 
@@ -315,7 +318,8 @@ def summed(total: Sum, ours: Mapping[Key, Sequence[Ours]]) -> tuple[Ours, ...]:
             names = dict.fromkeys(score.variant for score in sides.values())
             metric = f"{total.kind} of {first.metric}"
             asked = sum(s.n for s in sides.values()) if total.kind == "mean" else first.n
-            found.append(Ours(" and ".join(names), first.benchmark, first.model_id, metric, value, None, None, asked))
+            score = Ours(" and ".join(names), first.benchmark, first.model_id, metric, value, None, None, asked)
+            found.append(replace(score, differs=first.differs))
     return tuple(found)
 
 
@@ -383,6 +387,7 @@ def differences(figure: Figure, ours: Ours, benchmark: Benchmark | None) -> list
     whole = benchmark.expected.questions if benchmark else 0
     if figure.metric in ("precision", "noisy_percent") and ours.reasoner:
         said.append(f"judged by {ours.reasoner.partition('@')[0]}, printed for Gemini")
+    said += [ours.differs] if ours.differs else []
     part, total = part_of(ours.benchmark), sum_of(figure)
     if total is not None and total.kind == "mean":
         return said
