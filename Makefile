@@ -37,7 +37,7 @@ demo: $(VENV)/.runtime $(DAGSTER_HOME)/dagster.yaml
 	$(BIN)/evidence demo
 
 test: $(VENV)/.dev
-	env -u DAGSTER_HOME OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+	env -u DAGSTER_HOME OMP_NUM_THREADS=2 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 ui: $(VENV)/.runtime $(DAGSTER_HOME)/dagster.yaml
 	$(BIN)/evidence limits

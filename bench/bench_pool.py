@@ -23,9 +23,9 @@ import pyarrow as pa
 from evidence_assets.experiment.selection import Asked
 from evidence_assets.models.protocols import FloatArray, TokenVectors
 from evidence_assets.models.vectors import unit_rows
-from evidence_assets.retrieval import token_store, vector_index
+from evidence_assets.retrieval import index_building, token_store
 from evidence_assets.retrieval.corpus import OpenCorpus
-from evidence_assets.retrieval.corpus_files import SCHEMA, CorpusFiles, Shard, write_corpus_files
+from evidence_assets.retrieval.corpus_files import SCHEMA, Shard, write_corpus_files
 from evidence_assets.systems.uscrake.evidence_judges import LateInteraction
 from evidence_assets.systems.uscrake.passages import Passages
 from evidence_assets.systems.uscrake.settings import Settings
@@ -85,7 +85,7 @@ def corpus(folder: Path, chunks: int, distinct: int) -> None:
     vectors = (unit_rows(rng.normal(size=(len(batch), DIMENSIONS))) for batch in batches())
     folder.mkdir()
     write_corpus_files(folder, [Shard(batches(), vectors)])
-    vector_index.write(folder, CorpusFiles(folder).vectors.astype(np.float32), built_from="v", model_id="made")
+    index_building.write(folder, built_from="v", model_id="made")
 
 
 def anonymous() -> float:
@@ -119,7 +119,7 @@ def ask(place: Path, cost: str, size: int) -> None:
     expected = token_store.source_version("v", f"{encoder.model_id}@{encoder.revision}")
     store = token_store.TokenStore(place / "store", expected=expected, cache=place / "cache")
     passages = Passages(OpenCorpus(place / "index", "made", "v"), store)
-    settings = Settings(cost=cost, R=size, k=15, weights="idf" if cost == "moverscore" else "text")
+    settings = Settings(cost=cost, R=size, k=15)
     selector = Uscrake("u", settings, passages, encoder, encoder, LateInteraction(encoder))
     question = Asked("q", "b", "mcqa", "Which of these is it?", ("one", "two", "three", "four", "five"))
     started = time.perf_counter()

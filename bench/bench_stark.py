@@ -4,6 +4,8 @@ The baseline is what cannot be avoided: the same files parsed with ``json`` and 
 tensors, without types, names, documents or checks. Both run in this process, one after the other; the edges and names
 that both give are asserted to be equal. Memory is what the process holds more than before (resident set), and its peak.
 
+Then nodes are searched by their passages, by the index and by looking at each.
+
 Run: ``python bench/bench_stark.py [--nodes 100000] [--edges 1000000] [--repeats 3]``
 """
 
@@ -15,15 +17,19 @@ import json
 import resource
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 import torch
 
 from evidence_assets.benchmarks.official.stark import read_stark
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
+from evidence_assets.graphs.passage_files import PassageFiles, write_passage_files
 from evidence_assets.graphs.substitution import Constant, Pattern, Variable, substitute
+from evidence_assets.models.vectors import unit_rows
 
 NODE_TYPES = ("disease", "gene/protein", "drug", "pathway", "anatomy")
 EDGE_TYPES = ("ppi", "target", "indication", "expression present", "interacts with")
@@ -116,6 +122,48 @@ def main() -> None:
         found = substitute(graph, query, x)
         print(f"rows and graph for substitution built in {built:.2f} s; a query of three triplets, {len(found.candidates)} "
               f"candidates, {1000 * (time.process_time() - start):.1f} ms")  # fmt: skip
+        search(opened, folder)
+
+
+def search(graph: KnowledgeGraph, folder: Path) -> None:
+    """Nearest nodes by the index against a product with all vectors, which are random and two a node."""
+    rng, width, each = np.random.default_rng(0), 384, 2
+    middles = rng.standard_normal((1_000, width)).astype(np.float32)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for start in range(0, len(graph), 10_000):
+            ids = graph.node_ids[start : start + 10_000].to_list()
+            n = each * len(ids)
+            # Round some middles, as texts lie round their subjects: no index finds anything among plain noise.
+            vectors = middles[rng.integers(0, len(middles), n)] + rng.standard_normal((n, width)).astype(np.float32)
+            flat = pa.array(unit_rows(vectors).ravel())
+            yield pa.RecordBatch.from_pydict({
+                "owner_kind": ["node"] * n, "owner_id": [i for i in ids for _ in range(each)],
+                "ordinal": list(range(each)) * len(ids), "passage_id": [f"{i}{o}" for i in ids for o in range(each)],
+                "char_start": [0] * n, "char_end": [1] * n, "vector": pa.FixedSizeListArray.from_arrays(flat, width),
+            })  # fmt: skip
+
+    place = folder / "passages"
+    place.mkdir()
+    start = time.perf_counter()
+    meta = write_passage_files(place, graph.node_ids, batches(), width, built_from="", model_id="", memory=8 * 10**9)
+    built, before = time.perf_counter() - start, resident()
+    files = PassageFiles(place, expected="")
+    opened = resident() - before
+    allowed = graph.node_types == 0
+    queries = unit_rows(middles[:20] + rng.standard_normal((20, width)).astype(np.float32) / 2)
+    start = time.perf_counter()
+    found = [files.nearest(query, allowed, 20, "multi_vector") for query in queries]
+    ours = (time.perf_counter() - start) / len(queries)
+    nodes = np.flatnonzero(allowed)
+    start = time.perf_counter()
+    slow = [nodes[np.lexsort((nodes, -files.similarities(q, nodes, "multi_vector")))[:20]] for q in queries]
+    theirs = (time.perf_counter() - start) / len(queries)
+    recall = np.mean([len(set(a.tolist()) & set(b.tolist())) / 20 for a, b in zip(found, slow, strict=True)])
+    assert meta.kind != "flat" or recall == 1.0
+    print(f"{len(graph) * each:,} passages in files and a {meta.kind} index in {built:.0f} s, opened with {opened:.0f} MiB; the 20 "
+          f"nearest of {len(nodes):,} nodes in {1000 * ours:.0f} ms, by looking at each of them {1000 * theirs:.0f} ms "
+          f"({theirs / ours:.1f} times as long), recall {recall:.3f}")  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -89,6 +89,10 @@ class Recombined:
             np.save(temporary / "words.npy", np.concatenate([t.words for t in tokens]))
             np.save(temporary / "bounds.npy", np.cumsum([0, *(len(t.tokens) for t in tokens)]))
 
+    def chunks_a_document(self, tokens: int) -> float:
+        """About how many chunks of so many tokens a document is cut into."""
+        return SENTENCES_A_DOCUMENT / (tokens / (len(self._words) / len(self.texts)) - 0.5)
+
     def _places(self, text: str) -> list[int] | None:
         """The sentences that a text is made of; None where it is another text."""
         places = [self._place.get(part) for part in text.split(BETWEEN)]

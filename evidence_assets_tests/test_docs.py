@@ -59,8 +59,15 @@ def test_the_examples_load_and_do_what_is_said(tmp_path: Path) -> None:
     drawn = """
 from evidence_assets.experiment.selection import Asked
 from evidence_assets.systems.lucky.system import LuckyChunks, LuckySettings
-question, ids = Asked("q", "b", "mcqa", "Which?", ("x", "y")), [f"c{i}" for i in range(20)]
-first, again = (LuckyChunks("lucky", "v", ids, ids, LuckySettings()).select([question]) for _ in range(2))
+class Corpus:
+    version = "v"
+    def __len__(self):
+        return 20
+    def ids(self, positions):
+        return [f"c{i}" for i in positions]
+    texts = ids
+question = Asked("q", "b", "mcqa", "Which?", ("x", "y"))
+first, again = (list(LuckyChunks("lucky", Corpus(), LuckySettings()).select([question])) for _ in range(2))
 assert first == again and [len({p.text for p in first[0] if p.option == o}) for o in "AB"] == [5, 5]
 from pathlib import Path
 from evidence_assets.benchmarks.declared import declared

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 import dagster as dg
 
 from evidence_assets import profiles
-from evidence_assets.assets.in_process import UNFINISHED
+from evidence_assets.assets.in_process import KILLED, KILLED_BEFORE, UNFINISHED
 from evidence_assets.lake.ids import content_id
 
 DATA_VERSION = "dagster/data_version"
@@ -28,6 +28,8 @@ MODEL_POOL = "llm"
 """Pool of the assets that ask a language model."""
 Models = Literal["left out", "too", "alone"]
 """What is done with assets that ask a language model."""
+KILLS = 3
+"""Runs killed in a row after which a part is left to people: it may be the part that kills them."""
 PAGE = 500
 """Records that are fetched at once."""
 
@@ -113,6 +115,12 @@ class Records:
             return False
         latest = self.instance.get_latest_planned_materialization_info(part.key, part.partition)
         return latest is not None and latest.run_id in self.unfinished
+
+    def killed(self, part: Part) -> int:
+        """How many runs in a row were killed that were to make a part; 0 where its last one was not."""
+        latest = self.instance.get_latest_planned_materialization_info(part.key, part.partition)
+        run = self.instance.get_run_by_id(latest.run_id) if latest else None
+        return int(run.tags.get(KILLED, 0)) if run else 0
 
     def changed(self, key: dg.AssetKey, after: int = 0) -> Iterable[tuple[Part, int]]:
         """The parts of an asset that were made from other data than there is now, and the latest event that changed it.
@@ -214,7 +222,7 @@ def follow(
 
     What asks a language model may be left out, and stays stale, or be all that is asked for, with what follows it at once.
     An asset that a change reaches on two ways is made once, and a run that failed is not repeated until its inputs change
-    again. Raw files are left out: people bring them, and seed files are looked at beside.
+    again; one that was killed is. Raw files are left out: people bring them, and seed files are looked at beside.
 
     The cursor only spares work. It names the event up to which all was followed, and the last one seen; the first comes
     after the second by a tick, because a database that many write to may show an event later than its successors, and
@@ -234,6 +242,7 @@ def follow(
     if followed == newest:
         return dg.SensorResult(skip_reason="nothing was made since all was followed", cursor=cursor)
     asked: set[Part] = set()
+    kills: dict[Part, int] = {}
 
     @cache
     def waits(part: Part) -> bool:
@@ -247,19 +256,26 @@ def follow(
             for part, since in records.changed(key, followed):
                 running = records.in_progress(part)
                 if not running and records.planned(key).get(part.partition, 0) > since:
-                    continue
+                    kills[part] = records.killed(part)
+                    if not 0 < kills[part] < KILLS:
+                        continue
                 unsettled = True
                 if not running and not waits(part):
                     asked.add(part)
         others = {part for part in asked if models == "alone" and not _asks(graph, part.key)}
         asked -= others
         _together(records, asked, lambda part: part in others or waits(part), models)
-    together: dict[tuple[object, str | None], list[dg.AssetKey]] = defaultdict(list)
+    together: dict[tuple[object, str | None], list[Part]] = defaultdict(list)
     for part in sorted(asked, key=str):
-        together[graph.get(part.key).partitions_def, part.partition].append(part.key)
+        together[graph.get(part.key).partitions_def, part.partition].append(part)
     return dg.SensorResult(
         run_requests=[
-            dg.RunRequest(asset_selection=keys, partition_key=partition) for (_, partition), keys in together.items()
+            dg.RunRequest(
+                asset_selection=[part.key for part in parts],
+                partition_key=partition,
+                tags={KILLED_BEFORE: str(most)} if (most := max(kills.get(part, 0) for part in parts)) else {},
+            )
+            for (_, partition), parts in together.items()
         ],
         skip_reason=None if asked else "nothing has changed that does not wait, run or have failed",
         cursor=f"{edges}:{followed if unsettled else seen}:{newest}",

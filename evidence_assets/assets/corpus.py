@@ -23,7 +23,7 @@ from evidence_assets.retrieval.corpus import vectors_wrong
 class Corpus(FromRaw, dg.Component, dg.Resolvable):
     """Makes ``corpus/<name>/chunks``, ``embeddings``, ``index`` and ``token_store`` of a folder of documents.
 
-    The folder lies below the lake's ``raw`` and holds Parquet shards, JSON lines, or text and Markdown files; or a
+    The folder lies below the lake's ``raw`` and holds Parquet shards, JSON lines, or texts (Markdown, HTML, PDF); or a
     benchmark in its own format, whose passages are then the documents.
     """
 

@@ -22,6 +22,8 @@ from evidence_assets.lake.atomic import abandoned
 
 ALIVE = "evidence/alive"
 """Tag of a run: the file that its process holds locked."""
+KILLED, KILLED_BEFORE = "evidence/killed", "evidence/killed_before"
+"""Tags of a run that was killed, and of one that takes its place: how many in a row were by then."""
 UNFINISHED = [
     status
     for status in dg.DagsterRunStatus
@@ -51,6 +53,7 @@ def end_killed_runs(instance: dg.DagsterInstance, home: Path) -> int:
     for run in instance.get_runs(dg.RunsFilter(statuses=UNFINISHED)):
         mark = home / "alive" / run.tags.get(ALIVE, "")
         if run.tags.get(ALIVE) and (not mark.exists() or abandoned(mark)):
+            instance.add_run_tags(run.run_id, {KILLED: str(int(run.tags.get(KILLED_BEFORE, 0)) + 1)})
             instance.report_run_failed(run, "The process that worked on this run was killed; what it had made stays.")
             ended += 1
     slots = instance.event_log_storage

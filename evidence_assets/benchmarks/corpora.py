@@ -12,6 +12,7 @@ come in portions, so that what is made of one is made again only when it changes
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evidence_assets.benchmarks.checks import SeenIds
-from evidence_assets.benchmarks.reading import Row, read_text
+from evidence_assets.benchmarks.reading import BLOCK, Row, open_bytes, read_text
 from evidence_assets.benchmarks.reading_json import jsonl
 from evidence_assets.benchmarks.reading_pages import PAGES, read_page
 from evidence_assets.benchmarks.records import Document
@@ -94,6 +95,27 @@ def portions(folder: Path) -> list[Portion]:
             below = f"texts {number % BUNDLES}"
         bundles[below].append(path)
     return [_portion(name, folder, files) for name, files in bundles.items()]
+
+
+def documents_in(files: Sequence[Path]) -> int:
+    """How many documents files hold: as Parquet says, one a text, and of JSON lines as many as lines like the first fill."""
+    return sum(_rows_in(path) if path.name.lower().endswith(SHARDS) else 1 for path in files)
+
+
+def _rows_in(path: Path) -> int:
+    if path.name.lower().endswith(".parquet"):
+        try:
+            return int(pq.read_metadata(path).num_rows)
+        except (pa.ArrowInvalid, OSError) as broken:
+            raise BadInput(f"not a whole Parquet file ({broken})", file=path) from broken
+    with open_bytes(path) as stream:
+        start = stream.read(BLOCK)
+    size = path.stat().st_size
+    if path.suffix == ".gz":  # which ends with the size of what it holds, up to 4 GB
+        with path.open("rb") as packed:
+            packed.seek(-4, os.SEEK_END)
+            size = max(len(start), int.from_bytes(packed.read(4), "little"))
+    return round(max(1, start.count(b"\n")) * size / max(1, len(start)))
 
 
 def _portion(name: str, folder: Path, files: Sequence[Path]) -> Portion:

@@ -1,16 +1,23 @@
-"""A folder of documents as a corpus of the lake: copied below ``raw``, declared, and brought up to date when it changes."""
+"""Files as a corpus of the lake: checked and cut, copied below ``raw``, declared, and brought up to date when they change."""
 
 from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import yaml
 
-from evidence_assets.benchmarks.corpora import corpus_files, read_documents
+from evidence_assets import profiles
+from evidence_assets.benchmarks.corpora import corpus_files, portions
 from evidence_assets.benchmarks.declarations import DECLARED, DEFS, declarations, instances
+from evidence_assets.experiment.corpus_making import Tokens, cut, parts_of
+from evidence_assets.experiment.corpus_plan import CorpusPlan, plan_corpus
+from evidence_assets.experiment.step import Say, silent
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import file_id
@@ -18,6 +25,7 @@ from evidence_assets.lake.store import Lake
 
 COMPONENT = "evidence_assets.assets.corpus.Corpus"
 NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
+Planned = Callable[[CorpusPlan], None]
 
 
 @dataclass(frozen=True)
@@ -28,6 +36,8 @@ class Added:
     declaration: Path
     documents: int
     changed: bool
+    tokens: Tokens
+    """Whether token vectors of all its chunks are kept."""
 
 
 def name_of(folder: Path) -> str:
@@ -38,35 +48,100 @@ def name_of(folder: Path) -> str:
     return name
 
 
-def add_corpus(lake: Lake, name: str, folder: Path) -> Added:
-    """Read all documents, copy what has changed into the lake, and declare the corpus where nothing does.
+@contextmanager
+def gathered(places: Sequence[Path]) -> Iterator[Path]:
+    """One folder that holds the files: the only one named, else a passing one of links to all of them."""
+    if len(places) == 1 and places[0].is_dir():
+        yield places[0]
+        return
+    with TemporaryDirectory() as passing:
+        for place in places:
+            for path in corpus_files(place) if place.is_dir() else [place]:
+                if not path.is_file():
+                    raise BadInput("there is no such file or folder", file=path)
+                link = Path(passing) / (path.relative_to(place.parent) if place.is_dir() else path.name)
+                if link.exists():
+                    raise BadInput(f"there are two files that would be called {link.name}: rename one", file=path)
+                link.parent.mkdir(parents=True, exist_ok=True)
+                link.symlink_to(path.resolve())
+        try:
+            yield Path(passing)
+        except BadInput as error:
+            if error.file is None:
+                raise
+            raise BadInput(
+                error.message, file=Path(error.file).resolve(), line=error.line, field=error.field
+            ) from error
+
+
+def plan_only(name: str, places: Sequence[Path]) -> CorpusPlan:
+    """What a corpus of these files will take."""
+    _check_name(name)
+    with gathered(places) as folder:
+        return plan_corpus(portions(folder), profiles.load())
+
+
+def add_corpus(
+    lake: Lake, name: str, places: Sequence[Path], planned: Planned | None = None, inform: Say = silent
+) -> Added:
+    """Cut all documents, copy what has changed into the lake, and declare the corpus where nothing does.
+
+    Nothing of the corpus changes before all its files are read and cut. ``planned`` is told before what it will take.
 
     Raises
     ------
     BadInput
-        Where a file cannot be read, the folder is empty, or the name belongs to a corpus of other files.
+        Where a file cannot be read, there is none, the disk has too little room, or the name belongs to a corpus of other
+        files.
     """
-    if not NAME.fullmatch(name):
-        raise BadInput(f"{name!r} is no name for a corpus: use small letters, digits and '_'")
+    _check_name(name)
     below = f"corpora/{name}"
     own = lake.root / DECLARED
     raw, declaration = lake.raw / below, own / "corpus" / name / "defs.yaml"
+    kept: Tokens = "stored"
     for other in [*instances("Corpus", DEFS), *instances("Corpus", own)]:
-        if other.attributes.get("name") == name and other.attributes.get("folder") != below:
-            raise BadInput(f"there is a corpus {name!r} of other files already: choose another name", file=other.file)
-    documents = sum(1 for _ in read_documents(folder))
-    files = {path.relative_to(folder).as_posix(): path for path in corpus_files(folder)}
-    before = {p.relative_to(raw).as_posix(): p for p in raw.rglob("*") if p.is_file()} if raw.is_dir() else {}
-    changed = files.keys() != before.keys() or any(file_id(path) != file_id(before[n]) for n, path in files.items())
-    if changed:
-        with replacing_folder(raw) as temporary:
-            for path_below, source in files.items():
-                (temporary / path_below).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(source, temporary / path_below)
+        if other.attributes.get("name") == name:
+            if other.attributes.get("folder") != below:
+                raise BadInput(
+                    f"there is a corpus {name!r} of other files already: choose another name", file=other.file
+                )
+            kept = other.attributes.get("tokens", kept)
+    with gathered(places) as folder:
+        files = {path.relative_to(folder).as_posix(): path for path in corpus_files(folder)}
+        before = {p.relative_to(raw).as_posix(): p for p in raw.rglob("*") if p.is_file()} if raw.is_dir() else {}
+        changed = files.keys() != before.keys() or any(file_id(path) != file_id(before[n]) for n, path in files.items())
+        if changed and planned is not None:
+            plan = plan_corpus(portions(folder), profiles.load())
+            planned(plan)
+            _check_room(lake, plan)
+            kept = plan.kept if not declaration.exists() else kept
+        documents = parts_of(lake, name).documents
+        if changed or not documents:
+            documents = cut(lake, name, portions(folder), inform)[0].documents
+        if changed:
+            with replacing_folder(raw) as temporary:
+                for path_below, source in files.items():
+                    (temporary / path_below).parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(source, temporary / path_below)
     if not declaration.exists():
-        declared = {"type": COMPONENT, "attributes": {"name": name, "folder": below}}
+        attributes = {"name": name, "folder": below, **({} if kept == "stored" else {"tokens": kept})}
         with replacing_folder(declaration.parent) as temporary:
-            (temporary / "defs.yaml").write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")
+            stated = yaml.safe_dump({"type": COMPONENT, "attributes": attributes}, sort_keys=False)
+            (temporary / "defs.yaml").write_text(stated, encoding="utf-8")
         (declaration.parent.parent / f".{name}.lock").unlink(missing_ok=True)
         declarations.cache_clear()
-    return Added(raw, declaration, documents, changed)
+    return Added(raw, declaration, documents, changed, kept)
+
+
+def _check_name(name: str) -> None:
+    if not NAME.fullmatch(name):
+        raise BadInput(f"{name!r} is no name for a corpus: use small letters, digits and '_'")
+
+
+def _check_room(lake: Lake, plan: CorpusPlan) -> None:
+    free = shutil.disk_usage(lake.root).free
+    if plan.disk_bytes > free:
+        raise BadInput(
+            f"the corpus takes about {plan.disk_bytes / 1e9:,.1f} GB, {lake.root} has {free / 1e9:,.1f} GB free: make room, or "
+            "name another lake by --lake"
+        )

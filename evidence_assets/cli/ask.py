@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -100,8 +100,13 @@ def add_folder(lake: Lake, folder: Path, name: str) -> str:
     from evidence_assets.cli.add_corpus import add_corpus, name_of
 
     name = name or name_of(folder)
-    make_anew(lake, name, add_corpus(lake, name, folder))
+    make_anew(lake, name, add_corpus(lake, name, [folder], inform=tell(name)))
     return name
+
+
+def tell(name: str) -> Callable[[str], None]:
+    """Tells what is being made of a corpus, on standard error."""
+    return lambda said: err.print(f"{name}: {said}", style="dim")
 
 
 def make_anew(lake: Lake, name: str, added: Added) -> None:
@@ -113,7 +118,7 @@ def make_anew(lake: Lake, name: str, added: Added) -> None:
     if not added.changed and name in corpora(lake):
         return
     started = time.monotonic()
-    made = make_corpus(lake, name, portions(added.raw), lambda said: err.print(f"{name}: {said}", style="dim"))
+    made = make_corpus(lake, name, portions(added.raw), tell(name), added.tokens)
     err.print(
         f"{name}: {added.documents:,} documents, {made['chunks']:,} chunks, {made['reused']:,} of them as before, "
         f"{time.monotonic() - started:.1f} s", style="dim",

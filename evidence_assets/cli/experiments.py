@@ -17,6 +17,7 @@ from evidence_assets.cli.console import JsonOption, LakeOption, cell, out, plain
 
 if TYPE_CHECKING:
     from evidence_assets.assets.planning import Planned
+    from evidence_assets.experiment.corpus_plan import CorpusPlan
     from evidence_assets.experiment.replay import Scored
     from evidence_assets.lake.store import Lake
     from evidence_assets.systems.kbloom.recorded import RecordedHarvest
@@ -262,22 +263,44 @@ def graphs(as_json: JsonOption = False, lake: LakeOption = None) -> None:
 @adding.command("corpus")
 def add_corpus(
     name: Annotated[str, typer.Argument(help="Small letters, digits and '_'.")],
-    folder: Annotated[Path, typer.Argument(help="Folder of documents: text, Markdown, JSON lines or Parquet.")],
+    places: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FOLDER_OR_FILES",
+            help="Documents: Parquet, JSON lines, text, Markdown; HTML and PDF with the extra documents.",
+        ),
+    ],
+    plan: Annotated[bool, typer.Option("--plan", help="Only say what it will take.")] = False,
     lake: LakeOption = None,
 ) -> None:
-    """Add a folder of documents as a corpus, or bring it up to date; `evidence ask --corpus NAME` answers from it."""
+    """Add documents as a corpus, or bring it up to date; `evidence ask --corpus NAME` answers from it."""
     with sentences():
         from evidence_assets.assets.resources import LakeResource
         from evidence_assets.cli.add_corpus import add_corpus as added
-        from evidence_assets.cli.ask import make_anew
+        from evidence_assets.cli.add_corpus import plan_only
+        from evidence_assets.cli.ask import make_anew, tell
 
+        if plan:
+            _show_corpus(name, plan_only(name, places))
+            return
         opened = _with_its_declarations(LakeResource(root=str(lake or "")).open())
-        done = added(opened, name, folder)
+        done = added(opened, name, places, lambda planned: _show_corpus(name, planned), tell(name))
         make_anew(opened, name, done)
     out.print(
         f"{name}: {done.documents:,} documents; `evidence ask QUESTION --corpus {name}` asks them,", soft_wrap=True
     )
     out.print("`evidence add benchmark` adds questions of your own, the Dagster UI shows the corpus after a reload.")
+
+
+def _show_corpus(name: str, plan: CorpusPlan) -> None:
+    disk = ", ".join(f"{what} {size / 1e9:,.2f}" for what, size in plan.disk.items() if size)
+    out.print(
+        f"{name}: {plan.files:,} files of {plan.bytes / 1e9:,.2f} GB, about {plan.documents:,} documents, {plan.chunks:,} chunks "
+        f"and {plan.tokens:,} tokens; {_duration(plan.seconds)} at the pace of a sample just now; "
+        f"{plan.disk_bytes / 1e9:,.2f} GB of disk ({disk}); index {plan.index}, token vectors "
+        + ("of all chunks" if plan.kept == "stored" else "on demand"),
+        soft_wrap=True,
+    )  # fmt: skip
 
 
 @adding.command("benchmark")

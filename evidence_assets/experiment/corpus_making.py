@@ -34,27 +34,38 @@ from evidence_assets.retrieval.vector_index import IndexMeta
 Tokens = Literal["stored", "on_demand"]
 
 
+def parts_of(lake: Lake, name: str) -> Parts:
+    """The chunks of a corpus by portion."""
+    return Parts(lake.cache / asset_folder(f"corpus/{name}/chunks"))
+
+
+def cut(lake: Lake, name: str, portions: Sequence[Portion], inform: Say = silent) -> tuple[Parts, int]:
+    """The chunks of all shards, by portion; what has not changed is not cut again. The number says how many portions were."""
+    profile = profiles.load()
+    model = encoder(profile.encoder)
+    parts = parts_of(lake, name)
+    with lake.lock(f"corpus/{name}/parts"):
+        count = parts.bring_up_to_date(
+            portions, model, model_key(model), profile.chunking.max_tokens, profile.shards.corpus,
+            progress("bytes cut into chunks", inform),
+        )  # fmt: skip
+    return parts, count
+
+
 def chunks(step: Step, name: str, portions: Sequence[Portion]) -> Made:
     """The chunks of the step's shard; the first shard that is made cuts what has changed, for all of them."""
-    profile = step.profile
-    model = encoder(profile.encoder)
-    parts = Parts(step.lake.cache / asset_folder(f"corpus/{name}/chunks"))
-    with step.lake.lock(f"corpus/{name}/parts"):
-        cut = parts.bring_up_to_date(
-            portions, model, model_key(model), profile.chunking.max_tokens, profile.shards.corpus,
-            step.progress("bytes cut into chunks"),
-        )  # fmt: skip
+    parts, count = cut(step.lake, name, portions, step.inform)
     table = parts.shard(step.shard)
     documents = len(table.column("doc_id").unique())
     tokens = pc.sum(table.column("n_tokens")).as_py() or 0
-    return Made(table, metadata={"documents": documents, "tokens": tokens, "portions_cut": cut})
+    return Made(table, metadata={"documents": documents, "tokens": tokens, "portions_cut": count})
 
 
 def embeddings(step: Step, name: str) -> Made:
     """One vector a chunk of the step's shard; those of unchanged texts are taken over, those of a killed step, too."""
     model = encoder(on_a_card(step.profile.encoder, step.shard))
     columns = ["chunk_id", "doc_id", "text", "n_tokens", "source"]
-    cut = step.lake.read("chunks", f"corpus/{name}/chunks", step.partition, columns).sort("chunk_id")
+    texts = step.lake.read("chunks", f"corpus/{name}/chunks", step.partition, columns).sort("chunk_id")
     waiting: list[pa.Table] = []
 
     def keep(table: pa.Table, last: bool) -> None:
@@ -65,7 +76,7 @@ def embeddings(step: Step, name: str) -> Made:
 
     # The inner one: what remembers sentences for those who ask would remember the last of the corpus instead.
     table, reused = embed(
-        cut, step.previous(), getattr(model, "inner", model), model_key(model), keep, step.progress("chunks encoded")
+        texts, step.previous(), getattr(model, "inner", model), model_key(model), keep, step.progress("chunks encoded")
     )
     ids = table.column("chunk_id").to_pylist()
     edges = {"child_id": ids, "parent_id": ids, "parent_version": ids}

@@ -60,7 +60,7 @@ def each_on_one_thread(work: Callable[[Item], Result], items: Sequence[Item], de
         yield from map(work, items)
         return
     threads = torch.get_num_threads()
-    if threads == 1:
+    if threads == 1 or not items:
         yield from map(work, items)
         return
     # The count of a thread is its own, but it is also what threads started later begin with: hence set back at the end.

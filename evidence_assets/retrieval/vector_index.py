@@ -114,11 +114,13 @@ def why_not_on_card(kind: str, code_bytes: int, size: int, free: int) -> str:
 
 
 def on_card(library: Any, index: Any, meta: IndexMeta, free: int | None = None) -> tuple[Any, str]:
-    """A copy of the index on the card, with half-precision tables; or None and the reason why there is none."""
+    """A copy of the index on the card, with half-precision tables; or None and the reason why there is none, which is said
+    where there is a card."""
     if not cards(library):
         return None, "there is no card, or this FAISS is built for the processor alone"
     reason = why_not_on_card(meta.kind, meta.code_bytes, meta.bytes, _free_bytes() if free is None else free)
     if reason:
+        _LOG.warning(f"an index of {meta.vectors:,} vectors, {meta.kind}, stays on the processor: {reason}")
         return None, reason
     options = library.GpuClonerOptions()
     options.useFloat16 = (
@@ -147,10 +149,8 @@ class VectorIndex:
             )
         self.meta = IndexMeta(**stated)
         self._index = read(folder / INDEX)
-        self._card, self.on_processor_because = on_card(faiss(), self._index, self.meta)
+        self._card, _ = on_card(faiss(), self._index, self.meta)
         self._one_at_a_time = Lock()
-        if self.on_processor_because and cards(faiss()):
-            _LOG.warning(f"the index at {folder} is searched on the processor: {self.on_processor_because}")
 
     def __len__(self) -> int:
         return self.meta.vectors

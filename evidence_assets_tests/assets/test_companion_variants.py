@@ -22,7 +22,7 @@ MCQA = ("a2q", "a2q_paths", "nearest_triples", "linked_triples", "a2q_no_option"
         "a2q_no_classifier")  # fmt: skip
 GRAPH = ("a2q", "a2q_paths", "a2q_no_path", "a2q_no_classifier", "a2q_no_taxonomy", "linked_triples", "a2q_tuned")
 SEARCH = ("fourstepfocus", "vector_search", "multi_vector_search", "vector_search_reranked", "fourstepfocus_printed",
-          "fourstepfocus_reranked", "fourstepfocus_printed_reranked", "fourstepfocus_any_type",
+          "fourstepfocus_reranked", "fourstepfocus_described", "fourstepfocus_printed_reranked", "fourstepfocus_any_type",
           "fourstepfocus_undirected", "fourstepfocus_or_search")  # fmt: skip
 READING = [name for name in SEARCH if name.startswith("fourstepfocus")]
 BASE_PARTS = ("nodes", "edges", "csr", "passages", "passage_index")

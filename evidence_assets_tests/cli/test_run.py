@@ -93,18 +93,18 @@ def test_a_folder_becomes_a_corpus_and_is_brought_up_to_date(tmp_path: Path) -> 
     (folder / "deep").mkdir(parents=True)
     (folder / "deep" / "a.txt").write_text("Bees buzz.")
     assert name_of(folder) == "my_notes"
-    added = add_corpus(lake, "my_notes", folder)
+    added = add_corpus(lake, "my_notes", [folder])
     assert added.changed and (added.raw / "deep" / "a.txt").read_text() == "Bees buzz."
     [declared] = declarations(places)
     assert (declared.component, declared.attributes) == ("Corpus", {"name": "my_notes", "folder": "corpora/my_notes"})
-    assert not add_corpus(lake, "my_notes", folder).changed
+    assert not add_corpus(lake, "my_notes", [folder]).changed
     (folder / "deep" / "a.txt").unlink()
     (folder / "b.jsonl").write_text(json.dumps({"doc_id": "b", "text": "Cats purr."}))
-    assert add_corpus(lake, "my_notes", folder).changed
+    assert add_corpus(lake, "my_notes", [folder]).changed
     assert [path.name for path in added.raw.rglob("*") if path.is_file()] == ["b.jsonl"]
     declarations.cache_clear()
     declared.file.write_text(declared.file.read_text().replace("corpora/my_notes", "other"))
     with pytest.raises(BadInput, match="a corpus 'my_notes' of other files"):
-        add_corpus(lake, "my_notes", folder)
+        add_corpus(lake, "my_notes", [folder])
     with pytest.raises(BadInput, match="no name for a corpus"):
-        add_corpus(lake, "../x", folder)
+        add_corpus(lake, "../x", [folder])

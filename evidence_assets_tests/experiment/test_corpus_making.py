@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from evidence_assets.experiment import corpus_making
 from evidence_assets.experiment.step import Step
 from evidence_assets.lake.store import Lake
 from evidence_assets.profiles import ModelSettings
+from evidence_assets.retrieval.corpus import open_corpus
 
 KILLED = """
 import os, signal, sys
@@ -66,6 +68,47 @@ def test_a_killed_step_goes_on_from_its_last_block_and_ends_with_the_same_bytes(
     for table in ("chunk_embeddings", "lineage_edges"):
         one, other = (made.path(table, "corpus/c/embeddings", "0").read_bytes() for made in (lake, whole))
         assert one == other
+
+
+FULL = """
+import resource, signal, sys
+from pathlib import Path
+from evidence_assets.benchmarks.corpora import portions
+from evidence_assets.experiment.corpus_making import make_corpus
+from evidence_assets.lake.errors import NoRoom
+from evidence_assets.lake.store import Lake
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+lake, asked = Lake(sys.argv[1]), portions(Path(sys.argv[2]))
+for most in map(int, sys.argv[3:]):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
+    stages = []
+    try:
+        make_corpus(lake, "c", asked, stages.append)
+        print("made with", most)
+    except NoRoom as error:
+        print(len(stages), error.strerror, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_disk_that_fills_in_any_stage_leaves_the_old_corpus(tmp_path: Path) -> None:
+    """Files may not grow beyond a limit, which each stage meets at another size, as a full disk does."""
+    folder = tmp_path / "raw"
+    folder.mkdir()
+    text = "".join(f"Bee number {i} buzzes in the garden of its own hive. " for i in range(400))
+    (folder / "a.jsonl").write_text(json.dumps({"doc_id": "a", "text": text}) + "\n")
+    lake = Lake.create(tmp_path / "lake", question_shards=1, corpus_shards=1)
+    corpus_making.make_corpus(lake, "c", portions(folder), lambda said: None)
+    before = open_corpus(lake, "c").version
+    (folder / "a.jsonl").write_text(json.dumps({"doc_id": "a", "text": text.upper()}) + "\n")
+    limits = [str(1 << power) for power in range(11, 26, 2)]
+    command = [sys.executable, "-c", FULL, str(lake.root), str(folder), *limits]
+    said = subprocess.run(command, capture_output=True, text=True, env=os.environ, check=True).stdout.splitlines()
+    failed = [line for line in said if not line.startswith("made with")]
+    assert all("no room to write" in line and "run again" in line for line in failed), said
+    assert {line.split()[0] for line in failed} >= {"1", "2", "4"}, "it filled while cutting, encoding and storing"
+    assert said[-1].startswith("made with") and open_corpus(lake, "c").version != before
+    assert not [path for path in lake.root.rglob("*") if path.suffix in (".tmp", ".old")]
 
 
 def test_shards_take_turns_on_cards(monkeypatch: pytest.MonkeyPatch) -> None:

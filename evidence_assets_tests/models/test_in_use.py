@@ -55,5 +55,5 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_tokens_are_told_apart_by_an_encoder_that_can_and_refused_by_one_that_cannot() -> None:
     texts = ["honeybees fly", ""]
     assert RememberingEncoder(PieceEncoder()).pieces(texts) == [("honeyb", "##ees", "fly"), ()]
-    with pytest.raises(BadInput, match="use tokens: stored"):
+    with pytest.raises(BadInput, match="choose another token_encoder"):
         RememberingEncoder(Counting()).pieces(texts)

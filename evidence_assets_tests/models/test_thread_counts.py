@@ -1,7 +1,7 @@
 """Vectors in processes that are started with the thread counts that people have, and what would move them otherwise.
 
-The other tests run with OMP_NUM_THREADS=1 around them; here every process has its own count from its start, so that the
-libraries below torch are set up as they are for people.
+The other tests run with OMP_NUM_THREADS=2 around them, which is enough to go the way of several threads; here every
+process has its own count from its start.
 """
 
 from __future__ import annotations

@@ -231,6 +231,48 @@ def test_a_disk_that_fills_ends_in_a_sentence_and_leaves_what_was_there(tmp_path
     assert left == "[] ['.arrow', 'before']"
 
 
+BESIDE = """
+import random, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from evidence_assets_tests.retrieval.test_token_store import *
+token_cache.SEGMENT_TEXTS = 7
+encoder = PieceEncoder()
+cache = cache_at(Path(sys.argv[1]), encoder, limit=int(sys.argv[3]))
+print("ready", flush=True)
+sys.stdin.readline()
+rng = random.Random(int(sys.argv[4]))
+for _ in range(60):
+    texts = [f"word{n} other{n % 9}" for n in rng.sample(range(150), 30)]
+    found = kept(cache, texts)
+    for i, tokens in enumerate(PieceEncoder().tokens(texts)):
+        np.testing.assert_array_equal(found.tokens(i).vectors, tokens.vectors.astype(np.float16))
+"""
+
+
+@pytest.mark.parametrize("limit", [1 << 30, 60_000])
+def test_two_processes_that_fill_one_cache_read_what_they_asked_for(tmp_path: Path, limit: int) -> None:
+    root = str(Path(__file__).parents[2])
+    at_work = [
+        subprocess.Popen(
+            [sys.executable, "-c", BESIDE, str(tmp_path), root, str(limit), str(seed)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for seed in (1, 2)
+    ]  # fmt: skip
+    for process in at_work:
+        assert process.stdout and process.stdout.readline() == "ready\n"
+    for process in at_work:  # both at once
+        assert process.stdin
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    for process in at_work:
+        _, wrong = process.communicate(timeout=120)
+        assert process.returncode == 0, wrong
+    assert all(path.suffix == ".arrow" for path in tmp_path.iterdir())
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= limit
+
+
 # Tiles -------------------------------------------------------------------------------------------------------------
 
 

@@ -17,7 +17,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     kill.add_argument(
         "--only", nargs="*", default=[], help="kinds of rounds: empty, removed, seed, document, question, table"
     )
-    kill.add_argument("--everything", action="store_true", help="all assets of the small sample, not one of each kind")
     fuzz = commands.add_parser("fuzz", help="spoilt inputs to every reader")
     fuzz.add_argument("--inputs", type=int, default=1000)
     fuzz.add_argument("--only", default="", help="readers whose name holds this")
@@ -34,9 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.campaign == "kill":
             from tools.campaign import kill as kills
 
-            return int(
-                bool(kills.campaign(folder, options.rounds, options.seed, options.only, everything=options.everything))
-            )
+            return int(bool(kills.campaign(folder, options.rounds, options.seed, options.only)))
         if options.campaign == "load":
             from tools.campaign import load as readers
 

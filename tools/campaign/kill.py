@@ -13,9 +13,8 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tools.campaign.world import Moment, World, cut_power, ended, in_child, kill_after, prepare, start, table
 
@@ -63,23 +62,10 @@ class Undisturbed:
     writes: int
 
 
-@dataclass
-class Tally:
-    """What the rounds of one kind showed."""
-
-    rounds: int = 0
-    killed: int = 0
-    by: Counter[str] = field(default_factory=Counter)
-    lost: int = 0
-    different: int = 0
-    failed: int = 0
-    dangling: int = 0
-    temporary: int = 0
-    started: int = 0
-
-    @property
-    def defects(self) -> int:
-        return self.different + self.failed + self.dangling + self.temporary + self.started
+COLUMNS = ("rounds", "kills", "lost in power cuts", "different bytes", "failed", "dangling", "temporary", "started")
+DEFECTS = COLUMNS[3:]
+Tally = Counter[str]
+"""What the rounds of one kind showed, by column; and their kills by how."""
 
 
 def data(world: World) -> dict[str, str]:
@@ -125,42 +111,31 @@ def left(world: World) -> dict[str, list[str]]:
     return {"dangling": lost, "temporary": temporary, "started": started}
 
 
-def _undisturbed(world: World, everything: bool) -> Undisturbed:
+def _undisturbed(world: World) -> Undisturbed:
     began = time.monotonic()
-    if ended(start(world, everything=everything)) != 0:
+    if ended(start(world)) != 0:
         raise RuntimeError(f"an undisturbed run failed:\n{(world.root / 'said.txt').read_text()[-3000:]}")
     return Undisturbed(data(world), time.monotonic() - began, int((world.root / "writes.txt").read_text()))
 
 
-def campaign(
-    folder: Path,
-    rounds: int,
-    seed: int,
-    only: Sequence[str] = (),
-    *,
-    everything: bool = False,
-    say: Callable[[str], None] = print,
-) -> int:
+def campaign(folder: Path, rounds: int, seed: int, only: Sequence[str] = (), say: Callable[[str], None] = print) -> int:
     """Run the rounds and print what they showed; how many defects there were."""
     prepare(folder)
     chance = random.Random(seed)
     kinds = [chance.choice(list(only) or KINDS) for _ in range(rounds)]
     base = World.new(folder / "base")
-    wanted = {"empty": _undisturbed(base, everything)}
-    wanted["removed"] = Undisturbed(wanted["empty"].data, *_again(base, folder, everything))
+    wanted = {"empty": _undisturbed(base)}
+    wanted["removed"] = Undisturbed(wanted["empty"].data, *_again(base, folder))
     tallies = {kind: Tally() for kind in KINDS}
-    for kind, edit in EDITS.items():
-        if kind not in kinds:
-            continue
+    for kind in [kind for kind in EDITS if kind in kinds]:
         anew = World.new(folder / f"{kind}_anew")
-        edit(anew)
-        fresh = _undisturbed(anew, everything)
         edited = base.copy(folder / f"{kind}_edited")
-        edit(edited)
-        wanted[kind] = _undisturbed(edited, everything)
+        for world in (anew, edited):
+            EDITS[kind](world)
+        fresh, wanted[kind] = _undisturbed(anew), _undisturbed(edited)
         if apart := _differing(fresh.data, wanted[kind].data):
             say(f"{kind}: an edited lake, made again, differs from one made of the edited input at once: {apart}")
-            tallies[kind].different += 1
+            tallies[kind]["different bytes"] += 1
         shutil.rmtree(anew.root)
     for number, kind in enumerate(kinds):
         chance = random.Random(f"{seed} {number}")
@@ -169,56 +144,49 @@ def campaign(
             EDITS[kind](world)
         elif kind == "removed":
             remove_some(world, chance)
-        told = _round(world, wanted[kind], tallies[kind], chance, everything)
+        told = _round(world, wanted[kind], tallies[kind], chance)
         say(f"round {number + 1}/{rounds} {kind}: {'; '.join(told) or 'no difference'}")
         if told and not (kept := folder / f"defect_{number}").exists():
             world.root.rename(kept)
         shutil.rmtree(world.root, ignore_errors=True)
         if (number + 1) % 20 == 0 or number + 1 == rounds:
             say(_printed(tallies))
-    return sum(tally.defects for tally in tallies.values())
+    return sum(tally[name] for tally in tallies.values() for name in DEFECTS)
 
 
-def _again(base: World, folder: Path, everything: bool) -> tuple[float, int]:
+def _again(base: World, folder: Path) -> tuple[float, int]:
     """Seconds and writes of a second run over a finished lake, which must change nothing."""
     again = base.copy(folder / "again")
-    before, done = data(again), _undisturbed(again, everything)
+    before, done = data(again), _undisturbed(again)
     if apart := _differing(before, done.data):
         raise RuntimeError(f"a second undisturbed run differs from the first: {apart}")
     shutil.rmtree(again.root)
     return done.seconds, done.writes
 
 
-def _round(world: World, wanted: Undisturbed, tally: Tally, chance: random.Random, everything: bool) -> list[str]:
+def _round(world: World, wanted: Undisturbed, tally: Tally, chance: random.Random) -> list[str]:
     power = chance.random() < 0.4
     for _ in range(chance.choice((1, 2, 2, 3))):
         began = time.time()
         if chance.random() < 0.5:
-            how = "write"
-            moment = Moment(chance.randint(1, wanted.writes), chance.random() < 0.5)
-            killed = ended(start(world, moment, everything=everything)) == -9
+            how = "by write"
+            killed = ended(start(world, Moment(chance.randint(1, wanted.writes), chance.random() < 0.5))) == -9
         else:
-            how = "time"
-            killed = kill_after(start(world, everything=everything), chance.uniform(0.1, wanted.seconds))
-        tally.killed += killed
-        tally.by[f"{how}, power cut" if power else how] += killed
+            how = "by time"
+            killed = kill_after(start(world), chance.uniform(0.1, wanted.seconds))
+        tally["kills"] += killed
+        tally[f"{how}, power cut" if power else how] += killed
         if power and killed:
-            tally.lost += cut_power(world, began, chance)
-    tally.rounds += 1
-    if ended(start(world, everything=everything)) != 0:
-        tally.failed += 1
-        said = (world.root / "said.txt").read_text()
-        return ["the run to the end failed: " + said[-1500:]]
-    told = []
-    if apart := _differing(wanted.data, data(world)):
-        tally.different += 1
-        told.append(f"differs in {apart}")
+            tally["lost in power cuts"] += cut_power(world, began, chance)
+    tally["rounds"] += 1
+    if ended(start(world)) != 0:
+        tally["failed"] += 1
+        return ["the run to the end failed: " + (world.root / "said.txt").read_text()[-1500:]]
     found: dict[str, list[str]] = in_child(world, lambda: left(world))
+    found["different bytes"] = _differing(wanted.data, data(world))
     for name, what in found.items():
-        setattr(tally, name, getattr(tally, name) + len(what))
-        if what:
-            told.append(f"{name}: {what[:3]}")
-    return told
+        tally[name] += len(what)
+    return [f"{name}: {what[:3]}" for name, what in found.items() if what]
 
 
 def _differing(wanted: dict[str, str], found: dict[str, str]) -> list[str]:
@@ -226,25 +194,8 @@ def _differing(wanted: dict[str, str], found: dict[str, str]) -> list[str]:
 
 
 def _printed(tallies: dict[str, Tally]) -> str:
-    total = Tally()
-    rows: list[list[Any]] = []
-    shown = {kind: tally for kind, tally in tallies.items() if tally.rounds or tally.defects}
-    for tally in shown.values():
-        for name, value in vars(tally).items():
-            setattr(total, name, getattr(total, name) + value)
-    columns = ("rounds", "killed", "lost", "different", "failed", "dangling", "temporary", "started")
-    for kind, tally in {**shown, "all": total}.items():
-        rows.append([kind, *(getattr(tally, name) for name in columns)])
-    head = (
-        "lake",
-        "rounds",
-        "kills",
-        "lost in power cuts",
-        "different bytes",
-        "failed",
-        "dangling",
-        "temporary",
-        "started",
-    )
-    kills = ", ".join(f"{count} by {how}" for how, count in sorted(total.by.items()))
-    return f"{table(head, rows)}\nkills: {kills}"
+    shown = {kind: tally for kind, tally in tallies.items() if tally}
+    total = sum(shown.values(), Tally())
+    rows = [[kind, *(tally[name] for name in COLUMNS)] for kind, tally in {**shown, "all": total}.items()]
+    kills = ", ".join(f"{count} {how}" for how, count in sorted(total.items()) if how.startswith("by "))
+    return f"{table(('lake', *COLUMNS), rows)}\nkills: {kills}"

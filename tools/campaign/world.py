@@ -16,7 +16,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -39,11 +39,8 @@ VARIANTS = ("uscrake", "ucret", "kbloom")
 def in_small_world(asset: str) -> bool:
     """Whether an asset belongs to the small world: one variant of each system, of two task families."""
     parts = asset.split("/")
-    if set(FAMILIES) & set(parts):
-        return False
-    return parts[0] in ("raw", "corpus", "knowledge", "models", "tables", "questions", "subgraphs") or (
-        parts[-1] in VARIANTS
-    )
+    shared = ("raw", "corpus", "knowledge", "models", "tables", "questions", "subgraphs")
+    return not set(FAMILIES) & set(parts) and (parts[0] in shared or parts[-1] in VARIANTS)
 
 
 @dataclass(frozen=True)
@@ -104,9 +101,9 @@ class Moment:
     after: bool = False
 
 
-def start(world: World, moment: Moment | None = None, *, everything: bool = False) -> int:
+def start(world: World, moment: Moment | None = None) -> int:
     """Start a process, in a group of its own, that materializes the world; its id."""
-    return _fork(world, lambda: _materialize(world, moment or Moment(), everything))
+    return _fork(world, lambda: _materialize(world, moment or Moment()))
 
 
 def in_child(world: World, work: Callable[[], Any]) -> Any:
@@ -156,24 +153,20 @@ def _fork(world: World, work: Callable[[], int]) -> int:
         os._exit(status)
 
 
-def _materialize(world: World, moment: Moment, everything: bool) -> int:
+def _materialize(world: World, moment: Moment) -> int:
     sample: Any = import_module("evidence_assets.assets.sample")
     demo: Any = import_module("evidence_assets.cli.demo")
 
+    class Small(demo.Wanted):  # type: ignore[misc]
+        def asset(self, key: Any) -> bool:
+            return in_small_world("/".join(key.path))
+
+        def partition(self, name: str) -> bool:
+            return not name.startswith(LEFT_OUT)
+
     sample.resources = SimpleNamespace(files=lambda _: world.root / "package", as_file=contextlib.nullcontext)
-    if not everything:
-        ordered = demo.batches
-
-        def chosen(graph: Any, wanted: Any) -> Iterator[list[Any]]:
-            for batch in ordered(graph, wanted):
-                if kept := [key for key in batch if in_small_world("/".join(key.path))]:
-                    yield kept
-
-        every = demo.partitions_of
-        demo.batches = chosen
-        demo.partitions_of = lambda *of: [part for part in every(*of) if not str(part).startswith(LEFT_OUT)]
     writes = _watch(world, moment)
-    report = demo.run_all()
+    report = demo.run_all(wanted=Small())
     (world.root / "writes.txt").write_text(str(writes[0]))
     for failure in report.failures:
         print(f"FAILED {failure.name} [{failure.partition}]: {failure.said}")

@@ -12,7 +12,7 @@ from evidence_assets.systems.four_step_focus.grading import Scale
 class FocusSettings:
     """How the nodes of a knowledge base are ranked.
 
-    Published are 20 nodes reranked, edge types ignored, and Algorithm 2 as printed; the other settings are ours.
+    Published are 20 nodes reranked, one vector a node, edge types ignored, no node taken out; the other settings are ours.
     Triplets are read by the profile's language model; a profile without one reads them by the forms in which the base's
     questions are written, and the column ``reasoner`` then says ``form_parser``.
 

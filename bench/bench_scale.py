@@ -1,0 +1,309 @@
+"""A corpus from 20,000 to a million chunks: seconds, bytes and memory of every stage, and of who answers from it.
+
+    EVIDENCE_DEV_DATA=<folder> python bench/bench_scale.py [--sizes 20000 200000 1000000] [--folder FOLDER]
+
+Documents are real sentences put together anew (`recombined`), cut, encoded, indexed and answered from by the functions
+that the assets call. Their vectors are known already, so that the row "embeddings" is the cost of keeping and reading vectors;
+what the encoder itself takes is printed beside it and added to the extrapolation. Each stage is a process of its own.
+"Own memory" is the greatest resident set without mapped files; "with files" counts the pages that were mapped as well, which
+the system takes back where memory is short. A second run on the same folder makes nothing again that is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.recombined import BETWEEN, Recombined, questions, write_documents
+from evidence_assets.benchmarks.corpora import portions
+from evidence_assets.experiment import corpus_making
+from evidence_assets.experiment.step import Made, Step
+from evidence_assets.lake.store import Lake
+from evidence_assets.models import in_use
+from evidence_assets.models.encoders import EMBEDDED, load_encoder
+from evidence_assets.retrieval.corpus import open_corpus
+
+NAME = "scale"
+POOLS = (200, 2_000, 20_000)
+ASKED = {200: 40, 2_000: 10, 20_000: 3}
+"""Questions at each size of the pool; each is asked once to fill the cache, and then measured."""
+PAPER = {"11.4 M chunks": 11_400_000, "41 M chunks": 41_000_000}
+SHARDS = 16
+PROFILE = f"""name: scale
+extends: embedded
+description: The embedded profile with a corpus of several shards.
+shards: {{questions: 1, corpus: {SHARDS}}}
+"""
+CHUNK_TOKENS = 128
+MIB = 2**20
+
+
+# In the process of a stage -----------------------------------------------------------------------------------------
+
+
+def resident(which: str = "RssAnon") -> float:
+    """MiB that this process holds now and that are no mapped files; or, as ``VmHWM``, its greatest with them."""
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    return float(next(line for line in status.splitlines() if line.startswith(which)).split()[1]) / 1024
+
+
+@contextmanager
+def measured(into: dict[str, Any]) -> Iterator[None]:
+    """Seconds and the greatest own memory of what is done within."""
+    done, peak = threading.Event(), [resident()]
+    before = peak[0]
+
+    def watch() -> None:
+        while not done.wait(0.02):
+            peak[0] = max(peak[0], resident())
+
+    watching = threading.Thread(target=watch, daemon=True)
+    watching.start()
+    start = time.perf_counter()
+    try:
+        yield
+    finally:
+        into["seconds"] = time.perf_counter() - start
+        done.set()
+        watching.join()
+        into["own"], into["gained"] = max(peak[0], resident()), max(peak[0], resident()) - before
+        into["with files"] = resident("VmHWM")
+
+
+def use(folder: Path) -> Recombined:
+    """Have everything in this process encoded by the recombined encoder."""
+    encoder = Recombined(folder / "sentences")
+    in_use.load_encoder = lambda name, **_: encoder  # type: ignore[assignment]
+    return encoder
+
+
+def each_shard(lake: Lake, table: str, part: str, make: Callable[[Step], Made]) -> None:
+    """Make the shards of an asset of the corpus one after another, as its partitions are."""
+    for shard in range(SHARDS):
+        step = Step(lake, table, f"corpus/{NAME}/{part}", str(shard))
+        made = make(step)
+        rows = {table: made.rows}
+        lake.write(
+            step.asset, step.partition, rows if made.lineage is None else {**rows, "lineage_edges": made.lineage}
+        )
+
+
+def chunks(lake: Lake, source: Path) -> None:
+    each_shard(lake, "chunks", "chunks", lambda step: corpus_making.chunks(step, NAME, portions(source)))
+
+
+def embeddings(lake: Lake, source: Path) -> None:
+    each_shard(lake, "chunk_embeddings", "embeddings", lambda step: corpus_making.embeddings(step, NAME))
+
+
+def index(lake: Lake, source: Path) -> dict[str, Any]:
+    return vars(corpus_making.index(lake, NAME))
+
+
+def tokens(lake: Lake, source: Path) -> None:
+    corpus_making.tokens_of(lake, NAME, "on_demand")
+
+
+STAGES: dict[str, Callable[[Lake, Path], Any]] = {
+    "chunks": chunks, "embeddings": embeddings, "index": index, "tokens": tokens,
+}  # fmt: skip
+
+
+def opening(lake: Lake) -> dict[str, Any]:
+    """Open the corpus and read a thousand chunks of it anywhere."""
+    made: dict[str, Any] = {}
+    with measured(made):
+        corpus = open_corpus(lake, NAME)
+    positions = np.random.default_rng(0).integers(0, len(corpus), 1_000)
+    start = time.perf_counter()
+    assert len(corpus.texts(positions)) == 1_000
+    made["thousand texts"] = time.perf_counter() - start
+    made["chunks"] = len(corpus)
+    return made
+
+
+def asking(lake: Lake, size: int) -> dict[str, Any]:
+    """Ask real questions of five options with pools of some size: a first time, which fills the cache, and again."""
+    from evidence_assets.experiment.asked import AskedStep, Source
+    from evidence_assets.experiment.selection import Asked
+    from evidence_assets.systems.uscrake.methods import SYSTEM
+    from evidence_assets.systems.uscrake.settings import Settings
+
+    made: dict[str, Any] = {}
+    texts = [Asked(f"q{n}", "asked", "mcqa", text, options(n)) for n, text in enumerate(questions()[: ASKED[size]])]
+    with measured(made):
+        step = AskedStep(lake, "evidence", "evidence/mcqa/uscrake", "asked|scale", source=Source(NAME))
+        selector = SYSTEM.methods["uscrake"].open("uscrake", step, Settings(R=size, parts="chunks"))
+        first, again = [], []
+        for times in (first, again):
+            for text in texts:
+                start = time.perf_counter()
+                assert next(iter(selector.select([text])))
+                times.append(time.perf_counter() - start)
+    return {**made, "first": statistics.median(first), "again": statistics.median(again)}
+
+
+def options(number: int) -> tuple[str, ...]:
+    """Five answers of HotpotQA."""
+    rows = json.loads(Path(os.environ["EVIDENCE_DEV_DATA"], "hotpotqa-100", "hotpotqa_train.json").read_text("utf-8"))
+    answers = list(dict.fromkeys(row["answer"] for row in rows if row["answer"] not in ("yes", "no")))
+    return tuple(answers[(number + i) % len(answers)] for i in range(5))
+
+
+def in_child(stage: str, folder: Path, size: int) -> dict[str, Any]:
+    """What a stage takes, in a process of its own."""
+    command = [
+        sys.executable,
+        "-m",
+        "bench.bench_scale",
+        "--stage",
+        stage,
+        "--folder",
+        str(folder),
+        "--sizes",
+        str(size),
+    ]
+    own = folder / "scale.yaml"
+    own.write_text(PROFILE, encoding="utf-8")
+    environment = {**os.environ, "EVIDENCE_PROFILE": str(own)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    if done.returncode:
+        raise SystemExit(f"stage {stage} at {size} ended with {done.returncode}:\n{done.stderr[-3000:]}")
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def stage(name: str, folder: Path, size: int) -> dict[str, Any]:
+    """The body of such a process."""
+    use(folder)
+    root = folder / str(size)
+    lake = (
+        Lake(root / "lake")
+        if (root / "lake").is_dir()
+        else Lake.create(root / "lake", question_shards=1, corpus_shards=SHARDS)
+    )
+    if name == "open":
+        return opening(lake)
+    if name.isdecimal():
+        return asking(lake, int(name))
+    made: dict[str, Any] = {}
+    before = disk(lake.root)
+    with measured(made):
+        told = STAGES[name](lake, root / "source")
+    return {**made, "disk": disk(lake.root) - before, "told": told}
+
+
+def disk(folder: Path) -> int:
+    """Bytes of the files below a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+# In the process that prints -----------------------------------------------------------------------------------------
+
+
+def made_at(folder: Path, size: int, encoder: Recombined) -> dict[str, dict[str, Any]]:
+    """What every stage takes at a size; what an earlier run on the same folder noted is taken over."""
+    root, noted = folder / str(size), folder / str(size) / "noted.json"
+    if not (root / "source").is_dir():
+        write_documents(root / "source", encoder.texts, round(size / encoder.chunks_a_document(CHUNK_TOKENS)))
+    found: dict[str, dict[str, Any]] = json.loads(noted.read_text()) if noted.exists() else {}
+    for name in (*STAGES, "open", *map(str, POOLS)):
+        if name not in found:
+            found[name] = in_child(name, folder, size)
+            noted.write_text(json.dumps(found, default=str))
+            print(f"{size:,} {name}: {found[name]}", file=sys.stderr, flush=True)
+    return found
+
+
+def encoder_pace(encoder: Recombined) -> float:
+    """Seconds that the real encoder takes for a chunk, on this machine's processors."""
+    real = load_encoder(EMBEDDED)
+    texts = [BETWEEN.join(encoder.texts[i : i + 4]) for i in range(0, 800, 4)]
+    real.sentences(texts[:50])
+    start = time.perf_counter()
+    real.sentences(texts)
+    return (time.perf_counter() - start) / len(texts)
+
+
+def show(results: dict[int, dict[str, dict[str, Any]]], pace: float) -> None:
+    """The tables of what was measured, and what it comes to at the sizes of Wikipedia."""
+    print(
+        "| chunks | stage | s | s / 1,000 chunks | bytes / chunk | own memory, MiB | with files, MiB |\n|---|---|---|---|---|---|---|"
+    )
+    for found in results.values():
+        count = found["open"]["chunks"]
+        for name in STAGES:
+            row = found[name]
+            print(f"| {count:,} | {name} | {row['seconds']:.1f} | {1000 * row['seconds'] / count:.2f} | "
+                  f"{row['disk'] / count:,.0f} | {row['own']:,.0f} | {row['with files']:,.0f} |")  # fmt: skip
+    print(
+        "\n| chunks | open, s | it gains, MiB | R | s / question, first | again | own memory, MiB | with files, MiB |\n|---|---|---|---|---|---|---|---|"
+    )
+    for found in results.values():
+        opened = found["open"]
+        for size in POOLS:
+            row = found[str(size)]
+            print(f"| {opened['chunks']:,} | {opened['seconds']:.2f} | {opened['gained']:.0f} | {size:,} | {row['first']:.2f} | "
+                  f"{row['again']:.2f} | {row['own']:,.0f} | {row['with files']:,.0f} |")  # fmt: skip
+    sizes = list(results)
+    for found in results.values():
+        told = found["index"]["told"]
+        recall = ", ".join(f"{share} at {k}" for k, share in told["recall"].items()) or "exact"
+        print(f"\nIndex of {told['vectors']:,}: {told['kind']}, {told['bytes'] / MIB:,.0f} MiB, {told['nprobe']} lists searched, "
+              f"recall {recall} ({told['queries'] or 'every vector is looked at'}); built within "
+              f"{found['index']['gained'] / (told['bytes'] / MIB):.2f} times its size")  # fmt: skip
+    if len(sizes) > 1:
+        print(f"\nThe encoder takes {1000 * pace:.1f} s for 1,000 chunks of these.\n")
+        print(
+            "| computed | chunks and index, h | encoder on these processors, h | disk, GiB | greatest memory, GiB |\n|---|---|---|---|---|"
+        )
+        small, large = results[sizes[-2]], results[sizes[-1]]
+        for size in map(str, POOLS):
+            grown = large[size]["own"] / small[size]["own"] - 1
+            print(
+                f"Own memory of who answers with R = {int(size):,}: {100 * grown:+.1f} % from {sizes[-2]:,} to {sizes[-1]:,} chunks."
+            )
+        print()
+        for name, wanted in PAPER.items():
+            counts = [found["open"]["chunks"] for found in (small, large)]
+            hours = sum(large[s]["seconds"] for s in STAGES) / counts[1] * wanted / 3600
+            space = sum(large[s]["disk"] for s in STAGES) / counts[1] * wanted / 2**30
+            memory = max(line(counts, [f[s]["own"] for f in (small, large)], wanted) for s in STAGES) / 1024
+            print(f"| {name} | {hours:.1f} | {pace * wanted / 3600:.0f} | {space:,.0f} | {memory:.1f} |")
+
+
+def line(at: list[int], values: list[float], wanted: int) -> float:
+    """What a straight line through two points gives."""
+    return values[1] + max(0.0, (values[1] - values[0]) / (at[1] - at[0])) * (wanted - at[1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[20_000, 200_000, 1_000_000])
+    parser.add_argument("--folder", type=Path, help="Where corpora are kept; a temporary folder where none is named.")
+    parser.add_argument("--stage", help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.stage:
+        print(json.dumps(stage(chosen.stage, chosen.folder, chosen.sizes[0]), default=str))
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = chosen.folder or Path(temporary)
+        encoder = Recombined(folder / "sentences")
+        show({size: made_at(folder, size, encoder) for size in sorted(chosen.sizes)}, encoder_pace(encoder))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""A corpus opened from a lake: its shards in order, shared by threads, refused where it is older than what it was made from."""
+
+from __future__ import annotations
+
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evidence_assets.experiment import corpus_making
+from evidence_assets.lake.errors import StaleInput
+from evidence_assets.lake.lineage import edge
+from evidence_assets.lake.store import Lake, typed
+from evidence_assets.retrieval.corpus import chunk_texts, chunks_version, open_corpus
+
+SHARDS = {"0": ["d", "b"], "2": ["c"], "10": ["a", "e"]}
+
+
+def write(lake: Lake, shard: str, ids: list[str], text: str = "Text of", *, embedded: bool = True) -> None:
+    """Chunks of a shard, out of order, with vectors that follow from their ids."""
+    rows = [
+        {
+            "chunk_id": i, "doc_id": f"d{9 - n}", "title": "", "ordinal": 0, "text": f"{text} {i}.", "char_start": 0,
+            "char_end": 9, "n_tokens": 3, "sentence_offsets": [{"start": 0, "end": 9}], "source": "f", "source_version": "v",
+        }
+        for n, i in enumerate(ids)
+    ]  # fmt: skip
+    lake.write("corpus/c/chunks", shard, {"chunks": typed("chunks", rows)})
+    if embedded:
+        vectors = np.random.default_rng([ord(i) for i in ids]).normal(size=(len(ids), 4))
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        made = [
+            {"chunk_id": i, "vector": v, "model_id": "m", "input_hash": f"{text}{i}"}
+            for i, v in zip(ids, vectors.astype(np.float32).tolist(), strict=True)
+        ]
+        lineage = [edge("chunk_embedding", i, "was_derived_from", "chunk", i, i) for i in ids]
+        lake.write("corpus/c/embeddings", shard, {"chunk_embeddings": made, "lineage_edges": lineage})
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    lake = Lake.create(tmp_path / "lake")
+    for shard, ids in SHARDS.items():
+        write(lake, shard, ids)
+    corpus_making.index(lake, "c")
+    return lake
+
+
+def test_chunks_are_counted_shard_by_shard_and_by_their_ids_within(lake: Lake) -> None:
+    corpus = open_corpus(lake, "c")
+    assert corpus.ids(range(len(corpus))) == ["b", "d", "c", "a", "e"]
+    assert [text for block in chunk_texts(lake, "c") for text in block] == corpus.texts(range(5))
+    scores, positions = corpus.index.search(corpus.vectors.astype(np.float32), 1)
+    assert positions[:, 0].tolist() == [0, 1, 2, 3, 4] and scores[:, 0] == pytest.approx(1, abs=1e-2)
+
+
+def test_threads_share_one_corpus_and_read_it_at_once(lake: Lake) -> None:
+    with ThreadPoolExecutor(8) as executor:
+        opened = list(executor.map(lambda _: open_corpus(lake, "c"), range(16)))
+        read = list(executor.map(lambda i: opened[i % 16].texts([i % 5, 0]), range(400)))
+    assert len({id(corpus) for corpus in opened}) == 1
+    assert read == [[opened[0].texts(range(5))[i % 5], "Text of b."] for i in range(400)]
+
+
+def test_an_index_older_than_chunks_or_vectors_is_refused_and_one_that_was_moved_is_not(lake: Lake) -> None:
+    moved = Path(shutil.copytree(lake.root, lake.root.parent / "moved"))
+    assert open_corpus(Lake(moved), "c").version == open_corpus(lake, "c").version
+    before = chunks_version(lake, "c")
+    write(lake, "2", ["c"])  # the same rows again
+    assert chunks_version(lake, "c") == before
+    open_corpus(lake, "c")
+    write(lake, "2", ["c"], "Words of")
+    with pytest.raises(StaleInput, match="materialize it again"):
+        open_corpus(lake, "c")
+    corpus_making.index(lake, "c")
+    assert open_corpus(lake, "c").texts([2]) == ["Words of c."]
+    write(lake, "2", ["f"], embedded=False)
+    with pytest.raises(StaleInput, match="materialize it again"):
+        open_corpus(lake, "c")
+    with pytest.raises(StaleInput, match="not of the chunks that the lake holds now: materialize the embeddings"):
+        corpus_making.index(lake, "c")
