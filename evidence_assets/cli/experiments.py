@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from evidence_assets.experiment.corpus_plan import CorpusPlan
     from evidence_assets.experiment.replay import Scored
     from evidence_assets.lake.store import Lake
+    from evidence_assets.systems.kbloom.recorded import RecordedHarvest
 
 commands = typer.Typer(rich_markup_mode=None)
 adding = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Bring your own data into the lake.")
@@ -63,18 +64,27 @@ def compare(
 
 @commands.command()
 def replay(
-    folder: Annotated[Path, typer.Argument(help="Folder with index.tsv and one file an answer.")],
+    folder: Annotated[
+        Path, typer.Argument(help="Folder with index.tsv and one file an answer, or with recorded harvests of BertNet.")
+    ],
     several: Annotated[
         Literal["first", "refuse"],
         typer.Option(help="Of a reply that names several letters: take the first, or refuse it."),
     ] = "first",
     as_json: JsonOption = False,
 ) -> None:
-    """Recorded answers of other models, scored as ours are: accuracy with its 95 % interval, and what was unusable."""
-    with sentences():
-        from evidence_assets.experiment.replay import read_recorded, score
-        from evidence_assets.experiment.scores.metrics import accuracy
+    """Recorded answers of other models, scored as ours are: accuracy with its 95 % interval, and what was unusable.
 
+    Of recorded harvests, how much they yield and how varied it is, beside the printed figures.
+    """
+    with sentences():
+        from evidence_assets.experiment.replay import INDEX, read_recorded, score
+        from evidence_assets.experiment.scores.metrics import accuracy
+        from evidence_assets.systems.kbloom.recorded import is_recorded_harvest, read_recorded_harvests
+
+        if not (folder / INDEX).exists() and is_recorded_harvest(folder):
+            _show_harvests(read_recorded_harvests(folder), as_json)
+            return
         scored: dict[tuple[str, str, str], list[Scored]] = {}
         for item in score(read_recorded(folder), several):
             recorded = item.recorded
@@ -98,6 +108,26 @@ def replay(
     reasons = Counter(i.error for benchmark, *_, items in found if benchmark == "all" for i in items if i.error)
     for reason, count in reasons.most_common():
         out.print(plain(f"{count:,} unusable: {reason}"), style="dim", markup=False)
+
+
+def _show_harvests(harvests: Sequence[RecordedHarvest], as_json: bool) -> None:
+    """Counts of recorded harvests, each with what is printed for it."""
+    rows = [
+        (one.collection, one.setting, one.model, len(one.pairs), metric, value, figure and figure.value)
+        for one in harvests
+        for metric, value in one.numbers.items()
+        for figure in (one.printed(metric),)
+    ]
+    headers = ("collection", "setting", "model", "relations", "metric", "value", "printed")
+    if as_json:
+        print(json.dumps([dict(zip(headers, row, strict=True)) for row in rows], indent=1, ensure_ascii=False))
+        return
+    shown = Table(*headers)
+    for *names, relations, metric, value, printed in rows:
+        shown.add_row(
+            *map(cell, names), str(relations), metric, f"{value:,}", "" if printed is None else f"{printed:,.0f}"
+        )
+    out.print(shown)
 
 
 @commands.command()

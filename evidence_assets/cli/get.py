@@ -26,7 +26,7 @@ def get(
         from evidence_assets.benchmarks.declared import declared
         from evidence_assets.benchmarks.homes import get as fetch
         from evidence_assets.benchmarks.homes import homes
-        from evidence_assets.experiment.reproduction import obtained
+        from evidence_assets.experiment.beside_print import obtained
         from evidence_assets.lake.catalogue import find_lake
         from evidence_assets.text.nearest import nearest
 

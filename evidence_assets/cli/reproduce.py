@@ -146,7 +146,7 @@ def _named(name: str, tables: Sequence[PrintedTable]) -> PrintedTable:
 
 
 def _summary(table: PrintedTable) -> dict[str, Any]:
-    from evidence_assets.experiment.reproduction import obtained
+    from evidence_assets.experiment.beside_print import obtained
 
     needed = {name: where for b in table.benchmarks.values() for name, where in obtained(b).items()}
     return {
@@ -179,7 +179,7 @@ def _megabytes(model: str) -> int | None:
 def _rows(each: Cell) -> list[tuple[Any, ...]]:
     """A row for every score of ours beside a printed cell, or one that says why there is none."""
     from evidence_assets.benchmarks.declared import declared
-    from evidence_assets.experiment.reproduction import differences
+    from evidence_assets.experiment.beside_print import differences
 
     f = each.figure
     metric = ":".join(filter(None, (f.metric, f.label)))

@@ -10,19 +10,15 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import chain
-from typing import Any
 
 import duckdb
 import polars as pl
 
 from evidence_assets import profiles
-from evidence_assets.benchmarks.declarations import instances
 from evidence_assets.benchmarks.declared import Benchmark
-from evidence_assets.benchmarks.registry import DATASETS
-from evidence_assets.benchmarks.subsets import SEEDED
 from evidence_assets.experiment.derived_figures import Key, Sum, sum_of
 from evidence_assets.experiment.presets import presets
 from evidence_assets.experiment.scores.published import Figure, figures
@@ -81,6 +77,7 @@ class Ours:
     high: float | None
     n: int
     reasoner: str = ""
+    differs: str = ""
 
 
 @dataclass(frozen=True)
@@ -243,7 +240,7 @@ def _metrics(task: str, paths: bool, retrieval: bool, recalled: bool) -> frozens
 
 def scored(connection: duckdb.DuckDBPyConnection, variants: Iterable[Variant]) -> dict[Key, list[Ours]]:
     """The lake's scores that have a printed figure beside them, by what that is printed for."""
-    known = {f"{v.family}/{v.name}": v.published for v in variants if v.published}
+    known = {f"{v.family}/{v.name}": v for v in variants if v.published}
     rows = connection.execute(
         "SELECT asset, scope_kind, selector, scope_id, model_id, metric, value, low, high, n, reasoner FROM scores "
         "WHERE scope_kind IN ('benchmark', 'collection') AND published IS NOT NULL AND value IS NOT NULL ORDER BY ALL"
@@ -251,13 +248,15 @@ def scored(connection: duckdb.DuckDBPyConnection, variants: Iterable[Variant]) -
     found: dict[Key, list[Ours]] = defaultdict(list)
     for asset, kind, selector, scope, model, metric, *numbers in rows:
         _, family, name, *models = (re.sub(AFTER_HARVEST, "", asset) if kind == "collection" else asset).split("/")
-        for printed_as in known.get(f"{family}/{name}", ()):
+        variant = known.get(f"{family}/{name}")
+        for printed_as in variant.published if variant else ():
             of_baseline = selector.partition("@")[0] in BASELINES
             if kind == "collection" and of_baseline != (printed_as.system in BASELINES):
                 continue
             figure = figure_for(scope, printed_as, model, metric)
             if figure is not None:
-                found[figure.key].append(Ours("@".join([name, *models]), scope, model, metric, *numbers))
+                score = Ours("@".join([name, *models]), scope, model, metric, *numbers)
+                found[figure.key].append(replace(score, differs=variant.differs if variant else ""))
     return dict(found)
 
 
@@ -315,7 +314,8 @@ def summed(total: Sum, ours: Mapping[Key, Sequence[Ours]]) -> tuple[Ours, ...]:
             names = dict.fromkeys(score.variant for score in sides.values())
             metric = f"{total.kind} of {first.metric}"
             asked = sum(s.n for s in sides.values()) if total.kind == "mean" else first.n
-            found.append(Ours(" and ".join(names), first.benchmark, first.model_id, metric, value, None, None, asked))
+            score = Ours(" and ".join(names), first.benchmark, first.model_id, metric, value, None, None, asked)
+            found.append(replace(score, differs=first.differs))
     return tuple(found)
 
 
@@ -370,50 +370,3 @@ def _reason(
     ]
     named = f", but {' and '.join(elsewhere)} does" if elsewhere else ""
     return f"The profile {profile} names no model that is printed{named}.", figure.model
-
-
-def differences(figure: Figure, ours: Ours, benchmark: Benchmark | None) -> list[str]:
-    """Where a score of ours was made otherwise than the figure beside it, as far as declarations and notes tell."""
-    said = []
-    own = ours.model_id.partition("@")[0]
-    if (
-        own.lower().rpartition("/")[2] != figure.model
-    ):  # another form of the printed model, such as a quantized one, is told
-        said.append(f"model {own or 'none'}, printed {figure.model or 'without a model'}")
-    whole = benchmark.expected.questions if benchmark else 0
-    if figure.metric in ("precision", "noisy_percent") and ours.reasoner:
-        said.append(f"judged by {ours.reasoner.partition('@')[0]}, printed for Gemini")
-    part, total = part_of(ours.benchmark), sum_of(figure)
-    if total is not None and total.kind == "mean":
-        return said
-    if total is not None and total.printed is not None:
-        said.append("less the best baseline as printed")
-    if figure.metric.startswith("f1") and figure.system in ("kaping", "kaping_background"):
-        said.append("F1 by the gold answers among the ends of the triples; print does not say how it counts")
-    if part != figure.part:
-        said.append(f"answered {part or 'whole'}, printed for {figure.part or 'the whole'}")
-    elif (seed := ours.benchmark.partition(SEEDED)[2]) and benchmark:
-        said.append(f"drawn with seed {seed}; which questions are printed for is not stated")
-    if whole and ours.n != whole:
-        said.append(f"{ours.n:,} of {whole:,} questions")
-    for source in (benchmark.corpus, benchmark.graph, benchmark.background_graph) if benchmark else ():
-        if source:
-            other = next((str(d["differs"]) for d in _declarations(source) if d.get("differs")), "")
-            said.append(f"answered from our {source}" + (f" ({other})" if other else ""))
-    return said
-
-
-def obtained(benchmark: Benchmark) -> dict[str, str]:
-    """What a benchmark's answers need, each with what its files hold and where they are obtained."""
-    own = DATASETS[benchmark.reader].wanted(benchmark.split) if benchmark.reader in DATASETS else benchmark.holds
-    needed = {benchmark.name: benchmark.holds or own}
-    for name in (benchmark.corpus, benchmark.graph, benchmark.background_graph, benchmark.taxonomy):
-        for stated in _declarations(name) if name else ():
-            needed[name] = str(stated.get("holds", ""))
-    return needed
-
-
-def _declarations(name: str) -> list[dict[str, Any]]:
-    """What is stated of the corpus, graph or knowledge base of this name."""
-    makers = (made for component in ("Corpus", "Graph", "KnowledgeBase") for made in instances(component))
-    return [made.attributes for made in makers if made.attributes.get("name") == name]

@@ -68,6 +68,8 @@ class Variant(BaseModel):
         tuple[PrintedAs, ...], BeforeValidator(lambda one: [one] if isinstance(one, dict) else one)
     ] = ()
     """Under which name the figures that it is compared with are printed, or a list of them: a run may stand in several."""
+    differs: str = ""
+    """Where it is other than the run that its figures are printed for, beyond models and data."""
     presets: tuple[str, ...] = ()
     """Presets that it belongs to; without any it is always loaded."""
     models: Models = Field(default_factory=dict)

@@ -12,7 +12,8 @@ import pytest
 from evidence_assets import profiles, systems
 from evidence_assets.benchmarks.declared import Benchmark, declared
 from evidence_assets.experiment import derived_figures, reproduction
-from evidence_assets.experiment.reproduction import Candidate, Ours, PrintedTable, candidates, differences, scored
+from evidence_assets.experiment.beside_print import differences
+from evidence_assets.experiment.reproduction import Candidate, Ours, PrintedTable, candidates, scored
 from evidence_assets.experiment.scores import published
 from evidence_assets.experiment.scores.metrics import accuracy
 from evidence_assets.experiment.scores.published_figures import PrintedAs
@@ -136,6 +137,7 @@ def test_differences_of_model_part_and_questions_are_told() -> None:
     (said_of_seed,) = differences(same, replace(score, benchmark=drawn.name, n=100), drawn)
     assert said_of_seed.startswith("drawn with seed 0")
     assert differences(replace(same, part=""), score, whole) == []
+    assert differences(replace(same, part=""), replace(score, differs="T5 is not ours"), whole) == ["T5 is not ours"]
     assert differences(replace(same, part=""), replace(score, n=7), whole) == ["7 of 194 questions"]
 
 
@@ -148,7 +150,7 @@ def test_what_answers_stand_on_is_told_with_its_date() -> None:
     assert any("conceptnet (all English assertions of 5.7" in part for part in said)
 
 
-@pytest.mark.parametrize(("profile", "fillable"), [("paper", 720), ("companions", 407)])
+@pytest.mark.parametrize(("profile", "fillable"), [("paper", 737), ("companions", 424)])
 def test_no_cell_that_could_be_filled_is_lost(profile: str, fillable: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A variant that no longer says what it is printed as, or a part that is no longer declared, shows here."""
     monkeypatch.setenv(profiles.PROFILE_VARIABLE, profile)

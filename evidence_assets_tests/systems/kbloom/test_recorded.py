@@ -1,0 +1,62 @@
+"""Recorded outputs of BertNet, as its authors lay them out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from evidence_assets.cli import app
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.systems.kbloom.recorded import read_recorded_harvests
+from evidence_assets_tests.benchmarks.official.contract import lay
+
+SETTING = "1000tuples_20prompts_5seeds_maxsubwords2_maxrepeat5_temp1.0"
+
+
+@pytest.fixture
+def outputs(tmp_path: Path) -> Path:
+    tuples = json.dumps([[["teacher", "student"], -1.4], [["Teacher", "child"], -1.9]], indent=4)
+    return lay(
+        tmp_path,
+        {
+            f"conceptnet/{SETTING}/bert-large-cased/HasSubEvent/ent_tuples.json": tuples,
+            f"conceptnet/{SETTING}/bert-large-cased/UsedFor/ent_tuples.json": json.dumps([[["pen", "student"], -1]]),
+            f"conceptnet/{SETTING}_initprompts/roberta-large/UsedFor/ent_tuples.json": tuples,
+            f"lama/{SETTING}/bert-large-cased/P37_official_language/ent_tuples.json": tuples,
+            f"lama/{SETTING}/bert-large-cased/P1303_instrument/ent_tuples.json": tuples,
+        },
+    )
+
+
+def test_they_are_counted_as_printed(outputs: Path) -> None:
+    multi, initial, lama = read_recorded_harvests(outputs)
+    assert set(multi.pairs) == {"HasSubevent", "UsedFor"} and set(lama.pairs) == {"P37"}, (
+        "others are not counted in print"
+    )
+    assert multi.numbers == {"tuples": 3, "fact_count": 6, "diversity": 5}
+    printed = [harvest.printed("tuples") for harvest in (multi, initial, lama)]
+    assert [f and (f.system, f.variant, f.model, f.benchmark) for f in printed] == [
+        ("bertnet", "multi_prompts", "bert-large", "conceptnet"),
+        ("bertnet", "initial_prompt", "roberta-large", "conceptnet"),
+        ("bertnet", "multi_prompts", "bert-large", "lama"),
+    ]
+
+
+def test_the_command_shows_them_beside_the_print(outputs: Path) -> None:
+    done = CliRunner().invoke(app, ["replay", str(outputs), "--json"])
+    assert done.exit_code == 0, done.output
+    rows = json.loads(done.output)
+    (found,) = [r for r in rows if (r["setting"], r["metric"]) == (f"{SETTING}_initprompts", "tuples")]
+    assert (found["value"], found["printed"], found["relations"]) == (2, 18566, 1)
+    assert "18,566" in CliRunner().invoke(app, ["replay", str(outputs)]).output
+
+
+def test_a_malformed_one_is_named(tmp_path: Path) -> None:
+    lay(tmp_path, {f"lama/{SETTING}/bert/P37_x/ent_tuples.json": '[\n[["a", "b"], -1],\n[["a"], -1]\n]'})
+    with pytest.raises(BadInput, match=r"ent_tuples\.json:3: expected \[\[head, tail\], score\]"):
+        read_recorded_harvests(tmp_path)
+    with pytest.raises(BadInput, match="lies in no folder"):
+        read_recorded_harvests(lay(tmp_path / "more", {"x/y/z/P37/ent_tuples.json": "[]"}))
