@@ -267,9 +267,6 @@ def show(results: dict[int, dict[str, dict[str, Any]]], pace: float) -> None:
               f"{found['index']['gained'] / (told['bytes'] / MIB):.2f} times its size")  # fmt: skip
     if len(sizes) > 1:
         print(f"\nThe encoder takes {1000 * pace:.1f} s for 1,000 chunks of these.\n")
-        print(
-            "| computed | chunks and index, h | encoder on these processors, h | disk, GiB | greatest memory, GiB |\n|---|---|---|---|---|"
-        )
         small, large = results[sizes[-2]], results[sizes[-1]]
         for size in map(str, POOLS):
             grown = large[size]["own"] / small[size]["own"] - 1
@@ -277,6 +274,9 @@ def show(results: dict[int, dict[str, dict[str, Any]]], pace: float) -> None:
                 f"Own memory of who answers with R = {int(size):,}: {100 * grown:+.1f} % from {sizes[-2]:,} to {sizes[-1]:,} chunks."
             )
         print()
+        print(
+            "| computed | chunks and index, h | encoder on these processors, h | disk, GiB | greatest memory, GiB |\n|---|---|---|---|---|"
+        )
         for name, wanted in PAPER.items():
             counts = [found["open"]["chunks"] for found in (small, large)]
             hours = sum(large[s]["seconds"] for s in STAGES) / counts[1] * wanted / 3600
