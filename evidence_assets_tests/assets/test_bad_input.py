@@ -59,7 +59,7 @@ def line(**fields: object) -> bytes:
         ("a.jsonl", line(doc_id="1", text="One.") + b'{"doc_id": "2", "text": "\xff"}\n', r"a\.jsonl:2"),
         ("a.jsonl", b'{"doc_id": "1", "text": \n', r"a\.jsonl:1"),
         ("a.txt", b"caf\xe9", r"a\.txt:1"),
-        ("a.pdf", b"%PDF-1.4", "no corpus file"),
+        ("a.docx", b"PK", "no corpus file"),
     ],
 )
 def test_a_corpus_that_cannot_be_read_says_where(lake: Lake, name: str, content: bytes, says: str) -> None:

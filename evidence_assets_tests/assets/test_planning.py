@@ -85,8 +85,8 @@ def test_a_harvest_is_counted_by_its_relations(instance: dg.DagsterInstance) -> 
 
 def test_calls_that_hang_on_a_reply_are_not_stated(paper: None, instance: dg.DagsterInstance) -> None:
     answers = {(row.variant, row.benchmark): row for row in plan("kaping_cases", None, instance)}
-    assert answers["kg_graph", "webqsp.sample1215-seed0"].calls == 1215
-    assert answers["kg_both", "webqsp.sample1215-seed0"].calls is None
+    assert answers["kg_graph@mpnet", "webqsp.sample1215-seed0"].calls == 1215
+    assert answers["kg_both@mpnet", "webqsp.sample1215-seed0"].calls is None
     nodes = {(row.variant, row.benchmark): row for row in plan("fourstepfocus_main", None, instance)}
     assert nodes["vector_search", "stark_prime_human"].calls == 0
     assert nodes["fourstepfocus_reranked", "stark_prime_human"].calls is None
