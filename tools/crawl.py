@@ -19,10 +19,9 @@ import sys
 import time
 from collections import Counter
 from html import unescape
+from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import quote
-
-import httpx
 
 PORT = 3917
 STARTS = ("/", "/questions", "/compare?a=mcqa/uscrake&b=mcqa/bm25", "/search?q=gout")
@@ -36,14 +35,21 @@ def hashes(folder: Path) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def links(page: str) -> list[str]:
+def page(client: HTTPConnection, address: str) -> tuple[int, str]:
+    """The status and the text of a page."""
+    client.request("GET", address)
+    reply = client.getresponse()
+    return reply.status, reply.read().decode()
+
+
+def links(text: str) -> list[str]:
     """Pages of the explorer that a page leads to."""
-    found = (unescape(link) for link in re.findall(r'href="(/[^"#]*)', page))
+    found = (unescape(link) for link in re.findall(r'href="(/[^"#]*)', text))
     return [link for link in found if not link.startswith("/static/")]
 
 
 def walk(
-    client: httpx.Client, minutes: float, pause: float, chance: random.Random
+    client: HTTPConnection, minutes: float, pause: float, chance: random.Random
 ) -> tuple[list[str], list[float], Counter[str]]:
     """What went wrong, the seconds of each page, and how many pages of each kind were read."""
     wrong, seconds, kinds = list[str](), list[float](), Counter[str]()
@@ -52,15 +58,15 @@ def walk(
         missing = chance.random() < 0.02
         address = chance.choice(NOT_THERE) if missing else chance.choice(ways)
         start = time.perf_counter()
-        reply = client.get(address)
+        status, text = page(client, address)
         seconds.append(time.perf_counter() - start)
         kinds[address.split("/")[1].partition("?")[0] or "home"] += 1
-        if reply.status_code != 200 and not (missing and reply.status_code in (400, 404)):
-            wrong.append(f"{reply.status_code} for {address}: {reply.text[:200]}")
+        if status != 200 and not (missing and status in (400, 404)):
+            wrong.append(f"{status} for {address}: {text[:200]}")
         if seconds[-1] > SLOW:
             wrong.append(f"{seconds[-1]:.1f} s for {address}")
-        found = links(reply.text)
-        words = re.findall(r"[a-z]{5,}", reply.text)
+        found = links(text)
+        words = re.findall(r"[a-z]{5,}", text)
         if chance.random() < 0.05 and words:
             found = [f"/search?q={quote(chance.choice(words))}"]
         ways = found if found and chance.random() > 0.05 else list(STARTS)
@@ -79,14 +85,14 @@ def main() -> None:
     command = [sys.executable, "-m", "evidence_assets.cli", "explore", "--lake", str(chosen.lake), "--port", str(PORT)]
     server = subprocess.Popen(command)
     try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{PORT}", timeout=60) as client:
-            for _ in range(240):
-                try:
-                    client.get("/")
-                    break
-                except httpx.ConnectError:
-                    time.sleep(0.25)
-            wrong, seconds, kinds = walk(client, chosen.minutes, chosen.pause, random.Random(chosen.seed))
+        client = HTTPConnection("127.0.0.1", PORT, timeout=60)
+        for _ in range(240):
+            try:
+                page(client, "/")
+                break
+            except ConnectionError:
+                time.sleep(0.25)
+        wrong, seconds, kinds = walk(client, chosen.minutes, chosen.pause, random.Random(chosen.seed))
     finally:
         server.terminate()
         server.wait()
