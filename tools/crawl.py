@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import closing
 from html import unescape
 from http.client import HTTPConnection
 from pathlib import Path
@@ -35,11 +36,12 @@ def hashes(folder: Path) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def page(client: HTTPConnection, address: str) -> tuple[int, str]:
+def page(address: str) -> tuple[int, str]:
     """The status and the text of a page."""
-    client.request("GET", address)
-    reply = client.getresponse()
-    return reply.status, reply.read().decode()
+    with closing(HTTPConnection("127.0.0.1", PORT, timeout=60)) as connection:
+        connection.request("GET", address)
+        reply = connection.getresponse()
+        return reply.status, reply.read().decode()
 
 
 def links(text: str) -> list[str]:
@@ -48,9 +50,7 @@ def links(text: str) -> list[str]:
     return [link for link in found if not link.startswith("/static/")]
 
 
-def walk(
-    client: HTTPConnection, minutes: float, pause: float, chance: random.Random
-) -> tuple[list[str], list[float], Counter[str]]:
+def walk(minutes: float, pause: float, chance: random.Random) -> tuple[list[str], list[float], Counter[str]]:
     """What went wrong, the seconds of each page, and how many pages of each kind were read."""
     wrong, seconds, kinds = list[str](), list[float](), Counter[str]()
     end, ways = time.monotonic() + 60 * minutes, list(STARTS)
@@ -58,7 +58,7 @@ def walk(
         missing = chance.random() < 0.02
         address = chance.choice(NOT_THERE) if missing else chance.choice(ways)
         start = time.perf_counter()
-        status, text = page(client, address)
+        status, text = page(address)
         seconds.append(time.perf_counter() - start)
         kinds[address.split("/")[1].partition("?")[0] or "home"] += 1
         if status != 200 and not (missing and status in (400, 404)):
@@ -85,14 +85,15 @@ def main() -> None:
     command = [sys.executable, "-m", "evidence_assets.cli", "explore", "--lake", str(chosen.lake), "--port", str(PORT)]
     server = subprocess.Popen(command)
     try:
-        client = HTTPConnection("127.0.0.1", PORT, timeout=60)
         for _ in range(240):
             try:
-                page(client, "/")
+                page("/")
                 break
             except ConnectionError:
+                if server.poll() is not None:
+                    sys.exit("the explorer did not start: it says why above")
                 time.sleep(0.25)
-        wrong, seconds, kinds = walk(client, chosen.minutes, chosen.pause, random.Random(chosen.seed))
+        wrong, seconds, kinds = walk(chosen.minutes, chosen.pause, random.Random(chosen.seed))
     finally:
         server.terminate()
         server.wait()
