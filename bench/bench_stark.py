@@ -30,6 +30,7 @@ from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.passage_files import PassageFiles, write_passage_files
 from evidence_assets.graphs.substitution import Constant, Pattern, Variable, substitute
 from evidence_assets.models.vectors import unit_rows
+from evidence_assets.retrieval.vector_index import VectorIndex
 
 NODE_TYPES = ("disease", "gene/protein", "drug", "pathway", "anatomy")
 EDGE_TYPES = ("ppi", "target", "indication", "expression present", "interacts with")
@@ -148,7 +149,7 @@ def search(graph: KnowledgeGraph, folder: Path) -> None:
     start = time.perf_counter()
     meta = write_passage_files(place, graph.node_ids, batches(), width, built_from="", model_id="", memory=8 * 10**9)
     built, before = time.perf_counter() - start, resident()
-    files = PassageFiles(place, expected="")
+    files = PassageFiles(place, VectorIndex(place, expected=""))
     opened = resident() - before
     allowed = graph.node_types == 0
     queries = unit_rows(middles[:20] + rng.standard_normal((20, width)).astype(np.float32) / 2)

@@ -98,11 +98,10 @@ def _write_means(folder: Path, order: IntArray, bounds: IntArray, dimensions: in
 
 
 class PassageFiles:
-    """The files, opened: nothing of them is read before it is asked for."""
+    """The files beside an index, opened: nothing of them is read before it is asked for."""
 
-    def __init__(self, folder: Path, *, expected: str) -> None:
-        self._folder, self._expected = folder, expected
-        self._index = VectorIndex(folder, expected=expected)
+    def __init__(self, folder: Path, index: VectorIndex) -> None:
+        self._folder, self._index = folder, index
         self._owners, self._order, self._bounds, self._vectors = (
             open_array(folder / f"{name}.npy") for name in ("owners", "order", "bounds", "vectors")
         )
@@ -114,7 +113,7 @@ class PassageFiles:
     @cached_property
     def _means(self) -> tuple[VectorIndex, NDArray[np.float16]]:
         folder = self._folder / "means"
-        return VectorIndex(folder, expected=self._expected), open_array(folder / "vectors.npy")
+        return VectorIndex(folder, expected=self._index.meta.built_from), open_array(folder / "vectors.npy")
 
     @cached_property
     def _places(self) -> list[pa.RecordBatch]:

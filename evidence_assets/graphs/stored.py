@@ -183,6 +183,7 @@ def _open_graph(root: str, name: str, encoder: Encoder, stamp: Stamp) -> Knowled
         relations = json.loads((folder / "relations.json").read_text(encoding="utf-8"))
         return Shape(GraphArrays.open(folder), tuple(relations))
 
+    @cache
     def names() -> VectorIndex:
         return _index_of(lake.index_folder(f"{place}/node_vectors"), names_version(lake, name), model_id)
 
@@ -191,9 +192,8 @@ def _open_graph(root: str, name: str, encoder: Encoder, stamp: Stamp) -> Knowled
         return open_array(lake.index_folder(f"{place}/node_vectors") / "vectors.npy")
 
     def passage_files() -> PassageFiles:
-        folder, version = lake.index_folder(f"{place}/passage_index"), passages_version(lake, name)
-        _index_of(folder, version, model_id)
-        return PassageFiles(folder, expected=version)
+        folder = lake.index_folder(f"{place}/passage_index")
+        return PassageFiles(folder, _index_of(folder, passages_version(lake, name), model_id))
 
     def passages() -> pl.DataFrame:
         if not lake.files("kg_passages", f"{place}/passages"):

@@ -85,7 +85,7 @@ def vectors_of(graph: KnowledgeGraph, encode: Encode, rows: Callable[[], pl.Data
         write_passage_files(
             folder / "passages", graph.node_ids, batches, width, built_from="", model_id="", memory=10**9
         )
-        return PassageFiles(folder / "passages", expected="")
+        return PassageFiles(folder / "passages", VectorIndex(folder / "passages", expected=""))
 
     folder = Path(mkdtemp(dir=_FOLDER.name))
     return GraphVectors(encode, forms, names, rows, passages)
