@@ -6,7 +6,7 @@ The same arithmetic is done with printed figures, which shows that it is the doc
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -79,8 +79,3 @@ def _printed_beside(figure: Figure, own: Figure) -> bool:
     """Whether a figure stands in the same table for the same thing."""
     place = (own.document, own.table, own.scope, own.metric)
     return (figure.document, figure.table, figure.scope, figure.metric) == place
-
-
-def as_printed(total: Sum, known: Sequence[Figure]) -> float | None:
-    """What the arithmetic gives with printed figures."""
-    return total.value({figure.key: figure.fraction for figure in reversed(known)})

@@ -39,7 +39,6 @@ FORMS_FORMAT = 3
 """Changes with the order of the vectors of names."""
 TEXTS_AT_ONCE = 4096
 """Texts that are encoded before their vectors are put away."""
-MEMORY = 8_000_000_000
 Heard = Callable[[int, int], None]
 Stamp = tuple[tuple[str, int, int], ...]
 
@@ -81,7 +80,7 @@ def names_version(lake: Lake, name: str) -> str:
 
 
 def build_name_vectors(
-    folder: Path, nodes: pl.DataFrame, encoder: Encoder, model_id: str, built_from: str, memory: int = MEMORY
+    folder: Path, nodes: pl.DataFrame, encoder: Encoder, model_id: str, built_from: str, memory: int
 ) -> tuple[int, int]:
     """Write a vector for every name and alias, and an index over them of at most ``memory`` bytes.
 

@@ -49,14 +49,14 @@ def test_vectors_of_unchanged_names_are_taken_over(tmp_path: Path) -> None:
     model = WordEncoder()
     aliases = pl.Series("aliases", [["b"], []], dtype=pl.List(pl.String))
     nodes = pl.DataFrame({"name": ["a", "c"]}).with_columns(aliases)
-    assert build_name_vectors(tmp_path / "v", nodes, model, "m", "1") == (3, 0)
+    assert build_name_vectors(tmp_path / "v", nodes, model, "m", "1", 10**9) == (3, 0)
     more = nodes.with_columns(pl.Series("name", ["a", "d"]))
-    assert build_name_vectors(tmp_path / "v", more, model, "m", "2") == (3, 2)
+    assert build_name_vectors(tmp_path / "v", more, model, "m", "2", 10**9) == (3, 2)
     assert model.asked == ["a", "c", "b", "d"]
     np.testing.assert_array_equal(
         np.load(tmp_path / "v" / "vectors.npy"), model.sentences(["a", "d", "b"]).astype(np.float16)
     )
-    assert build_name_vectors(tmp_path / "v", more, model, "other model", "2") == (3, 0)
+    assert build_name_vectors(tmp_path / "v", more, model, "other model", "2", 10**9) == (3, 0)
 
 
 def test_a_graph_without_triples(tmp_path: Path) -> None:
