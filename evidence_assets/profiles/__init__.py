@@ -116,6 +116,18 @@ class Harvesting(_Strict):
     judges: tuple[str, ...] = Field(
         (), description="Generators of the profile that judge harvested triples; its first where none is named."
     )
+    writer: ModelSettings | None = Field(
+        None,
+        description="Encoder-decoder that writes sentences out of keywords; infilling by the masked model if none.",
+    )
+    substitution: ModelSettings | None = Field(
+        None, description="XLNet that proposes other words for a prompt's; the masked model if none."
+    )
+    paraphraser: Literal["infilling", "generator"] = Field(
+        "infilling",
+        description="Who rewords prompts for the baseline: generator asks the profile's first language model, infilling "
+        "leaves it what was written for K-Bloom.",
+    )
     likelihood: ModelSettings | None = Field(
         None,
         description="Encoder-decoder or causal model that rates harvested triples, as BARTScore does; none by default.",

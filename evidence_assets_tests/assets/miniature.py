@@ -133,10 +133,10 @@ def official_files(raw: Path) -> None:
             "graphs/disease_database/ddb_relas.json": json.dumps({"1": ["1", "2", "233"], "2": ["1", "3", "0"]}),
         },
     )  # fmt: skip
-    near = {"AtLocation": "conceptnet", "P47": "lama"}
+    near = {"UsedFor": "conceptnet", "P47": "lama"}
     seed = "id: {0}\ncollection: {1}\nprompt: the <HEAD> is near the <TAIL>\npairs: [[river, sea], [iron, town]]\n"
     lay(raw, {f"seeds/{name}.yaml": seed.format(name, collection) for name, collection in near.items()})
-    stated = "AtLocation\triver\tsea\t1\nAtLocation\tcopper\triver\t1\nAtLocation\tsea\ttown\t0\n"
+    stated = "UsedFor\triver\tsea\t1\nUsedFor\tcopper\triver\t1\nUsedFor\tsea\ttown\t0\n"
     lay(raw, {path: stated for one in references().values() if one.collection == "conceptnet" for path in one.paths})
     lay(raw, {"lama/TREx/P47.jsonl": lines(NEIGHBOURS)})
     graph = raw / "graphs/conceptnet/conceptnet-assertions-5.7.0.csv.gz"
