@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -40,6 +41,7 @@ EDGES = [
 FACTS = (
     "France\tcapital\tParis\nJapan\tcurrency\tyen\nParis\tlies on\tSeine\nHamlet\twritten by\tAnn\nAnn\tspeaks\tWelsh\n"
 )
+VECTORS = "bee 1 0 0 1\nbuzz 1 0 0.5 1\nant 0 1 0 0\ninsect 1 1 0 1\ncat 0 0 1 -1\n"
 ARTICLES = (
     ("1", "Bee", "A bee is an insect. It buzzes with its wings."),
     ("2", "Aspirin", "Aspirin is a drug that may treat pain. A saw can cut a bone."),
@@ -128,6 +130,7 @@ def official_files(raw: Path) -> None:
             "simplequestions/freebase-subsets/freebase-FB2M.txt": free.TestSimpleQuestions.ROW.rpartition("\t")[0] + "\n",
             **{f"mmlu/test/{subject}_test.csv": choice.TestMmlu.ROW * 2 for subject in mmlu},
             "graphs/freebase/triples.tsv": FACTS,
+            "embeddings/glove.840B.300d.txt": VECTORS,
             "graphs/wikidata/triples.tsv": FACTS,
             "graphs/disease_database/ddb_names.json": json.dumps({"aspirin": ["1", "1"], "pain": ["2", "1"], "drug": ["3", "1"]}),
             "graphs/disease_database/ddb_relas.json": json.dumps({"1": ["1", "2", "233"], "2": ["1", "3", "0"]}),
@@ -144,6 +147,12 @@ def official_files(raw: Path) -> None:
     graph.write_bytes(
         gzip.compress("".join(f"/a/x\t/r/{r}\t/c/en/{h}\t/c/en/{t}\t{{}}\n" for h, r, t in EDGES).encode())
     )
+    (raw / "embeddings/numberbatch-en-19.08.txt.gz").write_bytes(gzip.compress(VECTORS.encode()))
+    numbers = (" ".join(line.split()[:1]) + " " for line in VECTORS.splitlines())
+    binary = b"".join(
+        word.encode() + np.arange(1, 5, dtype="<f4").tobytes() for word in numbers
+    )  # fmt: skip
+    (raw / "embeddings/GoogleNews-vectors-negative300.bin.gz").write_bytes(gzip.compress(b"5 4\n" + binary))
     (raw / "wikipedia").mkdir()
     columns = dict(zip(("id", "title", "text"), map(list, zip(*ARTICLES, strict=True)), strict=True))
     pq.write_table(pa.table(columns), raw / "wikipedia" / "train-00000-of-00001.parquet")

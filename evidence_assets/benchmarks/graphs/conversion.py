@@ -58,6 +58,7 @@ def convert(
                     _write(said, item.head, item.relation, item.tail)
         work.execute("SET preserve_insertion_order = false")
         work.execute("SET threads = 1")
+        work.execute("SET enable_progress_bar = false")
         work.execute("SET memory_limit = ?", [memory])
         work.execute("SET temp_directory = ?", [f"{folder}/spilled"])
         for table, file, columns in (("stated", triples, ("h", "r", "t")), ("called", names, ("id", "name"))):
@@ -67,8 +68,10 @@ def convert(
         if around:
             _keep_near(work, around, hops)
         work.execute(
-            "CREATE TABLE shown AS SELECT id, CASE WHEN count(*) OVER (PARTITION BY name) > 1 THEN name || ' (' || id || ')' "
-            "ELSE name END AS name FROM (SELECT id, min(name) AS name FROM called GROUP BY id)"
+            "CREATE TABLE shown AS WITH one AS (SELECT id, min(name) AS name FROM called GROUP BY id), "
+            "shared AS (SELECT name FROM one GROUP BY name HAVING count(*) > 1) "
+            "SELECT id, CASE WHEN shared.name IS NULL THEN one.name ELSE one.name || ' (' || id || ')' END AS name "
+            "FROM one LEFT JOIN shared USING (name)"
         )
         in_names = (
             "SELECT coalesce(a.name, h) AS h, coalesce(b.name, r) AS r, coalesce(c.name, t) AS t FROM stated "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from evidence_assets.benchmarks.declared import raw_files
 from evidence_assets.experiment.inputs import graph_of
 from evidence_assets.experiment.selection import Selector
 from evidence_assets.experiment.stage import Read
@@ -16,7 +17,11 @@ from evidence_assets.models.protocols import Reranker
 from evidence_assets.profiles import Kind
 from evidence_assets.systems.a2q import VERSION, classifier_tuning, linked_paths
 from evidence_assets.systems.a2q import system as a2q
+from evidence_assets.systems.a2q.embeddings import TextVectors, WalkVectors, WordVectors
 from evidence_assets.systems.a2q.settings import A2QSettings, ClassifierSettings, PathSettings, TripleSettings
+
+FROM_FILES = ("numberbatch", "word2vec", "glove")
+"""Embeddings that are read from files that a user puts there."""
 
 
 def _classifier(step: Step, settings: A2QSettings) -> Reranker | None:
@@ -27,8 +32,9 @@ def _classifier(step: Step, settings: A2QSettings) -> Reranker | None:
     return reranker(step.profile.reranker, step.profile.token_encoder)
 
 
-def _reads_classifier(variant: Variant, settings: A2QSettings) -> Sequence[Read]:
-    return [Read(RELEVANCE_CLASSIFIER)] if settings.classifier == "tuned" else []
+def _more_reads(variant: Variant, settings: A2QSettings) -> Sequence[Read]:
+    files = [Read(f"raw/embeddings/{settings.embedding}")] if settings.embedding in FROM_FILES else []
+    return [*files, *([Read(RELEVANCE_CLASSIFIER)] if settings.classifier == "tuned" else [])]
 
 
 def _models(settings: A2QSettings) -> tuple[Kind, ...]:
@@ -41,13 +47,22 @@ def _encoder(settings: TripleSettings | PathSettings) -> tuple[Kind, ...]:
 
 def _a2q(name: str, step: Step, settings: A2QSettings) -> Selector:
     taxonomy = step.benchmark.taxonomy if settings.taxonomy else ""
+    graph, nodes = graph_of(step), None
+    vectors: TextVectors = encoder(step.profile.encoder)
+    if settings.embedding == "walks":
+        vectors = WalkVectors(graph)
+        nodes = vectors.nodes
+    elif settings.embedding in FROM_FILES:
+        vectors = WordVectors(step.lake.raw / raw_files(f"embeddings/{settings.embedding}").paths[0])
+        nodes = vectors.sentences(graph.names.to_list())
     return a2q.A2Q(
         name,
-        graph_of(step),
-        encoder(step.profile.encoder),
+        graph,
+        vectors,
         _classifier(step, settings),
         settings,
         definitions_of(step.read("kg_nodes", f"knowledge/{taxonomy}/nodes")) if taxonomy else None,
+        nodes,
     )
 
 
@@ -67,7 +82,7 @@ SYSTEM = System(
             settings=A2QSettings,
             open=_a2q,
             reads=("graph", "graph_passages", "taxonomy"),
-            more_reads=_reads_classifier,
+            more_reads=_more_reads,
             models=_models,
         ),
         "nearest_triples": Method(

@@ -15,7 +15,8 @@ class A2QSettings:
     A phrase that names no node starts from its nearest nodes, unless none is as near as ``least_similarity``: it then
     links to nothing and brings nothing in.
     ``paths`` and ``options`` switch the published ablations; without a ``classifier`` triples are ranked by attention
-    alone. ``taxonomy``: whether the benchmark's says what terms mean.
+    alone. ``taxonomy``: whether the benchmark's says what terms mean. ``embedding``: which vectors are compared, the
+    text encoder's, those of ``walks`` on the graph, or a file's of ``embeddings/<name>``.
     """
 
     penalty: float = 0.2
@@ -32,6 +33,7 @@ class A2QSettings:
     options: bool = True
     classifier: Literal["reranker", "tuned", "none"] = "reranker"
     taxonomy: bool = True
+    embedding: Literal["text", "walks", "numberbatch", "word2vec", "glove"] = "text"
 
 
 @dataclass(frozen=True)

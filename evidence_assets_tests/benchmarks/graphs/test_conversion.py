@@ -73,7 +73,7 @@ MEASURED = """
 import resource, sys
 from pathlib import Path
 from evidence_assets.benchmarks.graphs.conversion import convert
-convert("freebase", [Path(sys.argv[1])], Path(sys.argv[2]), memory="64MB")
+convert("freebase", [Path(sys.argv[1])], Path(sys.argv[2]), memory="128MB")
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """
 
