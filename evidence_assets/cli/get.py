@@ -55,8 +55,15 @@ def get(
 
 @commands.command()
 def convert(
-    format: Annotated[str, typer.Argument(help="A format of graphs, such as wikidata, freebase or conceptnet.")],
-    files: Annotated[list[Path], typer.Argument(help="The dump, or as many files as the format takes.")],
+    format: Annotated[
+        str, typer.Argument(help="A format of graphs, such as wikidata, freebase or conceptnet; or stark.")
+    ],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="The dump, or as many files as the format takes; for stark the folder of a processed base."
+        ),
+    ],
     to: Annotated[Path | None, typer.Option(help="Folder for triples.tsv; graphs/FORMAT below the lake's raw.")] = None,
     around: Annotated[
         str, typer.Option(help="A benchmark: only what is near the entities that its questions name is kept.")
@@ -70,9 +77,14 @@ def convert(
         from evidence_assets.benchmarks.declared import declared
         from evidence_assets.benchmarks.graphs.conversion import convert as write
         from evidence_assets.benchmarks.graphs.formats import format_named
+        from evidence_assets.benchmarks.official.stark_pickles import convert_folder
         from evidence_assets.benchmarks.readers import questions_of
         from evidence_assets.text.nearest import nearest
 
+        if format == "stark":
+            for written in convert_folder(files[0]):
+                out.print(f"{written}", markup=False, soft_wrap=True)
+            return
         lake, near = LakeResource().open(), set[str]()
         if around:
             if around not in declared():

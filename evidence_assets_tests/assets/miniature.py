@@ -24,6 +24,7 @@ from evidence_assets.models.masked import HFMaskedLM
 from evidence_assets.models.protocols import Completion, Request
 from evidence_assets.systems.kbloom.references import references
 from evidence_assets_tests.assets.small_worlds import SmallWorld
+from evidence_assets_tests.benchmarks.graphs.test_readers import TestDrugbank
 from evidence_assets_tests.benchmarks.official import test_choice_readers as choice
 from evidence_assets_tests.benchmarks.official import test_open_readers as free
 from evidence_assets_tests.benchmarks.official import test_stark as stark
@@ -41,6 +42,13 @@ EDGES = [
 FACTS = (
     "France\tcapital\tParis\nJapan\tcurrency\tyen\nParis\tlies on\tSeine\nHamlet\twritten by\tAnn\nAnn\tspeaks\tWelsh\n"
 )
+BEE = {
+    "id": "t1", "answerKey": "A",
+    "question": {
+        "stem": "What is a bee?", "question_concept": "bee",
+        "choices": [{"label": "A", "text": "insect"}, {"label": "B", "text": "sound"}],
+    },
+}  # fmt: skip
 VECTORS = "bee 1 0 0 1\nbuzz 1 0 0.5 1\nant 0 1 0 0\ninsect 1 1 0 1\ncat 0 0 1 -1\n"
 ARTICLES = (
     ("1", "Bee", "A bee is an insect. It buzzes with its wings."),
@@ -111,6 +119,9 @@ def official_files(raw: Path) -> None:
         raw,
         {
             "obqa/Data/Main/test.jsonl": lines(*asked),
+            "csqa/train_rand_split.jsonl": lines(BEE),
+            "graphs/drugbank/interactions.tsv": TestDrugbank.files[0],
+            "graphs/drugbank/vocabulary.csv": TestDrugbank.files[1],
             "csqa/dev_rand_split.jsonl": lines(*(q | choice.asked(question_concept="buzz") for q in asked)),
             "arc/ARC-Challenge/ARC-Challenge-Test.jsonl": lines(*asked),
             "riddle/rs_dev.jsonl": lines(*asked),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from evidence_assets.benchmarks.declared import raw_files
+from evidence_assets.benchmarks.declared import declared, raw_files
 from evidence_assets.experiment.inputs import graph_of
 from evidence_assets.experiment.selection import Selector
 from evidence_assets.experiment.stage import Read
@@ -14,7 +15,7 @@ from evidence_assets.experiment.variants import Variant
 from evidence_assets.graphs.base_rows import definitions_of
 from evidence_assets.models.in_use import RELEVANCE_CLASSIFIER, encoder, reranker, tuned_classifier
 from evidence_assets.models.protocols import Reranker
-from evidence_assets.profiles import Kind
+from evidence_assets.profiles import Kind, Profile
 from evidence_assets.systems.a2q import VERSION, classifier_tuning, linked_paths
 from evidence_assets.systems.a2q import system as a2q
 from evidence_assets.systems.a2q.embeddings import TextVectors, WalkVectors, WordVectors
@@ -35,6 +36,13 @@ def _classifier(step: Step, settings: A2QSettings) -> Reranker | None:
 def _more_reads(variant: Variant, settings: A2QSettings) -> Sequence[Read]:
     files = [Read(f"raw/embeddings/{settings.embedding}")] if settings.embedding in FROM_FILES else []
     return [*files, *([Read(RELEVANCE_CLASSIFIER)] if settings.classifier == "tuned" else [])]
+
+
+def _tuned_on(profile: Profile) -> Mapping[str, Any]:
+    """What the classifier learns from: the train split of CSQA, or where that is not answered the sample's questions."""
+    if declared()["csqa"].runs_in():
+        return {"benchmark": "csqa", "split": "train"}
+    return {"benchmark": "sample_kgqa", "epochs": 4, "rate": 5e-5}
 
 
 def _models(settings: A2QSettings) -> tuple[Kind, ...]:
@@ -89,6 +97,8 @@ SYSTEM = System(
             settings=TripleSettings, open=_nearest, reads=("graph", "graph_passages"), models=_encoder
         ),
         "linked_paths": Method(settings=PathSettings, open=_paths, reads=("graph", "graph_passages"), models=_encoder),
-        "tuned_classifier": OwnStages(settings=ClassifierSettings, stages=classifier_tuning.classifier_stages),
+        "tuned_classifier": OwnStages(
+            settings=ClassifierSettings, stages=classifier_tuning.classifier_stages, defaults=_tuned_on
+        ),
     },
 )

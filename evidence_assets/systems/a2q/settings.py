@@ -66,10 +66,13 @@ class TripleSettings:
 
 @dataclass(frozen=True)
 class ClassifierSettings:
-    """Tuned on ``triples`` triples, best by attention, of each question of a ``split`` that is never the one reported."""
+    """Tuned on ``triples`` triples, best by attention, of each of the first ``questions`` of a ``split`` that is never the
+    one reported; from the profile's reranker ``base`` where it names one so, else from its first."""
 
     benchmark: str
     split: str = "dev"
+    questions: int = 1000
+    base: str = "ms_marco_minilm"
     triples: int = 40
     epochs: int = 3
     rate: float = 1e-5

@@ -89,7 +89,8 @@ class HarvestSettings(KBloomSettings):
 def _defaults(profile: Profile) -> Mapping[str, Any]:
     stated = profile.harvesting
     return {
-        "n": stated.n, "max_prompts": stated.prompts, "collections": stated.collections, "truth": stated.truth
+        "n": stated.n, "max_prompts": stated.prompts, "collections": stated.collections, "truth": stated.truth,
+        "fluency": stated.fluency, "final": stated.final,
     }  # fmt: skip
 
 
@@ -327,7 +328,7 @@ def _prompt_models(step: Step, settings: HarvestSettings) -> tuple[PromptModels,
     if settings.baseline and stated.paraphraser == "generator":
         asked = PromptedParaphraser(language_model(step, step.profile.generator))
     names = [model_key(model) for model in (writer, proposer) if model is not None]
-    made = PromptModels(writer and writer.write, proposer, asked and asked.reword)
+    made = PromptModels(writer.write if writer else None, proposer, asked.reword if asked else None)
     return made, [*names, *([asked.version] if asked else [])]
 
 

@@ -183,7 +183,7 @@ def harvest(
     if settings.variant == "kbloom" and found:
         distances, fluencies = _stage_three(relation, found, model, settings, idf)
         near = triple_scoring.nearness(distances, len(relation.pairs), settings.ground)
-        scores = triple_scoring.final_scores(near, fluencies, settings.final)
+        scores = triple_scoring.final_scores(near, fluencies, settings.final, distances)
         semantic, fluent = distances.tolist(), fluencies.tolist()
     order = sorted(range(len(found)), key=lambda i: (-scores[i], found[i].head, found[i].tail))
     found_by = ranked_agreement(asker.pair_log_likelihoods(found), [pair.shape for pair in found]) if found else []
