@@ -165,6 +165,9 @@ def diagnose(profile: Profile) -> list[Finding]:
             for settings in profile.masked_models.values()
         ),
     ]
+    harvesting = profile.harvesting
+    named = {"writer": harvesting.writer, "substitution": harvesting.substitution, "likelihood": harvesting.likelihood}
+    findings += [_weights(f"harvesting: {what}", settings) for what, settings in named.items() if settings is not None]
     return findings + [found for settings in profile.generators.values() for found in _generator(settings)]
 
 

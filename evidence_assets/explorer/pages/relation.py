@@ -18,7 +18,9 @@ def relation(reader: Reader, asked: Mapping[str, str], name: str) -> Page:
     if not seeds:
         raise Missing(f"there is no relation {name!r} in the lake")
     prompts = reader.rows(
-        "SELECT * FROM prompts WHERE relation_id = $id ORDER BY kept DESC, weight DESC, prompt_id", ["prompts"], id=name
+        "SELECT * FROM prompts WHERE relation_id = $id ORDER BY kept DESC, variant DESC, weight DESC, prompt_id",
+        ["prompts"],
+        id=name,
     )
     [count] = reader.rows(
         "SELECT count(DISTINCT origin || triple_id) AS n FROM triples WHERE relation_id = $id", ["triples"], id=name
