@@ -59,6 +59,31 @@ class CellValue:
     comparator: str = ""
     scale: float = 1.0
 
+    @property
+    def bounds(self) -> bool:
+        """Whether it bounds the value; "up to 97" names the value that is reached."""
+        return self.comparator in {">", "≥", "<", "≤"} and not self.text.lower().startswith("up to")
+
+    def states(self, value: float) -> bool:
+        """Whether a value is what this claims, at the claim's own precision and within its bound."""
+        if self.bounds:
+            return value >= self.value if self.comparator in {">", "≥"} else value <= self.value
+        decimals = re.search(r"\.(\d+)", self.text)
+        half_a_digit = 0.5 * 10.0 ** -(len(decimals[1]) if decimals else 0)
+        allowed = max(0.03 * abs(self.value), half_a_digit) if self.comparator == "≈" else half_a_digit
+        return abs(value - self.value) <= allowed + 1e-9
+
+    def is_met(self, value: float, bound: str = "") -> bool:
+        """Whether a number is what this asks for; of one that its cell only bounds ("less than 1"), whether it must be."""
+        for side, sign in (("<≤", 1), (">≥", -1)):
+            if bound and bound in side:
+                room = sign * (self.value - value)
+                inclusive = self.comparator != side[0] or bound != side[1]
+                return bool(self.comparator) and self.comparator in side and (room > 0 or (room == 0 and inclusive))
+        if self.comparator in {">", "<"}:
+            return value > self.value if self.comparator == ">" else value < self.value
+        return self.states(value)
+
 
 @dataclass(frozen=True)
 class Cell:
