@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import datetime
 from decimal import Decimal
 from functools import lru_cache
 from math import isfinite
@@ -36,8 +36,6 @@ class CellValue:
         Bounds of a range or of a confidence interval.
     deviation
         Spread given with the value, by ± or in parentheses.
-    stars
-        Significance stars behind the value.
     comparator
         "<", ">", "≤", "≥" or "≈" where the text bounds the value instead of stating it.
     scale
@@ -55,7 +53,6 @@ class CellValue:
     low: float | None = None
     high: float | None = None
     deviation: float | None = None
-    stars: int = 0
     comparator: str = ""
     scale: float = 1.0
 
@@ -128,8 +125,8 @@ _DIGITS = (
 )
 _NUMBER = rf"(?<![\w.])(?<![A-Za-z][-–])[+\-–]?\s?{_DIGITS}(?:[eE][+-]?\d+)?(?![\d])"
 _PLAIN_NUMBER = rf"[+\-–]?\s?{_DIGITS}(?:[eE][+-]?\d+)?"
-_MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
-_MONTH = rf"(?:{_MONTHS})[a-z]*\.?"
+_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_DATE_FORMS = ("%Y-%m-%d", "%d %b %Y", "%b %d %Y", "%b %Y", "%m/%Y", "%Y")
 _COMPARATORS = {
     "<": "<", ">": ">", "≤": "≤", "≥": "≥", "<=": "≤", ">=": "≥", "~": "≈", "≈": "≈",
     "about": "≈", "around": "≈", "approximately": "≈", "roughly": "≈", "nearly": "≈",
@@ -162,11 +159,9 @@ _PATTERN = re.compile(
     rf"""
     (?P<p>\bp(?:[\s-]?values?(?:\s*(?P<p_colon>:))?)?\s*(?P<p_cmp><=|>=|[<>=≤≥]|of|was|is|(?(p_colon)|(?!)))\s*
       (?P<p_val>(?:0,\d+(?![\d,])|\d*\.?\d+)(?:[eE][+-]?\d+)?))
-  | (?P<iso>(?<!\d)(?P<iso_y>\d{{4}})-(?P<iso_m>\d{{2}})-(?P<iso_d>\d{{2}})(?!\d))
-  | (?P<dmy>(?<!\d)(?P<dmy_d>\d{{1,2}})(?:st|nd|rd|th)?\s+(?P<dmy_m>{_MONTH})\s+(?P<dmy_y>\d{{4}})(?!\d))
-  | (?P<mdy>\b(?P<mdy_m>{_MONTH})(?:\s+(?P<mdy_d>\d{{1,2}})(?:st|nd|rd|th)?\s?,?)?\s+(?P<mdy_y>\d{{4}})(?!\d))
-  | (?P<my>(?<![\d/])(?P<my_m>0?[1-9]|1[0-2])/(?P<my_y>[12]\d{{3}})(?![\d/]))
-  | (?P<year>(?<=[(\[])(?P<year_y>1[5-9]\d\d|20\d\d)(?=[a-z]?[)\]]))
+  | (?P<date>(?<!\d)\d{{4}}-\d{{2}}-\d{{2}}(?!\d)|(?<!\d)\d{{1,2}}(?:st|nd|rd|th)?\s+{_MONTH}\s+\d{{4}}(?!\d)
+      |\b{_MONTH}(?:\s+\d{{1,2}}(?:st|nd|rd|th)?\s?,?)?\s+\d{{4}}(?!\d)|(?<![\d/])(?:0?[1-9]|1[0-2])/[12]\d{{3}}(?![\d/])
+      |(?<=[(\[])(?:1[5-9]\d\d|20\d\d)(?=[a-z]?[)\]]))
   | (?P<level>\b\d{{2}}(?:\.\d+)?\s?%\s?(?:CI|confidence|CrI)\b)
   | (?P<num>(?:(?P<cmp>(?<!\w)(?:{_COMPARATOR}))\s*)?(?P<spread>(?:±|\+/-|\+-)\s?)?(?P<currency>[$€£])?(?P<val>{_NUMBER})
       (?P<scale>{_SCALE}|(?(currency)(?-i:m)(?![A-Za-z])|(?!)))?[{_SUPERSCRIPTS}]*
@@ -174,11 +169,11 @@ _PATTERN = re.compile(
           (?P<range_pct>\s?%)?\s?(?:[–—-]|to(?=\s))\s?[$€£]?(?P<to>(?<![\d.])\s?{_DIGITS}(?:[eE][+-]?\d+)?)
           (?P<to_scale>{_SCALE})?(?P<to_pct>\s?{_PERCENT})?
       )?
-      (?P<stars>\s?\*{{1,4}}|\s?[†‡§])?
-      (?P<pct>\s?{_PERCENT}(?P<pct_stars>\s?\*{{1,4}})?)?
-      (?:\s?(?:±|\+/-|\+-)\s?(?P<dev>{_DIGITS})(?P<dev_scale>{_SCALE})?(?P<dev_pct>\s?%)?(?P<dev_stars>\s?\*{{1,4}})?)?
-      (?:\s?\(\s?(?:±|\+/-|SD:?|SE:?|s\.d\.|s\.e\.)\s?=?\s?(?P<pdev>{_DIGITS})\s?%?\s?\)(?P<pdev_stars>\s?\*{{1,4}})?)?
-      (?:\s?\(\s?(?P<bare>{_DIGITS})\s?\)(?P<bare_stars>\s?\*{{1,4}})?)?
+      (?:\s?\*{{1,4}}|\s?[†‡§])?
+      (?P<pct>\s?{_PERCENT}(?:\s?\*{{1,4}})?)?
+      (?:\s?(?:±|\+/-|\+-)\s?(?P<dev>{_DIGITS})(?P<dev_scale>{_SCALE})?(?P<dev_pct>\s?%)?(?:\s?\*{{1,4}})?)?
+      (?:\s?\(\s?(?:±|\+/-|SD:?|SE:?|s\.d\.|s\.e\.)\s?=?\s?(?P<pdev>{_DIGITS})\s?%?\s?\)(?:\s?\*{{1,4}})?)?
+      (?:\s?\(\s?(?P<bare>{_DIGITS})\s?\)(?:\s?\*{{1,4}})?)?
       (?:\s?[\(\[]\s?(?:\d{{2}}(?:\.\d+)?\s?%\s?(?:CI|CrI|confidence\s+interval)\s?:?,?\s?)?
           (?P<lo>{_PLAIN_NUMBER})\s?%?\s?(?:,|;|to|[–—-])\s?(?P<hi>{_PLAIN_NUMBER})\s?%?\s?[\)\]])?
       (?P<last_scale>{_SCALE})?
@@ -186,7 +181,6 @@ _PATTERN = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_STARS = ("stars", "pct_stars", "dev_stars", "pdev_stars", "bare_stars")
 _SCALE_WORD = re.compile(r"\b(thousand|million|billion|trillion|bn)s?\b", re.IGNORECASE)
 _SHORT = 200
 _SPACE_IN_NUMBERS = re.compile(r"(?<=\d) (?=\d)")
@@ -222,7 +216,7 @@ def parse_values(plain: str) -> tuple[CellValue, ...]:
     for match in _PATTERN.finditer(text):
         if match["num"]:
             found.extend(_quantities(match, text))
-        elif value := _date(match) or _p_value(match):
+        elif value := _date(match) if match["date"] else _p_value(match) if match["p"] else None:
             found.append(value)
     return tuple(value for value in found if _is_finite(value))
 
@@ -243,19 +237,10 @@ def as_under(value: CellValue, header: str) -> CellValue:
     word = _SCALE_WORD.search(header)
     if word is None or value.scale == 1.0:
         return value
-    factor = _SCALES[word[1].lower()]
-    low, high, deviation = (
-        None if number is None else _scaled(number, 1.0 / factor) for number in (value.low, value.high, value.deviation)
-    )
-    return replace(
-        value,
-        value=_scaled(value.value, 1.0 / factor),
-        unit=value.unit or unit_in(header),
-        low=low,
-        high=high,
-        deviation=deviation,
-        scale=_scaled(value.scale, 1.0 / factor),
-    )
+    down = 1.0 / _SCALES[word[1].lower()]
+    numbers = {name: getattr(value, name) for name in ("value", "low", "high", "deviation", "scale")}
+    scaled = {name: None if number is None else _scaled(number, down) for name, number in numbers.items()}
+    return replace(value, unit=value.unit or unit_in(header), **scaled)
 
 
 def parse_cell(text: str) -> Cell:
@@ -266,8 +251,8 @@ def parse_cell(text: str) -> Cell:
     >>> [(v.kind, v.value, v.unit) for v in parse_cell("535,544 children 161 children hospitalised").values]
     [('count', 535544.0, 'children'), ('count', 161.0, 'children')]
     >>> value = parse_cell("[BOLD] 0.215***(0.075)").values[0]
-    >>> value.value, value.stars, value.deviation
-    (0.215, 3, 0.075)
+    >>> value.value, value.deviation
+    (0.215, 0.075)
     """
     # The same short texts come again and again, in a table and in its selections; long ones would fill the memory.
     return _parse_short(text) if len(text) <= _SHORT else _parse(text)
@@ -295,25 +280,18 @@ _parse_short = lru_cache(maxsize=1 << 16)(_parse)
 
 
 def _date(match: re.Match[str]) -> CellValue | None:
-    for name in ("iso", "dmy", "mdy", "my", "year"):
-        if match[name] is None:
-            continue
-        groups = match.groupdict()
-        year = int(groups[f"{name}_y"])
-        month_text = groups.get(f"{name}_m") or "1"
-        month = int(month_text) if month_text.isdigit() else _MONTHS.split("|").index(month_text[:3].lower()) + 1
-        day = int(groups.get(f"{name}_d") or 1)
+    written = re.sub(r"(?<=\d)(?:st|nd|rd|th)\b|[,.]", " ", match["date"].lower())
+    written = " ".join(re.sub(r"([a-z]{3})[a-z]*", r"\1", written).split())
+    for form in _DATE_FORMS:
         try:
-            ordinal = date(year, month, day).toordinal()
+            day = datetime.strptime(written, form)
         except ValueError:
-            return None
-        return CellValue("date", float(ordinal), match[name], match.start(), match.end())
+            continue
+        return CellValue("date", float(day.toordinal()), match["date"], match.start(), match.end())
     return None
 
 
-def _p_value(match: re.Match[str]) -> CellValue | None:
-    if match["p"] is None:
-        return None
+def _p_value(match: re.Match[str]) -> CellValue:
     comparator = _COMPARATORS.get(match["p_cmp"], "")
     value = float(match["p_val"].replace(",", "."))
     return CellValue("p_value", value, match["p"], match.start(), match.end(), unit="p", comparator=comparator)
@@ -351,7 +329,6 @@ def _quantities(match: re.Match[str], text: str) -> list[CellValue]:
     if low is not None and high is not None and low <= written <= high:
         low, high = _scaled(low, scale), _scaled(high, scale)
     percent = bool(match["pct"] or match["range_pct"] or match["to_pct"])
-    stars = max((match[name] or "").count("*") for name in _STARS)
     comparator = _COMPARATORS.get((match["cmp"] or "").lower(), "")
     kind: Kind = "percentage" if percent else "number"
     if to is not None and to < number:
@@ -373,7 +350,7 @@ def _quantities(match: re.Match[str], text: str) -> list[CellValue]:
         kind, deviation = "deviation", number
     words = text[match.start() : end].strip()
     start = match.start()
-    return [CellValue(kind, number, words, start, end, unit, low, high, deviation, stars, comparator, scale)]
+    return [CellValue(kind, number, words, start, end, unit, low, high, deviation, comparator, scale)]
 
 
 def _is_measure(unit: str) -> bool:

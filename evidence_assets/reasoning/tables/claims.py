@@ -171,7 +171,9 @@ def _clauses(reading: Reading) -> list[str]:
     for cut, end in zip(cuts, [*(cut.start() for cut in cuts[1:]), len(text)], strict=True):
         degree = min((word.start for word in reading.degrees if cut.end() <= word.start < end), default=end)
         named = any(cut.end() <= mention.start < degree for mention in reading.rows.values())
-        part = re.sub(r"^(?:also|it|they|is|are|was|were)\s+", "", text[cut.end() : end].strip(" ,"), flags=re.IGNORECASE)
+        part = re.sub(
+            r"^(?:also|it|they|is|are|was|were)\s+", "", text[cut.end() : end].strip(" ,"), flags=re.IGNORECASE
+        )
         parts.append(part if named else f"{text[first.start : first.end]} is {part}")
     return parts
 
@@ -286,7 +288,11 @@ def _comparison(reading: Reading, degree: Degree) -> Finding | None:
         pairs: list[tuple[Place, Place, int]] = []
         for cross in named[across] or every[across]:
             sides = [
-                [place for line in lines if view.cell(place := (line, cross) if axis == "row" else (cross, line)).number is not None]
+                [
+                    place
+                    for line in lines
+                    if view.cell(place := (line, cross) if axis == "row" else (cross, line)).number is not None
+                ]
                 for lines in (subjects, against)
             ]
             if not all(sides):
@@ -336,7 +342,9 @@ def _chain(
 ) -> TableChain:
     steps = [*named, *whose_cells(view, [place for f in findings for place in f.outcome.cells])]
     steps += [view.step(f.outcome.operation, f.outcome.text, f.outcome.cells) for f in findings]
-    return TableChain(label, tuple(steps if findings else [*steps, TableStep("absent", "No cell speaks for this label.")]), support)
+    return TableChain(
+        label, tuple(steps if findings else [*steps, TableStep("absent", "No cell speaks for this label.")]), support
+    )
 
 
 def _named_step(reading: Reading) -> list[TableStep]:

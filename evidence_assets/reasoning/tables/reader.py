@@ -69,7 +69,11 @@ def _ordering(reading: Reading) -> tuple[int, int, int] | None:
         return None
     start, order = min(inside)
     stops = [m.start for m in reading.measures.values() if m.start > start]
-    return order, cue.start(), min([*stops, *(m.start() for m in re.finditer(",", reading.text) if m.start() > start), len(reading.text)])
+    return (
+        order,
+        cue.start(),
+        min([*stops, *(m.start() for m in re.finditer(",", reading.text) if m.start() > start), len(reading.text)]),
+    )
 
 
 def _trend(reading: Reading) -> Asked | None:
@@ -206,7 +210,9 @@ def _aggregate(reading: Reading) -> Asked | None:
 def _is_spoken_of(reading: Reading, kind: str) -> bool:
     """Whether the table's own cells speak of a mean or a sum, so that the word calls for nothing: "weighs on average"."""
     found = pattern(kind).finditer(reading.text)
-    return any(word.stem in reading.view.row_frequency for m in found for word in reading.words if word.start == m.start())
+    return any(
+        word.stem in reading.view.row_frequency for m in found for word in reading.words if word.start == m.start()
+    )
 
 
 def _extreme(reading: Reading) -> Asked | None:

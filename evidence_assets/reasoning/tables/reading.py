@@ -186,7 +186,9 @@ class Reading:
     def _demanded(self, number: CellValue) -> Condition | None:
         """What a number demands of rows, with the bound that a comparative before it gives: "deeper than 500"."""
         led = next((d for d in reversed(self.degrees) if d.kind == "comparative" and d.end <= number.start), None)
-        than = r"\s*(?:(?:\w+\s+){0,4}?than\s+)?" if led and (led.verb or led.in_time) else r"\s*(?:\w+\s+){0,5}?than\s+"
+        than = (
+            r"\s*(?:(?:\w+\s+){0,4}?than\s+)?" if led and (led.verb or led.in_time) else r"\s*(?:\w+\s+){0,5}?than\s+"
+        )
         if led is not None and re.fullmatch(than, self.text[led.end : number.start]):
             column = self.measured(led)
             if column is None:

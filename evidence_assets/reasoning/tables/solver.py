@@ -82,7 +82,9 @@ class TableSolver:
         found = questions.option_chains(table, task.question, [task.hypothesis], [task.option])[0]
         chain = _cited(found, ids)
         said = (
-            None if found.support > questions.TIED_TO_NOTHING else outside.says_option(task.question, task.option, beside)
+            None
+            if found.support > questions.TIED_TO_NOTHING
+            else outside.says_option(task.question, task.option, beside)
         )
         return chain if said is None else replace(chain, steps=(*chain.steps, said.step), support=said.support)
 

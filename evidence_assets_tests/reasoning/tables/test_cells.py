@@ -75,8 +75,8 @@ def test_a_lone_parenthesis_is_the_spread_of_the_line_above() -> None:
     assert parse_cell("(0.075)").number is None
 
 
-def test_stars_and_p_values() -> None:
-    assert [v.stars for v in parse_cell("0.215*** 0.1* 4.8∗ 7").values] == [3, 1, 1, 0]
+def test_stars_are_no_part_of_a_value_and_p_values_are_values() -> None:
+    assert [v.value for v in parse_cell("0.215*** 0.1* 4.8∗ 7").values] == [0.215, 0.1, 4.8, 7]
     for text in ("p < .001", "P<0.001", "p-value of 0.001"):
         value = parse_cell(text).values[0]
         assert (value.kind, value.value) == ("p_value", 0.001)
@@ -211,9 +211,9 @@ def test_a_spread_alone_is_no_plain_value(text: str) -> None:
 
 
 def test_stars_behind_percentages_and_spreads() -> None:
-    assert [(v.value, v.deviation, v.stars) for v in parse_cell("0.45 ± 0.02***").values] == [(0.45, 0.02, 3)]
-    assert [(v.value, v.deviation, v.stars) for v in parse_cell("76.5 (2.7)**").values] == [(76.5, 2.7, 2)]
-    assert [(v.kind, v.stars) for v in parse_cell("100%*").values] == [("percentage", 1)]
+    assert [(v.value, v.deviation) for v in parse_cell("0.45 ± 0.02***").values] == [(0.45, 0.02)]
+    assert [(v.value, v.deviation) for v in parse_cell("76.5 (2.7)**").values] == [(76.5, 2.7)]
+    assert [v.kind for v in parse_cell("100%*").values] == ["percentage"]
 
 
 @pytest.mark.parametrize(
