@@ -238,9 +238,11 @@ def as_under(value: CellValue, header: str) -> CellValue:
     if word is None or value.scale == 1.0:
         return value
     down = 1.0 / _SCALES[word[1].lower()]
-    numbers = {name: getattr(value, name) for name in ("value", "low", "high", "deviation", "scale")}
-    scaled = {name: None if number is None else _scaled(number, down) for name, number in numbers.items()}
-    return replace(value, unit=value.unit or unit_in(header), **scaled)
+    low, high, deviation = (
+        None if number is None else _scaled(number, down) for number in (value.low, value.high, value.deviation)
+    )
+    number, scale, unit = _scaled(value.value, down), _scaled(value.scale, down), value.unit or unit_in(header)
+    return replace(value, value=number, unit=unit, low=low, high=high, deviation=deviation, scale=scale)
 
 
 def parse_cell(text: str) -> Cell:

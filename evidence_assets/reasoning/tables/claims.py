@@ -162,7 +162,7 @@ def _clauses(reading: Reading) -> list[str]:
     cuts = [
         match
         for match in re.finditer(rf";|{pattern('joint').pattern}", text, re.IGNORECASE)
-        if not re.search(r"\bbetween\s+\S+\s*$", text[: match.start()], re.I) and not reading.masked(match.start())
+        if not reading.masked(match.start())
     ]
     first = min(reading.rows.values(), key=lambda m: m.start, default=None)
     if not cuts or first is None or first.end > cuts[0].start():

@@ -283,7 +283,8 @@ def _same(reading: Reading) -> Asked | None:
     """Rows have the same cell in a named column."""
     if len(reading.rows) < 2 or len(reading.columns) != 1 or reading.presumes or not says("same", reading.text):
         return None
-    return Asked(Same(tuple((row, *reading.columns) for row in reading.rows)), lambda outcome: outcome.number == 1.0)
+    cells = tuple((row, column) for row in reading.rows for column in reading.columns)
+    return Asked(Same(cells), lambda outcome: outcome.number == 1.0)
 
 
 def _together(reading: Reading) -> Asked | None:

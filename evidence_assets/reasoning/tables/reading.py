@@ -196,8 +196,6 @@ class Reading:
             sign = number.comparator or (">" if self.direction(led, column) > 0 else "<")
             return Condition(column, number=replace(number, comparator=sign), at=number.start)
         column = self.column_of(number)
-        if column is None and number.comparator:
-            column = self.measured(None)
         return None if column is None else Condition(column, number=number, at=number.start)
 
     def demands(self, without: CellValue | None = None) -> list[Condition]:
@@ -212,7 +210,8 @@ class Reading:
     @cached_property
     def further_words(self) -> frozenset[str]:
         """Content words that are neither the table's nor words of degree, operation or frame."""
-        spans = [(word.start, word.end) for word in (*self.degrees, *self.mentions, *self.numbers)]
+        known: tuple[Degree | Mention | CellValue, ...] = (*self.degrees, *self.mentions, *self.numbers)
+        spans = [(part.start, part.end) for part in known]
         # "The most expensive bridge": the noun behind a superlative says what the rows are, not what is said of them.
         ends = [word.end for word in self.degrees if word.kind == "superlative"]
         spans += [(end, end + noun.end()) for end in ends if (noun := re.match(r"\s+\w+", self.text[end:]))]
@@ -259,12 +258,5 @@ def _numbers_in(plain: str, mentions: Sequence[Mention]) -> list[CellValue]:
         figures = value.start + re.search(r"\d|$", value.text).start()  # type: ignore[union-attr]
         if value.kind == "p_value" or any(m.start <= figures < m.end for m in mentions):
             continue
-        if value.comparator in {"<", ">"} and re.search(r"\bno\s*$", plain[: value.start], re.IGNORECASE):
-            value = replace(value, comparator="≤" if value.comparator == ">" else "≥")
         found.append(replace(value, end=ends.get(value.end, value.end)))
-    for k in range(len(found) - 1):
-        low, high = found[k], found[k + 1]
-        joined = re.fullmatch(r"\s*\S{0,12}?\s*and\s*", plain[low.end : high.start])
-        if joined and re.search(r"\bbetween\s+$", plain[: low.start], re.IGNORECASE) and low.value < high.value:
-            found[k : k + 2] = [replace(low, comparator="≥"), replace(high, comparator="≤")]
     return found

@@ -56,7 +56,7 @@ class TableSolver:
 
     name = "extractive"
     model_id = "extractive"
-    version = "5"
+    version = "6"
 
     def task_version(self, task: ExplainOption) -> str:
         """The version: nothing else bears on a task."""
