@@ -31,8 +31,9 @@ from evidence_assets.reasoning.tables.text import unit_in, word_set
 from evidence_assets.reasoning.tables.view import Place, TableChain, TableStep, TableView
 
 SUPPORTS, REFUTES, NOT_ENOUGH = "SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION"
-# The least probability, of true and false alone, at which a claim counts as decided.
-_DECIDES = 0.66
+# The least probability, of true and false alone, at which a claim counts as decided: what settles it reaches that, the
+# other signs next to never, as where they did they were no better than chance.
+_DECIDES = 0.8
 # With more further words than these a claim says more than any one expression.
 _MOST_FURTHER_WORDS = 4
 # How many characters before a word a negation may stand and still deny it.
@@ -100,17 +101,17 @@ class Checked:
 
     @property
     def signs(self) -> Signs:
-        """The signs that its labels are weighed by."""
-        text, cues = self.reading.text, self.reading.cues
-        said = {word: float(says(word, text)) for word in ("all", "none", "denies")}
-        truth = {"always": 1.0, **said}
+        """The signs that its labels are weighed by: of a claim that is settled that alone."""
+        reading, cues = self.reading, self.reading.cues
+        said = {word: float(says(word, reading.text)) for word in ("all", "none", "denies")}
+        truth = {} if self.settled else {"always": 1.0, **said}
         for finding in self.findings:
             truth[finding.sign] = truth.get(finding.sign, 0.0) + 2 * finding.holds - 1
         openness = {"always": 1.0, "compares": float(bool(cues)), "denies": said["denies"]}
         compared = any(finding.outcome.operation in {"comparison", "superlative"} for finding in self.findings)
-        things = sum(mention.whole and bool(mention.places) for mention in self.reading.mentions)
-        set_above = things > 1 and bool(cues) and (says("than", text) or any(degree.in_time for degree in cues))
-        unmeasured = set_above and not (self.settled or compared or _commensurable(self.reading.view))
+        things = sum(mention.whole and bool(mention.places) for mention in reading.mentions)
+        set_above = things > 1 and bool(cues) and (says("than", reading.text) or any(degree.in_time for degree in cues))
+        unmeasured = set_above and not (self.settled or compared or _commensurable(reading.view))
         return Signs(truth, openness, self.settled, unmeasured)
 
 
