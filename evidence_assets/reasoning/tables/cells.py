@@ -39,7 +39,7 @@ class CellValue:
     comparator
         "<", ">", "≤", "≥" or "≈" where the text bounds the value instead of stating it.
     scale
-        Factor by which a word or sign behind the number scaled it; the value holds it already.
+        Factor by which a word behind the number scaled it; the value holds it already.
     text, start, end
         The words it was read from, and where they stand in the reading copy.
     """
@@ -108,21 +108,13 @@ class Cell:
         return bool(self.values) and letters - of_values <= 3
 
 
-_SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
-_POWER = rf"(?:\^\s?[+-]?\d{{1,2}}(?!\d)|[⁺⁻]?[{_SUPERSCRIPTS}]{{1,2}})"
 # Spaces part thousands only in a number that no other number stands beside: "10 200 30", "10 200, 300" and "5 100%" are
 # lists. Behind a word a single digit is rather its number ("Group 1 200 patients").
 _SPACED = (
-    r"(?<!\d[\s,;/|])(?<!\d[,;/|]\s)(?:(?:(?<![^\W\d_]\s)[1-9]|[1-9]\d{1,2})(?:[ ]\d{3})+|[1-9](?:[ ]\d{3}){2,})"
-    r"(?:\.\d+|,\d{1,2})?(?!\.?\d|\s?%|\s?[,;/|]?\s?\d)"
+    r"(?<!\d[\s,;/|])(?<!\d[,;/|]\s)(?:(?:(?<![^\W\d_]\s)[1-9]|[1-9]\d{1,2})(?:[ \u00a0\u202f\u2009]\d{3})+"
+    r"|[1-9](?:[ ]\d{3}){2,})(?:\.\d+|,\d{1,2})?(?!\.?\d|\s?%|\s?[,;/|]?\s?\d)"
 )
-_DIGITS = (
-    rf"(?:10{_POWER}|{_SPACED}"
-    r"|[1-9]\d{0,2}(?:\.\d{3}){2,}(?:,\d{1,2})?(?![.,]?\d)|\d{1,3}(?:['’]\d{3})+(?:\.\d+)?(?!\d)"
-    r"|\d{1,3}(?:,\d{3})+(?:\.\d+)?|(?<!\d,)\d{1,2}(?:,\d{2})+,\d{3}(?:\.\d+)?(?!,?\d)"
-    r"|\d{1,3}(?:[\u00a0\u202f\u2009]\d{3})+(?![\d.])"
-    r"|\d+\.\d+|(?<!\d,)\d+,\d{1,2}(?![\d,])|\d+|\.\d+)"
-)
+_DIGITS = rf"(?:{_SPACED}|\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|\d+\.\d+|(?<!\d,)\d+,\d{{1,2}}(?![\d,])|\d+|\.\d+)"
 _NUMBER = rf"(?<![\w.])(?<![A-Za-z][-–])[+\-–]?\s?{_DIGITS}(?:[eE][+-]?\d+)?(?![\d])"
 _PLAIN_NUMBER = rf"[+\-–]?\s?{_DIGITS}(?:[eE][+-]?\d+)?"
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
@@ -137,10 +129,7 @@ _COMPARATOR = "|".join(re.escape(word) for word in sorted(_COMPARATORS, key=len,
 _SCALES = {
     "k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6, "b": 1e9, "bn": 1e9, "billion": 1e9, "trillion": 1e12
 }  # fmt: skip
-_SCALE = (
-    r"(?:[\s-]?(?:thousand|million|billion|trillion)s?\b|\s?(?-i:[bB]n)\b|(?-i:[KkMB])(?![A-Za-z])"
-    rf"|\s?[×x·⋅]\s?10{_POWER})"
-)
+_SCALE = r"(?:[\s-]?(?:thousand|million|billion|trillion)s?\b|\s?(?-i:[bB]n)\b|(?-i:[KkMB])(?![A-Za-z]))"
 # Words that may follow a number without being what it counts.
 _NOT_COUNTED_LIST = """
     and or to of in on at for from by with vs than is are was were the a an as per while when which that respectively
@@ -164,19 +153,18 @@ _PATTERN = re.compile(
       |(?<=[(\[])(?:1[5-9]\d\d|20\d\d)(?=[a-z]?[)\]]))
   | (?P<level>\b\d{{2}}(?:\.\d+)?\s?%\s?(?:CI|confidence|CrI)\b)
   | (?P<num>(?:(?P<cmp>(?<!\w)(?:{_COMPARATOR}))\s*)?(?P<spread>(?:±|\+/-|\+-)\s?)?(?P<currency>[$€£])?(?P<val>{_NUMBER})
-      (?P<scale>{_SCALE}|(?(currency)(?-i:m)(?![A-Za-z])|(?!)))?[{_SUPERSCRIPTS}]*
+      (?P<scale>{_SCALE}|(?(currency)(?-i:m)(?![A-Za-z])|(?!)))?[⁰¹²³⁴⁵⁶⁷⁸⁹]*
       (?:
           (?P<range_pct>\s?%)?\s?(?:[–—-]|to(?=\s))\s?[$€£]?(?P<to>(?<![\d.])\s?{_DIGITS}(?:[eE][+-]?\d+)?)
-          (?P<to_scale>{_SCALE})?(?P<to_pct>\s?{_PERCENT})?
+          (?P<to_pct>\s?{_PERCENT})?
       )?
       (?:\s?\*{{1,4}}|\s?[†‡§])?
       (?P<pct>\s?{_PERCENT}(?:\s?\*{{1,4}})?)?
-      (?:\s?(?:±|\+/-|\+-)\s?(?P<dev>{_DIGITS})(?P<dev_scale>{_SCALE})?(?P<dev_pct>\s?%)?(?:\s?\*{{1,4}})?)?
+      (?:\s?(?:±|\+/-|\+-)\s?(?P<dev>{_DIGITS})(?:\s?%)?(?:\s?\*{{1,4}})?)?
       (?:\s?\(\s?(?:±|\+/-|SD:?|SE:?|s\.d\.|s\.e\.)\s?=?\s?(?P<pdev>{_DIGITS})\s?%?\s?\)(?:\s?\*{{1,4}})?)?
       (?:\s?\(\s?(?P<bare>{_DIGITS})\s?\)(?:\s?\*{{1,4}})?)?
       (?:\s?[\(\[]\s?(?:\d{{2}}(?:\.\d+)?\s?%\s?(?:CI|CrI|confidence\s+interval)\s?:?,?\s?)?
           (?P<lo>{_PLAIN_NUMBER})\s?%?\s?(?:,|;|to|[–—-])\s?(?P<hi>{_PLAIN_NUMBER})\s?%?\s?[\)\]])?
-      (?P<last_scale>{_SCALE})?
     )
     """,
     re.VERBOSE | re.IGNORECASE,
@@ -185,7 +173,6 @@ _SCALE_WORD = re.compile(r"\b(thousand|million|billion|trillion|bn)s?\b", re.IGN
 _SHORT = 200
 _SPACE_IN_NUMBERS = re.compile(r"(?<=\d) (?=\d)")
 _SPACED_NUMBER = re.compile(r"\d+(?: \d+)+")
-_FROM_SUPERSCRIPT = str.maketrans(_SUPERSCRIPTS + "⁺⁻", "0123456789+-")
 _WORD_AFTER = re.compile(r"(?:\s|-(?=[A-Za-z]))?(°\s?[CF]\b|[^\W\d_]+(?:/[^\W\d_]+)?)")
 
 
@@ -196,14 +183,8 @@ def to_float(digits: str) -> float:
     --------
     >>> to_float("535,544"), to_float("3,14"), to_float("- 0.87"), to_float(".5"), to_float("1\u202f234")
     (535544.0, 3.14, -0.87, 0.5, 1234.0)
-    >>> to_float("10 000"), to_float("12,34,567"), to_float("1.234.567"), to_float("1'234"), to_float("10^3")
-    (10000.0, 1234567.0, 1234567.0, 1234.0, 1000.0)
     """
-    digits = re.sub(r"[\s'’]", "", digits).replace("–", "-")
-    if power := re.fullmatch(rf"([+-]?)10({_POWER})", digits):
-        return float(f"{power[1]}1e{power[2].lstrip('^').translate(_FROM_SUPERSCRIPT)}")
-    if re.fullmatch(r"[+-]?\d{1,3}(?:\.\d{3}){2,}(?:,\d{1,2})?", digits):
-        digits = digits.replace(".", "")
+    digits = re.sub(r"\s", "", digits).replace("–", "-")
     if re.fullmatch(r"[+-]?\d+,\d{1,2}", digits):
         digits = digits.replace(",", ".")
     return float(digits.replace(",", ""))
@@ -299,15 +280,6 @@ def _p_value(match: re.Match[str]) -> CellValue:
     return CellValue("p_value", value, match["p"], match.start(), match.end(), unit="p", comparator=comparator)
 
 
-def _scale(words: str | None) -> float:
-    """Factor that a scale word or a power of ten stands for; 1 without."""
-    if not words:
-        return 1.0
-    if "10" in words:
-        return to_float(words[words.index("10") :])
-    return _SCALES[re.sub(r"[\s-]", "", words).lower().removesuffix("s")]
-
-
 def _scaled(number: float, scale: float) -> float:
     """Product as if written out: 2.3 million is 2,300,000, which binary fractions miss."""
     return float(Decimal(repr(number)) * Decimal(repr(scale))) if scale != 1.0 else number
@@ -319,15 +291,9 @@ def _quantities(match: re.Match[str], text: str) -> list[CellValue]:
     low = to_float(match["lo"]) if match["lo"] else None
     high = to_float(match["hi"]) if match["hi"] else None
     deviation = next((to_float(match[name]) for name in ("dev", "pdev", "bare") if match[name]), None)
-    scale, to_scale, dev_scale, last_scale = (
-        _scale(match[name]) for name in ("scale", "to_scale", "dev_scale", "last_scale")
-    )
-    if not match["scale"]:
-        # One scale at the end holds for all numbers: "2-3 million", "2.8 ± 0.3 million"; not in "900 to 1.2 million".
-        scale = to_scale if to is not None and written <= to else dev_scale * last_scale
+    words = re.sub(r"[\s-]", "", match["scale"] or "").lower().removesuffix("s")
+    scale = _SCALES[words] if words else 1.0
     number = _scaled(written, scale)
-    to = None if to is None else _scaled(to, to_scale)
-    deviation = None if deviation is None else _scaled(deviation, dev_scale * last_scale)
     if low is not None and high is not None and low <= written <= high:
         low, high = _scaled(low, scale), _scaled(high, scale)
     percent = bool(match["pct"] or match["range_pct"] or match["to_pct"])
@@ -336,23 +302,20 @@ def _quantities(match: re.Match[str], text: str) -> list[CellValue]:
     if to is not None and to < number:
         # "87 - 3.2" is no range: two values that share what surrounds them.
         unit = "%" if percent else ""
-        parts = (("val", number, scale), ("to", to, to_scale))
         return [
             CellValue(kind, value, match[name], match.start(name), match.end(name), unit, scale=factor)
-            for name, value, factor in parts
+            for name, value, factor in (("val", number, scale), ("to", to, 1.0))
         ]
     if to is not None:
         low, high = number, to
         number, kind = (low + high) / 2, "range"
-        scale = scale if scale == to_scale else 1.0
     unit, end = ("%", match.end()) if percent else _unit_after(text, match.end())
     if kind == "number" and unit and not _is_measure(unit) and number.is_integer():
         kind = "count"
     if match["spread"]:
         kind, deviation = "deviation", number
-    words = text[match.start() : end].strip()
-    start = match.start()
-    return [CellValue(kind, number, words, start, end, unit, low, high, deviation, comparator, scale)]
+    said = text[match.start() : end].strip()
+    return [CellValue(kind, number, said, match.start(), end, unit, low, high, deviation, comparator, scale)]
 
 
 def _is_measure(unit: str) -> bool:
