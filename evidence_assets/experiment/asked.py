@@ -23,8 +23,7 @@ from evidence_assets.experiment.step import Made, Say, Step
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import Lake, asset_folder
-from evidence_assets.reasoning.tables.choices import option_chains
-from evidence_assets.reasoning.tables.questions import work_out
+from evidence_assets.reasoning.tables.questions import option_chains, work_out
 from evidence_assets.reasoning.tables.view import TableView
 from evidence_assets.text.languages import language_of
 
