@@ -85,18 +85,18 @@ def get(name: str, lake: Lake, mirror: str = "", told: Callable[[str], None] = l
         stated or than at first, or another number of questions than its authors say.
     """
     home = homes()[name]
-    missing = [file for file in home.files if not (lake.raw / file.to).exists()]
+    missing = [file for file in home.files if not lake.raw_place(file.to).exists()]
     if missing and not allowed():
-        wanted = "; ".join(f"{home.url(file)} as {lake.raw / file.to}" for file in missing)
+        wanted = "; ".join(f"{home.url(file)} as {lake.address}/raw/{file.to}" for file in missing)
         raise BadInput(
             f"the network is not allowed: set {NETWORK_VARIABLE}=1, or put the files there yourself: {wanted}"
         )
-    receipt = lake.raw / RECEIPTS / f"{name}.json"
+    receipt = lake.raw_place(f"{RECEIPTS}/{name}.json")
     known: dict[str, str] = json.loads(receipt.read_text())["sha256"] if receipt.exists() else {}
     hashes = {}
     with TemporaryDirectory() as folder:
         for file in home.files:
-            place = lake.raw / file.to
+            place = lake.raw_place(file.to)
             wanted = file.sha256 or known.get(file.to, "")
             if file in missing:
                 told(f"{home.url(file, mirror)} → {place}")
@@ -129,7 +129,7 @@ def _check_count(name: str, lake: Lake) -> None:
     if benchmark.expected.questions and found != benchmark.expected.questions:
         raise BadInput(
             f"{name} holds {found:,} questions, stated are {benchmark.expected.questions:,}",
-            file=lake.raw / benchmark.files[0],
+            file=lake.raw_place(benchmark.files[0]),
         )
 
 

@@ -28,10 +28,11 @@ def get(
         from evidence_assets.benchmarks.homes import homes
         from evidence_assets.experiment.beside_print import obtained
         from evidence_assets.lake.catalogue import find_lake
+        from evidence_assets.lake.mirror import fetched_below
         from evidence_assets.text.nearest import nearest
 
         if not name:
-            raw = find_lake() / "raw"
+            raw = fetched_below(find_lake() / "raw")
             shown = Table("name", "revision", "home", "files", "there")
             for one, home in sorted(homes().items()):
                 there = sum((raw / file.to).exists() for file in home.files)
@@ -46,7 +47,5 @@ def get(
                 f"no home of {whole} is known that it could be fetched from"
                 + (f"; put the files there yourself: {said}" if said else f"; did you mean {near!r}?")
             )
-        fetched = fetch(
-            whole, LakeResource().open(), mirror, lambda text: out.print(text, markup=False, soft_wrap=True)
-        )
-    out.print(f"{whole}: {fetched} fetched, all {len(homes()[whole].files)} as they should be")
+        count = fetch(whole, LakeResource().open(), mirror, lambda text: out.print(text, markup=False, soft_wrap=True))
+    out.print(f"{whole}: {count} fetched, all {len(homes()[whole].files)} as they should be")
