@@ -34,6 +34,7 @@ from pathlib import Path
 from threading import Lock
 
 from evidence_assets.lake.atomic import Keeper, keeper_of, keepers, replacing_file, replacing_folder
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id, file_id
 from evidence_assets.lake.object_store import Changed, ObjectStore, Stored, address_of
 
@@ -60,17 +61,21 @@ def local_root(place: str | Path) -> Path:
         return fetched(mirror_at(address).root / "format.json").parent
     root = Path(place)
     if (root / ADDRESS_FILE).is_file():
-        root = root.resolve()
-        mirror_at((root / ADDRESS_FILE).read_text(encoding="utf-8").strip(), root)
+        address = (root / ADDRESS_FILE).read_text(encoding="utf-8").strip()
+        if root.resolve() == _root_of(address):  # a lake that someone else made does not send ours anywhere
+            return mirror_at(address).root
     return root
 
 
-def mirror_at(address: str, root: Path | None = None) -> Mirror:
+def _root_of(address: str) -> Path:
+    named = os.environ.get(CACHE_VARIABLE)
+    base = Path(named) if named else Path.home() / ".cache" / "evidence_assets"
+    return (base / f"{re.sub('[^a-z0-9]+', '-', address.lower())[:60]}-{content_id(address)[:8]}").resolve()
+
+
+def mirror_at(address: str) -> Mirror:
     """This machine's mirror of the lake at an address."""
-    if root is None:
-        named = os.environ.get(CACHE_VARIABLE)
-        base = Path(named) if named else Path.home() / ".cache" / "evidence_assets"
-        root = (base / f"{re.sub('[^a-z0-9]+', '-', address.lower())[:60]}-{content_id(address)[:8]}").resolve()
+    root = _root_of(address)
     with _opening:
         if root not in keepers:
             keepers[root] = Mirror(ObjectStore(address), root)
@@ -268,6 +273,9 @@ class Mirror(Keeper):
         with replacing_folder(place, fetched=True) as made, replacing_file(manifest, fetched=True) as temporary:
             self.store.fetch(stored, temporary)
             files = json.loads(temporary.read_text(encoding="utf-8"))
+            for name in files:
+                if Path(name).is_absolute() or ".." in Path(name).parts:
+                    raise BadInput(f"{name!r} leads out of its folder", file=f"{self.store.address}/{stored.name}")
             self._make_room(sum(size for _, size in files.values()))
 
             def bring(name: str) -> None:

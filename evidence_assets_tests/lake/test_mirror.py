@@ -16,7 +16,7 @@ from evidence_assets.lake import mirror as mirrors
 from evidence_assets.lake.atomic import keepers, replacing_file, replacing_folder
 from evidence_assets.lake.blocks import Blocks
 from evidence_assets.lake.catalogue import connect, find_lake
-from evidence_assets.lake.errors import LakeVersionError, StoreUnavailable
+from evidence_assets.lake.errors import BadInput, LakeVersionError, StoreUnavailable
 from evidence_assets.lake.housekeeping import collect, orphans
 from evidence_assets.lake.lineage import edge, trace
 from evidence_assets.lake.mirror import Mirror, fetched, fetched_below, removed
@@ -115,6 +115,17 @@ def test_a_folder_that_changes_as_one_is_always_of_one_writing(machine: Machine)
     assert [path.name for path, _ in orphans(there, [])] == ["asset=corpus.x.index"]
     collect(orphans(there, []))
     assert seen(here) == {} and mirror(here.root).store.listed("indexes") == []
+
+
+def test_a_folder_that_someone_else_put_leads_nowhere_else(machine: Machine, tmp_path: Path) -> None:
+    there = Lake.create(machine("a"))
+    mirror(there.root).store.put("indexes/asset=x.json", b'{"../../../out": ["00", 2]}')
+    mirror(there.root).store.put("indexes/out.00", b"me")
+    with pytest.raises(BadInput, match="leads out of its folder"):
+        there.index_folder("x")
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "lake" / ".address").write_text("s3://elsewhere/lake")
+    assert Lake.create(tmp_path / "lake").address == str(tmp_path / "lake")
 
 
 def test_a_put_that_fails_changes_nothing_anywhere(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
