@@ -47,6 +47,8 @@ ADDRESS_FILE = ".address"
 TOGETHER = "indexes"
 """Folder whose folders change as one."""
 LOCAL = (".locks", "cache/tokens", "cache/completions.sqlite")
+LAST = 1 << 16
+"""Bytes of a file's end that are fetched first."""
 AT_ONCE = 8
 """Objects that are fetched at the same time."""
 _UNHASHED = re.compile(r"\.[0-9a-f]{32}$")
@@ -152,6 +154,12 @@ def _is(path: Path, size: int, stamp: int) -> bool:
         with contextlib.suppress(FileNotFoundError):
             os.utime(path, ns=(time.time_ns(), stamp))
     return True
+
+
+def _part(path: Path, start: int) -> bytes:
+    with path.open("rb") as handle:
+        handle.seek(start)
+        return handle.read()
 
 
 class Mirror(Keeper):
@@ -295,6 +303,26 @@ class Mirror(Keeper):
                 for _ in several.map(bring, files):
                     pass
             os.utime(temporary, ns=(time.time_ns(), time_of(stored)))
+
+    def stamp(self, folder: Path) -> list[tuple[str, int, int]]:
+        """Path, time and size of the files of a folder as the store has them, without fetching any."""
+        name = self.name(folder)
+        head = self.store.head(f"{name}.json") if name == self._together(name) else None
+        listed = self.store.listed(name) if head is None else [head]
+        return [(str(self.root / stored.name), time_of(stored), stored.size) for stored in listed]
+
+    def last(self, path: Path, wanted: Callable[[bytes], int]) -> bytes | None:
+        """The last bytes of a file, without fetching it where it is not here; ``wanted`` tells from some how many."""
+        stored = self.store.head(self.name(path))
+        if stored is None:
+            return None
+        here = _is(path, stored.size, time_of(stored))
+        end, size = b"", min(LAST, stored.size)
+        while len(end) < size:
+            start = stored.size - size
+            end = _part(path, start) if here else self.store.get_range(stored.name, start, size)
+            size = min(max(size, wanted(end)), stored.size)
+        return end[-wanted(end) :]
 
     def children(self, folder: Path) -> list[str]:
         """Names of what the store has right below a folder."""

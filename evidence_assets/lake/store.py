@@ -298,7 +298,8 @@ class Lake:
         folder = self.root / table
         if asset is not None:
             folder = folder / asset_folder(asset)
-        return sorted(fetched_below(folder).rglob("*.parquet")) if folder.is_dir() else []
+        fetched_below(folder)
+        return sorted(folder.rglob("*.parquet")) if folder.is_dir() else []
 
     def assets(self) -> list[tuple[str, str]]:
         """Every (table, asset) that has a folder, whether or not anything still makes it."""
@@ -315,8 +316,12 @@ class Lake:
         For caches within a process: what was opened under a stamp is what lies there as long as the stamp is the same.
         """
         files = []
+        mirror = mirror_of(self.root)
         for table, asset in assets:
-            folder = fetched_below(self.root / table / asset_folder(asset))
+            folder = self.root / table / asset_folder(asset)
+            if mirror is not None:
+                files += mirror.stamp(folder)
+                continue
             for path in sorted(path for path in folder.rglob("[!.]*") if path.is_file()):
                 status = path.stat()
                 files.append((str(path), status.st_mtime_ns, status.st_size))
@@ -354,25 +359,21 @@ class Lake:
 
         Of a file whose writer said nothing it is the hash of its footer: sizes, places and ranges of its columns.
         """
-        path = self.path(table, asset, partition)
-        try:
-            mark = _mark(path)
-            if mark is not None:
-                return str(json.loads(mark)[table])
-            with path.open("rb") as handle:
-                handle.seek(-8, os.SEEK_END)
-                handle.seek(-8 - int.from_bytes(handle.read(4), "little"), os.SEEK_END)
-                return hashlib.blake2b(handle.read(), digest_size=16).hexdigest()
-        except FileNotFoundError:
+        end = _end(self._path(table, asset, partition))
+        if end is None:
             return ""
+        mark = _mark(end)
+        return str(json.loads(mark)[table]) if mark is not None else hashlib.blake2b(end, digest_size=16).hexdigest()
 
     def is_whole(self, table: str, asset: str, partition: str = "") -> bool:
         """Whether everything that was written with these rows is there, and of the same writing."""
-        path = self.path(table, asset, partition)
-        mark = _mark(path)
-        if mark is None:
-            return path.exists()
-        return all(_mark(self.path(other, asset, partition)) == mark for other in json.loads(mark))
+
+        def marked(table: str) -> tuple[bool, bytes | None]:
+            end = _end(self._path(table, asset, partition))
+            return end is not None, None if end is None else _mark(end)
+
+        there, mark = marked(table)
+        return there and (mark is None or all(marked(other)[1] == mark for other in json.loads(mark)))
 
     # Writing --------------------------------------------------------------------------------------------------
 
@@ -436,13 +437,24 @@ def read_rows(path: Path, wanted: pa.Schema) -> pa.Table:
     return _with_columns(rows, wanted)
 
 
-def _mark(path: Path) -> bytes | None:
-    """What a file says of the files that were written with it; None where it was alone, is gone, or of an older release."""
+def _end(path: Path) -> bytes | None:
+    """The end of a Parquet file, which says what lies where; of a lake that is kept elsewhere it alone is asked for."""
+    mirror = mirror_of(path)
+    if mirror is not None:
+        return mirror.last(path, lambda end: 8 + int.from_bytes(end[-8:-4], "little"))
     try:
         with path.open("rb") as handle:
-            return (pq.ParquetFile(handle).schema_arrow.metadata or {}).get(TOGETHER)
+            handle.seek(-8, os.SEEK_END)
+            handle.seek(-8 - int.from_bytes(handle.read(4), "little"), os.SEEK_END)
+            return handle.read()
     except FileNotFoundError:
         return None
+
+
+def _mark(end: bytes) -> bytes | None:
+    """What a file says of the files that were written with it; None where it was alone, or of an older release."""
+    file = pq.ParquetFile(pa.BufferReader(b"PAR1" + end))
+    return (file.schema_arrow.metadata or {}).get(TOGETHER)
 
 
 def write_rows(table: str, rows: pa.Table, path: Path) -> None:

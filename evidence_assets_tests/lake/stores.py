@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import logging
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,10 +23,16 @@ def s3_server() -> Iterator[str]:
     pytest.importorskip("obstore", reason="the extra `cloud` is not installed: pip install 'evidence-assets[cloud]'")
     reason = "no S3 server: pip install 'moto[server]' (it is in the extra `dev`)"
     server = pytest.importorskip("moto.server", reason=reason).ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    told = logging.getLogger("werkzeug")
+    level = told.level
+    told.setLevel(logging.ERROR)
     server.start()
     host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
+    try:
+        yield f"http://{host}:{port}"
+    finally:
+        server.stop()
+        told.setLevel(level)
 
 
 def new_bucket(server: str) -> str:

@@ -81,6 +81,21 @@ def test_what_one_machine_writes_another_reads_and_only_what_it_asks_for(machine
     assert there.read("predictions").is_empty() and [t for t, _ in there.assets()] == ["questions", "lineage_edges"]
 
 
+def test_what_a_partition_says_is_told_from_its_end_alone(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, there = Lake.create(machine("a")), Lake(machine("b"))
+    write(here, "A")
+    before = there.stamp(("predictions", ASSET))
+    for longest in (1 << 16, 64):
+        monkeypatch.setattr(mirrors, "LAST", longest)
+        for table in ("predictions", "lineage_edges"):
+            assert there.written_version(table, ASSET, "quiz|0") == here.version(table, ASSET, "quiz|0") != ""
+            assert here.written_version(table, ASSET, "quiz|0") == here.version(table, ASSET, "quiz|0")
+        assert there.is_whole("predictions", ASSET, "quiz|0") and not there.is_whole("predictions", ASSET, "quiz|1")
+    assert not (there.root / "predictions").exists(), "nothing of it was fetched"
+    write(here, "B")
+    assert there.stamp(("predictions", ASSET)) != before != here.stamp(("predictions", ASSET))
+
+
 def test_two_lakes_made_at_once_at_one_address_are_one(machine: Machine) -> None:
     Lake.create(machine("a"), question_shards=1)
     with pytest.raises(LakeVersionError, match="memory://lake was made with question_shards = 1"):

@@ -18,7 +18,7 @@ from evidence_assets_tests.lake.stores import failing, new_bucket, reached_by, s
 
 @pytest.mark.slow
 def test_a_benchmark_made_at_an_address_by_a_failing_network_equals_the_one_made_in_a_folder(
-    made_world: World, tmp_path: Path
+    made_world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with s3_server() as server, failing(server) as door:
         address = new_bucket(server)
@@ -36,6 +36,8 @@ def test_a_benchmark_made_at_an_address_by_a_failing_network_equals_the_one_made
         door.failures += ["503", "", "", "reset", "", "cut"] * 15
         run(worlds[0], "run", "sample_tables")
         assert door.failed == 45
+        for name, value in reached_by(server).items():
+            monkeypatch.setenv(name, value)
         store, local = ObjectStore(address), made_world.root / "data_lake"
         compared = 0
         for stored in store.listed():
