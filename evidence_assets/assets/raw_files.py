@@ -10,6 +10,7 @@ from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import OWNER
 from evidence_assets.benchmarks import declared
 from evidence_assets.benchmarks.homes import NETWORK_VARIABLE, allowed
+from evidence_assets.lake.atomic import keeper_of
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id, file_id
 
@@ -56,10 +57,11 @@ def raw_asset(key: str, below_raw: list[str], wanted: str = "", hub: str = "") -
         code_version="1",
     )
     def _raw(lake: LakeResource) -> dg.MaterializeResult[Any]:
-        folder = lake.open().raw
+        opened = lake.open()
+        folder = opened.root / "raw"
         files: list[Path] = []
         for name in below_raw:
-            place = folder / name
+            place = opened.raw_place(name)
             if not place.exists() and hub and allowed():
                 fetch(hub, place)
             if not place.exists():
@@ -88,5 +90,7 @@ def fetch(hub: str, place: Path) -> None:
         raise BadInput(f"{hub} could not be fetched from the Hugging Face hub: {error}", file=place) from error
     if not (partial / inner).is_dir():
         raise BadInput(f"{hub} holds no files on the Hugging Face hub", file=place)
+    if keeper := keeper_of(place):
+        keeper.put_folder(partial / inner, place)
     (partial / inner).rename(place)
     shutil.rmtree(partial)

@@ -29,10 +29,11 @@ def get(
         from evidence_assets.benchmarks.homes import homes
         from evidence_assets.experiment.beside_print import obtained
         from evidence_assets.lake.catalogue import find_lake
+        from evidence_assets.lake.mirror import fetched_below
         from evidence_assets.text.nearest import nearest
 
         if not name:
-            raw = find_lake() / "raw"
+            raw = fetched_below(find_lake() / "raw")
             shown = Table("name", "revision", "home", "files", "there")
             for one, home in sorted(homes().items()):
                 there = sum((raw / file.to).exists() for file in home.files)
@@ -92,7 +93,7 @@ def convert(
             near = {entity for question in questions_of(lake, declared()[around]) for entity in question.topic_entities}
             if not near:
                 raise BadInput(f"the questions of {around} name no entities")
-        folder = to or lake.raw / "graphs" / format
+        folder = to or lake.raw_place(f"graphs/{format}")
         in_ids = folder / "triples_in_ids.tsv" if format_named(format, files).named else None
         count = write(format, files, folder / "triples.tsv", in_ids, around=near, hops=hops, memory=memory)
     out.print(f"{count:,} triples in {folder}", markup=False, soft_wrap=True)

@@ -36,7 +36,7 @@ Tokens = Literal["stored", "on_demand"]
 
 def parts_of(lake: Lake, name: str) -> Parts:
     """The chunks of a corpus by portion."""
-    return Parts(lake.cache / asset_folder(f"corpus/{name}/chunks"))
+    return Parts(lake.folder(f"cache/{asset_folder(f'corpus/{name}/chunks')}"))
 
 
 def cut(lake: Lake, name: str, portions: Sequence[Portion], inform: Say = silent) -> tuple[Parts, int]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from evidence_assets.explorer.open_lake import Reader
 from evidence_assets.explorer.pages import PER_PAGE, Missing, Page, Pager
+from evidence_assets.explorer.pages.home import written
 from evidence_assets.lake.lineage import diff
 
 
@@ -49,7 +50,7 @@ def _last_edit(reader: Reader, name: str) -> dict[str, Any]:
         ["history"], id=name,
     )  # fmt: skip
     folder = reader.opened.root / "history"
-    runs = sorted({row["run_id"] for row in rows}, key=lambda run: (folder / f"run={run}").stat().st_mtime)
+    runs = sorted({row["run_id"] for row in rows}, key=lambda run: written(folder / f"run={run}"))
     if len(runs) < 2:
         return {"runs": runs, "rows": []}
     changed = [row for row in diff(reader.connection, *runs[-2:]) if row["partition"] == name]

@@ -61,7 +61,7 @@ def _a2q(name: str, step: Step, settings: A2QSettings) -> Selector:
         vectors = WalkVectors(graph)
         nodes = vectors.nodes
     elif settings.embedding in FROM_FILES:
-        vectors = WordVectors(step.lake.raw / raw_files(f"embeddings/{settings.embedding}").paths[0])
+        vectors = WordVectors(step.lake.raw_place(raw_files(f"embeddings/{settings.embedding}").paths[0]))
         nodes = vectors.sentences(graph.names.to_list())
     return a2q.A2Q(
         name,

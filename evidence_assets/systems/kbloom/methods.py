@@ -157,7 +157,7 @@ class _Stages:
                 beside = {"prompts": before, "candidate_tuples": step.read_here("candidate_tuples", step.asset)}
                 return Made(triples, step.previous_lineage().to_arrow(), {}, triples.height, beside)
             own = step.profile.harvesting.seed_folders
-            check_seeds(relation, model, [step.lake.raw / name for name in ("seeds", *own)])
+            check_seeds(relation, model, [step.lake.raw_place(name) for name in ("seeds", *own)])
             check_kinds(relation, kinds)
             prompts = mine(relation, model, words, self._harvests[0], others)
             mined = [prompts, *(mine(relation, model, words, one, others, prompts) for one in self._harvests[1:])]
@@ -196,7 +196,7 @@ class _Stages:
         name = self._variant.label
 
         def make(step: Step) -> Made:
-            folder = step.lake.raw / "sample"
+            folder = step.lake.raw_place("sample")
             scored = scores.score_rows(
                 rows.relations_of(step.read("relation_seeds", SEEDS)),
                 step.read("triples", self._harvest),
@@ -343,7 +343,7 @@ def masked_model_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
             trained = sample_model.train(
                 step.lake.index_folder(MASKED_LM),
                 step.read("chunks", "corpus/sample/chunks"),
-                [step.lake.raw / "sample" / "graphs" / f"{name}.tsv" for name in ("biomedical", "commonsense")],
+                [step.lake.raw_place(f"sample/graphs/{name}.tsv") for name in ("biomedical", "commonsense")],
                 harvesting.training_steps,
             )
         model = masked_lm(step.lake, named)
