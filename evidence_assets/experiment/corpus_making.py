@@ -21,6 +21,7 @@ from evidence_assets.benchmarks.declared import benchmarks
 from evidence_assets.experiment.step import Made, Say, Step, progress, silent
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.lineage import DERIVED
+from evidence_assets.lake.memory import give_back
 from evidence_assets.lake.store import Lake, asset_folder, typed
 from evidence_assets.models.in_use import encoder, model_key
 from evidence_assets.models.running import cards
@@ -102,6 +103,7 @@ def index(lake: Lake, name: str, inform: Say = silent) -> IndexMeta:
     ]
     with replacing_folder(lake.index_folder(f"corpus/{name}/index")) as folder:
         count = write_corpus_files(folder, rows.corpus_shards(lake, name))
+        give_back()
         return index_building.write(
             folder,
             built_from=rows.corpus_version(lake, name),

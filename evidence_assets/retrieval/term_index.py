@@ -33,7 +33,7 @@ from evidence_assets.lake.errors import StaleInput
 from evidence_assets.retrieval.bm25 import Idf, idf_of, term_weight
 
 VERSION = "1"
-SPILL = 1 << 22
+SPILL = 1 << 20
 """Postings that wait in memory."""
 PARTS = 256
 TILE = 1 << 20
