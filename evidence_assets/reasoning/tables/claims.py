@@ -316,26 +316,17 @@ def _sides(
 ) -> list[tuple[str, list[int], list[int]]]:
     """Subjects and rivals of a comparison on either axis: the rivals follow "than" and its like.
 
-    The axis on which two sides are named is the one compared; else the one named before the word, as in "A has the best
-    precision", where precision is what is compared.
+    The axis on which two sides are named is the one compared; else the rows are, in the columns that are named.
     """
     rival = pattern("rival").search(reading.text, degree.start)
     than = rival.start() if rival else len(reading.text)
-    clause = reading.text.rfind(",", 0, degree.start) + 1
     found = []
     for axis, lines in named.items():
-        subjects = [line for line, at in lines.items() if at[0] <= than]
-        rivals = [line for line in lines if line not in subjects]
-        within = [line for line in subjects if any(clause <= start < degree.start for start in lines[line])]
-        if not subjects:
-            subjects, rivals = rivals, []
-        elif not rivals and 0 < len(within) < len(subjects):
-            # "Comparing A with B, A does better" is about A.
-            subjects, rivals = within, [line for line in subjects if line not in within]
-        if subjects:
-            late = not any(lines[line][0] < degree.start for line in subjects)
-            found.append(((not rivals, late, -max(lines[line][0] for line in lines)), (axis, subjects, rivals)))
-    return [sides for _, sides in sorted(found, key=lambda item: item[0])]
+        before = [line for line, at in lines.items() if at[0] <= than]
+        after = [line for line in lines if line not in before]
+        if lines:
+            found.append((axis, before, after) if before else (axis, after, []))
+    return sorted(found, key=lambda side: (not side[2], side[0] != "row"))
 
 
 def _chain(
