@@ -6,6 +6,7 @@ import dagster as dg
 import polars as pl
 
 from evidence_assets import profiles
+from evidence_assets.assets.encoders import further_encoders, tags_of, version_of_encoder
 from evidence_assets.assets.raw_files import raw_assets
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import OWNER, dep, sound_check, table_asset
@@ -16,7 +17,7 @@ from evidence_assets.benchmarks.graphs.rows import GraphSource
 from evidence_assets.experiment.step import Made, Step
 from evidence_assets.graphs import merge, stored
 from evidence_assets.graphs.arrays import FORMAT
-from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.ids import content_id, with_model
 from evidence_assets.models.in_use import encoder, model_key
 
 
@@ -61,7 +62,8 @@ class GraphFiles(dg.Model, dg.Resolvable):
 
 
 class Graph(FromRaw, dg.Component, dg.Resolvable):
-    """Makes ``knowledge/<name>/triples``, ``nodes``, ``edges``, ``csr`` and ``node_vectors``."""
+    """Makes ``knowledge/<name>/triples``, ``nodes``, ``edges``, ``csr`` and ``node_vectors``, the last also for every further
+    encoder that a loaded variant reads it with."""
 
     name: str
     files: list[GraphFiles]
@@ -81,7 +83,6 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         base, group = f"knowledge/{self.name}", f"knowledge_{self.name}"
-        profile = profiles.load()
         if not self.runs_in():
             return dg.Definitions()
         source, raw = raw_assets(self, f"raw/graphs/{self.name}", [path for f in self.files for path in f.paths])
@@ -118,22 +119,34 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
             ),
         ]  # fmt: skip
 
+        named = [self._node_vectors(name) for name in ("", *further_encoders(f"{base}/node_vectors"))]
+        return dg.Definitions(
+            assets=[*raw, *made, rows_asset(self.name, group, merge.VERSION), *named],
+            asset_checks=[sound_check(asset) for asset in made],
+        )
+
+    def _node_vectors(self, name: str) -> dg.AssetsDefinition:
+        """Vectors of names by one encoder: by the profile's first where none is named."""
+        base = f"knowledge/{self.name}"
+        key = with_model(f"{base}/node_vectors", name)
+
         @dg.asset(
-            key=[*base.split("/"), "node_vectors"],
-            description=f"One normalised vector a name and alias of {self.name}.",
-            group_name=group,
+            key=key.split("/"),
+            description=f"One normalised vector a name and alias of {self.name}{f' by {name}' if name else ''}.",
+            group_name="_".join(filter(None, ["knowledge", self.name, name])),
             owners=[OWNER],
             kinds={"numpy", "pytorch"},
-            code_version=f"{merge.VERSION}:{stored.FORMS_FORMAT}",
+            code_version=f"{merge.VERSION}:{stored.FORMS_FORMAT}{version_of_encoder(name)}",
             deps=[dep(f"{base}/nodes")],
             pool="gpu",
+            tags=tags_of(name),
         )
         def node_vectors(lake: LakeResource) -> dg.MaterializeResult[Any]:
-            opened = lake.open()
+            opened, profile = lake.open(), profiles.load().using({"encoder": name} if name else {})
             model = encoder(profile.encoder)
             built_from = stored.names_version(opened, self.name)
             forms, reused = stored.build_name_vectors(
-                opened.index_folder(f"{base}/node_vectors"),
+                opened.index_folder(key),
                 opened.read("kg_nodes", f"{base}/nodes"),
                 model,
                 model_key(model),
@@ -147,7 +160,4 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
                 },
             )  # fmt: skip
 
-        return dg.Definitions(
-            assets=[*raw, *made, rows_asset(self.name, group, merge.VERSION), node_vectors],
-            asset_checks=[sound_check(asset) for asset in made],
-        )
+        return node_vectors

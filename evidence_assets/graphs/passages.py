@@ -17,7 +17,7 @@ import pyarrow as pa
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.stored import vectors_of
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.lineage import DERIVED, edge
+from evidence_assets.lake.lineage import DERIVED, GENERATED, edge
 from evidence_assets.lake.store import typed
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.retrieval.corpus import matrix
@@ -85,7 +85,10 @@ def passage_table(
     return typed("kg_passages", columns), reused
 
 
-def lineage_of(table: pa.Table) -> list[dict[str, Any]]:
-    """Each passage stands for its node or edge."""
+def lineage_of(table: pa.Table, encoded_by: str = "") -> list[dict[str, Any]]:
+    """Each passage stands for its node or edge; with ``encoded_by``, that encoder made its vector."""
     columns = [table.column(name).to_pylist() for name in ("passage_id", "owner_kind", "owner_id")]
-    return [edge("passage", p, DERIVED, kind, owner, owner) for p, kind, owner in zip(*columns, strict=True)]
+    edges = [edge("passage", p, DERIVED, kind, owner, owner) for p, kind, owner in zip(*columns, strict=True)]
+    if encoded_by:
+        edges += [edge("passage", p, GENERATED, "model", encoded_by, encoded_by) for p in columns[0]]
+    return edges
