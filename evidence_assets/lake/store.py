@@ -260,6 +260,12 @@ class Lake:
         """A file or folder below ``raw``, and no more than that."""
         return fetched_below(fetched(self.root / "raw" / name))
 
+    def raw_with(self, *names: str) -> Path:
+        """Folder of the inputs, with these of them at the least."""
+        for name in names:
+            self.raw_place(name)
+        return self.root / "raw"
+
     @property
     def cache(self) -> Path:
         """Folder of what may be lost; nothing of it is fetched here."""
@@ -399,7 +405,7 @@ class Lake:
         with self.lock(asset, partition), contextlib.ExitStack() as stack:
             written = {}
             for table, rows in prepared.items():
-                path = self._path(table, asset, partition)
+                path = self.path(table, asset, partition)
                 before = file_id(path) if path.exists() else ""
                 temporary = stack.enter_context(replacing_file(path))
                 write_rows(table, rows, temporary)
