@@ -56,7 +56,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
         source, raw = raw_assets(self, f"raw/corpora/{self.name}", [self.folder])
 
         def make_chunks(step: Step) -> Made:
-            return corpus_making.chunks(step, self.name, self.portions(step.lake.raw / self.folder))
+            return corpus_making.chunks(step, self.name, self.portions(step.lake.raw_place(self.folder)))
 
         chunks = table_asset(
             f"{base}/chunks",

@@ -37,11 +37,11 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
         source, raw = raw_assets(self, f"raw/knowledge/{self.name}", [self.folder])
 
         def make_nodes(step: Step) -> Made:
-            nodes = self.read(step.lake.raw / self.folder).node_rows(self.name)
+            nodes = self.read(step.lake.raw_place(self.folder)).node_rows(self.name)
             return Made(nodes, metadata={"types": nodes["type"].n_unique()})
 
         def make_edges(step: Step) -> Made:
-            edges = self.read(step.lake.raw / self.folder).edge_rows(self.name, self.folder, self.licence)
+            edges = self.read(step.lake.raw_place(self.folder)).edge_rows(self.name, self.folder, self.licence)
             return Made(edges, metadata={"types": edges["relation"].n_unique()})
 
         nodes = table_asset(

@@ -66,7 +66,7 @@ def _nothing_in(file: Path, benchmark: Benchmark) -> BadInput:
 
 
 def _files(lake: Lake, benchmark: Benchmark) -> list[Path]:
-    return [lake.raw / name for name in benchmark.files]
+    return [lake.raw_place(name) for name in benchmark.files]
 
 
 def _questions(files: list[Path], benchmark: Benchmark) -> Iterator[Question]:

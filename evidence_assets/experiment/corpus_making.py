@@ -24,6 +24,7 @@ from evidence_assets.experiment.step import Made, Say, Step, progress, silent
 from evidence_assets.graphs.stored import encoded
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.lineage import DERIVED, GENERATED
+from evidence_assets.lake.memory import give_back
 from evidence_assets.lake.store import Lake, asset_folder, typed
 from evidence_assets.models.in_use import encoder, model_key
 from evidence_assets.models.running import cards
@@ -39,7 +40,7 @@ Tokens = Literal["stored", "on_demand"]
 
 def parts_of(lake: Lake, name: str) -> Parts:
     """The chunks of a corpus by portion."""
-    return Parts(lake.cache / asset_folder(f"corpus/{name}/chunks"))
+    return Parts(lake.folder(f"cache/{asset_folder(f'corpus/{name}/chunks')}"))
 
 
 def cut(lake: Lake, name: str, portions: Sequence[Portion], inform: Say = silent) -> tuple[Parts, int]:
@@ -115,6 +116,7 @@ def index(lake: Lake, name: str, inform: Say = silent, of: str = "") -> IndexMet
     models = [lake.read("chunk_embeddings", vectors, p, ["model_id"])["model_id"][:1] for p in partitions]
     with replacing_folder(lake.index_folder(rows.index_key(name, of))) as folder:
         count = write_corpus_files(folder, rows.corpus_shards(lake, name, of))
+        give_back()
         return index_building.write(
             folder,
             built_from=rows.corpus_version(lake, name, of),

@@ -39,6 +39,8 @@ from evidence_assets.retrieval.term_index import TermIndex, TermIndexWriter
 VERSION = "1"
 BATCH = 16_384
 """Rows of a batch, so that a position says which batch it lies in."""
+WORDS_OF = 2_048
+"""Texts whose words are in memory at a time while the files are written."""
 SENTENCES = pa.list_(pa.struct([("start", pa.int32()), ("end", pa.int32())]))
 SCHEMA = pa.schema(
     [
@@ -87,12 +89,14 @@ class _Writers:
 
     def chunks(self, batch: pa.RecordBatch) -> None:
         rows = pa.Table.from_batches([batch]).select(COLUMNS).cast(SCHEMA)
-        ids, titles, texts = (rows.column(name).to_pylist() for name in ("chunk_id", "title", "text"))
-        self._ids.append(keys_of(ids))
-        self._text_keys.add(keys_of(texts))
-        self._words.add([words(text) for text in texts])
-        self._any_title = self._any_title or any(titles)
-        self._titled.add([words(f"{title or ''} {text}") for title, text in zip(titles, texts, strict=True)])
+        for start in range(0, len(rows), WORDS_OF):
+            some = rows.slice(start, WORDS_OF)
+            ids, titles, texts = (some.column(name).to_pylist() for name in ("chunk_id", "title", "text"))
+            self._ids.append(keys_of(ids))
+            self._text_keys.add(keys_of(texts))
+            self._words.add([words(text) for text in texts])
+            self._any_title = self._any_title or any(titles)
+            self._titled.add([words(f"{title or ''} {text}") for title, text in zip(titles, texts, strict=True)])
         self._chunks.add(rows)
         self.count += len(rows)
 

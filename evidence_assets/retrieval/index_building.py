@@ -43,7 +43,7 @@ from evidence_assets.retrieval.vector_index import (
 
 FLAT_UP_TO = 200_000
 """Vectors that are searched one by one in a few hundredths of a second."""
-BLOCK = 1 << 13
+BLOCK = 1 << 12
 ID_BYTES = 8
 POINTS_A_LIST = 39
 """Vectors of the sample that a list is trained on at least; FAISS warns below."""
@@ -193,7 +193,7 @@ def _filled(vectors: VectorFile, kind: str, d: int, heard: Callable[[int, int], 
     library = faiss()
     if kind == "flat":
         index = library.IndexScalarQuantizer(d, library.ScalarQuantizer.QT_fp16, library.METRIC_INNER_PRODUCT)
-        _add(index, vectors, heard)
+        _encode(index, vectors, heard)
         return index
     lists, _, code = kind.removeprefix("ivf").partition(",")
     factory = {"sqfp16": "SQfp16", "sq8": "SQ8"}.get(code, f"PQ{code.removeprefix('pq')}x8")
@@ -211,6 +211,16 @@ def _filled(vectors: VectorFile, kind: str, d: int, heard: Callable[[int, int], 
         return index
     _add(card, vectors, heard)
     return library.index_gpu_to_cpu(card)
+
+
+def _encode(index: Any, vectors: VectorFile, heard: Callable[[int, int], None]) -> None:
+    """Put all vectors into an exact index whose room is made at once: one that grows takes up to three times as much."""
+    index.codes.resize(vectors.n * index.code_size)
+    codes = faiss().rev_swig_ptr(index.codes.data(), vectors.n * index.code_size).reshape(-1, index.code_size)
+    for done, block in _counted(vectors):
+        codes[done - len(block) : done] = index.sa_encode(block)
+        heard(done, vectors.n)
+    index.ntotal = vectors.n
 
 
 def _add(index: Any, vectors: VectorFile, heard: Callable[[int, int], None]) -> None:

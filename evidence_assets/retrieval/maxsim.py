@@ -59,19 +59,22 @@ def nearest_tokens(query: ArrayLike, texts: Texts) -> Array:
 
 
 def nearest_of(queries: Sequence[ArrayLike], texts: Texts) -> list[Array]:
-    """The same for several queries, for which the texts are read once."""
+    """The same for several queries, which are compared with a text in one product."""
     units = []
     for query in queries:
         q = torch.from_numpy(np.array(query, dtype=np.float32))
         if q.ndim != 2 or not len(q) or q.shape[1] != texts.dimensions:
             raise ValueError(f"a query of shape {tuple(q.shape)} cannot be compared with {texts.dimensions} dimensions")
         units.append(_unit(q))
-    found = [np.empty((len(q), len(texts))) for q in units]
+    if not units:
+        return []
+    together = torch.cat(units)
+    found = np.empty((len(together), len(texts)))
     for start, pool in texts.tiles():
         for first, last in pool.blocks(BLOCK_TOKENS):
             low, high = int(pool.offsets[first]), int(pool.offsets[last])
             y = _unit(torch.from_numpy(np.array(pool.vectors[low:high])).float())
-            for q, nearest in zip(units, found, strict=True):
-                best = np.maximum.reduceat((q @ y.T).numpy(), pool.offsets[first:last] - low, axis=1)
-                nearest[:, start + first : start + last] = best
-    return found
+            best = np.maximum.reduceat((together @ y.T).numpy(), pool.offsets[first:last] - low, axis=1)
+            found[:, start + first : start + last] = best
+        del pool  # before the next one is read
+    return np.split(found, np.cumsum([len(q) for q in units])[:-1])

@@ -33,9 +33,15 @@ from evidence_assets.lake.errors import StaleInput
 from evidence_assets.retrieval.bm25 import Idf, idf_of, term_weight
 
 VERSION = "1"
-SPILL = 1 << 22
+SPILL = 1 << 20
 """Postings that wait in memory."""
 PARTS = 256
+TILE = 1 << 20
+"""Texts whose sums are in memory at a time: 4 MiB of them."""
+CHECKED_FROM = 4
+"""A term of more postings than this part of the texts is added only where too few texts were found without it."""
+LOOKED_UP = 20
+"""Postings that are added one after another in the time in which one is looked up."""
 POSTING = np.dtype([("key", "<u8"), ("row", "<i4"), ("code", "<i4")])
 
 Array = npt.NDArray[np.float64]
@@ -157,11 +163,11 @@ class TermIndex:
             )
         self.texts, self.tokens, self._searchable = int(stated["texts"]), int(stated["tokens"]), stated["postings"]
         self.average = self.tokens / self.texts if self.texts else 0.0
-        self._keys, self._starts, self._totals, self._rows, self._codes = (
+        self._keys, self.starts, self._totals, self.rows, self.codes = (
             open_array(folder / f"{name}.npy") for name in ("keys", "starts", "totals", "rows", "codes")
         )
-        self._weights = np.array(open_array(folder / "weights.npy"))
-        if len(self._starts) != len(self._keys) + 1 or (self._searchable and self._starts[-1] != len(self._rows)):
+        self.weights = np.array(open_array(folder / "weights.npy"))
+        if len(self.starts) != len(self._keys) + 1 or (self._searchable and self.starts[-1] != len(self.rows)):
             raise StaleInput(f"the files in {folder} do not belong together: materialize their asset again")
 
     def __len__(self) -> int:
@@ -176,7 +182,7 @@ class TermIndex:
         numbers = self.find(terms)
         held = np.zeros(len(numbers), np.int64)
         some = numbers[numbers >= 0]
-        held[numbers >= 0] = self._starts[some + 1] - self._starts[some]
+        held[numbers >= 0] = self.starts[some + 1] - self.starts[some]
         return held
 
     def idf(self, terms: Terms, form: Idf = "printed") -> Array:
@@ -209,28 +215,118 @@ class TermIndex:
         of_term = dict(zip(terms, values.tolist(), strict=True))
         return np.array([of_term[token] for token in text], dtype=np.float64)
 
-    def scores(self, query: Sequence[str], form: Idf = "printed") -> Array:
-        """Score of every text: the sum over the query's tokens, a repeated one counted each time."""
-        if not self._searchable:
-            raise ValueError("this index keeps no postings: it says how rare terms are, and finds nothing")
-        made = np.zeros(self.texts)
-        counted = Counter(query)
-        terms = list(counted)
-        for term, number, idf in zip(terms, self.find(terms).tolist(), self.idf(terms, form).tolist(), strict=True):
-            if number >= 0:
-                own = slice(int(self._starts[number]), int(self._starts[number + 1]))
-                # By pairs first: there are fewer of them than postings of a term that costs time. The fast ways of numpy
-                # to gather and to scatter take a third of the time of ``made[rows] += values[codes]``.
-                values = np.take(counted[term] * (self._weights * idf), self._codes[own], mode="clip")
-                np.add.at(made, self._rows[own], values)
-        return made
-
     def top_k(self, query: Sequence[str], k: int, form: Idf = "printed") -> tuple[Ints, Array]:
-        """Positions and scores of the ``k`` best texts that hold any of the query, descending, ties by position."""
+        """Positions and scores of the ``k`` best texts that hold any of the query, descending, ties by position.
+
+        A score is the sum over the query's tokens, in their order, a repeated one counted each time. Texts are looked at a
+        tile at a time, so that memory does not grow with their number.
+        """
         if k < 1:
             raise ValueError(f"k is {k}: ask for at least one text")
-        scores = self.scores(query, form)
-        least = np.partition(scores, len(scores) - k)[len(scores) - k] if len(scores) > k else 0.0
-        positions = np.flatnonzero(scores >= least if least > 0 else scores > 0)
-        order = np.lexsort((positions, -scores[positions]))[:k]
-        return positions[order], scores[positions[order]]
+        if not self._searchable:
+            raise ValueError("this index keeps no postings: it says how rare terms are, and finds nothing")
+        counted = Counter(query)
+        numbers = self.find(list(counted))
+        times, numbers = np.array(list(counted.values()), np.float64)[numbers >= 0], numbers[numbers >= 0]
+        asked = _Asked(self, numbers, times, form)
+        positions, scores = np.zeros(0, np.int64), np.zeros(0)
+        for first in range(0, self.texts, TILE):
+            least = scores[-1] if len(scores) == k else 0.0
+            rows, values = asked.best(first, min(first + TILE, self.texts), k, least)
+            positions, scores = np.concatenate([positions, rows]), np.concatenate([scores, values])
+            order = np.lexsort((positions, -scores))[:k]
+            positions, scores = positions[order], scores[order]
+        return positions, scores
+
+
+class _Asked:
+    r"""The terms of a query, and which texts of a tile may be among its best.
+
+    A term adds at most :math:`m_t = \mathrm{idf}_t f_t \max_c w_c`. Once k texts have more than all terms that are left can
+    add, none is looked for any more that holds but those, and these are the frequent ones; they are looked up for the texts
+    that were found (MaxScore). Sums up to there are in float32 and serve to leave texts out, by a margin above their error;
+    what is returned is summed anew in float64 and in the order of the query.
+    """
+
+    def __init__(self, index: TermIndex, numbers: Ints, times: Array, form: Idf) -> None:
+        self._texts, self._rows, self._codes, self._weights = index.texts, index.rows, index.codes, index.weights
+        self._starts, self._ends, self._times = index.starts[numbers], index.starts[numbers + 1], times
+        self._idf = idf_of(index.texts, self._ends - self._starts, form)
+        most = times * self._idf * self._weights.max(initial=0.0)
+        self._order = np.argsort(-most, kind="stable")
+        self._margin = 1 + 1e-6 * (1 + len(most))
+        # What the terms from the n-th on may add.
+        self._rest = np.append(np.cumsum(most[self._order][::-1])[::-1], 0.0) * self._margin
+
+    def best(self, first: int, last: int, k: int, least: float) -> tuple[Ints, Array]:
+        """The ``k`` best texts of a tile, in no order, with those that might be equal; none that has less than ``least``."""
+        starts, ends = self._within(first, last)
+        sizes, order, rest, margin = ends - starts, self._order, self._rest, self._margin
+        made, n = np.zeros(last - first, np.float32), 0
+        while n < len(order) and rest[n] * margin >= least:
+            # To see whether enough was found takes about as long as to add so many postings.
+            if sizes[order[n]] > len(made) // CHECKED_FROM and np.count_nonzero(made > rest[n]) >= k:
+                break
+            self._add(made, first, starts, ends, int(order[n]))
+            n += 1
+        if not least:
+            found = np.flatnonzero(made > rest[n]).astype(np.int32)
+            if len(found) >= k:
+                found = np.sort(found[np.argpartition(made[found], len(found) - k)[len(found) - k :]])
+                reached = made[found] + self._sums(order[n:], starts, ends, found + np.int32(first))
+                least = float(reached.min()) / margin
+        rows = np.flatnonzero(made > max(0.0, least / margin - rest[n])).astype(np.int32)
+        left = made[rows]
+        for place, term in enumerate(order[n:].tolist(), n + 1):
+            if sizes[term] < LOOKED_UP * len(rows):
+                made[rows] = left
+                self._add(made, first, starts, ends, term)
+                left = made[rows]
+            else:
+                left = left + self._sums([term], starts, ends, rows + np.int32(first)).astype(np.float32)
+            kept = left >= least / margin - rest[place]
+            rows, left = rows[kept], left[kept]
+        if len(rows) > k:
+            least = max(least, float(np.partition(left, len(left) - k)[len(left) - k]) / margin)
+        rows = rows[left >= least / margin] + np.int32(first)
+        if LOOKED_UP * len(rows) * len(order) < sizes.sum():
+            return rows.astype(np.int64), self._sums(np.arange(len(order)), starts, ends, rows)
+        exact = np.zeros(len(made))
+        for term in range(len(order)):
+            self._add(exact, first, starts, ends, term)
+        return rows.astype(np.int64), exact[rows - first]
+
+    def _within(self, first: int, last: int) -> tuple[Ints, Ints]:
+        """Where the postings of a tile begin and end."""
+        if last - first == self._texts:
+            return self._starts, self._ends
+        bounds = np.array([first, last], np.int32)  # of another type than the rows, these would be copied
+        found = [a + self._rows[a:b].searchsorted(bounds) for a, b in zip(self._starts, self._ends, strict=True)]
+        edges = np.array(found, np.int64).reshape(-1, 2)
+        return edges[:, 0], edges[:, 1]
+
+    def _add(self, made: npt.NDArray[Any], first: int, starts: Ints, ends: Ints, term: int) -> None:
+        """Add what a term gives to each text of a tile."""
+        own = slice(int(starts[term]), int(ends[term]))
+        # By pairs first: there are fewer of them than postings of a term that costs time. The fast ways of numpy to gather
+        # and to scatter take a third of the time of ``made[rows] += values[codes]``.
+        values = (self._times[term] * (self._weights * self._idf[term])).astype(made.dtype)
+        rows = self._rows[own] - np.int32(first) if first else self._rows[own]
+        np.add.at(made, rows, values.take(self._codes[own], mode="clip"))
+
+    def _sums(self, terms: Sequence[int] | Ints, starts: Ints, ends: Ints, rows: npt.NDArray[np.int32]) -> Array:
+        """What some terms give to some texts of a tile, added in the order of the terms."""
+        chosen = [int(term) for term in terms if ends[term] > starts[term]]
+        if not chosen:
+            return np.zeros(len(rows))
+        low, high = starts[chosen, None], ends[chosen, None]
+        places = low + np.stack(
+            [self._rows[a:b].searchsorted(rows) for a, b in zip(low[:, 0], high[:, 0], strict=True)]
+        )
+        np.minimum(places, high - 1, out=places)
+        values = self._times[chosen, None] * (self._weights[self._codes.take(places)] * self._idf[chosen, None])
+        values *= self._rows.take(places) == rows
+        made = np.zeros(len(rows))
+        for own in values:  # one after another, which ``sum`` does not promise
+            made += own
+        return made

@@ -38,6 +38,7 @@ from evidence_assets.lake.array_files import find_keys, opened
 from evidence_assets.lake.atomic import replacing_file
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.memory import give_back
 from evidence_assets.models.protocols import Encoder, TokenVectors
 from evidence_assets.retrieval.corpus_files import KEY
 from evidence_assets.retrieval.term_index import term_keys
@@ -274,6 +275,7 @@ class TokenCache:
             if missing.any():
                 self._drop()
                 self._look()
+                give_back()
             places = inverse.ravel()
             return KeptTexts(held, of[places], text[places])
 

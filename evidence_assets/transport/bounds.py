@@ -104,6 +104,7 @@ class Pass:
         try:
             for first, pool in texts.tiles():
                 self._tile(pool, bounds[:, first : first + len(pool)], temperature, threads)
+                del pool  # before the next one is read
         finally:
             torch.set_float32_matmul_precision(precision)
         return list(bounds.cpu().numpy())

@@ -36,6 +36,32 @@ def total(token: str, texts: Texts) -> float:
     return summed
 
 
+def assert_best(made: TermIndex, reference: BM25Index, query: list[str], form: Idf, k: int) -> None:
+    expected = reference.scores(query)
+    positions, scores = made.top_k(query, k, form)
+    best = sorted(np.flatnonzero(expected > 0).tolist(), key=lambda i: (-expected[i], i))[:k]
+    assert positions.tolist() == best and scores.tolist() == expected[best].tolist()
+
+
+@pytest.mark.parametrize(("tile", "looked_up"), [(1 << 20, 1), (1 << 20, 20), (300, 1), (300, 20), (7, 1)])
+def test_the_best_of_many_texts_are_those_of_looking_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tile: int, looked_up: int
+) -> None:
+    monkeypatch.setattr(term_index, "TILE", tile)
+    monkeypatch.setattr(term_index, "LOOKED_UP", looked_up)
+    rng = np.random.default_rng(0)
+    # Words as frequent as words are, so that the rare ones decide and the frequent ones are left for later.
+    texts = [[f"w{i}" for i in (rng.zipf(1.3, rng.integers(0, 30)) % 500).tolist()] for _ in range(800)]
+    made = index_of(tmp_path, texts)
+    forms: tuple[Idf, ...] = ("printed", "plus_one")
+    for form in forms:
+        reference = BM25Index(texts, form)
+        for _ in range(8):
+            query = [f"w{i}" for i in (rng.zipf(1.2, 12) % 500).tolist()]
+            for k in (2, 60):
+                assert_best(made, reference, query, form, k)
+
+
 @settings(max_examples=60, deadline=None)
 @given(TEXTS, st.lists(st.sampled_from("abcdefgz"), max_size=6), st.integers(1, 5), st.sampled_from([1, 9, 1 << 20]))
 def test_what_lies_on_disk_is_what_the_index_in_memory_says(
@@ -48,12 +74,9 @@ def test_what_lies_on_disk_is_what_the_index_in_memory_says(
         made = index_of(tmp_path_factory.mktemp("i"), texts, at_once)
     for form in forms:
         reference = BM25Index(texts, form)
-        expected = reference.scores(query)
-        assert made.scores(query, form).tolist() == expected.tolist()
+        assert_best(made, reference, query, form, 3)
+        assert_best(made, reference, query, form, len(texts) + 1)
         assert made.idf(query, form).tolist() == [reference.statistics.idf(token, form) for token in query]
-        positions, scores = made.top_k(query, 3, form)
-        best = sorted(np.flatnonzero(expected > 0).tolist(), key=lambda i: (-expected[i], i))[:3]
-        assert positions.tolist() == best and scores.tolist() == expected[best].tolist()
     statistics = BM25Index(texts).statistics
     assert (made.texts, made.average) == (len(texts), statistics.average_length)
     assert made.token_weights(query).tolist() == statistics.token_weights(query).tolist()
@@ -68,7 +91,7 @@ def test_without_postings_it_says_how_rare_terms_are_and_finds_nothing(tmp_path:
     made = index_of(tmp_path, texts, postings=False)
     assert made.holding(["a", "b", "c"]).tolist() == [2, 1, 0]
     with pytest.raises(ValueError, match="keeps no postings"):
-        made.scores(["a"])
+        made.top_k(["a"], 1)
 
 
 def test_files_that_are_cut_or_of_another_index_are_named(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, Reranker
 from evidence_assets.systems.a2q import VERSION
+from evidence_assets.systems.a2q.embeddings import TextVectors
 from evidence_assets.systems.a2q.settings import A2QSettings, TripleSettings
 from evidence_assets.text.stop_words import is_filler
 from evidence_assets.text.words import words_with_offsets
@@ -65,18 +66,22 @@ class A2Q:
         attention alone.
     definitions
         Taxonomy: what a phrase means. Where it knows a phrase, the definition's vector takes the phrase's place.
+    nodes
+        Vectors of the nodes in the encoder's space, where they are not those of their passages.
     """
 
     def __init__(
         self,
         name: str,
         graph: KnowledgeGraph,
-        encoder: Encoder,
+        encoder: TextVectors,
         reranker: Reranker | None = None,
         settings: A2QSettings | None = None,
         definitions: Mapping[str, str] | None = None,
+        nodes: Vectors | None = None,
     ) -> None:
-        self.name, self._graph, self._nodes = name, graph, graph.passage_vectors("node")
+        self.name, self._graph = name, graph
+        self._nodes = graph.passage_vectors("node") if nodes is None else nodes
         self._encoder, self._reranker, self._settings = encoder, reranker, settings or A2QSettings()
         self._definitions = {key.casefold(): text for key, text in (definitions or {}).items()}
         self.version = content_id(

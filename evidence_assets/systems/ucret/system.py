@@ -111,13 +111,6 @@ def _texts(encoder: Encoder, texts: Sequence[str]) -> Floats:
     return _pooled(encoder, [column_pieces("", [plain_text(text)], _PIECE) for text in texts])
 
 
-def select_evidence(
-    questions: Sequence[TableQuestion], tables: dict[str, Table], settings: UcretSettings, encoder: Encoder
-) -> list[TableEvidence]:
-    """First stage for many questions at once; see `collapsed_tables`."""
-    return list(collapsed_tables(questions, tables, settings, encoder))
-
-
 def collapsed_tables(
     questions: Sequence[TableQuestion], tables: dict[str, Table], settings: UcretSettings, encoder: Encoder
 ) -> Iterator[TableEvidence]:
