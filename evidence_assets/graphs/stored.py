@@ -86,7 +86,7 @@ def build_name_vectors(
 
     Vectors that are there already are taken over; returns (forms, taken over).
     """
-    texts = surface_forms(nodes["name"], nodes["aliases"]).texts
+    texts = surface_forms(nodes["name"], nodes["aliases"]).texts.to_list()
     known, before = np.zeros(0, "S32"), np.zeros((0, encoder.dimensions), np.float16)
     if (folder / "hashes.npy").exists():
         before = np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
