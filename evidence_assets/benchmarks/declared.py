@@ -91,6 +91,8 @@ class Benchmark(FromRaw):
     """Graph that it is answered from."""
     taxonomy: str = ""
     """Knowledge base whose documents say what terms mean; each begins with the definition of its node."""
+    taxonomy_relation: str = ""
+    """Relation of its own graph that says what terms mean, where no taxonomy is named: IsA."""
     background_graph: str = ""
     """Graph of general knowledge beside its corpus, for methods that join text and graph; those that answer from a
     graph alone do not read it."""

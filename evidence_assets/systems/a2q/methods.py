@@ -56,6 +56,9 @@ def _encoder(settings: TripleSettings | PathSettings) -> tuple[Kind, ...]:
 def _a2q(name: str, step: Step, settings: A2QSettings) -> Selector:
     taxonomy = step.benchmark.taxonomy if settings.taxonomy else ""
     graph, nodes = graph_of(step), None
+    definitions = definitions_of(step.read("kg_nodes", f"knowledge/{taxonomy}/nodes")) if taxonomy else None
+    if settings.taxonomy and step.benchmark.taxonomy_relation:
+        definitions = a2q.meanings(graph, step.benchmark.taxonomy_relation)
     vectors: TextVectors = encoder(step.profile.encoder)
     if settings.embedding == "walks":
         vectors = WalkVectors(graph)
@@ -69,7 +72,7 @@ def _a2q(name: str, step: Step, settings: A2QSettings) -> Selector:
         vectors,
         _classifier(step, settings),
         settings,
-        definitions_of(step.read("kg_nodes", f"knowledge/{taxonomy}/nodes")) if taxonomy else None,
+        definitions,
         nodes,
     )
 

@@ -54,6 +54,24 @@ def nodes_named(text: str, linker: EntityLinker) -> IntArray:
     return np.array(sorted({node for phrase in phrases_of(text, linker) for node in phrase.nodes}), dtype=np.int64)
 
 
+def topics_of(question: Asked, linker: EntityLinker) -> IntArray:
+    """The nodes of the entities that the dataset states of a question, ascending, each once."""
+    found = {node for entity in question.topic_entities for node in linker.link(entity).nodes}
+    return np.array(sorted(found), dtype=np.int64)
+
+
+def meanings(graph: KnowledgeGraph, relation: str, most: int = 3) -> dict[str, str]:
+    """What each node is, by its first facts of a relation such as IsA: a taxonomy out of the graph itself."""
+    found: dict[str, list[str]] = {}
+    if relation in graph.relations:
+        code, names = graph.relations.index(relation), graph.names
+        for edge in np.flatnonzero(graph.arrays.relations == code).tolist():
+            said = found.setdefault(names[int(graph.arrays.heads[edge])], [])
+            if len(said) < most:
+                said.append(graph.sentence(edge))
+    return {name: "; ".join(said) for name, said in found.items()}
+
+
 class A2Q:
     """Selects the top triples for a question.
 
@@ -241,8 +259,11 @@ class NearestTriples:
         texts = [_told(q, settings.options) for q in questions]
         queries: Sequence[Vectors] = list(self._encoder.sentences(texts)) if texts else []
         made, every = [], np.arange(graph.arrays.n_edges)
-        for text, query in zip(texts, queries, strict=True):
-            edges = graph.arrays.edges_at(nodes_named(text, graph.linker)) if settings.linked else every
+        for question, text, query in zip(questions, texts, queries, strict=True):
+            edges = every
+            if settings.linked or settings.topics:
+                named = nodes_named(text, graph.linker) if settings.linked else topics_of(question, graph.linker)
+                edges = graph.arrays.edges_at(named)
             made.append(_nearest(graph, query, edges, vectors, settings.top_n))
         return made
 

@@ -254,7 +254,7 @@ class _Stages:
             relations = rows.relations_of(step.read("relation_seeds", SEEDS))
             scored = collection_scores.reference_rows(
                 reference.name,
-                reference.pairs(step.lake.raw),
+                reference.pairs(step.lake.raw_with(*reference.paths)),
                 [relation for relation in relations if relation.collection == reference.collection],
                 step.read("triples", self._harvest),
                 self._known_as,
