@@ -47,9 +47,9 @@ def main() -> None:
     print(f"fuzzy signatures built in {time.perf_counter() - start:.1f} s")
     start = time.perf_counter()
     linker.find_spans("warm up")
-    print(f"automaton built in {time.perf_counter() - start:.1f} s")
+    print(f"first words collected in {time.perf_counter() - start:.1f} s")
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    print(f"peak memory grew by {grown:.0f} MiB (tables, signatures and automaton)")
+    print(f"peak memory grew by {grown:.0f} MiB (tables, signatures and first words)")
 
     known = [names[i] for i in generator.integers(0, len(names), 20_000)]
     start = time.perf_counter()
@@ -64,7 +64,7 @@ def main() -> None:
     taken = time.perf_counter() - start
     print(f"spans: {len(spans):,} in a text of {len(text):,} characters, {1e6 * taken / len(text):.2f} µs a character")
 
-    keys = linker.keys
+    keys = linker.keys.to_list()
     ours, scan = [], []
     # One at a time and taking turns, so that both see the same machine.
     for number in range(arguments.concepts):

@@ -208,7 +208,11 @@ def parquet(root: Path) -> dict[str, str]:
 def backfill(cluster: Cluster, benchmark: str, asked_by: str) -> str:
     from evidence_assets.assets.in_process import ASKED_BY
 
-    asked = {"partitionsByAssets": selection(benchmark), "tags": [{"key": ASKED_BY, "value": asked_by}]}
+    asked = {
+        "partitionsByAssets": selection(benchmark), "tags": [{"key": ASKED_BY, "value": asked_by}],
+        # A process a step would load torch for each; a run has one of its own already.
+        "runConfigData": json.dumps({"execution": {"config": {"in_process": {}}}}),
+    }  # fmt: skip
     answer = cluster.ask(LAUNCH, asked=asked)
     return str(answer["backfillId"])
 
@@ -245,6 +249,7 @@ def main() -> int:
     folder = options.folder.resolve()
     folder.mkdir(parents=True)
     cluster = Cluster(folder)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
     harmed = set[str]()
     try:
         with timed("Postgres, S3 server, code location, webserver and daemon are up"):

@@ -1,5 +1,6 @@
 """A knowledge graph: triples of files and harvests, merged into nodes and edges, in compressed rows, with vectors."""
 
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -76,10 +77,13 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
     def _sources(self) -> list[GraphSource]:
         return [GraphSource(f.format, tuple(f.paths), f.licence) for f in self.files]
 
+    def _raw(self, step: Step) -> Path:
+        return step.lake.raw_with(*(path for source in self._sources for path in source.paths))
+
     def _merged(self, step: Step) -> merge.Merged:
         triples = [step.read("triples", f"knowledge/{self.name}/triples")]
         triples += [merge.best_of(step.read("triples", key), self.best_harvested) for key in self.harvested]
-        return merge.merge(pl.concat(triples), graph_rows.synonyms(self._sources, step.lake.raw))
+        return merge.merge(pl.concat(triples), graph_rows.synonyms(self._sources, self._raw(step)))
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         base, group = f"knowledge/{self.name}", f"knowledge_{self.name}"
@@ -89,7 +93,7 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
         merged_from = [source, f"{base}/triples", *self.harvested]
 
         def make_triples(step: Step) -> Made:
-            table = graph_rows.triple_table(self._sources, step.lake.raw, load())
+            table = graph_rows.triple_table(self._sources, self._raw(step), load())
             counts = table.group_by("licence").len().sort("licence")
             return Made(table, metadata={"by_licence": dg.MetadataValue.json(dict(counts.iter_rows()))})
 

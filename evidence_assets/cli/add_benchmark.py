@@ -35,8 +35,8 @@ from evidence_assets.benchmarks.reading_json import jsonl
 from evidence_assets.benchmarks.records import Question, Table
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.fetching import removed
 from evidence_assets.lake.ids import file_id
-from evidence_assets.lake.mirror import removed
 from evidence_assets.lake.store import Lake
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_]*")

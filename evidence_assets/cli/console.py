@@ -20,7 +20,7 @@ err = Console(stderr=True, highlight=False)
 
 
 def _lake(place: str) -> Path:
-    from evidence_assets.lake.mirror import local_root
+    from evidence_assets.lake.fetching import local_root
 
     with sentences():
         return local_root(place)

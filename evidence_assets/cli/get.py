@@ -29,7 +29,7 @@ def get(
         from evidence_assets.benchmarks.homes import homes
         from evidence_assets.experiment.beside_print import obtained
         from evidence_assets.lake.catalogue import find_lake
-        from evidence_assets.lake.mirror import fetched_below
+        from evidence_assets.lake.fetching import fetched_below
         from evidence_assets.text.nearest import nearest
 
         if not name:

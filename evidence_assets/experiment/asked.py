@@ -21,8 +21,8 @@ from evidence_assets.experiment.inputs import make_subgraphs
 from evidence_assets.experiment.stage import Stage
 from evidence_assets.experiment.step import Made, Say, Step
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.fetching import children
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.mirror import children
 from evidence_assets.lake.store import Lake, asset_folder
 from evidence_assets.reasoning.tables.questions import option_chains, work_out
 from evidence_assets.reasoning.tables.view import TableView

@@ -118,9 +118,13 @@ class Scope:
 
 @dataclass(frozen=True, kw_only=True)
 class OwnStages(_Parametrised[S]):
-    """A method that states its stages itself; ``scored_on`` is what figures may be printed for."""
+    """A method that states its stages itself; ``scored_on`` is what figures may be printed for.
+
+    ``asks_first`` asks what its stages ask a language model, of the first row that they would ask about: to be shown.
+    """
 
     stages: Callable[[Variant, S], list[Stage]]
+    asks_first: Callable[[Variant, S, Step], None] | None = None
     scored_on: Callable[[S], Sequence[Scope]] = _no_scopes
 
 

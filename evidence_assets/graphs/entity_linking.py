@@ -12,7 +12,8 @@ Four rules are tried in order and the first that finds a node decides:
 3. ``fuzzy``: the names of largest ``1 − indel / (|a| + |b|)`` at or above a threshold;
 4. ``embedding``: the names of largest cosine at or above a threshold, where vectors are at hand.
 
-One hash look-up answers the first two, because equal surface forms have equal keys.
+One look-up answers the first two, because equal surface forms have equal keys. Names lie in Arrow and keys are known by 64 bits
+of their hash, so that a name takes its letters and some bytes and no Python object.
 """
 
 from __future__ import annotations
@@ -23,17 +24,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Protocol
 
-import ahocorasick
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 from rapidfuzz import fuzz, process
 
+from evidence_assets.lake.array_files import find_keys
 from evidence_assets.models.vectors import unit_rows
+from evidence_assets.retrieval.term_index import term_keys
 from evidence_assets.text.stop_words import is_filler
 from evidence_assets.text.words import name_key, variant_keys, word_key, words_with_offsets
 
 Rule = Literal["exact", "normalised", "fuzzy", "embedding", "none"]
 Encode = Callable[[Sequence[str]], NDArray[np.float32]]
+KEYED_AT_ONCE = 1 << 16
+"""Names whose keys are Python strings at a time."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +122,7 @@ class EntityLinker:
 
     def __init__(
         self,
-        surfaces: Sequence[str],
+        surfaces: Sequence[str] | pl.Series,
         nodes: Sequence[int] | NDArray[np.int64] | None = None,
         *,
         fuzzy_threshold: float | None = 0.85,
@@ -128,17 +133,24 @@ class EntityLinker:
         if len(owners) != len(surfaces):
             raise ValueError(f"{len(surfaces)} names but {len(owners)} nodes: give one node a name")
         self.fuzzy_threshold = fuzzy_threshold
-        self._surfaces, self._owners = list(surfaces), owners
-        self._key_ids: dict[str, int] = {}
-        key_of = np.full(len(surfaces), -1, dtype=np.int64)
-        for row, surface in enumerate(self._surfaces):
-            if key := name_key(surface):
-                key_of[row] = self._key_ids.setdefault(key, len(self._key_ids))
+        self._surfaces, self._owners = pl.Series(surfaces, dtype=pl.String), owners
+        keys, hashes = [pl.Series([], dtype=pl.String)], [np.zeros(0, np.uint64)]
+        for start in range(0, len(self._surfaces), KEYED_AT_ONCE):
+            some = [name_key(name) for name in self._surfaces[start : start + KEYED_AT_ONCE]]
+            keys.append(pl.Series(some))
+            hashes.append(term_keys(some))
+        written, hashed = pl.concat(keys), np.concatenate(hashes)
+        named = np.flatnonzero((written != "").to_numpy())
+        self._hashes, first, numbers = np.unique(hashed[named], return_index=True, return_inverse=True)
+        self.keys = written.gather(named[first])
+        """The distinct normal forms of all names, in the order of their hashes."""
+        key_of = np.full(len(self._surfaces), -1, dtype=np.int64)
+        key_of[named] = numbers
         self.n_empty = int((key_of < 0).sum())
         # Rows of each key lie side by side, in the order of their nodes.
         order = np.lexsort((np.arange(len(owners)), owners, key_of))
         self._rows = order[self.n_empty :]
-        self._starts = np.searchsorted(key_of[self._rows], np.arange(len(self._key_ids) + 1))
+        self._starts = np.searchsorted(key_of[self._rows], np.arange(len(self.keys) + 1))
 
     def link(self, concept: str) -> Link:
         """The nodes that one concept names by its spelling; see :meth:`link_many`."""
@@ -166,21 +178,15 @@ class EntityLinker:
         alone is no finding.
         """
         words = words_with_offsets(text)
-        if not words or not self._key_ids:
-            return []
-        joined = " " + " ".join(word_key(word) for word, _, _ in words) + " "
-        # Position in `joined` of the space before each word, and after the last one.
-        starts = {}
-        place = 0
-        for number, (word, _, _) in enumerate(words):
-            starts[place] = number
-            place += len(word_key(word)) + 1
-        ends = dict(zip([p for p in [*starts, place] if p], range(1, len(words) + 1), strict=True))
-        longest: dict[int, tuple[int, int]] = {}
-        for end, (length, key_id) in self._automaton.iter(joined):
-            first, last = starts[end - length + 1], ends[end]
-            if last > longest.get(first, (0, 0))[0]:
-                longest[first] = (last, key_id)
+        keys = [word_key(word) for word, _, _ in words]
+        known = find_keys(self._first_words[0], term_keys(keys))
+        longest_name = (
+            np.where(known >= 0, self._first_words[1][known], 0).tolist() if len(self.keys) else [0] * len(keys)
+        )
+        windows = [(i, j) for i, n in enumerate(longest_name) for j in range(i + 1, min(i + n, len(keys)) + 1)]
+        found = find_keys(self._hashes, term_keys([" ".join(keys[i:j]) for i, j in windows])).tolist()
+        # Windows of a word come in the order of their length.
+        longest = {i: (j, key_id) for (i, j), key_id in zip(windows, found, strict=True) if key_id >= 0}
         spans, free = [], 0
         for first in sorted(longest):
             last, key_id = longest[first]
@@ -199,11 +205,11 @@ class EntityLinker:
         to compare, and only keys of fitting length are looked at.
         """
         score, ids = self._fuzzy(concept)
-        return score, sorted(self.keys[i] for i in ids)
+        return score, sorted(self.keys.gather(ids))
 
     def _fuzzy(self, concept: str) -> tuple[float, list[int]]:
         key, threshold = name_key(concept), self.fuzzy_threshold
-        if threshold is None or not key or not self.keys:
+        if threshold is None or not key or not len(self.keys):
             return 0.0, []
         m, signature = len(key), _signatures([key])[0]
         # 2·min(n, m) ≥ t·(n + m) bounds the length n of a match; each length is one slice that stays in the cache.
@@ -220,7 +226,7 @@ class EntityLinker:
             return 0.0, []
         ids = self._by_length[near]
         matches = process.extract(
-            key, [self.keys[i] for i in ids], scorer=fuzz.ratio, score_cutoff=100 * threshold, limit=None
+            key, self.keys.gather(ids).to_list(), scorer=fuzz.ratio, score_cutoff=100 * threshold, limit=None
         )
         if not matches:
             return 0.0, []
@@ -232,7 +238,7 @@ class EntityLinker:
         if not key:
             return Link(concept, "none", 0.0, (), ())
         for candidate in (key, *variant_keys(concept)):
-            if (key_id := self._key_ids.get(candidate)) is not None:
+            if (key_id := int(find_keys(self._hashes, term_keys([candidate]))[0])) >= 0:
                 return self._resolve(concept, key_id)
         score, ids = self._fuzzy(concept)
         if ids:
@@ -242,11 +248,12 @@ class EntityLinker:
     def _resolve(self, concept: str, key_id: int) -> Link:
         """Of the forms under one key, those written exactly so, else those that differ in case only, else all."""
         rows, written = self._rows_of(key_id), concept.strip()
-        exact = [row for row in rows if self._surfaces[row] == written]
+        names = self._surfaces.gather(rows).to_list()
+        exact = [row for row, name in zip(rows, names, strict=True) if name == written]
         if exact:
             return self._link(concept, "exact", 1.0, np.array(exact))
         folded = " ".join(written.casefold().split())
-        same = [row for row in rows if " ".join(self._surfaces[row].casefold().split()) == folded]
+        same = [row for row, name in zip(rows, names, strict=True) if " ".join(name.casefold().split()) == folded]
         return self._link(concept, "normalised", 1.0, np.array(same) if same else rows)
 
     def _rows_of(self, key_id: int) -> NDArray[np.int64]:
@@ -254,40 +261,37 @@ class EntityLinker:
 
     def _link(self, concept: str, rule: Rule, score: float, rows: NDArray[np.int64]) -> Link:
         nodes = tuple(np.unique(self._owners[rows]).tolist())
-        return Link(concept, rule, score, nodes, tuple(sorted({self._surfaces[row] for row in rows})))
-
-    @cached_property
-    def keys(self) -> list[str]:
-        """The distinct normal forms of all names."""
-        return list(self._key_ids)
+        return Link(concept, rule, score, nodes, tuple(sorted(set(self._surfaces.gather(rows)))))
 
     @cached_property
     def _by_length(self) -> NDArray[np.int64]:
-        return np.argsort(np.fromiter(map(len, self.keys), np.int64, len(self.keys)), kind="stable")
+        return np.argsort(self.keys.str.len_chars().to_numpy(), kind="stable")
 
     @cached_property
     def _length_starts(self) -> list[int]:
         """Where the keys of each length begin in ``_by_length``."""
-        lengths = np.fromiter((len(self.keys[i]) for i in self._by_length), np.int64, len(self.keys))
+        lengths = self.keys.str.len_chars().to_numpy()[self._by_length]
         return [int(start) for start in np.searchsorted(lengths, np.arange(lengths[-1] + 2))]
 
     @cached_property
     def _signatures(self) -> NDArray[np.uint64]:
         return np.concatenate(
             [
-                _signatures([self.keys[i] for i in self._by_length[start : start + 100_000]])
-                for start in range(0, len(self.keys), 100_000)
+                _signatures(self.keys.gather(self._by_length[start : start + KEYED_AT_ONCE]).to_list())
+                for start in range(0, len(self.keys), KEYED_AT_ONCE)
             ]
         )
 
     @cached_property
-    def _automaton(self) -> ahocorasick.Automaton:
-        automaton = ahocorasick.Automaton()
-        for key, key_id in self._key_ids.items():
-            padded = f" {key} "
-            automaton.add_word(padded, (len(padded), key_id))
-        automaton.make_automaton()
-        return automaton
+    def _first_words(self) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """The words that keys begin with, by their hashes, ascending; and how many words the longest such key has."""
+        of_key = pl.DataFrame(
+            {"word": self.keys.str.extract("^([^ ]*)"), "words": self.keys.str.count_matches(" ", literal=True) + 1}
+        )
+        longest = of_key.group_by("word").agg(pl.col("words").max())
+        hashes = term_keys(longest["word"].to_list())
+        order = np.argsort(hashes)
+        return hashes[order], longest["words"].to_numpy()[order].astype(np.int64)
 
 
 def _signature_layout() -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:

@@ -52,7 +52,7 @@ class Shape(NamedTuple):
 class Forms(NamedTuple):
     """Every name and alias with the number of its node: first the name of each node, in their order, then the aliases."""
 
-    texts: list[str]
+    texts: pl.Series
     owners: NDArray[np.int64]
 
 
@@ -95,8 +95,7 @@ class GraphVectors:
 class KnowledgeGraph:
     """Nodes and edges by number.
 
-    Columns are read from Arrow when they are first asked for; no Python object exists for each node or edge, but for
-    the names that a linker holds.
+    Columns are read from Arrow when they are first asked for; no Python object exists for each node or edge.
 
     Attributes
     ----------
@@ -264,7 +263,7 @@ class KnowledgeGraph:
     @cached_property
     def near(self) -> NameVectors | None:
         """Links phrases by meaning; None where nothing was encoded."""
-        if self.stored_vectors is None or not self.forms.texts:
+        if self.stored_vectors is None or not len(self.forms.texts):
             return None
         return NameVectors(self.vectors.names, self.vectors.encode)
 
@@ -330,4 +329,4 @@ def surface_forms(names: pl.Series, aliases: pl.Series) -> Forms:
         .unique(["owner", "alias"], maintain_order=True)
     )
     owners = np.concatenate([np.arange(len(names)), others["owner"].to_numpy()])
-    return Forms([*names, *others["alias"]], owners)
+    return Forms(pl.concat([names.alias("form"), others["alias"].alias("form")]), owners)

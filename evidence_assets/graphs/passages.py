@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
-from evidence_assets.graphs.stored import vectors_of
+from evidence_assets.graphs.stored import TEXTS_AT_ONCE, Known, vectors_of
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.lineage import DERIVED, GENERATED, edge
+from evidence_assets.lake.lineage import DERIVED, GENERATED
 from evidence_assets.lake.store import typed
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.retrieval.corpus import matrix
@@ -53,42 +53,54 @@ def passage_table(
 ) -> tuple[pa.Table, int]:
     """Rows of ``kg_passages``, vectors of unchanged texts taken over; and how many were.
 
-    Passages of one owner are numbered in the order given.
+    Passages of one owner follow one another and are numbered in the order given. Of them ``TEXTS_AT_ONCE`` are Python objects at
+    a time, the rest lie in Arrow.
     """
-    made = list(passages)
+    known = Known(previous["input_hash"].to_numpy().astype("S32"), matrix(previous["vector"]))
+    made, reused, owner, ordinal = [typed("kg_passages", [])], 0, ("", ""), -1
+    todo = iter(passages)
+    while block := list(islice(todo, TEXTS_AT_ONCE)):
+        vectors = np.zeros((len(block), encoder.dimensions), np.float32)
+        hashes, taken_over = vectors_of([p.text for p in block], model_id, known, encoder.sentences, vectors)
+        reused += taken_over
+        ordinals = []
+        for p in block:
+            ordinal = ordinal + 1 if owner == (p.owner_kind, p.owner_id) else 0
+            owner = p.owner_kind, p.owner_id
+            ordinals.append(ordinal)
+        columns = {
+            "passage_id": [p.passage_id for p in block],
+            "owner_kind": [p.owner_kind for p in block],
+            "owner_id": [p.owner_id for p in block],
+            "ordinal": ordinals,
+            "char_start": [p.start for p in block],
+            "char_end": [p.end for p in block],
+            "text": [p.text for p in block],
+            "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), encoder.dimensions).cast(
+                pa.list_(pa.float32())
+            ),
+            "model_id": [model_id] * len(block),
+            "input_hash": hashes.astype("U32"),
+        }
+        made.append(typed("kg_passages", columns))
+    return pa.concat_tables(made), reused
 
-    vectors = np.zeros((len(made), encoder.dimensions), np.float32)
-    known = previous["input_hash"].to_numpy().astype("S32")
-    hashes, reused = vectors_of(
-        [p.text for p in made], model_id, known, matrix(previous["vector"]), encoder.sentences, vectors
-    )
-    counts: dict[tuple[str, str], int] = {}
-    ordinals = []
-    for p in made:
-        owner = (p.owner_kind, p.owner_id)
-        ordinals.append(counts.get(owner, 0))
-        counts[owner] = ordinals[-1] + 1
-    columns = {
-        "passage_id": [p.passage_id for p in made],
-        "owner_kind": [p.owner_kind for p in made],
-        "owner_id": [p.owner_id for p in made],
-        "ordinal": ordinals,
-        "char_start": [p.start for p in made],
-        "char_end": [p.end for p in made],
-        "text": [p.text for p in made],
-        "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), encoder.dimensions).cast(
-            pa.list_(pa.float32())
-        ),
-        "model_id": [model_id] * len(made),
-        "input_hash": hashes.astype("U32"),
-    }
-    return typed("kg_passages", columns), reused
 
-
-def lineage_of(table: pa.Table, encoded_by: str = "") -> list[dict[str, Any]]:
+def lineage_of(table: pa.Table, encoded_by: str = "") -> pa.Table:
     """Each passage stands for its node or edge; with ``encoded_by``, that encoder made its vector."""
-    columns = [table.column(name).to_pylist() for name in ("passage_id", "owner_kind", "owner_id")]
-    edges = [edge("passage", p, DERIVED, kind, owner, owner) for p, kind, owner in zip(*columns, strict=True)]
+    owners, model = table.column("owner_id"), pa.repeat(encoded_by, len(table))
+    parents = [(DERIVED, table.column("owner_kind"), owners)]
     if encoded_by:
-        edges += [edge("passage", p, GENERATED, "model", encoded_by, encoded_by) for p in columns[0]]
-    return edges
+        parents.append((GENERATED, pa.repeat("model", len(table)), model))
+    edges = [
+        {
+            "child_kind": pa.repeat("passage", len(table)),
+            "child_id": table.column("passage_id"),
+            "relation": pa.repeat(relation, len(table)),
+            "parent_kind": kind,
+            "parent_id": parent,
+            "parent_version": parent,
+        }
+        for relation, kind, parent in parents
+    ]
+    return pa.concat_tables([typed("lineage_edges", columns) for columns in edges])

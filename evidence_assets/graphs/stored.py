@@ -23,7 +23,7 @@ from evidence_assets.graphs.arrays import GraphArrays
 from evidence_assets.graphs.entity_linking import Encode
 from evidence_assets.graphs.knowledge_graph import GraphVectors, KnowledgeGraph, Shape, shape_of, surface_forms
 from evidence_assets.graphs.passage_files import COLUMNS, PassageFiles, write_passage_files
-from evidence_assets.lake.array_files import open_array
+from evidence_assets.lake.array_files import find_keys, open_array
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.ids import content_id, with_model
@@ -86,7 +86,7 @@ def build_name_vectors(
 
     Vectors that are there already are taken over; returns (forms, taken over).
     """
-    texts = surface_forms(nodes["name"], nodes["aliases"]).texts
+    texts = surface_forms(nodes["name"], nodes["aliases"]).texts.to_list()
     known, before = np.zeros(0, "S32"), np.zeros((0, encoder.dimensions), np.float16)
     if (folder / "hashes.npy").exists():
         before = np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
@@ -94,7 +94,7 @@ def build_name_vectors(
     with replacing_folder(folder) as temporary:
         shape = (len(texts), encoder.dimensions)
         vectors = np.lib.format.open_memmap(temporary / "vectors.npy", mode="w+", dtype=np.float16, shape=shape)
-        hashes, reused = vectors_of(texts, model_id, known, before, partial(encoded, encoder), vectors)
+        hashes, reused = vectors_of(texts, model_id, Known(known, before), partial(encoded, encoder), vectors)
         vectors.flush()
         del vectors
         np.save(temporary / "hashes.npy", hashes, allow_pickle=False)
@@ -127,30 +127,35 @@ def build_passage_files(
         )  # fmt: skip
 
 
+class Known:
+    """Vectors that were made before, by the hashes of what they were made from."""
+
+    def __init__(self, hashes: npt.NDArray[np.bytes_], vectors: npt.NDArray[Any]) -> None:
+        self._order = np.argsort(hashes, kind="stable")
+        self._hashes, self.vectors = hashes[self._order], vectors
+
+    def rows(self, hashes: npt.NDArray[np.bytes_]) -> npt.NDArray[np.int64]:
+        """The row of each hash; −1 where it is unknown."""
+        found = find_keys(self._hashes, hashes)
+        return np.where(found >= 0, self._order[found], -1) if len(self._order) else found
+
+
 def vectors_of(
-    texts: Sequence[str],
-    model_id: str,
-    known: npt.NDArray[np.bytes_],
-    before: npt.NDArray[Any],
-    encode: Encode,
-    into: npt.NDArray[Any],
+    texts: Sequence[str], model_id: str, known: Known, encode: Encode, into: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[np.bytes_], int]:
     """Write the vector of each text, block by block, those of known hashes taken over; its hashes, and how many were."""
     hashes = np.array([content_id("embedding", text, model_id) for text in texts], dtype="S32")
-    order = np.argsort(known, kind="stable")
-    places = np.searchsorted(known, hashes, sorter=order)
-    rows = order[np.minimum(places, len(known) - 1)] if len(known) else np.zeros(len(texts), np.int64)
-    there = known[rows] == hashes if len(known) else np.zeros(len(texts), np.bool_)
+    rows = known.rows(hashes)
     for start in range(0, len(texts), TEXTS_AT_ONCE):
         block = np.arange(start, min(start + TEXTS_AT_ONCE, len(texts)))
-        old, new = block[there[block]], block[~there[block]]
+        old, new = block[rows[block] >= 0], block[rows[block] < 0]
         if len(old):
-            into[old] = before[rows[old]]
+            into[old] = known.vectors[rows[old]]
         distinct = list(dict.fromkeys(texts[i] for i in new))
         number = {text: n for n, text in enumerate(distinct)}
         if distinct:
             into[new] = encode(distinct)[[number[texts[i]] for i in new]]
-    return hashes, int(there.sum())
+    return hashes, int((rows >= 0).sum())
 
 
 def open_graph(lake: Lake, name: str, encoder: Encoder, of: str = "") -> KnowledgeGraph:

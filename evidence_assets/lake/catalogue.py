@@ -15,7 +15,7 @@ import duckdb
 import polars as pl
 import pyarrow as pa
 
-from evidence_assets.lake.mirror import fetched_below, local_root
+from evidence_assets.lake.fetching import fetched_below, local_root
 from evidence_assets.lake.schemas import TABLES, TableSchema
 from evidence_assets.lake.store import Lake
 

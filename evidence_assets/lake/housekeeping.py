@@ -6,7 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from evidence_assets.lake.atomic import abandoned
-from evidence_assets.lake.mirror import children, mirror_of, removed
+from evidence_assets.lake.fetching import children, mirror_of, removed
 from evidence_assets.lake.store import BLOCKS, Lake, asset_folder
 
 

@@ -3,7 +3,7 @@
 Whoever reads a lake needs files: DuckDB, memory maps, FAISS. So a lake at an address has a folder on this machine that
 holds, under the same names, what was asked for so far. Two doors join them, and nothing else knows that there is a store:
 
-- Before a file is read, ``fetched`` brings it up to date with the store: of what is there already and unchanged only the
+- Before a file is read, ``lake.fetching`` has it brought up to date with the store: of what is there already and unchanged only the
   name is asked for. A local file is unchanged where its size and its time are those that the store says: the time is the
   store's, so that clocks of machines do not matter, and its fraction of a second is a hash of the object's tag.
 - ``lake.atomic`` hands over each finished file or folder *before* it takes its place here: where the store refuses it,
@@ -33,12 +33,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
 
-from evidence_assets.lake.atomic import Keeper, keeper_of, keepers, replacing_file, replacing_folder
+from evidence_assets.lake.atomic import Keeper, replacing_file, replacing_folder
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.ids import content_id, file_id
-from evidence_assets.lake.object_store import Changed, ObjectStore, Stored, address_of
+from evidence_assets.lake.ids import file_id
+from evidence_assets.lake.object_store import Changed, ObjectStore, Stored
 
-CACHE_VARIABLE, LIMIT_VARIABLE = "EVIDENCE_CACHE", "EVIDENCE_CACHE_GB"
+LIMIT_VARIABLE = "EVIDENCE_CACHE_GB"
 LIMIT_GB = 50.0
 IN_USE_SECONDS = 3600.0
 """What was asked for so recently may still be about to be opened, and stays."""
@@ -52,85 +52,6 @@ LAST = 1 << 16
 AT_ONCE = 8
 """Objects that are fetched at the same time."""
 _UNHASHED = re.compile(r"\.[0-9a-f]{32}$")
-
-_opening = Lock()
-
-
-def local_root(place: str | Path) -> Path:
-    """The folder that stands for a lake: the place itself, or this machine's mirror of what is at an address."""
-    address = address_of(place)
-    if address:
-        return fetched(mirror_at(address).root / "format.json").parent
-    root = Path(place)
-    if (root / ADDRESS_FILE).is_file():
-        address = (root / ADDRESS_FILE).read_text(encoding="utf-8").strip()
-        if root.resolve() == _root_of(address):  # a lake that someone else made does not send ours anywhere
-            return mirror_at(address).root
-    return root
-
-
-def _root_of(address: str) -> Path:
-    named = os.environ.get(CACHE_VARIABLE)
-    base = Path(named) if named else Path.home() / ".cache" / "evidence_assets"
-    return (base / f"{re.sub('[^a-z0-9]+', '-', address.lower())[:60]}-{content_id(address)[:8]}").resolve()
-
-
-def mirror_at(address: str) -> Mirror:
-    """This machine's mirror of the lake at an address."""
-    root = _root_of(address)
-    with _opening:
-        if root not in keepers:
-            keepers[root] = Mirror(ObjectStore(address), root)
-        mirror = keepers[root]
-        assert isinstance(mirror, Mirror)
-        return mirror
-
-
-def mirror_of(path: Path) -> Mirror | None:
-    """The mirror that a path lies in; None for all that is only local."""
-    keeper = keeper_of(path)
-    return keeper if isinstance(keeper, Mirror) else None
-
-
-def fetched(path: Path) -> Path:
-    """The path, up to date with the store where it lies in a mirror: a file, or a folder that changes as one."""
-    mirror = mirror_of(path)
-    if mirror is not None:
-        mirror.fetch(path)
-    return path
-
-
-def fetched_below(folder: Path, wanted: Callable[[str], bool] | None = None) -> Path:
-    """The folder with all files that the store has below it, or those whose names, below the lake, are wanted."""
-    mirror = mirror_of(folder)
-    if mirror is not None:
-        mirror.fetch_below(folder, wanted)
-    return folder
-
-
-def children(folder: Path) -> list[str]:
-    """Names of what lies right below a folder, fetched or not."""
-    mirror = mirror_of(folder)
-    if mirror is not None:
-        return mirror.children(folder)
-    return sorted(path.name for path in folder.iterdir() if path.name[0] != ".") if folder.is_dir() else []
-
-
-def exists(file: Path) -> bool:
-    """Whether there is a file, fetched or not."""
-    mirror = mirror_of(file)
-    return file.exists() if mirror is None else mirror.store.head(mirror.name(file)) is not None
-
-
-def removed(path: Path) -> None:
-    """Delete a file or a whole folder, in the store first; it does not matter whether it is there."""
-    mirror = mirror_of(path)
-    if mirror is not None:
-        mirror.delete(path)
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
 
 
 def _fraction(tag: str) -> int:

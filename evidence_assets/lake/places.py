@@ -15,7 +15,7 @@ from typing import Any
 import duckdb
 
 from evidence_assets.lake.catalogue import root_of, rows_in
-from evidence_assets.lake.mirror import children, fetched_below
+from evidence_assets.lake.fetching import children, fetched_below
 from evidence_assets.lake.schemas import KINDS
 
 Connection = duckdb.DuckDBPyConnection

@@ -16,7 +16,7 @@ A table's schema may grow by a nullable column: what was written before has it e
 stays. Any other change of a schema, or of this layout, raises ``FORMAT``; a lake of another format is refused.
 
 A lake at an address such as ``s3://bucket/prefix`` has the same layout there. Its root here is a folder that holds what this
-machine has asked for; every door below brings that up to date first, see ``lake.mirror``.
+machine has asked for; every door below brings that up to date first, see ``lake.fetching``.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ import pyarrow.parquet as pq
 
 from evidence_assets.lake.atomic import replacing_file
 from evidence_assets.lake.errors import LakeVersionError, SchemaMismatch
+from evidence_assets.lake.fetching import children, exists, fetched, fetched_below, local_root, mirror_of, removed
 from evidence_assets.lake.ids import content_id, file_id
-from evidence_assets.lake.mirror import children, exists, fetched, fetched_below, local_root, mirror_of, removed
 from evidence_assets.lake.schemas import TABLES, TableSchema
 
 FORMAT = 1
@@ -260,6 +260,12 @@ class Lake:
         """A file or folder below ``raw``, and no more than that."""
         return fetched_below(fetched(self.root / "raw" / name))
 
+    def raw_with(self, *names: str) -> Path:
+        """Folder of the inputs, with these of them at the least."""
+        for name in names:
+            self.raw_place(name)
+        return self.root / "raw"
+
     @property
     def cache(self) -> Path:
         """Folder of what may be lost; nothing of it is fetched here."""
@@ -399,7 +405,7 @@ class Lake:
         with self.lock(asset, partition), contextlib.ExitStack() as stack:
             written = {}
             for table, rows in prepared.items():
-                path = self._path(table, asset, partition)
+                path = self.path(table, asset, partition)
                 before = file_id(path) if path.exists() else ""
                 temporary = stack.enter_context(replacing_file(path))
                 write_rows(table, rows, temporary)

@@ -12,7 +12,7 @@ import threading
 from dataclasses import asdict
 from pathlib import Path
 
-from evidence_assets.lake.mirror import mirror_of
+from evidence_assets.lake.fetching import mirror_of
 from evidence_assets.models.protocols import Completion
 
 

@@ -10,8 +10,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from evidence_assets.lake.catalogue import find_lake
+from evidence_assets.lake.fetching import fetched
 from evidence_assets.lake.ids import file_id
-from evidence_assets.lake.mirror import fetched
 from evidence_assets.lake.store import asset_folder
 from evidence_assets.models.weights import loading, minilm_folder
 from evidence_assets.profiles import GeneratorSettings, ModelSettings, Profile

@@ -10,11 +10,14 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+from evidence_assets import profiles
 from evidence_assets.cli import app
 from evidence_assets.experiment.scores import plots
+from evidence_assets.experiment.selection import asked
 from evidence_assets.lake import connect
 from evidence_assets.lake.lineage import dangling, impact, trace
 from evidence_assets.lake.store import Lake
+from evidence_assets.models.in_use import encoder
 from evidence_assets.retrieval.corpus import open_corpus
 from evidence_assets_tests.assets.small_worlds import SmallWorld, small_world
 from evidence_assets_tests.models.tiny import make_encoder
@@ -78,6 +81,13 @@ def test_the_second_encoder_ranks_otherwise_and_overwrites_nothing(world: SmallW
     assert not set(first["evidence_id"]) & set(second["evidence_id"])
     ranked = ["question_id", "option", "rank", "source_id"]
     assert first.select(ranked).join(second.select(ranked), on=ranked).height < 0.9 * first.height
+    best = second.sort("evidence_id").row(0, named=True)
+    (question,) = asked(world.rows("questions", "questions/mcqa").filter(pl.col("question_id") == best["question_id"]))
+    model = encoder(profiles.load().using({"encoder": "tiny_b"}).encoder)
+    query = model.sentences([question.query(dict(question.hypotheses)[best["option"]])])[0]
+    kept = world.rows("chunk_embeddings", "corpus/sample/embeddings/tiny_b")
+    vector = kept.filter(pl.col("chunk_id") == best["source_id"])["vector"][0].to_numpy().astype(np.float32)
+    assert best["score"] == pytest.approx(float(vector @ query), abs=1e-3), "its vectors are compared with each other"
 
 
 def test_vectors_are_those_of_the_encoder_also_where_a_chunk_is_too_long_for_it(world: SmallWorld) -> None:
@@ -85,7 +95,7 @@ def test_vectors_are_those_of_the_encoder_also_where_a_chunk_is_too_long_for_it(
     models = world.rows("models", "corpus/sample/embeddings/tiny_b")
     assert set(rows["model_id"]) == set(models["model_id"]) and models["task"].to_list() == ["encoder"]
     assert world.rows("chunks", "corpus/sample/chunks")["n_tokens"].max() > 104
-    both = [open_corpus(world.lake, "sample", encoder) for encoder in ("", "tiny_b")]
+    both = [open_corpus(world.lake, "sample", name) for name in ("", "tiny_b")]
     assert both[1].index.meta.model_id == rows["model_id"][0] != both[0].index.meta.model_id
     assert [len(c) for c in both] == [rows.height] * 2
     ids = both[1].ids(range(3))

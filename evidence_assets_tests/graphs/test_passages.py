@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import polars as pl
+import pytest
 
 from evidence_assets.benchmarks.records import Question
 from evidence_assets.benchmarks.rows import question_rows
+from evidence_assets.graphs import passages as graph_passages
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.passages import fact_passages, lineage_of, passage_table
 from evidence_assets.systems.four_step_focus.node_search import node_passages
@@ -41,6 +43,14 @@ def test_only_changed_texts_are_encoded_again() -> None:
     assert encoder.asked == ["gout (disease): Gout is old."]
     fresh, _, _ = passages(changed)
     assert after.equals(fresh)
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_rows_do_not_depend_on_how_many_are_made_at_once(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    whole, _, _ = passages(BASE)
+    monkeypatch.setattr(graph_passages, "TEXTS_AT_ONCE", at_once)
+    in_blocks, reused, _ = passages(BASE, whole[::2])
+    assert reused == len(whole[::2]) and in_blocks.equals(whole)
 
 
 def test_a_graph_stands_by_names_and_sentences() -> None:

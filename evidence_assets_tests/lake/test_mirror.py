@@ -17,9 +17,10 @@ from evidence_assets.lake.atomic import keepers, replacing_file, replacing_folde
 from evidence_assets.lake.blocks import Blocks
 from evidence_assets.lake.catalogue import connect, find_lake
 from evidence_assets.lake.errors import BadInput, LakeVersionError, StoreUnavailable
+from evidence_assets.lake.fetching import fetched, fetched_below, removed
 from evidence_assets.lake.housekeeping import collect, orphans
 from evidence_assets.lake.lineage import edge, trace
-from evidence_assets.lake.mirror import Mirror, fetched, fetched_below, removed
+from evidence_assets.lake.mirror import Mirror
 from evidence_assets.lake.object_store import ObjectStore
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.completion_cache import CompletionCache

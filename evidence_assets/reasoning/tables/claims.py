@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.resources import files
-from math import exp, fsum
+from math import exp, fsum, tanh
 
 import yaml
 
@@ -31,9 +31,9 @@ from evidence_assets.reasoning.tables.text import unit_in, word_set
 from evidence_assets.reasoning.tables.view import Place, TableChain, TableStep, TableView
 
 SUPPORTS, REFUTES, NOT_ENOUGH = "SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION"
-# The least probability, of true and false alone, at which a claim counts as decided: what settles it reaches that, the
-# other signs next to never, as where they did they were no better than chance.
-_DECIDES = 0.8
+# The least probability, of true and false alone, at which a claim counts as decided: what settles a claim reaches it. Where
+# other signs did, they were no better than chance on real claims, so that they are bent to log odds short of it.
+_DECIDES, _UNSETTLED = 0.71, 0.89
 # With more further words than these a claim says more than any one expression.
 _MOST_FURTHER_WORDS = 4
 # How many characters before a word a negation may stand and still deny it.
@@ -70,6 +70,7 @@ def probabilities(signs: Signs) -> tuple[float, float, float]:
         fsum(weights[side].get(sign, 0.0) * value for sign, value in held.items())
         for side, held in (("truth", signs.truth), ("openness", signs.openness))
     )
+    truth = truth if signs.settled else _UNSETTLED * tanh(truth / _UNSETTLED)
     if signs.settled or signs.unmeasured:
         left_open = min(left_open, -abs(truth) / 2) if signs.settled else max(left_open, abs(truth))
     scores = (truth / 2, -truth / 2, left_open)
@@ -185,7 +186,8 @@ def _settled(reading: Reading) -> Finding | None:
     for asked in readings_of(reading):
         outcome = asked.expression.evaluate(reading.view)
         if outcome is not None and asked.holds is not None:
-            finding = Finding("settled", outcome, float(asked.holds(outcome)))
+            sign = "settled in one row" if outcome.operation == "look_up" else "settled"
+            finding = Finding(sign, outcome, float(asked.holds(outcome)))
             return finding.denied() if reading.denied else finding
     return None
 
@@ -316,26 +318,17 @@ def _sides(
 ) -> list[tuple[str, list[int], list[int]]]:
     """Subjects and rivals of a comparison on either axis: the rivals follow "than" and its like.
 
-    The axis on which two sides are named is the one compared; else the one named before the word, as in "A has the best
-    precision", where precision is what is compared.
+    The axis on which two sides are named is the one compared; else the rows are, in the columns that are named.
     """
     rival = pattern("rival").search(reading.text, degree.start)
     than = rival.start() if rival else len(reading.text)
-    clause = reading.text.rfind(",", 0, degree.start) + 1
     found = []
     for axis, lines in named.items():
-        subjects = [line for line, at in lines.items() if at[0] <= than]
-        rivals = [line for line in lines if line not in subjects]
-        within = [line for line in subjects if any(clause <= start < degree.start for start in lines[line])]
-        if not subjects:
-            subjects, rivals = rivals, []
-        elif not rivals and 0 < len(within) < len(subjects):
-            # "Comparing A with B, A does better" is about A.
-            subjects, rivals = within, [line for line in subjects if line not in within]
-        if subjects:
-            late = not any(lines[line][0] < degree.start for line in subjects)
-            found.append(((not rivals, late, -max(lines[line][0] for line in lines)), (axis, subjects, rivals)))
-    return [sides for _, sides in sorted(found, key=lambda item: item[0])]
+        before = [line for line, at in lines.items() if at[0] <= than]
+        after = [line for line in lines if line not in before]
+        if lines:
+            found.append((axis, before, after) if before else (axis, after, []))
+    return sorted(found, key=lambda side: (not side[2], side[0] != "row"))
 
 
 def _chain(

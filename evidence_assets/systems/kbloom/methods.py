@@ -17,6 +17,7 @@ from evidence_assets.experiment.stage import Read, Stage
 from evidence_assets.experiment.step import Made, Markdown, Step
 from evidence_assets.experiment.system import NoSettings, OwnStages, Scope, System
 from evidence_assets.experiment.variants import Variant
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Rows
 from evidence_assets.models.in_use import (
     MASKED_LM,
@@ -253,7 +254,7 @@ class _Stages:
             relations = rows.relations_of(step.read("relation_seeds", SEEDS))
             scored = collection_scores.reference_rows(
                 reference.name,
-                reference.pairs(step.lake.raw),
+                reference.pairs(step.lake.raw_with(*reference.paths)),
                 [relation for relation in relations if relation.collection == reference.collection],
                 step.read("triples", self._harvest),
                 self._known_as,
@@ -383,6 +384,18 @@ def harvest_stages(variant: Variant, settings: HarvestSettings) -> list[Stage]:
     return _Stages(variant, settings).all()
 
 
+def judge_first(variant: Variant, settings: HarvestSettings, step: Step) -> None:
+    """Ask a judge about the first harvested triple."""
+    harvest = f"{variant.place}/harvest"
+    triples = step.read("triples", harvest).sort("relation_id", "origin", "rank")
+    if triples.is_empty():
+        raise BadInput(f"there is no triple to ask about: materialize {harvest} first")
+    first = triples.row(0, named=True)
+    by_id = {relation.id: relation for relation in rows.relations_of(step.read("relation_seeds", SEEDS))}
+    said = judging.statement(by_id[first["relation_id"]], first["head"], first["tail"])
+    PromptedJudge(language_model(step, step.profile.generator)).judge([said])
+
+
 def scored_on(settings: HarvestSettings) -> list[Scope]:
     """The collections that harvests of these settings are scored for, and the references that they are compared with."""
     judged = {"precision", "noisy_percent", "kappa", "exact_agreement"} if _judges() else set[str]()
@@ -413,7 +426,12 @@ SYSTEM = System(
     VERSION,
     {
         "kbloom": OwnStages(
-            settings=HarvestSettings, stages=harvest_stages, defaults=_defaults, models=_masked, scored_on=scored_on
+            settings=HarvestSettings,
+            stages=harvest_stages,
+            defaults=_defaults,
+            models=_masked,
+            scored_on=scored_on,
+            asks_first=judge_first,
         ),
         "masked_model": OwnStages(settings=NoSettings, stages=masked_model_stages, models=_masked),
     },
