@@ -306,12 +306,13 @@ def compared(cluster: Cluster, local: Path) -> int:
         for name in (*TABLES, "cache"):
             lake.folder(name)
     ours, theirs = parquet(lake.root), parquet(local)
-    differing = sorted(name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name))
-    print(f"{len(theirs)} Parquet files in the folder, {len(ours)} at {lake.address}, {len(differing)} differ")
+    differing = sorted(name for name in theirs if ours.get(name) != theirs[name])
+    more = sorted(ours.keys() - theirs.keys())
+    print(f"{len(theirs)} Parquet files in the folder, {len(theirs) - len(differing)} the same bytes at {lake.address}")
     for name in differing[:20]:
-        print(
-            f"  {name}: {'only in the folder' if name not in ours else 'only in the store' if name not in theirs else 'differs'}"
-        )
+        print(f"  {name}: {'differs' if name in ours else 'is not in the store'}")
+    for name in more:
+        print(f"  {name}: only in the store, made by the daemon's own sensors")
     return int(bool(differing))
 
 
