@@ -8,6 +8,7 @@
 # make bench  speed, as ratios against named baselines
 # make gpu    every path that runs on a CUDA card against the processor, with equal results; PYTHON names what has torch for it
 # make check-served  every system's prompts through real servers of language models (downloads 1 GB of packages)
+# make cluster  Postgres, an S3 server, code location, webserver and daemon on this machine make the sample; harmed meanwhile
 # make measure  what works how well on the real data in EVIDENCE_DEV_DATA; writes the tables of docs/measured.md
 
 PYTHON ?= python3
@@ -17,7 +18,7 @@ PORT   ?= 3000
 
 export DAGSTER_HOME ?= $(CURDIR)/.dagster
 
-.PHONY: demo test ui explore tour lint audit bench measure check-served gpu clean
+.PHONY: demo test ui explore tour lint audit bench measure check-served gpu cluster clean
 
 $(VENV)/.runtime: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; name one with: make PYTHON=/path/to/python3.11 …")'
@@ -80,6 +81,13 @@ gpu:
 
 check-served: $(VENV)/.dev .served/.installed
 	$(BIN)/python tools/check_served.py --python .served/bin/python
+
+$(VENV)/.cluster: $(VENV)/.dev
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[cloud,deploy]'
+	@touch $@
+
+cluster: $(VENV)/.cluster
+	$(BIN)/python -m tools.cluster --folder "$$(mktemp -d)/cluster" --drill postgres --drill cancel --drill twice
 
 clean:
 	rm -rf $(VENV) .served .dagster .mypy_cache .pytest_cache .ruff_cache .hypothesis build *.egg-info

@@ -3,7 +3,7 @@
     EVIDENCE_DEV_DATA=<folder> python -m bench.fit_claim_weights
 
 Reads the first halves of SCITAB and TabFact (`bench.measure_tables` reports the second ones). Maximum likelihood with a
-Gaussian prior (`reasoning.tables.weighing` states the model): a statement of TabFact is true or false, a claim of SCITAB
+Gaussian prior (`reasoning.tables.claims` states the model): a statement of TabFact is true or false, a claim of SCITAB
 may be open, too, and as there are few of them each counts as several. Which signs there are, the prior and that count
 were chosen by cross-validation on the same halves. Deterministic; weights are rounded to two digits.
 """
@@ -21,12 +21,11 @@ from scipy.optimize import minimize
 
 from bench.claim_data import Claim, scitab_claims, tabfact_claims
 from evidence_assets.benchmarks.records import CLAIM_LABELS
-from evidence_assets.reasoning.tables import weighing
-from evidence_assets.reasoning.tables.claims import check_claim
+from evidence_assets.reasoning.tables import claims as claims_module
+from evidence_assets.reasoning.tables.claims import Signs, check_claim
 from evidence_assets.reasoning.tables.view import TableView
-from evidence_assets.reasoning.tables.weighing import Signs
 
-PRIOR, SCITAB_COUNTS = 3.0, 3.0
+PRIOR, SCITAB_COUNTS = 6.0, 3.0
 Floats = NDArray[np.float64]
 
 
@@ -87,7 +86,7 @@ def main() -> None:
     )
     weights = fit([(first[0], SCITAB_COUNTS), (first[1], 1.0)])
     text = "# Weights of the signs of claims about tables; written by bench/fit_claim_weights.py, not by hand.\n"
-    path = Path(weighing.__file__).with_name("weights.yaml")
+    path = Path(claims_module.__file__).with_name("weights.yaml")
     path.write_text(text + yaml.safe_dump(weights, sort_keys=True), encoding="utf-8")
     print(path.read_text(encoding="utf-8"))
 

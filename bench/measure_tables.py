@@ -37,7 +37,7 @@ from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, Evidenc
 from evidence_assets.systems import settings_of
 from evidence_assets.systems.ucret.columns import column_pieces
 from evidence_assets.systems.ucret.settings import UcretSettings
-from evidence_assets.systems.ucret.system import TableEvidence, TableQuestion, encode_unique, select_evidence
+from evidence_assets.systems.ucret.system import TableEvidence, TableQuestion, collapsed_tables, encode_unique
 from evidence_assets.transport.divergence import jensen_shannon
 from tools.sample_world.render import render
 
@@ -208,7 +208,7 @@ def tabmcq_results(
     asked = [TableQuestion(q.question_id, q.text, q.table_id or "", q.options) for q in questions]
     results: dict[str, list[Answered]] = {}
     for name, variant in variants.items():
-        found = select_evidence(asked, tables, variant, encoder)
+        found = list(collapsed_tables(asked, tables, variant, encoder))
         results[name] = [solved(q, e) for q, e in zip(questions, found, strict=True)]
     if floor:
         grids = {key: overlap_grid(table) for key, table in tables.items()}
@@ -271,7 +271,7 @@ def claim_results(claims: Sequence[Claim], encoder: MiniLm, variants: Named) -> 
     asked = [TableQuestion(c.question.question_id, c.question.text, c.table.table_id) for c in claims]
     results = {}
     for name, variant in variants.items():
-        found = select_evidence(asked, tables, variant, encoder)
+        found = list(collapsed_tables(asked, tables, variant, encoder))
         results[name] = [solved(c.question, e) for c, e in zip(claims, found, strict=True)]
     return results
 
@@ -314,7 +314,7 @@ def measure_sample(encoder: MiniLm) -> None:
                 for q in questions
             ]
             for variant in ("ucret_published", "ucret", "keep_all"):
-                found = select_evidence(asked, tables, VARIANTS[variant], encoder)
+                found = list(collapsed_tables(asked, tables, VARIANTS[variant], encoder))
                 rows = [solved(q, e) for q, e in zip(questions, found, strict=True)]
                 share = percent(sum(len(e.columns.kept) for e in found), sum(e.columns.width for e in found))
                 halves = []

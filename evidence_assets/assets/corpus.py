@@ -6,6 +6,7 @@ from typing import Any
 import dagster as dg
 
 from evidence_assets import profiles
+from evidence_assets.assets.encoders import encoding, further_encoders, tags_of, version_of_encoder
 from evidence_assets.assets.partitions import EVERY, corpus_partitions
 from evidence_assets.assets.raw_files import raw_assets
 from evidence_assets.assets.resources import LakeResource
@@ -17,11 +18,12 @@ from evidence_assets.benchmarks.registry import check_passages, read_passages
 from evidence_assets.experiment import corpus_making
 from evidence_assets.experiment.step import Made, Step
 from evidence_assets.retrieval import token_store, vector_index
-from evidence_assets.retrieval.corpus import vectors_wrong
+from evidence_assets.retrieval.corpus import embeddings_key, index_key, vectors_wrong
 
 
 class Corpus(FromRaw, dg.Component, dg.Resolvable):
-    """Makes ``corpus/<name>/chunks``, ``embeddings``, ``index`` and ``token_store`` of a folder of documents.
+    """Makes ``corpus/<name>/chunks``, ``embeddings``, ``index`` and ``token_store`` of a folder of documents, and
+    ``embeddings/<encoder>`` and ``index/<encoder>`` for every further encoder that a loaded variant reads it with.
 
     The folder lies below the lake's ``raw`` and holds Parquet shards, JSON lines, or texts (Markdown, HTML, PDF); or a
     benchmark in its own format, whose passages are then the documents.
@@ -54,7 +56,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
         source, raw = raw_assets(self, f"raw/corpora/{self.name}", [self.folder])
 
         def make_chunks(step: Step) -> Made:
-            return corpus_making.chunks(step, self.name, self.portions(step.lake.raw / self.folder))
+            return corpus_making.chunks(step, self.name, self.portions(step.lake.raw_place(self.folder)))
 
         chunks = table_asset(
             f"{base}/chunks",
@@ -68,32 +70,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
             pool="gpu",
         )
 
-        embeddings = table_asset(
-            f"{base}/embeddings",
-            "chunk_embeddings",
-            lambda step: corpus_making.embeddings(step, self.name),
-            description=f"One normalised vector a chunk of {self.name}.",
-            group=group,
-            code_version="1",
-            deps=[f"{base}/chunks"],
-            partitions=corpus_partitions(),
-            kinds=("parquet", "pytorch"),
-            pool="gpu",
-        )
-
-        @dg.asset(
-            key=[*base.split("/"), "index"],
-            description=f"What {self.name} is answered from: FAISS index, chunks by position, BM25; remembers what it was built from.",
-            group_name=group,
-            owners=[OWNER],
-            kinds={"faiss"},
-            code_version=vector_index.VERSION,
-            deps=[dep(f"{base}/chunks", EVERY), dep(f"{base}/embeddings", EVERY)],
-            pool="gpu",
-        )
-        def index(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[Any]:
-            meta = corpus_making.index(lake.open(), self.name, context.log.info)
-            return dg.MaterializeResult(data_version=dg.DataVersion(meta.built_from), metadata=meta.shown)
+        encoded = [self._encoded(name) for name in ("", *further_encoders(index_key(self.name)))]
 
         @dg.asset(
             key=[*base.split("/"), "token_store"],
@@ -120,6 +97,42 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
             )
 
         return dg.Definitions(
-            assets=[*raw, chunks, embeddings, index, tokens],
-            asset_checks=[sound_check(chunks), sound_check(embeddings, vectors_wrong)],
+            assets=[*raw, chunks, *(asset for pair in encoded for asset in pair), tokens],
+            asset_checks=[sound_check(chunks), *(sound_check(vectors, vectors_wrong) for vectors, _ in encoded)],
         )
+
+    def _encoded(self, name: str) -> tuple[dg.AssetsDefinition, dg.AssetsDefinition]:
+        """Vectors and index of one encoder: of the profile's first where none is named."""
+        vectors_key, group = embeddings_key(self.name, name), "_".join(filter(None, ["corpus", self.name, name]))
+        by = f" by {name}" if name else ""
+        vectors = table_asset(
+            vectors_key,
+            "chunk_embeddings",
+            lambda step: corpus_making.embeddings(encoding(step, name), self.name),
+            description=f"One normalised vector a chunk of {self.name}{by}.",
+            group=group,
+            code_version=f"1{version_of_encoder(name)}",
+            deps=[f"corpus/{self.name}/chunks"],
+            partitions=corpus_partitions(),
+            kinds=("parquet", "pytorch"),
+            pool="gpu",
+            tags=tags_of(name),
+        )
+
+        @dg.asset(
+            key=index_key(self.name, name).split("/"),
+            description=f"What {self.name} is answered from{by}: FAISS index, chunks by position, BM25; remembers what it was "
+            "built from.",
+            group_name=group,
+            owners=[OWNER],
+            kinds={"faiss"},
+            code_version=vector_index.VERSION,
+            deps=[dep(f"corpus/{self.name}/chunks", EVERY), dep(vectors_key, EVERY)],
+            pool="gpu",
+            tags=tags_of(name),
+        )
+        def index(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[Any]:
+            meta = corpus_making.index(lake.open(), self.name, context.log.info, name)
+            return dg.MaterializeResult(data_version=dg.DataVersion(meta.built_from), metadata=meta.shown)
+
+        return vectors, index

@@ -1,11 +1,13 @@
 """A knowledge graph: triples of files and harvests, merged into nodes and edges, in compressed rows, with vectors."""
 
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import polars as pl
 
 from evidence_assets import profiles
+from evidence_assets.assets.encoders import further_encoders, tags_of, version_of_encoder
 from evidence_assets.assets.raw_files import raw_assets
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import OWNER, dep, sound_check, table_asset
@@ -16,7 +18,7 @@ from evidence_assets.benchmarks.graphs.rows import GraphSource
 from evidence_assets.experiment.step import Made, Step
 from evidence_assets.graphs import merge, stored
 from evidence_assets.graphs.arrays import FORMAT
-from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.ids import content_id, with_model
 from evidence_assets.models.in_use import encoder, model_key
 
 
@@ -61,7 +63,8 @@ class GraphFiles(dg.Model, dg.Resolvable):
 
 
 class Graph(FromRaw, dg.Component, dg.Resolvable):
-    """Makes ``knowledge/<name>/triples``, ``nodes``, ``edges``, ``csr`` and ``node_vectors``."""
+    """Makes ``knowledge/<name>/triples``, ``nodes``, ``edges``, ``csr`` and ``node_vectors``, the last also for every further
+    encoder that a loaded variant reads it with."""
 
     name: str
     files: list[GraphFiles]
@@ -74,21 +77,23 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
     def _sources(self) -> list[GraphSource]:
         return [GraphSource(f.format, tuple(f.paths), f.licence) for f in self.files]
 
+    def _raw(self, step: Step) -> Path:
+        return step.lake.raw_with(*(path for source in self._sources for path in source.paths))
+
     def _merged(self, step: Step) -> merge.Merged:
         triples = [step.read("triples", f"knowledge/{self.name}/triples")]
         triples += [merge.best_of(step.read("triples", key), self.best_harvested) for key in self.harvested]
-        return merge.merge(pl.concat(triples), graph_rows.synonyms(self._sources, step.lake.raw))
+        return merge.merge(pl.concat(triples), graph_rows.synonyms(self._sources, self._raw(step)))
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         base, group = f"knowledge/{self.name}", f"knowledge_{self.name}"
-        profile = profiles.load()
         if not self.runs_in():
             return dg.Definitions()
         source, raw = raw_assets(self, f"raw/graphs/{self.name}", [path for f in self.files for path in f.paths])
         merged_from = [source, f"{base}/triples", *self.harvested]
 
         def make_triples(step: Step) -> Made:
-            table = graph_rows.triple_table(self._sources, step.lake.raw, load())
+            table = graph_rows.triple_table(self._sources, self._raw(step), load())
             counts = table.group_by("licence").len().sort("licence")
             return Made(table, metadata={"by_licence": dg.MetadataValue.json(dict(counts.iter_rows()))})
 
@@ -118,22 +123,34 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
             ),
         ]  # fmt: skip
 
+        named = [self._node_vectors(name) for name in ("", *further_encoders(f"{base}/node_vectors"))]
+        return dg.Definitions(
+            assets=[*raw, *made, rows_asset(self.name, group, merge.VERSION), *named],
+            asset_checks=[sound_check(asset) for asset in made],
+        )
+
+    def _node_vectors(self, name: str) -> dg.AssetsDefinition:
+        """Vectors of names by one encoder: by the profile's first where none is named."""
+        base = f"knowledge/{self.name}"
+        key = with_model(f"{base}/node_vectors", name)
+
         @dg.asset(
-            key=[*base.split("/"), "node_vectors"],
-            description=f"One normalised vector a name and alias of {self.name}.",
-            group_name=group,
+            key=key.split("/"),
+            description=f"One normalised vector a name and alias of {self.name}{f' by {name}' if name else ''}.",
+            group_name="_".join(filter(None, ["knowledge", self.name, name])),
             owners=[OWNER],
             kinds={"numpy", "pytorch"},
-            code_version=f"{merge.VERSION}:{stored.FORMS_FORMAT}",
+            code_version=f"{merge.VERSION}:{stored.FORMS_FORMAT}{version_of_encoder(name)}",
             deps=[dep(f"{base}/nodes")],
             pool="gpu",
+            tags=tags_of(name),
         )
         def node_vectors(lake: LakeResource) -> dg.MaterializeResult[Any]:
-            opened = lake.open()
+            opened, profile = lake.open(), profiles.load().using({"encoder": name} if name else {})
             model = encoder(profile.encoder)
             built_from = stored.names_version(opened, self.name)
             forms, reused = stored.build_name_vectors(
-                opened.index_folder(f"{base}/node_vectors"),
+                opened.index_folder(key),
                 opened.read("kg_nodes", f"{base}/nodes"),
                 model,
                 model_key(model),
@@ -147,7 +164,4 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
                 },
             )  # fmt: skip
 
-        return dg.Definitions(
-            assets=[*raw, *made, rows_asset(self.name, group, merge.VERSION), node_vectors],
-            asset_checks=[sound_check(asset) for asset in made],
-        )
+        return node_vectors

@@ -6,7 +6,9 @@ A run whose process was killed is told by its mark, a file that the process hold
 from __future__ import annotations
 
 import fcntl
+import getpass
 import os
+import socket
 import sqlite3
 import uuid
 from collections.abc import Iterator
@@ -22,6 +24,10 @@ from evidence_assets.lake.atomic import abandoned
 
 ALIVE = "evidence/alive"
 """Tag of a run: the file that its process holds locked."""
+HOST = "evidence/host"
+"""Tag of a run: the machine whose file that is. Whether a process of another machine lives cannot be told from here."""
+ASKED_BY, USER_VARIABLE = "evidence/asked_by", "EVIDENCE_USER"
+"""Tag of a run: who asked for it; the account's name, where the variable names nobody."""
 KILLED, KILLED_BEFORE = "evidence/killed", "evidence/killed_before"
 """Tags of a run that was killed, and of one that takes its place: how many in a row were by then."""
 UNFINISHED = [
@@ -29,6 +35,15 @@ UNFINISHED = [
     for status in dg.DagsterRunStatus
     if status not in (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
 ]
+
+
+def user() -> str:
+    """Who asks for the runs of this process."""
+    named = os.environ.get(USER_VARIABLE)
+    try:
+        return named or getpass.getuser()
+    except (KeyError, OSError):  # an account without a name, as containers have
+        return str(os.getuid())
 
 
 @contextmanager
@@ -42,7 +57,7 @@ def marked_alive(home: Path) -> Iterator[dict[str, str]]:
         fcntl.flock(handle, fcntl.LOCK_EX)
     with handle:
         try:
-            yield {ALIVE: mark.name}
+            yield {ALIVE: mark.name, HOST: socket.gethostname(), ASKED_BY: user()}
         finally:
             mark.unlink()
 
@@ -52,7 +67,8 @@ def end_killed_runs(instance: dg.DagsterInstance, home: Path) -> int:
     ended = 0
     for run in instance.get_runs(dg.RunsFilter(statuses=UNFINISHED)):
         mark = home / "alive" / run.tags.get(ALIVE, "")
-        if run.tags.get(ALIVE) and (not mark.exists() or abandoned(mark)):
+        here = run.tags.get(HOST, socket.gethostname()) == socket.gethostname()
+        if here and run.tags.get(ALIVE) and (not mark.exists() or abandoned(mark)):
             instance.add_run_tags(run.run_id, {KILLED: str(int(run.tags.get(KILLED_BEFORE, 0)) + 1)})
             instance.report_run_failed(run, "The process that worked on this run was killed; what it had made stays.")
             ended += 1

@@ -6,15 +6,17 @@ import dagster as dg
 import polars as pl
 
 from evidence_assets import profiles
+from evidence_assets.assets.encoders import encoding, further_encoders, tags_of, version_of_encoder
 from evidence_assets.assets.graph import rows_asset
 from evidence_assets.assets.raw_files import raw_assets
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import OWNER, dep, sound_check, table_asset
 from evidence_assets.benchmarks import knowledge_bases
+from evidence_assets.experiment.inputs import encoded_by, open_graph
 from evidence_assets.experiment.step import Made, Step, progress
 from evidence_assets.graphs import passages as graph_passages
 from evidence_assets.graphs import stored
-from evidence_assets.graphs.stored import open_graph
+from evidence_assets.lake.ids import with_model
 from evidence_assets.models.in_use import encoder, model_key
 from evidence_assets.retrieval import vector_index
 from evidence_assets.retrieval.corpus import vectors_wrong
@@ -35,18 +37,12 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
         source, raw = raw_assets(self, f"raw/knowledge/{self.name}", [self.folder])
 
         def make_nodes(step: Step) -> Made:
-            nodes = self.read(step.lake.raw / self.folder).node_rows(self.name)
+            nodes = self.read(step.lake.raw_place(self.folder)).node_rows(self.name)
             return Made(nodes, metadata={"types": nodes["type"].n_unique()})
 
         def make_edges(step: Step) -> Made:
-            edges = self.read(step.lake.raw / self.folder).edge_rows(self.name, self.folder, self.licence)
+            edges = self.read(step.lake.raw_place(self.folder)).edge_rows(self.name, self.folder, self.licence)
             return Made(edges, metadata={"types": edges["relation"].n_unique()})
-
-        def make_passages(step: Step) -> Made:
-            model = encoder(step.profile.encoder)
-            passages = node_search.node_passages(open_graph(step.lake, self.name, model), model)
-            table, reused = graph_passages.passage_table(passages, step.previous(), model, model_key(model))
-            return Made(table, graph_passages.lineage_of(table), {"model": model_key(model)}, reused)
 
         nodes = table_asset(
             f"{place}/nodes", "kg_nodes", make_nodes, description=f"Nodes of {self.name} with their documents.",
@@ -56,33 +52,55 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
             f"{place}/edges", "kg_edges", make_edges, description=f"Typed edges of {self.name}.",
             group=group, code_version="1", deps=[source],
         )  # fmt: skip
+        encoded = [self._encoded(name) for name in ("", *further_encoders(f"{place}/passage_index"))]
+        return dg.Definitions(
+            assets=[
+                *raw, nodes, edges, rows_asset(self.name, group, "1"), *(asset for pair in encoded for asset in pair)
+            ],
+            asset_checks=[
+                sound_check(nodes), sound_check(edges), *(sound_check(passages, unit_length) for passages, _ in encoded)
+            ],
+        )  # fmt: skip
+
+    def _encoded(self, name: str) -> tuple[dg.AssetsDefinition, dg.AssetsDefinition]:
+        """Passages and their index by one encoder: by the profile's first where none is named."""
+        place, group = f"knowledge/{self.name}", "_".join(filter(None, ["knowledge", name]))
+        passages_key, by = with_model(f"{place}/passages", name), f" by {name}" if name else ""
+
+        def make_passages(step: Step) -> Made:
+            step = encoding(step, name)
+            model = encoder(step.profile.encoder)
+            passages = node_search.node_passages(open_graph(step.lake, self.name, name), model)
+            table, reused = graph_passages.passage_table(passages, step.previous(), model, model_key(model))
+            return Made(table, graph_passages.lineage_of(table, encoded_by(step)), {"model": model_key(model)}, reused)
+
         passages = table_asset(
-            f"{place}/passages", "kg_passages", make_passages,
-            description=f"Documents and relations of the nodes of {self.name} in passages, with their vectors.",
-            group=group, code_version=f"{VERSION}:{graph_passages.VERSION}",
-            deps=[f"{place}/nodes", f"{place}/edges"], kinds=("parquet", "pytorch"), pool="gpu",
+            passages_key, "kg_passages", make_passages,
+            description=f"Documents and relations of the nodes of {self.name} in passages, with their vectors{by}.",
+            group=group, code_version=f"{VERSION}:{graph_passages.VERSION}{version_of_encoder(name)}",
+            deps=[f"{place}/nodes", f"{place}/edges"], kinds=("parquet", "pytorch"), pool="gpu", tags=tags_of(name),
         )  # fmt: skip
 
         @dg.asset(
-            key=[*place.split("/"), "passage_index"],
-            description=f"Passages of the nodes of {self.name} in files, with an index that finds the nearest nodes.",
+            key=with_model(f"{place}/passage_index", name).split("/"),
+            description=f"Passages of the nodes of {self.name} in files, with an index that finds the nearest nodes{by}.",
             group_name=group,
             owners=[OWNER],
             kinds={"faiss"},
             code_version=vector_index.VERSION,
-            deps=[dep(f"{place}/nodes"), dep(f"{place}/passages")],
+            deps=[dep(f"{place}/nodes"), dep(passages_key)],
+            tags=tags_of(name),
         )
         def passage_index(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[Any]:
-            opened, settings = lake.open(), profiles.load()
+            opened, settings = lake.open(), profiles.load().using({"encoder": name} if name else {})
             model = encoder(settings.encoder)
             heard = progress("vectors in the index", context.log.info)
-            meta = stored.build_passage_files(opened, self.name, model, model_key(model), settings.index.bytes, heard)
+            meta = stored.build_passage_files(
+                opened, self.name, model, model_key(model), settings.index.bytes, heard, name
+            )
             return dg.MaterializeResult(data_version=dg.DataVersion(meta.built_from), metadata=meta.shown)
 
-        return dg.Definitions(
-            assets=[*raw, nodes, edges, rows_asset(self.name, group, "1"), passages, passage_index],
-            asset_checks=[sound_check(nodes), sound_check(edges), sound_check(passages, unit_length)],
-        )
+        return passages, passage_index
 
 
 def unit_length(rows: pl.DataFrame) -> list[str]:

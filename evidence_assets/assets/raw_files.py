@@ -8,14 +8,15 @@ import dagster as dg
 
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import OWNER
-from evidence_assets.benchmarks.declared import FromRaw
+from evidence_assets.benchmarks import declared
 from evidence_assets.benchmarks.homes import NETWORK_VARIABLE, allowed
+from evidence_assets.lake.atomic import keeper_of
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id, file_id
 
 
 def raw_assets(
-    declared: FromRaw, key: str, below_raw: list[str], wanted: str = ""
+    stated: declared.FromRaw, key: str, below_raw: list[str], wanted: str = ""
 ) -> tuple[str, list[dg.AssetsDefinition]]:
     """Key of the raw asset that the declared files belong to, and that asset where it is its own.
 
@@ -27,9 +28,17 @@ def raw_assets(
     for name in below_raw:
         if Path(name).is_absolute() or ".." in Path(name).parts:
             raise BadInput(f"{name!r} leads out of the lake's raw folder; link or copy the files into it", field=key)
-    if declared.source:
-        return declared.source, []
-    return key, [raw_asset(key, below_raw, wanted or declared.holds, declared.hub)]
+    if stated.source:
+        return stated.source, []
+    return key, [raw_asset(key, below_raw, wanted or stated.holds, stated.hub)]
+
+
+class RawFiles(declared.RawFiles, dg.Component, dg.Resolvable):
+    """Makes ``raw/<name>``."""
+
+    def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+        _, made = raw_assets(self, f"raw/{self.name}", list(self.paths))
+        return dg.Definitions(assets=made if self.runs_in() else [])
 
 
 def raw_asset(key: str, below_raw: list[str], wanted: str = "", hub: str = "") -> dg.AssetsDefinition:
@@ -48,10 +57,11 @@ def raw_asset(key: str, below_raw: list[str], wanted: str = "", hub: str = "") -
         code_version="1",
     )
     def _raw(lake: LakeResource) -> dg.MaterializeResult[Any]:
-        folder = lake.open().raw
+        opened = lake.open()
+        folder = opened.root / "raw"
         files: list[Path] = []
         for name in below_raw:
-            place = folder / name
+            place = opened.raw_place(name)
             if not place.exists() and hub and allowed():
                 fetch(hub, place)
             if not place.exists():
@@ -80,5 +90,7 @@ def fetch(hub: str, place: Path) -> None:
         raise BadInput(f"{hub} could not be fetched from the Hugging Face hub: {error}", file=place) from error
     if not (partial / inner).is_dir():
         raise BadInput(f"{hub} holds no files on the Hugging Face hub", file=place)
+    if keeper := keeper_of(place):
+        keeper.put_folder(partial / inner, place)
     (partial / inner).rename(place)
     shutil.rmtree(partial)

@@ -57,13 +57,13 @@ class SeedFiles:
 def look(lake: Lake) -> SeedFiles:
     """Read every seed file; those of the sample and of the packaged collections are put into place before."""
     harvesting = profiles.load().harvesting
-    own = lake.raw / "seeds"
+    own = lake.raw_place("seeds")
     own.mkdir(parents=True, exist_ok=True)
-    _place(lake.raw / "sample" / "seeds", own, harvesting.sample_relations)
+    _place(lake.raw_place("sample/seeds"), own, harvesting.sample_relations)
     for collection in harvesting.relations:
         packaged = collection_folder(collection)
         _place(packaged, own, [path.stem for path in seed_files(packaged)])
-    folders = [own, *(lake.raw / name for name in harvesting.seed_folders)]
+    folders = [own, *(lake.raw_place(name) for name in harvesting.seed_folders)]
     found = read_seed_folder(*folders)
     errors = list(found.errors)
     relations: dict[str, Relation] = {}

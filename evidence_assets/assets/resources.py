@@ -54,7 +54,7 @@ class LakeIOManager(dg.ConfigurableIOManager):
         context.add_output_metadata(
             {
                 "dagster/row_count": main.rows,
-                "dagster/uri": main.path.as_uri(),
+                "dagster/uri": lake.uri(main.path),
                 "bytes": main.bytes,
                 "file_changed": main.changed,
             }

@@ -25,7 +25,7 @@ VERSION = "1"
     code_version=VERSION,
 )
 def raw_sample(lake: LakeResource) -> dg.MaterializeResult[Any]:
-    folder = lake.open().raw / "sample"
+    folder = lake.open().raw_place("sample")
     names = copy_sample(profiles.load().sample, folder)
     return dg.MaterializeResult(
         data_version=dg.DataVersion(content_id([(name, file_id(folder / name)) for name in names])),

@@ -134,8 +134,8 @@ def table_asset(
             raise dg.RetryRequested(max_retries=RETRIES, seconds_to_wait=wait) from error
         rows = prepare(table, made.rows)
         tables = {table: rows, **{name: prepare(name, beside) for name, beside in made.beside.items()}}
-        if step.asked:
-            tables["models"] = prepare("models", list({model.model_id: model.row for model in step.asked}.values()))
+        if models := {row["model_id"]: row for row in (*step.encoded_by, *(model.row for model in step.asked))}:
+            tables["models"] = prepare("models", list(models.values()))
         if made.lineage is not None:
             tables["lineage_edges"] = prepare("lineage_edges", made.lineage)
         elapsed = time.monotonic() - started

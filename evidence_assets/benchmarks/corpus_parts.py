@@ -26,6 +26,7 @@ from evidence_assets.benchmarks.reading import Row
 from evidence_assets.benchmarks.records import Document
 from evidence_assets.lake.atomic import replacing_file
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.fetching import removed
 from evidence_assets.lake.ids import content_id, file_id, shard_of
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.models.protocols import Encoder
@@ -92,7 +93,7 @@ class Parts:
             self._check_ids(keys, portions)
         self._state({"keys": keys, "files": files})
         for path in set(self.folder.glob("*.parquet")) - {self._path(key) for key in keys}:
-            path.unlink()
+            removed(path)
         return cut
 
     def part(self, key: str) -> Part | None:

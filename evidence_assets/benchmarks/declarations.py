@@ -17,6 +17,7 @@ from pydantic import BaseModel, ValidationError
 
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.fetching import fetched_below
 from evidence_assets.lake.input_files import yaml_of
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -47,7 +48,7 @@ def declarations(folder: Path | None = None) -> tuple[Declaration, ...]:
 
 
 def _read(folder: Path) -> Iterator[Declaration]:
-    for path in sorted(folder.rglob("*.yaml")):
+    for path in sorted(fetched_below(folder).rglob("*.yaml")):
         for document in yaml_of(path, lambda text: [d for d in yaml.safe_load_all(text) if d]):
             if not isinstance(document, dict):
                 raise BadInput("must hold mappings, each with a type and attributes", file=path)

@@ -51,6 +51,27 @@ class FromRaw(BaseModel):
         return profiles.load().is_any_of(self.profiles)
 
 
+class RawFiles(FromRaw):
+    """Files below the lake's ``raw`` that belong to no one benchmark or graph, such as vectors of words."""
+
+    name: str
+    """The raw asset that looks at them is ``raw/<name>``."""
+    paths: tuple[str, ...]
+
+
+def every_raw_files() -> list[RawFiles]:
+    """All declared files of this kind."""
+    return [validated(RawFiles, stated) for stated in instances("RawFiles")]
+
+
+def raw_files(name: str) -> RawFiles:
+    """The declared files of this name."""
+    found = {one.name: one for one in every_raw_files()}
+    if name not in found:
+        raise BadInput(f"there are no files {name!r}; declared are {', '.join(found)}")
+    return found[name]
+
+
 class Benchmark(FromRaw):
     """One benchmark, as its YAML states it."""
 
@@ -70,6 +91,8 @@ class Benchmark(FromRaw):
     """Graph that it is answered from."""
     taxonomy: str = ""
     """Knowledge base whose documents say what terms mean; each begins with the definition of its node."""
+    taxonomy_relation: str = ""
+    """Relation of its own graph that says what terms mean, where no taxonomy is named: IsA."""
     background_graph: str = ""
     """Graph of general knowledge beside its corpus, for methods that join text and graph; those that answer from a
     graph alone do not read it."""

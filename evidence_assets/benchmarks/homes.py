@@ -85,18 +85,19 @@ def get(name: str, lake: Lake, mirror: str = "", told: Callable[[str], None] = l
         stated or than at first, or another number of questions than its authors say.
     """
     home = homes()[name]
-    missing = [file for file in home.files if not (lake.raw / file.to).exists()]
+    missing = [file for file in home.files if not lake.raw_place(file.to).exists()]
     if missing and not allowed():
-        wanted = "; ".join(f"{home.url(file)} as {lake.raw / file.to}" for file in missing)
+        wanted = "; ".join(f"{home.url(file)} as {lake.address}/raw/{file.to}" for file in missing)
         raise BadInput(
             f"the network is not allowed: set {NETWORK_VARIABLE}=1, or put the files there yourself: {wanted}"
         )
-    receipt = lake.raw / RECEIPTS / f"{name}.json"
-    known: dict[str, str] = json.loads(receipt.read_text())["sha256"] if receipt.exists() else {}
+    receipt = lake.raw_place(f"{RECEIPTS}/{name}.json")
+    before = json.loads(receipt.read_text()) if receipt.exists() else {}
+    known: dict[str, str] = before.get("sha256", {})
     hashes = {}
     with TemporaryDirectory() as folder:
         for file in home.files:
-            place = lake.raw / file.to
+            place = lake.raw_place(file.to)
             wanted = file.sha256 or known.get(file.to, "")
             if file in missing:
                 told(f"{home.url(file, mirror)} → {place}")
@@ -105,8 +106,14 @@ def get(name: str, lake: Lake, mirror: str = "", told: Callable[[str], None] = l
                     hashes[file.to] = _checked(temporary, place, wanted)
             else:
                 hashes[file.to] = _checked(place, place, wanted)
-    _check_count(name, lake)
-    stated = {"name": name, "revision": home.revision, "sha256": hashes, "from": mirror or "its public home"}
+    questions = _check_count(name, lake)
+    if (counted := before.get("questions", questions)) != questions:
+        raise BadInput(f"{name} holds {questions} questions now, {counted} when it was first fetched", file=receipt)
+    stated = {
+        "name": name, "revision": home.revision, "sha256": hashes, "questions": questions,
+        "bytes": {file.to: lake.raw_place(file.to).stat().st_size for file in home.files},
+        "from": mirror or "its public home",
+    }  # fmt: skip
     with replacing_file(receipt) as temporary:
         temporary.write_text(json.dumps(stated, indent=1) + "\n", encoding="utf-8")
     return len(missing)
@@ -120,17 +127,18 @@ def _checked(file: Path, place: Path, wanted: str) -> str:
     return found
 
 
-def _check_count(name: str, lake: Lake) -> None:
-    """Refuse a benchmark's files where they hold another number of questions than is stated of its split."""
+def _check_count(name: str, lake: Lake) -> int | None:
+    """How many questions a benchmark's files hold; refused where another number is stated of its split."""
     benchmark = declared().get(name)
     if benchmark is None:
-        return
+        return None
     found = sum(question.split == benchmark.split for question in questions_of(lake, benchmark))
     if benchmark.expected.questions and found != benchmark.expected.questions:
         raise BadInput(
             f"{name} holds {found:,} questions, stated are {benchmark.expected.questions:,}",
-            file=lake.raw / benchmark.files[0],
+            file=lake.raw_place(benchmark.files[0]),
         )
+    return found
 
 
 def _fetch(url: str, file: HomeFile, target: Path, folder: Path) -> None:

@@ -55,7 +55,8 @@ def _chosen(questions: Iterator[Question], benchmark: Benchmark, lake: Lake) -> 
     """The questions, or those of them that the part of a benchmark is."""
     if not isinstance(benchmark, Part):
         return questions
-    return benchmark.subset.chosen((q for q in questions if q.split == benchmark.split), lake.raw)
+    raw = lake.raw_with(*filter(None, [benchmark.subset.ids]))
+    return benchmark.subset.chosen((q for q in questions if q.split == benchmark.split), raw)
 
 
 def _nothing_in(file: Path, benchmark: Benchmark) -> BadInput:
@@ -66,7 +67,7 @@ def _nothing_in(file: Path, benchmark: Benchmark) -> BadInput:
 
 
 def _files(lake: Lake, benchmark: Benchmark) -> list[Path]:
-    return [lake.raw / name for name in benchmark.files]
+    return [lake.raw_place(name) for name in benchmark.files]
 
 
 def _questions(files: list[Path], benchmark: Benchmark) -> Iterator[Question]:

@@ -35,6 +35,7 @@ from evidence_assets.benchmarks.reading_json import jsonl
 from evidence_assets.benchmarks.records import Question, Table
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.fetching import removed
 from evidence_assets.lake.ids import file_id
 from evidence_assets.lake.store import Lake
 
@@ -256,7 +257,7 @@ def write(made: Plan, lake: Lake, check: Callable[[], Any] = lambda: None, folde
 
     The YAML comes last and in one piece: a process killed before leaves files that a second try takes over.
     """
-    raw, declaration = lake.raw / made.folder, (folder or lake.root / DECLARED / "benchmarks") / made.name
+    raw, declaration = lake.raw_place(made.folder), (folder or lake.folder(f"{DECLARED}/benchmarks")) / made.name
     if declaration.exists():
         raise BadInput("is there already: choose another name, or delete it first", file=declaration)
     before = _contents(raw)
@@ -289,7 +290,7 @@ def _undone_on_error(places: list[Path]) -> Iterator[None]:
         yield
     except BaseException:
         for place in places:
-            shutil.rmtree(place, ignore_errors=True)
+            removed(place)
         forget()
         raise
     finally:

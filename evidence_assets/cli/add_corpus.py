@@ -97,7 +97,7 @@ def add_corpus(
     _check_name(name)
     below = f"corpora/{name}"
     own = lake.root / DECLARED
-    raw, declaration = lake.raw / below, own / "corpus" / name / "defs.yaml"
+    raw, declaration = lake.raw_place(below), own / "corpus" / name / "defs.yaml"
     kept: Tokens = "stored"
     for other in [*instances("Corpus", DEFS), *instances("Corpus", own)]:
         if other.attributes.get("name") == name:

@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -138,9 +139,8 @@ def variant_for(family: str, source: Source, system: str, model: str) -> Variant
     from evidence_assets.lake.errors import BadInput
     from evidence_assets.text.nearest import nearest
 
-    alone = not source.corpus and not source.table
     known = {v.name: v for v in variants() if v.family == family}
-    name = system or (ON_A_GRAPH_ALONE if alone else DEFAULTS)[family]
+    name = system or (DEFAULTS if source.corpus or source.table else ON_A_GRAPH_ALONE)[family]
     if name not in known:
         what = {"mcqa": "questions with options", "graph": "questions without options", "table": "questions on tables"}
         raise BadInput(
@@ -159,6 +159,17 @@ def variant_for(family: str, source: Source, system: str, model: str) -> Variant
     return variant.model_copy(update={"counterfactual": variant.explain})
 
 
+def variants_for(family: str, source: Source, system: str, model: str) -> list[Variant]:
+    """The variants that are asked in turn, until the evidence of one says something.
+
+    Without options a graph comes first: it names the answer, and tells one reading of the question from another. The
+    texts, whose nearest statement is quoted, speak where the graph knows nothing of what is asked.
+    """
+    if family == "graph" and source.graph and source.corpus and not system:
+        return [variant_for(family, place, "", model) for place in (replace(source, corpus=""), source)]
+    return [variant_for(family, source, system, model)]
+
+
 def _ask(
     lake: Lake, text: str, options: Sequence[str], corpus: str, graph: str, table: Cells | None, system: str, model: str,
     as_json: bool,
@@ -170,11 +181,15 @@ def _ask(
 
     source = asked.source_in(lake, corpus, graph, table.table_id if table else "")
     question = asked.question_of(text, options, source, table)
-    variant = variant_for(FAMILY_OF_TASK[question.task], source, system, model)
+    family = FAMILY_OF_TASK[question.task]
+    variants = variants_for(family, source, system, model)
     if source.corpus and not table:
         asked.check_corpus(lake, source.corpus, text)
     asked.store(lake, question, table)
-    answered = _answered(lake, question.question_id, question.task, source, variant)
+    for variant in variants:
+        answered = _answered(lake, question.question_id, question.task, source, variant)
+        if answered.prediction["status"] != "insufficient":
+            break
     _print(lake, answered, time.monotonic() - started, as_json)
     return str(answered.prediction["prediction_id"])
 

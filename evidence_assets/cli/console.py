@@ -17,8 +17,23 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
 err = Console(stderr=True, highlight=False)
 """Where progress is told, so that what is asked for stands alone on standard output."""
+
+
+def _lake(place: str) -> Path:
+    from evidence_assets.lake.fetching import local_root
+
+    with sentences():
+        return local_root(place)
+
+
 LakeOption = Annotated[
-    Path | None, typer.Option("--lake", help="Folder of the lake; EVIDENCE_LAKE or the nearest data_lake otherwise.")
+    Path | None,
+    typer.Option(
+        "--lake",
+        parser=_lake,
+        metavar="PLACE",
+        help="Folder or address of the lake; EVIDENCE_LAKE or the nearest data_lake otherwise.",
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Everything, as JSON.")]
 

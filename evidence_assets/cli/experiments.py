@@ -180,25 +180,31 @@ def plan(
         print(json.dumps([asdict(row) for row in rows], indent=1, ensure_ascii=False))
         return
     show_plan(rows, preset)
+    from evidence_assets import profiles
     from evidence_assets.benchmarks.declared import declared
 
+    named = {part for row in rows for part in row.variant.split("@")[1:]}
+    encoders = ["", *(name for name in profiles.load().names("encoder")[1:] if name in named)]
     for name in sorted({b.corpus for name, b in declared().items() if name in {row.benchmark for row in rows}} - {""}):
-        out.print(corpus_told(name, place))
+        for encoder in encoders:
+            out.print(corpus_told(name, place, encoder))
 
 
-def corpus_told(name: str, lake: Path) -> str:
+def corpus_told(name: str, lake: Path, encoder: str = "") -> str:
     """How large a corpus is that questions are answered from, or how to learn it before it is made."""
     from evidence_assets.lake.array_files import open_json
     from evidence_assets.lake.store import Lake
+    from evidence_assets.retrieval.corpus import index_key
     from evidence_assets.retrieval.vector_index import META
 
-    stated = Lake(lake).index_folder(f"corpus/{name}/index") / META if (lake / "format.json").exists() else None
+    stated = Lake(lake).index_folder(index_key(name, encoder)) / META if (lake / "format.json").exists() else None
+    called = f"{name} by {encoder}" if encoder else name
     if stated is None or not stated.exists():
-        return (f"corpus {name}: not made here; `evidence add corpus {name} FOLDER --plan` tells its size, time and disk from "
+        return (f"corpus {called}: not made here; `evidence add corpus {name} FOLDER --plan` tells its size, time and disk from "
                 "a sample, docs/measured.md what a chunk takes")  # fmt: skip
     index = open_json(stated)
     recall = ", ".join(f"{share:.3f} at {k}" for k, share in index["recall"].items()) or "exact"
-    return f"corpus {name}: {index['vectors']:,} chunks, index {index['kind']} of {index['bytes'] / 2**20:,.1f} MiB, recall {recall}"
+    return f"corpus {called}: {index['vectors']:,} chunks, index {index['kind']} of {index['bytes'] / 2**20:,.1f} MiB, recall {recall}"
 
 
 def show_plan(rows: Sequence[Planned], name: str) -> None:

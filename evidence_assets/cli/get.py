@@ -1,7 +1,8 @@
-"""``evidence get``: official files of a benchmark or graph from their public home."""
+"""``evidence get`` and ``evidence convert``: official files from their public home, and dumps as graphs are read."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -28,10 +29,11 @@ def get(
         from evidence_assets.benchmarks.homes import homes
         from evidence_assets.experiment.beside_print import obtained
         from evidence_assets.lake.catalogue import find_lake
+        from evidence_assets.lake.fetching import fetched_below
         from evidence_assets.text.nearest import nearest
 
         if not name:
-            raw = find_lake() / "raw"
+            raw = fetched_below(find_lake() / "raw")
             shown = Table("name", "revision", "home", "files", "there")
             for one, home in sorted(homes().items()):
                 there = sum((raw / file.to).exists() for file in home.files)
@@ -50,3 +52,48 @@ def get(
             whole, LakeResource().open(), mirror, lambda text: out.print(text, markup=False, soft_wrap=True)
         )
     out.print(f"{whole}: {fetched} fetched, all {len(homes()[whole].files)} as they should be")
+
+
+@commands.command()
+def convert(
+    format: Annotated[
+        str, typer.Argument(help="A format of graphs, such as wikidata, freebase or conceptnet; or stark.")
+    ],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="The dump, or as many files as the format takes; for stark the folder of a processed base."
+        ),
+    ],
+    to: Annotated[Path | None, typer.Option(help="Folder for triples.tsv; graphs/FORMAT below the lake's raw.")] = None,
+    around: Annotated[
+        str, typer.Option(help="A benchmark: only what is near the entities that its questions name is kept.")
+    ] = "",
+    hops: Annotated[int, typer.Option(min=1, max=4, help="How near, in steps.")] = 1,
+    memory: Annotated[str, typer.Option(help="What the work on disk may take of memory.")] = "1GB",
+) -> None:
+    """Write a dump as triples.tsv, in names, and where it has ids as triples_in_ids.tsv, in memory that does not grow with it."""
+    with sentences():
+        from evidence_assets.assets.resources import LakeResource
+        from evidence_assets.benchmarks.declared import declared
+        from evidence_assets.benchmarks.graphs.conversion import convert as write
+        from evidence_assets.benchmarks.graphs.formats import format_named
+        from evidence_assets.benchmarks.official.stark_pickles import convert_folder
+        from evidence_assets.benchmarks.readers import questions_of
+        from evidence_assets.text.nearest import nearest
+
+        if format == "stark":
+            for written in convert_folder(files[0]):
+                out.print(f"{written}", markup=False, soft_wrap=True)
+            return
+        lake, near = LakeResource().open(), set[str]()
+        if around:
+            if around not in declared():
+                raise BadInput(f"there is no benchmark {around!r}; did you mean {nearest(around, declared())!r}?")
+            near = {entity for question in questions_of(lake, declared()[around]) for entity in question.topic_entities}
+            if not near:
+                raise BadInput(f"the questions of {around} name no entities")
+        folder = to or lake.raw_place(f"graphs/{format}")
+        in_ids = folder / "triples_in_ids.tsv" if format_named(format, files).named else None
+        count = write(format, files, folder / "triples.tsv", in_ids, around=near, hops=hops, memory=memory)
+    out.print(f"{count:,} triples in {folder}", markup=False, soft_wrap=True)

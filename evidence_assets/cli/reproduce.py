@@ -146,9 +146,12 @@ def _named(name: str, tables: Sequence[PrintedTable]) -> PrintedTable:
 
 
 def _summary(table: PrintedTable) -> dict[str, Any]:
-    from evidence_assets.experiment.beside_print import obtained
+    from evidence_assets.experiment.beside_print import obtained, vectors_of
 
     needed = {name: where for b in table.benchmarks.values() for name, where in obtained(b).items()}
+    needed |= {
+        files.name: files.holds for cell in table.fillable for c in cell.candidates for files in vectors_of(c.variant)
+    }
     return {
         "table": table.name,
         "title": table.title,

@@ -20,7 +20,7 @@ from evidence_assets.experiment.presets import VARIABLE, opted_in
 from evidence_assets.experiment.system import crossings
 from evidence_assets.experiment.variants import Variant, variants
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.store import Lake, asset_folder
+from evidence_assets.lake.store import Lake
 from evidence_assets.profiles import KINDS
 from evidence_assets.text.nearest import nearest
 
@@ -122,7 +122,7 @@ class Part:
 
 def parts(graph: Any, wanted: Wanted, lake: Lake, instance: dg.DagsterInstance) -> list[Part]:
     """What will be looked at, in the order in which it is made; what is there is only made again where it has changed."""
-    planned = []
+    planned, made = [], lake.assets()
     for level in graph.toposorted_asset_keys_by_level:
         for key in level:
             if not wanted.asset(key) or not graph.get(key).is_executable:
@@ -130,11 +130,8 @@ def parts(graph: Any, wanted: Wanted, lake: Lake, instance: dg.DagsterInstance) 
             name, names = "/".join(key.path), partitions_of(graph, key, instance, wanted)
             table = graph.get(key).metadata.get("table")
             if table is not None:
-                there = sum(lake.path(str(table), name, partition or "").exists() for partition in names)
+                there = sum(lake.has(str(table), name, partition or "") for partition in names)
             else:
-                there = int(
-                    (lake.root / "indexes" / asset_folder(name)).exists()
-                    or instance.get_latest_materialization_event(key) is not None
-                )
+                there = int(("indexes", name) in made or instance.get_latest_materialization_event(key) is not None)
             planned.append(Part(name, len(names), there))
     return planned

@@ -21,10 +21,10 @@ from evidence_assets.experiment.inputs import make_subgraphs
 from evidence_assets.experiment.stage import Stage
 from evidence_assets.experiment.step import Made, Say, Step
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.fetching import children
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import Lake, asset_folder
-from evidence_assets.reasoning.tables.choices import option_chains
-from evidence_assets.reasoning.tables.questions import work_out
+from evidence_assets.reasoning.tables.questions import option_chains, work_out
 from evidence_assets.reasoning.tables.view import TableView
 from evidence_assets.text.languages import language_of
 
@@ -152,15 +152,19 @@ def table_named(table: Table) -> Table:
 
 def corpora(lake: Lake) -> list[str]:
     """Corpora of the lake that are indexed."""
-    folders = sorted((lake.root / "indexes").glob("asset=corpus.*.index"))
-    return [folder.name.removeprefix("asset=corpus.").removesuffix(".index") for folder in folders]
+    return _instances(lake, "indexes", "corpus", "index")
 
 
 def graphs(lake: Lake) -> list[str]:
     """Graphs of the lake."""
-    folders = sorted((lake.root / "kg_edges").glob("asset=knowledge.*.edges"))
-    names = (folder.name.removeprefix("asset=knowledge.").removesuffix(".edges") for folder in folders)
-    return [name for name in names if (lake.root / "indexes" / f"asset=knowledge.{name}.csr").is_dir()]
+    arrays = _instances(lake, "indexes", "knowledge", "csr")
+    return [name for name in _instances(lake, "kg_edges", "knowledge", "edges") if name in arrays]
+
+
+def _instances(lake: Lake, table: str, kind: str, part: str) -> list[str]:
+    """The names between kind and part of the assets of a table that have both."""
+    keys = (asset.split("/") for there, asset in lake.assets() if there == table)
+    return ["/".join(key[1:-1]) for key in keys if (key[0], key[-1]) == (kind, part)]
 
 
 def source_in(lake: Lake, corpus: str, graph: str, table: str = "") -> Source:
@@ -244,14 +248,14 @@ def answer(lake: Lake, question_id: str, task: Task, source: Source, stages: Ite
 
 def asked_before(lake: Lake) -> list[tuple[dict[str, Any], list[str]]]:
     """Every question asked so far, with the variants (``family/name``) that answered it."""
-    folders = sorted((lake.root / "questions").glob(f"asset=*/{BENCHMARK}"))
+    folders = sorted(lake.folder("questions").glob(f"asset=*/{BENCHMARK}"))
     rows = [
         row
         for folder in folders
         for file in sorted(folder.glob("*.parquet"))
         for row in pl.read_parquet(file).to_dicts()
     ]
-    places = (lake.root / "predictions").glob(f"asset=*/{BENCHMARK}/*.parquet")
+    places = lake.folder("predictions").glob(f"asset=*/{BENCHMARK}/*.parquet")
     answered: dict[str, list[str]] = {}
     for path in sorted(places):
         variant = path.parent.parent.name.removeprefix("asset=predictions.").replace(".", "/", 1)
@@ -261,4 +265,4 @@ def asked_before(lake: Lake) -> list[tuple[dict[str, Any], list[str]]]:
 
 def assets_of_asked(lake: Lake) -> set[str]:
     """Assets that hold rows of asked questions, whether or not Dagster loads them."""
-    return {asset for table, asset in lake.assets() if (lake.root / table / asset_folder(asset) / BENCHMARK).is_dir()}
+    return {asset for table, asset in lake.assets() if BENCHMARK in children(lake.root / table / asset_folder(asset))}

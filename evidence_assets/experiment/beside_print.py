@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from evidence_assets.benchmarks.declarations import instances
-from evidence_assets.benchmarks.declared import Benchmark
+from evidence_assets.benchmarks.declared import Benchmark, RawFiles, every_raw_files
 from evidence_assets.benchmarks.registry import DATASETS
 from evidence_assets.benchmarks.subsets import SEEDED
 from evidence_assets.experiment.derived_figures import sum_of
 from evidence_assets.experiment.reproduction import Ours
 from evidence_assets.experiment.scores.published import Figure
 from evidence_assets.experiment.scores.published_figures import part_of
+from evidence_assets.experiment.variants import Variant
 
 
 def differences(figure: Figure, ours: Ours, benchmark: Benchmark | None) -> list[str]:
@@ -54,6 +55,12 @@ def obtained(benchmark: Benchmark) -> dict[str, str]:
         for stated in _declarations(name) if name else ():
             needed[name] = str(stated.get("holds", ""))
     return needed
+
+
+def vectors_of(variant: Variant) -> list[RawFiles]:
+    """The files of vectors that a variant reads beside what its benchmark needs."""
+    name = f"embeddings/{variant.parameters.get('embedding', '')}"
+    return [files for files in every_raw_files() if files.name == name]
 
 
 def _declarations(name: str) -> list[dict[str, Any]]:

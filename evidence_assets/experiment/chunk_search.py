@@ -21,7 +21,7 @@ def picks_of(chunks: OpenCorpus, label: str, positions: Sequence[int], scores: S
 
 def chunks_in(step: Step) -> OpenCorpus:
     """The chunks of the corpus that the partition's benchmark is answered from."""
-    return open_corpus(step.lake, step.benchmark.corpus)
+    return open_corpus(step.lake, step.benchmark.corpus, step.encoder)
 
 
 class Bm25Chunks:

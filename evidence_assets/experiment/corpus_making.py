@@ -7,6 +7,7 @@ after another, for whoever wants to ask of a folder of documents at once.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -18,9 +19,11 @@ from evidence_assets import profiles
 from evidence_assets.benchmarks.corpora import Portion
 from evidence_assets.benchmarks.corpus_parts import Parts
 from evidence_assets.benchmarks.declared import benchmarks
+from evidence_assets.experiment.inputs import encoded_by
 from evidence_assets.experiment.step import Made, Say, Step, progress, silent
+from evidence_assets.graphs.stored import encoded
 from evidence_assets.lake.atomic import replacing_folder
-from evidence_assets.lake.lineage import DERIVED
+from evidence_assets.lake.lineage import DERIVED, GENERATED
 from evidence_assets.lake.memory import give_back
 from evidence_assets.lake.store import Lake, asset_folder, typed
 from evidence_assets.models.in_use import encoder, model_key
@@ -37,7 +40,7 @@ Tokens = Literal["stored", "on_demand"]
 
 def parts_of(lake: Lake, name: str) -> Parts:
     """The chunks of a corpus by portion."""
-    return Parts(lake.cache / asset_folder(f"corpus/{name}/chunks"))
+    return Parts(lake.folder(f"cache/{asset_folder(f'corpus/{name}/chunks')}"))
 
 
 def cut(lake: Lake, name: str, portions: Sequence[Portion], inform: Say = silent) -> tuple[Parts, int]:
@@ -63,7 +66,10 @@ def chunks(step: Step, name: str, portions: Sequence[Portion]) -> Made:
 
 
 def embeddings(step: Step, name: str) -> Made:
-    """One vector a chunk of the step's shard; those of unchanged texts are taken over, those of a killed step, too."""
+    """One vector a chunk of the step's shard; those of unchanged texts are taken over, those of a killed step, too.
+
+    Chunks are cut to what the profile's first encoder reads; of one that is too long for another, its pieces are encoded.
+    """
     model = encoder(on_a_card(step.profile.encoder, step.shard))
     columns = ["chunk_id", "doc_id", "text", "n_tokens", "source"]
     texts = step.lake.read("chunks", f"corpus/{name}/chunks", step.partition, columns).sort("chunk_id")
@@ -76,14 +82,23 @@ def embeddings(step: Step, name: str) -> Made:
             waiting.clear()
 
     # The inner one: what remembers sentences for those who ask would remember the last of the corpus instead.
+    inner = getattr(model, "inner", model)
     table, reused = embed(
-        texts, step.previous(), getattr(model, "inner", model), model_key(model), keep, step.progress("chunks encoded")
-    )
+        texts, step.previous(), inner, model_key(model), keep, step.progress("chunks encoded"),
+        partial(encoded, inner) if step.encoder else None,
+    )  # fmt: skip
     ids = table.column("chunk_id").to_pylist()
-    edges = {"child_id": ids, "parent_id": ids, "parent_version": ids}
-    same = {"child_kind": "chunk_embedding", "relation": DERIVED, "parent_kind": "chunk"}
-    lineage = typed("lineage_edges", {**edges, **{column: [value] * len(ids) for column, value in same.items()}})
-    return Made(table, lineage, {"model": model_key(model)}, reused)
+    lineage = [_edges(ids, DERIVED, "chunk", ids)]
+    if key := encoded_by(step):
+        lineage.append(_edges(ids, GENERATED, "model", [key] * len(ids)))
+    return Made(table, pa.concat_tables(lineage), {"model": model_key(model)}, reused)
+
+
+def _edges(ids: list[str], relation: str, kind: str, parents: list[str]) -> pa.Table:
+    """Lineage of vectors, each of one parent."""
+    same = {"child_kind": "chunk_embedding", "relation": relation, "parent_kind": kind}
+    columns = {"child_id": ids, "parent_id": parents, "parent_version": parents}
+    return typed("lineage_edges", {**columns, **{name: [value] * len(ids) for name, value in same.items()}})
 
 
 def on_a_card(settings: ModelSettings, shard: int) -> ModelSettings:
@@ -94,29 +109,27 @@ def on_a_card(settings: ModelSettings, shard: int) -> ModelSettings:
     return settings.model_copy(update={"device": f"cuda:{shard % count}"})
 
 
-def index(lake: Lake, name: str, inform: Say = silent) -> IndexMeta:
-    """The files that the corpus is answered from, with the vector index over all shards."""
+def index(lake: Lake, name: str, inform: Say = silent, of: str = "") -> IndexMeta:
+    """The files that the corpus is answered from, with the index over all shards of the vectors of the encoder ``of``."""
     settings = profiles.load()
-    partitions = rows.partitions_of(lake, name)
-    models = [
-        lake.read("chunk_embeddings", f"corpus/{name}/embeddings", p, ["model_id"])["model_id"][:1] for p in partitions
-    ]
-    with replacing_folder(lake.index_folder(f"corpus/{name}/index")) as folder:
-        count = write_corpus_files(folder, rows.corpus_shards(lake, name))
+    partitions, vectors = rows.partitions_of(lake, name, of), rows.embeddings_key(name, of)
+    models = [lake.read("chunk_embeddings", vectors, p, ["model_id"])["model_id"][:1] for p in partitions]
+    with replacing_folder(lake.index_folder(rows.index_key(name, of))) as folder:
+        count = write_corpus_files(folder, rows.corpus_shards(lake, name, of))
         give_back()
         return index_building.write(
             folder,
-            built_from=rows.corpus_version(lake, name),
+            built_from=rows.corpus_version(lake, name, of),
             model_id=next((model[0] for model in models if len(model)), ""),
             memory=settings.index.bytes,
             kind=settings.index.kind,
             at=settings.retrieval.R,
-            queries=_questions(lake, name) if count > index_building.FLAT_UP_TO else None,
+            queries=_questions(lake, name, of) if count > index_building.FLAT_UP_TO else None,
             heard=progress("vectors in the index", inform),
         )
 
 
-def _questions(lake: Lake, name: str) -> npt.NDArray[np.float32] | None:
+def _questions(lake: Lake, name: str, of: str) -> npt.NDArray[np.float32] | None:
     """Vectors of some questions that are asked of the corpus; None where the lake holds none."""
     texts: list[str] = []
     for benchmark in benchmarks().values():
@@ -126,7 +139,8 @@ def _questions(lake: Lake, name: str) -> npt.NDArray[np.float32] | None:
             )
             own = asked.filter(asked["benchmark"] == benchmark.name).sort("question_id")
             texts += own["text"][: index_building.QUERIES].to_list()
-    return encoder(profiles.load().encoder).sentences(texts[: index_building.QUERIES]) if texts else None
+    profile = profiles.load().using({"encoder": of} if of else {})
+    return encoder(profile.encoder).sentences(texts[: index_building.QUERIES]) if texts else None
 
 
 def tokens_of(lake: Lake, name: str, kept: Tokens) -> tuple[token_store.StoreMeta, int]:

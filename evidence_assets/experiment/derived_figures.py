@@ -24,6 +24,8 @@ AVERAGES = {
 COSTS = ("cost_jsd", "cost_moverscore", "cost_euclidean", "cost_cosine")
 _AGAINST = re.compile(r"vs (?:(?P<system>[a-z_0-9]+):)?(?P<variant>[\w=.]*)(?=;|$)")
 """How labels and notes name what a difference is to: ``vs cost_cosine``, ``vs bertnet:initial_prompt``."""
+_PUBLISHED = re.compile(r"vs the published \w+, (?P<percent>[\d.]+) in")
+"""How a note names a number of others that a gain is over."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,8 @@ def sum_of(figure: Figure) -> Sum | None:
         return Sum("difference", (own.key,), max(others)) if others else None
     if figure.metric.endswith("_drop"):
         return Sum("difference", (replace(own, variant="full").key, own.key)) if figure.variant != "vanilla" else None
+    if theirs := _PUBLISHED.search(figure.note):
+        return Sum("gain", (own.key,), float(theirs["percent"]) / 100)
     found = _AGAINST.search(figure.label) or _AGAINST.search(figure.note)
     if found is None:
         return None

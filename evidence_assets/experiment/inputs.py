@@ -1,4 +1,4 @@
-"""What benchmarks are answered from, opened for a step: graphs with the profile's encoder, and tables."""
+"""What benchmarks are answered from, opened for a step: graphs with vectors of the step's encoder, and tables."""
 
 from __future__ import annotations
 
@@ -11,20 +11,33 @@ from evidence_assets.experiment.step import Made, Step
 from evidence_assets.graphs import stored
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import Lake
-from evidence_assets.models.in_use import encoder
+from evidence_assets.models.in_use import encoder, model_key
 
 
-def open_graph(lake: Lake, name: str) -> KnowledgeGraph:
-    """The graph of this name, with vectors of the profile's encoder."""
-    return stored.open_graph(lake, name, encoder(profiles.load().encoder))
+def open_graph(lake: Lake, name: str, of: str = "") -> KnowledgeGraph:
+    """The graph of this name, with vectors of the encoder that the profile calls ``of``; of its first where none is named."""
+    profile = profiles.load().using({"encoder": of} if of else {})
+    return stored.open_graph(lake, name, encoder(profile.encoder), of)
 
 
 def graph_of(step: Step) -> KnowledgeGraph:
     """The graph that the partition's benchmark is answered from."""
     if not step.benchmark.graph:
         raise BadInput(f"benchmark {step.benchmark_name} names no graph: declare the one that it is answered from")
-    return open_graph(step.lake, step.benchmark.graph)
+    return open_graph(step.lake, step.benchmark.graph, step.encoder)
+
+
+def encoded_by(step: Step) -> str:
+    """Name and revision of the step's encoder where it is not the profile's first, which then has a row beside the step's."""
+    if not step.encoder:
+        return ""
+    model = encoder(step.profile.encoder)
+    key = model_key(model)
+    row = {"model_id": key, "name": model.model_id, "revision": model.revision, "task": "encoder"}
+    step.encoded_by.append(row | {"input_hash": content_id("encoder", key)})
+    return key
 
 
 def tables_of(step: Step) -> dict[str, tuple[Table, str]]:
@@ -41,8 +54,9 @@ def make_subgraphs(step: Step) -> Made:
     numbers = step.profile.ugat
     return subgraph_rows(
         asked(step.read("questions", "questions/mcqa", step.partition)),
-        open_graph(step.lake, name),
+        graph_of(step),
         Expansion(numbers.D, numbers.cap, numbers.max_nodes),
         step.previous(),
         step.previous_lineage(),
+        encoded_by(step),
     )

@@ -13,7 +13,7 @@ import polars as pl
 from evidence_assets import profiles
 from evidence_assets.experiment.stages import stages
 from evidence_assets.experiment.step import Step
-from evidence_assets.experiment.system import System
+from evidence_assets.experiment.system import OwnStages, System
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake, prepare
@@ -31,11 +31,20 @@ class Shown:
 def prompts(system: System, variant: Variant, lake: Lake, question: str = "") -> list[Shown]:
     """Every request that the steps of a variant would send for a question; the first that has evidence where none is named.
 
+    A system that asks about something else than questions shows what it asks about the first of these.
+
     Raises
     ------
     BadInput
         If no question of the variant's has an id that begins so, or it has no evidence yet, or nothing is asked about it.
     """
+    method, requests = system.method_of(variant), list[Request]()
+    if isinstance(method, OwnStages) and method.asks_first and not question:
+        step = Step(
+            lake, "scores", f"scores/{variant.place}", shown=requests, models=variant.using, words=variant.words
+        )
+        method.asks_first(variant, method.settings_of(variant), step)
+        return [Shown(step.asset, request) for request in requests]
     made = [stage for stage in stages(system, variant) if stage.partitions == "questions"]
     asking = [stage for stage in made if stage.table in ("chains", "predictions")]
     if not asking:
@@ -45,7 +54,7 @@ def prompts(system: System, variant: Variant, lake: Lake, question: str = "") ->
     shown: list[Shown] = []
     instead: dict[str, pl.DataFrame] = {}
     for stage in asking:
-        requests: list[Request] = []
+        requests = []
         step = Step(lake, stage.table, stage.key, partition, only=question_id, shown=requests, instead=instead)
         rows = pl.from_arrow(prepare(stage.table, stage.make(step).rows))
         assert isinstance(rows, pl.DataFrame)

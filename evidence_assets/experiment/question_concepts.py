@@ -23,7 +23,7 @@ from evidence_assets.graphs.entity_linking import EntityLinker, Link
 from evidence_assets.graphs.keyphrases import extract_concepts
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.lineage import DERIVED, USED
+from evidence_assets.lake.lineage import DERIVED, GENERATED, USED
 
 VERSION = "5"
 """Changes whenever equal questions would name other nodes, or other graphs would lie around them."""
@@ -156,8 +156,13 @@ def subgraph_rows(
     expansion: Expansion,
     previous: pl.DataFrame,
     lineage: pl.DataFrame,
+    encoded_by: str = "",
 ) -> Made:
-    """Rows of ``subgraphs``: what each question and its options name, and what lies around it."""
+    """Rows of ``subgraphs``: what each question and its options name, and what lies around it.
+
+    ``encoded_by`` is the encoder that names were compared by, where that is not the profile's first.
+    """
+    model = [encoded_by] if encoded_by else []
     limits = max(expansion.D, DEPTH), expansion.cap, expansion.max_nodes
     version = content_id("subgraph", VERSION, graph.version, *limits)
     node_ids, edge_ids = graph.node_ids, graph.edge_ids
@@ -169,7 +174,7 @@ def subgraph_rows(
     for question in todo:
         named, part = found[question.question_id].named, found[question.question_id].part
         seeds = numbers(named.concepts)
-        identifier = content_id("subgraph", question.question_id, graph.name)
+        identifier = content_id("subgraph", question.question_id, graph.name, *model)
         row: dict[str, Any] = {
             "subgraph_id": identifier,
             "question_id": question.question_id,
@@ -191,6 +196,8 @@ def subgraph_rows(
         row["content_hash"] = content_id(row)
         writer.add(row)
         writer.link(identifier, USED, "question", question.question_id, question.question_id)
+        for key in model:
+            writer.link(identifier, GENERATED, "model", key, key)
         for n in sorted({*seeds, *named.targets.tolist()}):
             writer.link(identifier, DERIVED, "node", node_ids[n], node_ids[n])
     made = writer.finish()

@@ -23,7 +23,6 @@ from evidence_assets.experiment.derived_figures import Key, Sum, sum_of
 from evidence_assets.experiment.presets import presets
 from evidence_assets.experiment.scores.published import Figure, figures
 from evidence_assets.experiment.scores.published_figures import (
-    COUNTED,
     LABELS,
     comparable,
     figure_for,
@@ -323,8 +322,6 @@ def _reason(
     figure: Figure, able: Sequence[Candidate], variants: Collection[Variant], declared: Mapping[str, Benchmark]
 ) -> tuple[str, str]:
     """The first thing that is missing for a figure which nothing fills, and what of it."""
-    if (figure.scale != "count" and figure.metric in COUNTED) or "under head" in figure.note:
-        return "It is printed under the head of another metric.", figure.metric
     if not comparable(figure):
         return "Printed are a count or a time: only scores are compared with.", f"{figure.metric} in {figure.scale}"
     of_system = [v for v in variants if any(name.system == figure.system for name in v.published)]

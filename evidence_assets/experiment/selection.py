@@ -19,7 +19,7 @@ from evidence_assets.experiment.step import Made
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.blocks import Blocks
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.lineage import DERIVED, USED
+from evidence_assets.lake.lineage import DERIVED, GENERATED, USED
 
 Progress = Callable[[int, int], None]
 SELECTED_TOGETHER = 256
@@ -158,10 +158,15 @@ def evidence_rows(
     lineage: pl.DataFrame,
     progress: Progress | None = None,
     blocks: Blocks | None = None,
+    encoded_by: str = "",
 ) -> Made:
-    """Evidence for every question: taken over where nothing it depends on has changed, else selected anew."""
+    """Evidence for every question: taken over where nothing it depends on has changed, else selected anew.
+
+    ``encoded_by`` is the encoder that it was picked with, where that is not the profile's first; rows then lead to it.
+    """
+    model = [encoded_by] if encoded_by else []
     by_id = {question.question_id: question for question in questions}
-    inputs = {q: content_id(q, selector.name, selector.version) for q in by_id}
+    inputs = {q: content_id(q, selector.name, selector.version, *model) for q in by_id}
     writer = RowWriter(
         "evidence", previous, lineage, inputs, kind="evidence", row_id="evidence_id", by="question_id", blocks=blocks
     )
@@ -173,7 +178,7 @@ def evidence_rows(
             source = pick.parents[0]
             evidence_id = content_id(
                 "evidence", question.question_id, pick.option, selector.name, [(p.kind, p.id) for p in pick.parents],
-                pick.locator,
+                pick.locator, *model,
             )  # fmt: skip
             writer.add(
                 {
@@ -194,6 +199,8 @@ def evidence_rows(
                 }
             )
             writer.link(evidence_id, USED, "question", question.question_id, question.question_id)
+            for key in model:
+                writer.link(evidence_id, GENERATED, "model", key, key)
             for i, p in enumerate(dict.fromkeys(pick.parents), 1):
                 writer.link(evidence_id, DERIVED, p.kind, p.id, p.version, i, pick.score)
         writer.settle()

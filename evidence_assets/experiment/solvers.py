@@ -91,9 +91,9 @@ def reasoning_version(name: str, family: str, profile: Profile, style: Style = O
 def _documents(step: Step, chunks: Sequence[str]) -> dict[str, str]:
     """The document of each of some chunks of the benchmark's corpus."""
     name = step.benchmark.corpus
-    if not name:
+    if not (name and chunks):
         return {}
-    corpus = open_corpus(step.lake, name)
+    corpus = open_corpus(step.lake, name, step.encoder)
     known = [(chunk, place) for chunk, place in zip(chunks, corpus.find(chunks).tolist(), strict=True) if place >= 0]
     documents = corpus.column("doc_id", [place for _, place in known])
     return {chunk: document for (chunk, _), document in zip(known, documents, strict=True)}

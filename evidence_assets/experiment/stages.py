@@ -20,6 +20,7 @@ from evidence_assets.experiment.answers import (
     prediction_rows,
 )
 from evidence_assets.experiment.chains import chain_rows, citation_rows
+from evidence_assets.experiment.inputs import encoded_by
 from evidence_assets.experiment.one_call import AnswersOnce
 from evidence_assets.experiment.path_check import paths_wrong
 from evidence_assets.experiment.scores import graph_stages, passage_scores, scoring
@@ -50,6 +51,7 @@ from evidence_assets.experiment.system import (
 )
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput, StaleInput
+from evidence_assets.lake.ids import with_model
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.models.in_use import encoder
 from evidence_assets.profiles import Kind
@@ -114,6 +116,8 @@ class _Standard:
         )
         place, family, picking = variant.place, variant.family, method.models(self._settings)
         self._picking = {kind: name for kind, name in variant.using.items() if kind in picking}
+        self._vectors = "" if method.own_encoder else self._picking.get("encoder", "")
+        """The encoder of the stored vectors that it reads; empty for the profile's first."""
         self._selector = variant.at(variant.selector, picking, "@")
         """Name under which rows say who picked their evidence: models that pick belong to it, others do not."""
         self._questions = f"questions/{family}"
@@ -193,7 +197,11 @@ class _Standard:
     @property
     def _selected_from(self) -> list[str | Read]:
         """What the selector reads."""
-        return [self._questions, *source_reads(self._variant.family, self._method.reads), *self._more_reads]
+        return [
+            self._questions,
+            *source_reads(self._variant.family, self._method.reads, self._vectors),
+            *self._more_reads,
+        ]
 
     @property
     def _answered_from(self) -> list[str | Read]:
@@ -251,7 +259,7 @@ class _Standard:
             selector = NoEvidence(name, lack) if lack else self._method.open(name, step, self._settings)
             return evidence_rows(
                 selector, self._asked(step), step.previous(), step.previous_lineage(), step.progress("questions"),
-                step.blocks,
+                step.blocks, encoded_by(step),
             )  # fmt: skip
 
         return self._stage(
@@ -312,7 +320,7 @@ class _Standard:
         if variant.counterfactual:
             inputs["counterfactuals"] = self._counterfactuals
         if on_graph := variant.family == "mcqa" and "graph" in self._method.reads:
-            inputs["subgraphs"] = "subgraphs/mcqa"
+            inputs["subgraphs"] = with_model("subgraphs/mcqa", self._vectors)
         paced = [self._evidence, *([self._chains] if self._explained else []), self._predictions]
 
         def make(step: Step) -> Made:

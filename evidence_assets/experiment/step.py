@@ -73,11 +73,18 @@ class Step:
     """Rows that stand for those of an asset in this partition."""
     asked: list[LanguageModel] = field(default_factory=list, compare=False)
     """The language models that were asked."""
+    encoded_by: list[dict[str, Any]] = field(default_factory=list, compare=False)
+    """Rows of ``models``: the encoders that are not the profile's first and whose vectors decided rows."""
 
     @property
     def profile(self) -> profiles.Profile:
         """The profile in use, with the models of this step first."""
         return profiles.load().using(self.models)
+
+    @property
+    def encoder(self) -> str:
+        """What the profile calls the encoder that it works with; empty for its first."""
+        return self.models.get("encoder", "")
 
     def at(self, key: str) -> str:
         """The key of an asset that a language model makes, with the model of this step after it; see ``Variant.at``."""

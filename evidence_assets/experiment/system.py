@@ -23,9 +23,10 @@ from evidence_assets.experiment.stage import Read, Stage
 from evidence_assets.experiment.step import Step
 from evidence_assets.experiment.variants import FILE, SYSTEMS, Variant
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.ids import content_id, with_model
 from evidence_assets.profiles import KINDS, Kind
 from evidence_assets.reasoning.asking import PromptedTask
+from evidence_assets.retrieval.corpus import index_key
 
 S = TypeVar("S")
 Source = Literal[
@@ -36,12 +37,6 @@ Source = Literal[
 @dataclass(frozen=True)
 class NoSettings:
     """Settings of a method without parameters."""
-
-
-STORED: tuple[Source, ...] = (
-    "corpus", "graph", "joined_graph", "graph_passages", "subgraphs", "token_store", "knowledge_base",
-)  # fmt: skip
-"""Sources with vectors in them, which those of another encoder cannot be compared with."""
 
 
 def _nothing(profile: profiles.Profile) -> Mapping[str, Any]:
@@ -95,7 +90,7 @@ class Method(_Parametrised[S]):
     answerer
         Makes who answers, where that is the system itself; see ``experiment.stages``.
     own_encoder
-        Whether its encoder meets no stored vectors although it reads some, so that a variant may name another one.
+        Whether its encoder meets no stored vectors although it reads some: those of the profile's first then do.
     asks
         What it asks a language model, to pick or to answer.
     published
@@ -123,9 +118,13 @@ class Scope:
 
 @dataclass(frozen=True, kw_only=True)
 class OwnStages(_Parametrised[S]):
-    """A method that states its stages itself; ``scored_on`` is what figures may be printed for."""
+    """A method that states its stages itself; ``scored_on`` is what figures may be printed for.
+
+    ``asks_first`` asks what its stages ask a language model, of the first row that they would ask about: to be shown.
+    """
 
     stages: Callable[[Variant, S], list[Stage]]
+    asks_first: Callable[[Variant, S, Step], None] | None = None
     scored_on: Callable[[S], Sequence[Scope]] = _no_scopes
 
 
@@ -172,7 +171,7 @@ def crossings(system: System, variant: Variant, opted: frozenset[str] | None = N
     Raises
     ------
     BadInput
-        If a model is none of the profile's, or an encoder would be compared with vectors of another.
+        If a model is none of the profile's.
     """
     method = system.method_of(variant)
     kinds = set(method.models(method.settings_of(variant)))
@@ -181,14 +180,6 @@ def crossings(system: System, variant: Variant, opted: frozenset[str] | None = N
     crossed = crossed_with(variant.models, variant.presets, opted_in() if opted is None else opted)
     axes = {kind: crossed[kind] for kind in KINDS if kind in kinds & crossed.keys()}
     profile = profiles.load()
-    if isinstance(method, Method) and not method.own_encoder and set(method.reads) & set(STORED):
-        for name in axes.get("encoder", profile.names("encoder")[:1]):
-            if name != profile.names("encoder")[0]:
-                raise BadInput(
-                    f"variant {variant.place}: vectors of the encoder {name!r} would be compared with stored ones of "
-                    f"{profile.names('encoder')[0]!r}: put it first in a profile of its own",
-                    file=SYSTEMS / system.name / FILE, field="models",
-                )  # fmt: skip
     return [
         variant.model_copy(
             update={"using": {k: name for k, name in zip(axes, names, strict=True) if name != profile.names(k)[0]}}
@@ -212,30 +203,36 @@ def lacking(reads: Sequence[Source], benchmark: Benchmark) -> str:
     return f"benchmark {benchmark.name} names no {' and no '.join(w.removeprefix('joined_') for w in wanted)}"
 
 
-def source_reads(family: str, sources: Sequence[Source]) -> list[Read]:
-    """Assets that hold what a method reads, over all of the family's benchmarks."""
+def source_reads(family: str, sources: Sequence[Source], encoder: str = "") -> list[Read]:
+    """Assets that hold what a method reads, over all of the family's benchmarks; vectors are those of this encoder.
+
+    Vectors of tokens are those of the profile's ``token_encoder``, of which there is one.
+    """
+
+    def vectors(key: str) -> Read:
+        return Read(with_model(key, encoder))
+
     benchmarks = of_family(family)
     corpora = sorted({b.corpus for b in benchmarks if b.corpus})
     graphs = sorted({b.joined_graph if "joined_graph" in sources else b.graph for b in benchmarks} - {""})
     reads: list[Read] = []
     if "corpus" in sources:
         for name in corpora:
-            reads += [Read(f"corpus/{name}/chunks", "every"), Read(f"corpus/{name}/index")]
+            reads += [Read(f"corpus/{name}/chunks", "every"), Read(index_key(name, encoder))]
     if "token_store" in sources:
         reads += [Read(f"corpus/{name}/token_store") for name in corpora]
     if "graph" in sources or "joined_graph" in sources:
-        reads += [
-            Read(f"knowledge/{name}/{part}") for name in graphs for part in ("nodes", "edges", "csr", "node_vectors")
-        ]
+        reads += [Read(f"knowledge/{name}/{part}") for name in graphs for part in ("nodes", "edges", "csr")]
+        reads += [vectors(f"knowledge/{name}/node_vectors") for name in graphs]
     if "subgraphs" in sources:
-        reads.append(Read(f"subgraphs/{family}"))
+        reads.append(vectors(f"subgraphs/{family}"))
     if "graph_passages" in sources:
-        reads += [Read(f"knowledge/{name}/passages") for name in sorted({b.graph for b in benchmarks if b.graph})]
+        reads += [vectors(f"knowledge/{name}/passages") for name in sorted({b.graph for b in benchmarks if b.graph})]
     if "taxonomy" in sources:
         reads += [Read(f"knowledge/{name}/nodes") for name in sorted({b.taxonomy for b in benchmarks if b.taxonomy})]
     if "knowledge_base" in sources:
-        parts = ("nodes", "edges", "csr", "passages", "passage_index")
-        reads += [Read(f"knowledge/{name}/{part}") for name in graphs for part in parts]
+        reads += [Read(f"knowledge/{name}/{part}") for name in graphs for part in ("nodes", "edges", "csr")]
+        reads += [vectors(f"knowledge/{name}/{part}") for name in graphs for part in ("passages", "passage_index")]
     if "tables" in sources:
         reads.append(Read("tables", "benchmark"))
     return reads

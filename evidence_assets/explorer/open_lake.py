@@ -7,6 +7,7 @@ query of a page is kept with its values filled in, so that it can be taken to Du
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from evidence_assets.experiment.asked import BENCHMARK as ASKED
 from evidence_assets.experiment.scores.scoring import correct
 from evidence_assets.explorer.answers import Row, rows_of
 from evidence_assets.lake.catalogue import ROOT_VARIABLE, connect, need, quoted, rows_in
+from evidence_assets.lake.fetching import mirror_of
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
 
@@ -33,6 +35,8 @@ SELECT p.prediction_id, p.question_id, p.benchmark, replace(p.asset, 'prediction
 FROM predictions p LEFT JOIN questions q USING (question_id)
 """
 """Every prediction with whether it is right. Short answers are compared in words, which SQL does not do: NULL there."""
+LOOK_SECONDS = 30.0
+"""How old pages over a lake that is kept elsewhere may be."""
 Stamps = dict[str, tuple[int, int]]
 
 
@@ -99,11 +103,12 @@ class OpenLake:
         self._views: duckdb.DuckDBPyConnection | None = None
         self._filled: list[str] = []
         self._stamps: dict[str, Stamps] = {"predictions": {}, "questions": {}}
-        self._made = False
+        self._made, self._looked = False, -LOOK_SECONDS
 
     def reader(self) -> Reader:
         """A reader for one page: a cursor of one connection, which remembers what the ends of files say until they change."""
         with self._lock:
+            self._look()
             filled = [name for name in TABLES if next((self.root / name).rglob("[!.]*.parquet"), None) is not None]
             if self._views is None or filled != self._filled:
                 # A view made of no file stays empty, so all are made anew when a table has got its first one.
@@ -111,6 +116,13 @@ class OpenLake:
             cursor = self._views.cursor()
         cursor.execute(f"SET VARIABLE {ROOT_VARIABLE} = {quoted(str(self.root))}")
         return Reader(self, cursor)
+
+    def _look(self) -> None:
+        """Fetch what has changed of a lake that is kept elsewhere, every now and then."""
+        if mirror_of(self.root) is not None and time.monotonic() - self._looked > LOOK_SECONDS:
+            for table in TABLES:
+                self.lake.folder(table)
+            self._looked = time.monotonic()
 
     def answers(self, sql: str, **parameters: Any) -> list[Row]:
         """Rows of a query over the kept tables, brought up to date first."""
@@ -128,8 +140,13 @@ class OpenLake:
 
     def _refresh(self) -> None:
         """Read anew the files of predictions that have changed; all of them where questions have."""
+        self._look()
         found = {
-            table: {str(path): (s.st_mtime_ns, s.st_size) for path in self.lake.files(table) for s in [path.stat()]}
+            table: {
+                str(path): (s.st_mtime_ns, s.st_size)
+                for path in sorted((self.root / table).rglob("[!.]*.parquet"))
+                for s in [path.stat()]
+            }
             for table in self._stamps
         }
         if found == self._stamps and self._made:

@@ -14,6 +14,8 @@ from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.explorer.answers import AnswerRows, Row, answer_rows, places_of, rows_of, stands
 from evidence_assets.explorer.path_reading import reasons, walked
 from evidence_assets.lake.catalogue import need
+from evidence_assets.reasoning.extractive import TEXT_KINDS
+from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers
 
 WIDTH = 110
 
@@ -72,12 +74,25 @@ def says(rows: AnswerRows) -> str:
     if rows.prediction["status"] == "failed":
         return f"no answer: {rows.prediction['error']}"
     if question is None or not question["options"]:
-        return str(answer) if answer and rows.prediction["status"] != "insufficient" else "the evidence does not say"
+        if not answer or rows.prediction["status"] == "insufficient":
+            return "the evidence does not say"
+        if rows.prediction["status"] == "ambiguous":
+            return f"perhaps {answer}: the evidence does not decide"
+        return f"nearest statement: “{answer}”" if _quotes_a_text(rows) else str(answer)
     options = dict(zip(option_labels(question["task"], question["options"]), question["options"], strict=True))
     text = str(options.get(answer, answer or "none"))
     if question["source_id"].partition("=")[0] == "table" and question["task"] == "table_qa":
         return text if rows.prediction["status"] == "answered" else "the evidence does not say"
     return text if text == answer else f"{answer}. {text}"
+
+
+def _quotes_a_text(rows: AnswerRows) -> bool:
+    """Whether the answer is a sentence of a text, word for word, which no model read any further."""
+    return rows.prediction["reasoner"] == ExtractiveShortAnswers.name and any(
+        str(rows.prediction["answer"]) in row["text"] and row["kind"] in TEXT_KINDS
+        for row in rows.evidence
+        if row["evidence_id"] in rows.used
+    )
 
 
 def _wrapped(text: str, first: str = "", rest: str | None = None) -> list[str]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.stored import TEXTS_AT_ONCE, Known, vectors_of
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.lineage import DERIVED
+from evidence_assets.lake.lineage import DERIVED, GENERATED
 from evidence_assets.lake.store import typed
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.retrieval.corpus import matrix
@@ -86,15 +86,21 @@ def passage_table(
     return pa.concat_tables(made), reused
 
 
-def lineage_of(table: pa.Table) -> pa.Table:
-    """Each passage stands for its node or edge."""
-    owners = table.column("owner_id")
-    columns = {
-        "child_id": table.column("passage_id"),
-        "parent_kind": table.column("owner_kind"),
-        "parent_id": owners,
-        "parent_version": owners,
-    }
-    same = {"child_kind": "passage", "relation": DERIVED}
-    columns |= {name: pa.repeat(value, len(table)) for name, value in same.items()}
-    return typed("lineage_edges", columns)
+def lineage_of(table: pa.Table, encoded_by: str = "") -> pa.Table:
+    """Each passage stands for its node or edge; with ``encoded_by``, that encoder made its vector."""
+    owners, model = table.column("owner_id"), pa.repeat(encoded_by, len(table))
+    parents = [(DERIVED, table.column("owner_kind"), owners)]
+    if encoded_by:
+        parents.append((GENERATED, pa.repeat("model", len(table)), model))
+    edges = [
+        {
+            "child_kind": pa.repeat("passage", len(table)),
+            "child_id": table.column("passage_id"),
+            "relation": pa.repeat(relation, len(table)),
+            "parent_kind": kind,
+            "parent_id": parent,
+            "parent_version": parent,
+        }
+        for relation, kind, parent in parents
+    ]
+    return pa.concat_tables([typed("lineage_edges", columns) for columns in edges])

@@ -26,14 +26,14 @@ from evidence_assets.graphs.passage_files import COLUMNS, PassageFiles, write_pa
 from evidence_assets.lake.array_files import find_keys, open_array
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import StaleInput
-from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.ids import content_id, with_model
 from evidence_assets.lake.store import Lake
-from evidence_assets.models.protocols import Encoder, FloatArray
+from evidence_assets.models.protocols import Encoder, FloatArray, NotNumbers
 from evidence_assets.retrieval import index_building
 from evidence_assets.retrieval.vector_index import IndexMeta, VectorIndex
 from evidence_assets.text.chunking import chunks
 
-TABLES_OF = {"nodes": "kg_nodes", "edges": "kg_edges", "passages": "kg_passages"}
+TABLES_OF = {"nodes": "kg_nodes", "edges": "kg_edges"}
 ENDS = ["head_id", "relation", "tail_id"]
 FORMS_FORMAT = 3
 """Changes with the order of the vectors of names."""
@@ -102,25 +102,28 @@ def build_name_vectors(
     return len(texts), reused
 
 
-def passages_version(lake: Lake, name: str) -> str:
+def passages_version(lake: Lake, name: str, of: str = "") -> str:
     """What the files of a graph's passages are built from."""
-    return tables_version(lake, name, "nodes", "passages")
+    passages = lake.version("kg_passages", with_model(f"knowledge/{name}/passages", of))
+    return content_id([lake.version("kg_nodes", f"knowledge/{name}/nodes"), passages])
 
 
-def build_passage_files(lake: Lake, name: str, encoder: Encoder, model_id: str, memory: int, heard: Heard) -> IndexMeta:
-    """Write the passages of a graph's nodes into files; see ``passage_files``."""
+def build_passage_files(
+    lake: Lake, name: str, encoder: Encoder, model_id: str, memory: int, heard: Heard, of: str = ""
+) -> IndexMeta:
+    """Write the passages of a graph's nodes, those of the encoder ``of``, into files; see ``passage_files``."""
     place = f"knowledge/{name}"
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for path in lake.files("kg_passages", f"{place}/passages"):
+        for path in lake.files("kg_passages", with_model(f"{place}/passages", of)):
             with pq.ParquetFile(path) as file:
                 yield from file.iter_batches(TEXTS_AT_ONCE, columns=COLUMNS)
 
     node_ids = lake.read("kg_nodes", f"{place}/nodes", columns=["node_id"])["node_id"].set_sorted()
-    with replacing_folder(lake.index_folder(f"{place}/passage_index")) as temporary:
+    with replacing_folder(lake.index_folder(with_model(f"{place}/passage_index", of))) as temporary:
         return write_passage_files(
             temporary, node_ids, batches(), encoder.dimensions,
-            built_from=passages_version(lake, name), model_id=model_id, memory=memory, heard=heard,
+            built_from=passages_version(lake, name, of), model_id=model_id, memory=memory, heard=heard,
         )  # fmt: skip
 
 
@@ -155,26 +158,30 @@ def vectors_of(
     return hashes, int((rows >= 0).sum())
 
 
-def open_graph(lake: Lake, name: str, encoder: Encoder) -> KnowledgeGraph:
+def open_graph(lake: Lake, name: str, encoder: Encoder, of: str = "") -> KnowledgeGraph:
     """The graph of this name, read as it is asked for and shared by all who ask in this process.
 
     Arrays are memory-mapped where the lake has them of these very rows, and built from the rows where it has not;
-    vectors of other rows or of another model are refused.
+    vectors of other rows or of another model are refused. ``of`` is what the profile calls the encoder, where it is not its
+    first.
     """
     place = f"knowledge/{name}"
-    files = [lake.files(TABLES_OF[part], f"{place}/{part}") for part in TABLES_OF]
-    for part, found in zip(("nodes", "edges"), files, strict=False):
-        if not found:
-            raise StaleInput(f"{place}/{part} is not made: materialize it first")
-    folders = [lake.index_folder(f"{place}/{part}") / "meta.json" for part in ("csr", "node_vectors", "passage_index")]
+    tables = (("kg_nodes", f"{place}/nodes"), ("kg_edges", f"{place}/edges"))
+    for table, key in tables:
+        if not lake.files(table, key):
+            raise StaleInput(f"{key} is not made: materialize it first")
+    files = [lake.files(table, key) for table, key in (*tables, ("kg_passages", with_model(f"{place}/passages", of)))]
+    keys = (f"{place}/csr", *(with_model(f"{place}/{part}", of) for part in ("node_vectors", "passage_index")))
+    folders = [lake.index_folder(key) / "meta.json" for key in keys]
     paths = [path for path in (*(path for found in files for path in found), *folders) if path.exists()]
     stamp = tuple((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in paths)
-    return _open_graph(str(lake.root), name, cast(Hashable, encoder), stamp)
+    return _open_graph(str(lake.root), name, cast(Hashable, encoder), of, stamp)
 
 
 @lru_cache(maxsize=4)
-def _open_graph(root: str, name: str, encoder: Encoder, stamp: Stamp) -> KnowledgeGraph:
+def _open_graph(root: str, name: str, encoder: Encoder, of: str, stamp: Stamp) -> KnowledgeGraph:
     lake, place = Lake(root), f"knowledge/{name}"
+    name_vectors, passage_rows = with_model(f"{place}/node_vectors", of), with_model(f"{place}/passages", of)
     version, model_id = tables_version(lake, name, "nodes", "edges"), f"{encoder.model_id}@{encoder.revision}"
 
     def column(part: str, name: str) -> pl.Series:
@@ -189,20 +196,20 @@ def _open_graph(root: str, name: str, encoder: Encoder, stamp: Stamp) -> Knowled
 
     @cache
     def names() -> VectorIndex:
-        return _index_of(lake.index_folder(f"{place}/node_vectors"), names_version(lake, name), model_id)
+        return _index_of(lake.index_folder(name_vectors), names_version(lake, name), model_id)
 
     def form_vectors() -> FloatArray:
         names()
-        return open_array(lake.index_folder(f"{place}/node_vectors") / "vectors.npy")
+        return open_array(lake.index_folder(name_vectors) / "vectors.npy")
 
     def passage_files() -> PassageFiles:
-        folder = lake.index_folder(f"{place}/passage_index")
-        return PassageFiles(folder, _index_of(folder, passages_version(lake, name), model_id))
+        folder = lake.index_folder(with_model(f"{place}/passage_index", of))
+        return PassageFiles(folder, _index_of(folder, passages_version(lake, name, of), model_id))
 
     def passages() -> pl.DataFrame:
-        if not lake.files("kg_passages", f"{place}/passages"):
-            raise StaleInput(f"{place}/passages is not made: materialize it first")
-        return lake.read("kg_passages", f"{place}/passages")
+        if not lake.files("kg_passages", passage_rows):
+            raise StaleInput(f"{passage_rows} is not made: materialize it first")
+        return lake.read("kg_passages", passage_rows)
 
     return KnowledgeGraph(
         name,
@@ -237,8 +244,15 @@ def encoded(encoder: Encoder, texts: Sequence[str]) -> FloatArray:
     pieces = list(dict.fromkeys(piece for group in parts.values() for piece in group))
     if not pieces:
         return np.zeros((len(whole), encoder.dimensions), np.float32)
-    vector = dict(zip(pieces, encoder.sentences(pieces), strict=True))
-    means = np.stack([np.mean([vector[piece] for piece in parts[text]], axis=0) for text in whole])
-    norms = np.linalg.norm(means, axis=1, keepdims=True)
-    vectors: FloatArray = (means / np.where(norms == 0, 1, norms)).astype(np.float32)
-    return vectors
+    number = {piece: i for i, piece in enumerate(pieces)}
+
+    def joined(vectors: FloatArray) -> FloatArray:
+        means = np.stack([np.mean([vectors[number[piece]] for piece in parts[text]], axis=0) for text in whole])
+        norms = np.linalg.norm(means, axis=1, keepdims=True)
+        unit: FloatArray = (means / np.where(norms == 0, 1, norms)).astype(np.float32)
+        return unit
+
+    try:
+        return joined(encoder.sentences(pieces))
+    except NotNumbers as error:
+        raise NotNumbers(str(error), joined(error.vectors)) from error

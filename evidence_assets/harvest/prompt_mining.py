@@ -49,11 +49,17 @@ WordLogProbs = Callable[[Sequence[str]], Sequence[npt.NDArray[np.floating]]]
 """The log-probabilities of each text's words."""
 Writer = Callable[[Sequence[Sequence[str]], Sequence[Pair]], Sequence[str]]
 """Keyword orders and seed pairs to sentences: with slots, or with the first pair's entities in their place."""
+Likeness = Callable[[str], npt.NDArray[np.floating]]
+"""How like each word of the vocabulary is to a word, as log-probabilities."""
 
 
 @dataclass(frozen=True)
 class MiningModels:
-    """What Stage 1 asks of models."""
+    """What Stage 1 asks of models.
+
+    ``vocabulary`` and ``slot_log_probs`` are of the model that proposes substitutes; where it knows of ``likeness``, that
+    counts as much as what fits the place.
+    """
 
     vocabulary: Sequence[str]
     slot_log_probs: SlotLogProbs
@@ -61,17 +67,21 @@ class MiningModels:
     word_log_probs: WordLogProbs
     sentence_vectors: SentenceVectors
     write: Writer
+    likeness: Likeness | None = None
 
 
 @dataclass(frozen=True)
 class MinedPrompt:
-    """A prompt with its scores, means over the seed pairs. ``weight`` is 0 where the prompt is not kept."""
+    """A prompt with its scores, means over the seed pairs. ``weight`` is 0 where the prompt is not kept.
+
+    ``bert_score``, ``ibleu`` and ``certainty`` make up K-Bloom's compatibility; BertNet's is one number.
+    """
 
     text: str
     weight: float
-    bert_score: float
-    ibleu: float
-    certainty: float
+    bert_score: float | None
+    ibleu: float | None
+    certainty: float | None
     compatibility: float
     kept: bool
 
@@ -106,8 +116,8 @@ def mine_prompts(
     scored = score_prompts(prompt, candidates, pairs, models, choice)
     eligible = scored
     if choice == "probable":
-        given = next(item.certainty for item in scored if item.text == prompt)
-        eligible = [item for item in scored if item.certainty >= _LEAST_PROBABLE * given]
+        certain = {item.text: item.certainty or 0.0 for item in scored}
+        eligible = [item for item in scored if certain[item.text] >= _LEAST_PROBABLE * certain[prompt]]
     if setting == "top1":
         written = [item for item in eligible if item.text != prompt]
         chosen = (written or eligible)[:1]
@@ -195,6 +205,8 @@ def substitutes(
     masked = _replace_word(prompt, keyword, SLOT)
     rows = models.slot_log_probs([as_sentence(fill(masked, *pair)) for pair in pairs], [0] * len(pairs))
     mean = rows.mean(axis=0, dtype=np.float64)
+    if models.likeness is not None:
+        mean = mean + models.likeness(keyword)
     own = {word.casefold() for word in prompt_words(prompt)}
     own |= {word.casefold() for pair in pairs for entity in pair for word in words_of(entity)}
     proposed: list[str] = []

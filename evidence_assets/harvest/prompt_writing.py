@@ -1,8 +1,8 @@
-"""Writes candidate prompts with a masked model: the small stand-in for a keyword-to-sentence generator.
+"""Writes candidate prompts out of keywords: by a keyword-to-sentence model, or by a masked one that stands in for it.
 
-Belongs here: from keyword orders to prompts. A sentence is laid out as its keywords with gaps of a few masked words
-between them; the gaps are filled left to right with the words that the model finds likeliest for all pairs together, so
-that a connective fits the relation rather than one pair.
+Belongs here: from keyword orders to prompts. For a masked model a sentence is laid out as its keywords with gaps of a few
+masked words between them; the gaps are filled left to right with the words that the model finds likeliest for all pairs
+together, so that a connective fits the relation rather than one pair.
 """
 
 from __future__ import annotations
@@ -14,11 +14,33 @@ import numpy as np
 import numpy.typing as npt
 
 from evidence_assets.text.prompt_text import HEAD, SLOT, TAIL, as_sentence, fill
-from evidence_assets.text.words import is_word
+from evidence_assets.text.words import is_word, words_of
 
 Pair = tuple[str, str]
 SlotLogProbs = Callable[[Sequence[str], Sequence[int]], npt.NDArray[np.floating]]
 """Texts with ``SLOT`` and which slot is asked of each; answers rows of log-probabilities over a vocabulary."""
+Sentences = Callable[[Sequence[str]], Sequence[Sequence[str]]]
+"""Keywords, side by side, to sentences for each."""
+
+
+def written_sentences(orders: Sequence[Sequence[str]], pairs: Sequence[Pair], write: Sentences) -> list[str]:
+    """What a keyword-to-sentence model writes of each order with the first pair's entities in it.
+
+    A sentence that lost a keyword, or the order of them, is dropped.
+    """
+    named = [[fill(item, *pairs[0]) for item in order] for order in orders]
+    replies = write([" ".join(items) for items in named])
+    return [text for items, own in zip(named, replies, strict=True) for text in own if _in_order(text, items)]
+
+
+def _in_order(text: str, items: Sequence[str]) -> bool:
+    words, at = f" {' '.join(words_of(text))} ".casefold(), 0
+    for item in items:
+        found = words.find(f" {' '.join(words_of(item))} ".casefold(), at)
+        if found < 0:
+            return False
+        at = found + 1
+    return True
 
 
 def infill_prompts(

@@ -27,7 +27,7 @@ from evidence_assets.retrieval.bm25 import text_weights
 Array = npt.NDArray[np.float64]
 Ground = Literal["cosine", "euclidean"]
 FluencyForm = Literal["printed", "corrected", "probability"]
-FinalForm = Literal["printed", "rank_normalised", "fluency"]
+FinalForm = Literal["printed", "distance", "rank_normalised", "fluency"]
 Idf = Callable[[str], float]
 
 
@@ -140,14 +140,19 @@ def nearness(distances: Array, seeds: int, ground: Ground = "cosine") -> Array:
     return seeds - values if ground == "cosine" else seeds * seeds / (seeds + values)
 
 
-def final_scores(near: Array, fluent: Array, form: FinalForm = "printed") -> Array:
+def final_scores(near: Array, fluent: Array, form: FinalForm = "printed", distance: Array | None = None) -> Array:
     """Combine nearness and fluency; larger is better.
 
-    ``printed``: σ(s)·s + σ(f)·f. ``rank_normalised``: the mean of the two rank shares, so that neither unit outweighs
+    ``printed``: σ(s)·s + σ(f)·f with the nearness s, so that larger is better; ``distance``: with the distance in its place,
+    to the letter of equation 5.20, which prefers far pairs. ``rank_normalised``: the mean of the two rank shares, so that neither unit outweighs
     the other. ``fluency``: the fluency alone, for a model whose word vectors say little.
     """
     near, fluent = np.asarray(near, dtype=np.float64), np.asarray(fluent, dtype=np.float64)
-    if form == "printed":
+    if form == "distance":
+        if distance is None:
+            raise ValueError("the form `distance` needs the distances")
+        near = np.asarray(distance, dtype=np.float64)
+    if form in ("printed", "distance"):
         result: Array = _swish(near) + _swish(fluent)
         return result
     if form == "fluency":

@@ -265,6 +265,16 @@ class _Search:
             self._push(heap, float(children.bounds[0]), children, 0)
 
 
+def bertnet_score(head: Sequence[float], tail: Sequence[float]) -> float:
+    """The baseline's score of a pair from the log-probabilities of its words, the head's and the tail's.
+
+    >>> round(bertnet_score([-1.0], [-2.0, -3.0]), 4)
+    -2.25
+    """
+    entities = (sum(head) / len(head) + sum(tail) / len(tail)) / 2
+    return (sum((*head, *tail)) / (len(head) + len(tail)) + entities + min(*head, *tail)) / 3
+
+
 def _bound(node: _Node, row: npt.NDArray[np.float64], variant: Variant) -> npt.NDArray[np.float64]:
     """Best score that each child of ``node`` can reach: words still missing count as certain."""
     total: npt.NDArray[np.float64] = sum(node.log_probs) + row

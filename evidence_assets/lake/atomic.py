@@ -1,4 +1,7 @@
-"""How a file or a folder takes the place of another: whole, flushed to disk, or not at all."""
+"""How a file or a folder takes the place of another: whole, flushed to disk, or not at all.
+
+Where a lake is kept elsewhere, too, what is finished goes there before it takes its place here; see ``lake.mirror``.
+"""
 
 from __future__ import annotations
 
@@ -7,32 +10,58 @@ import errno
 import fcntl
 import os
 import shutil
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol
 
 from evidence_assets.lake.errors import NoRoom
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
+class Keeper(Protocol):
+    """Who takes finished files elsewhere; what it raises leaves everything here as it was."""
+
+    def put(self, finished: Path, path: Path) -> None:
+        """Take a finished file that is about to become ``path``."""
+
+    def put_folder(self, finished: Path, folder: Path) -> None:
+        """Take a finished folder that is about to become ``folder``."""
+
+
+keepers: dict[Path, Keeper] = {}
+"""Folders whose finished files go elsewhere, too."""
+
+
+def keeper_of(path: Path) -> Keeper | None:
+    """Who takes elsewhere what becomes ``path``; None for nearly all that is only local, at no cost."""
+    return next((keepers[folder] for folder in (path, *path.parents) if folder in keepers), None) if keepers else None
+
+
 @contextlib.contextmanager
-def replacing_file(path: Path) -> Iterator[Path]:
+def replacing_file(path: Path, *, fetched: bool = False) -> Iterator[Path]:
     """A temporary file beside ``path`` that takes its place when the block ends well and vanishes when it does not.
 
-    Its lock says that someone writes it; the lock of a killed writer is gone with it.
+    Its lock says that someone writes it; the lock of a killed writer is gone with it. What is ``fetched`` from where the lake
+    is kept is neither put there again nor waited for until it is on the disk.
     """
     _make_folder(path.parent)
     for stale in path.parent.glob(f".{path.name}.*.tmp"):
         if abandoned(stale):
             stale.unlink(missing_ok=True)
-    temporary = path.parent / f".{path.name}.{os.getpid()}.tmp"
+    temporary = path.parent / f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp"
     held = temporary.open("wb")
     try:
         fcntl.flock(held, fcntl.LOCK_EX)
         yield temporary
-        _flush(temporary)
+        if not fetched:
+            _flush(temporary)
+            if (keeper := keeper_of(path)) is not None:
+                keeper.put(temporary, path)
         temporary.replace(path)
-        _flush(path.parent)
+        if not fetched:
+            _flush(path.parent)
     except (OSError, RuntimeError) as error:
         _tell_no_room(error, path)
         raise
@@ -81,24 +110,28 @@ def abandoned(temporary: Path) -> bool:
 
 
 @contextlib.contextmanager
-def replacing_folder(folder: Path) -> Iterator[Path]:
+def replacing_folder(folder: Path, *, fetched: bool = False) -> Iterator[Path]:
     """A temporary folder that takes the place of ``folder`` when the block ends well.
 
     For indexes and token stores, whose files belong together. Between the two renames there is a moment without the
-    folder; whoever opens it then is told to run again.
+    folder; whoever opens it then is told to run again. ``fetched`` is as for a file.
     """
     _make_folder(folder.parent)
-    temporary = folder.parent / f".{folder.name}.tmp"
-    lock = folder.parent / f".{folder.name}.lock"
+    name = f".{folder.name}.fetched" if fetched else f".{folder.name}"  # what is fetched does not wait for what is made
+    temporary = folder.parent / f"{name}.tmp"
+    lock = folder.parent / f"{name}.lock"
     with lock.open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir()
         try:
             yield temporary
-            for made in [*sorted(temporary.rglob("*")), temporary]:
-                _flush(made)
-            old = folder.parent / f".{folder.name}.old"
+            if not fetched:
+                for made in [*sorted(temporary.rglob("*")), temporary]:
+                    _flush(made)
+                if (keeper := keeper_of(folder)) is not None:
+                    keeper.put_folder(temporary, folder)
+            old = folder.parent / f"{name}.old"
             shutil.rmtree(old, ignore_errors=True)
             if folder.exists():
                 folder.replace(old)

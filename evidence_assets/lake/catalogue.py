@@ -15,6 +15,7 @@ import duckdb
 import polars as pl
 import pyarrow as pa
 
+from evidence_assets.lake.fetching import fetched_below, local_root
 from evidence_assets.lake.schemas import TABLES, TableSchema
 from evidence_assets.lake.store import Lake
 
@@ -28,10 +29,10 @@ MEMORY = "2GB"
 
 def find_lake() -> Path:
     """Folder of the lake: named by EVIDENCE_LAKE, else the nearest ``data_lake`` in or above this folder, else the
-    one beside the package."""
+    one beside the package. Of a lake at an address it is what this machine has of it."""
     named = os.environ.get(LAKE_VARIABLE)
     if named:
-        return Path(named)
+        return local_root(named)
     here = Path.cwd()
     for folder in (here, *here.parents):
         if (folder / "data_lake" / "format.json").exists():
@@ -103,7 +104,7 @@ def need(connection: duckdb.DuckDBPyConnection, *tables: str) -> None:
 
 
 def _make_view(connection: duckdb.DuckDBPyConnection, root: Path, schema: TableSchema) -> None:
-    folder = root / schema.name
+    folder = fetched_below(root / schema.name)
     # Names beginning with a dot are files being written; the pattern does not match them.
     pattern = folder.resolve() / "**" / "[!.]*.parquet"
     files = [pattern] if next(folder.rglob("*.parquet"), None) is not None else []

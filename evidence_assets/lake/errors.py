@@ -47,7 +47,11 @@ class ModelUnavailable(RuntimeError):
 
 
 class TryLater(ModelUnavailable):
-    """A model that cannot be used now but may be soon: its server is down, or a card's memory is taken."""
+    """What cannot be used now but may be soon: a server is down, or a card's memory is taken."""
+
+
+class StoreUnavailable(TryLater):
+    """The object store of the lake cannot be reached, or does not answer as it should; what was there is unchanged."""
 
 
 class UnusableReply(ValueError):

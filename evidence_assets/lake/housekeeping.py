@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Collection
 from pathlib import Path
 
 from evidence_assets.lake.atomic import abandoned
+from evidence_assets.lake.fetching import children, mirror_of, removed
 from evidence_assets.lake.store import BLOCKS, Lake, asset_folder
 
 
 def _size(path: Path) -> int:
+    mirror = mirror_of(path)
+    if mirror is not None:
+        return mirror.size(path)
     return sum(f.stat().st_size for f in path.rglob("*") if f.is_file()) if path.is_dir() else path.stat().st_size
 
 
@@ -21,11 +24,14 @@ def orphans(lake: Lake, assets: Collection[str]) -> list[tuple[Path, int]]:
     folders = [
         folder for table, asset in lake.assets() if (folder := lake.root / table / asset_folder(asset)).name not in kept
     ]
-    folders += [folder for folder in (lake.root / BLOCKS).glob("asset=*") if folder.name not in kept]
+    folders += [lake.root / BLOCKS / name for name in children(lake.root / BLOCKS) if name not in kept]
     corpora = {asset.split("/")[1] for asset in assets if asset.startswith("corpus/")}
     folders += [folder for folder in (lake.cache / "tokens").glob("*") if folder.name not in corpora]
     left = [path for path in left_behind(lake) if not set(folders) & set(path.parents)]
-    return [(path, _size(path)) for path in sorted(folders + left)]
+    found = [(path, _size(path)) for path in folders + left]
+    if mirror := mirror_of(lake.root):
+        found += [(lake.root / name, size) for name, size in mirror.forsaken().items()]
+    return sorted(found)
 
 
 def left_behind(lake: Lake) -> list[Path]:
@@ -36,13 +42,10 @@ def left_behind(lake: Lake) -> list[Path]:
 
 def sweep(lake: Lake) -> None:
     """Delete what killed writers left; raw files aside, whose writers replace their own."""
-    collect([(path, 0) for path in left_behind(lake) if not path.is_relative_to(lake.raw)])
+    collect([(path, 0) for path in left_behind(lake) if not path.is_relative_to(lake.root / "raw")])
 
 
 def collect(paths: Collection[tuple[Path, int]]) -> None:
     """Delete what ``orphans`` found."""
     for path, _ in paths:
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
+        removed(path)

@@ -36,6 +36,11 @@ def canonical(value: Any) -> bytes:
     return _ENCODER.encode(_plain(value)).encode("utf-8", errors="surrogatepass")
 
 
+def with_model(key: str, model: str) -> str:
+    """Key of an asset as this model makes it; a model that needs no naming, as the profile's first, is empty here."""
+    return f"{key}/{model}" if model else key
+
+
 def content_id(*parts: Any) -> str:
     """Id of the content ``parts``, in this order.
 

@@ -15,6 +15,7 @@ from typing import Any
 import duckdb
 
 from evidence_assets.lake.catalogue import root_of, rows_in
+from evidence_assets.lake.fetching import children, fetched_below
 from evidence_assets.lake.schemas import KINDS
 
 Connection = duckdb.DuckDBPyConnection
@@ -45,25 +46,24 @@ class Places:
 
     def rows(self, kind: str) -> list[Path]:
         """Files with rows of this kind in this partition, over all assets."""
-        return sorted((self.root / KINDS[kind].name).glob(f"asset=*/{self.partition}"))
+        folder = fetched_below(self.root / KINDS[kind].name, lambda name: name.endswith(f"/{self.partition}"))
+        return sorted(folder.glob(f"asset=*/{self.partition}"))
 
     def lineage(self, kind: str) -> list[Path]:
         """Files with the lineage of rows of this kind: those of this partition, or all that explain no question's rows."""
         if kind in OF_A_QUESTION:
             return _explaining(self.root, self.rows(kind))
-        of_questions = {folder.name for kind in OF_A_QUESTION for folder in _folders(self.root, KINDS[kind].name)}
-        others = [folder for folder in _folders(self.root, "lineage_edges") if folder.name not in of_questions]
+        of_questions = {name for kind in OF_A_QUESTION for name in children(self.root / KINDS[kind].name)}
+        folder = self.root / "lineage_edges"
+        others = [fetched_below(folder / name) for name in children(folder) if name not in of_questions]
         return sorted(path for folder in others for path in folder.rglob("[!.]*.parquet"))
-
-
-def _folders(root: Path, table: str) -> Iterable[Path]:
-    """The folders of the assets of a table."""
-    return (root / table).glob("asset=*")
 
 
 def _explaining(root: Path, files: Iterable[Path]) -> list[Path]:
     """The lineage files beside these files of a table."""
-    beside = (root / "lineage_edges" / Path(*path.relative_to(root).parts[1:]) for path in files)
+    beside = [root / "lineage_edges" / Path(*path.relative_to(root).parts[1:]) for path in files]
+    wanted = {path.relative_to(root).as_posix() for path in beside}
+    fetched_below(root / "lineage_edges", wanted.__contains__)
     return [path for path in beside if path.exists()]
 
 
@@ -78,7 +78,7 @@ def row_of_a_question(connection: Connection, identifier: str) -> tuple[str, str
         return None
     for kind in OF_A_QUESTION:
         schema = KINDS[kind]
-        files = sorted((root / schema.name).rglob("[!.]*.parquet"))
+        files = sorted(fetched_below(root / schema.name).rglob("[!.]*.parquet"))
         if len(identifier) == WHOLE:
             rows = connection.execute(
                 f'SELECT DISTINCT "{schema.row_id}", filename FROM {rows_in(schema.name, files)} '

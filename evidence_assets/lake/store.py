@@ -14,6 +14,9 @@ temporary file a writer finds was left by a killed one and is removed.
 
 A table's schema may grow by a nullable column: what was written before has it empty for every reader, and the format
 stays. Any other change of a schema, or of this layout, raises ``FORMAT``; a lake of another format is refused.
+
+A lake at an address such as ``s3://bucket/prefix`` has the same layout there. Its root here is a folder that holds what this
+machine has asked for; every door below brings that up to date first, see ``lake.fetching``.
 """
 
 from __future__ import annotations
@@ -24,7 +27,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +39,7 @@ import pyarrow.parquet as pq
 
 from evidence_assets.lake.atomic import replacing_file
 from evidence_assets.lake.errors import LakeVersionError, SchemaMismatch
+from evidence_assets.lake.fetching import children, exists, fetched, fetched_below, local_root, mirror_of, removed
 from evidence_assets.lake.ids import content_id, file_id
 from evidence_assets.lake.schemas import TABLES, TableSchema
 
@@ -186,10 +189,10 @@ class Written:
 
 
 class Lake:
-    """A lake on disk; cheap to open, safe to open many times."""
+    """A lake on disk, or at an address; cheap to open, safe to open many times."""
 
     def __init__(self, root: Path | str) -> None:
-        self.root = Path(root)
+        self.root = local_root(root)
         self._check_format()
 
     @classmethod
@@ -198,26 +201,30 @@ class Lake:
 
         ``frozen`` are settings that may not change during a lake's life, such as shard counts.
         """
-        root = Path(root)
+        root = local_root(root)
         root.mkdir(parents=True, exist_ok=True)
-        path = root / "format.json"
+        path = fetched(root / "format.json")
         if not path.exists():
-            with replacing_file(path) as temporary:
-                temporary.write_text(json.dumps({"format": FORMAT, "frozen": frozen}, indent=1) + "\n")
+            stated = json.dumps({"format": FORMAT, "frozen": frozen}, indent=1) + "\n"
+            if mirror := mirror_of(path):
+                mirror.create(path, stated.encode())
+            else:
+                with replacing_file(path) as temporary:
+                    temporary.write_text(stated)
         lake = cls(root)
         for name, value in frozen.items():
             if name in lake.frozen and lake.frozen[name] != value:
                 raise LakeVersionError(
-                    f"the lake at {root} was made with {name} = {lake.frozen[name]}, this profile says {value}; "
+                    f"the lake at {lake.address} was made with {name} = {lake.frozen[name]}, this profile says {value}; "
                     "use the profile it was made with, or another folder (EVIDENCE_LAKE)"
                 )
         return lake
 
     def _check_format(self) -> None:
-        path = self.root / "format.json"
+        path = fetched(self.root / "format.json")
         if not path.exists():
             raise LakeVersionError(
-                f"there is no lake at {self.root}: make one with `evidence demo`, or name another by EVIDENCE_LAKE"
+                f"there is no lake at {self.address}: make one with `evidence demo`, or name another by EVIDENCE_LAKE"
             )
         try:
             stated = json.loads(path.read_text())
@@ -227,47 +234,86 @@ class Lake:
         if version != FORMAT:
             remedy = "upgrade evidence-assets" if version > FORMAT else "make the lake anew, or use the older release"
             raise LakeVersionError(
-                f"the lake at {self.root} has format {version}, this program reads {FORMAT}: {remedy}"
+                f"the lake at {self.address} has format {version}, this program reads {FORMAT}: {remedy}"
             )
         self.frozen: dict[str, Any] = stated.get("frozen", {})
 
     # Places ---------------------------------------------------------------------------------------------------
 
     @property
+    def address(self) -> str:
+        """Where the lake is, as people name it."""
+        mirror = mirror_of(self.root)
+        return str(self.root) if mirror is None else mirror.store.address
+
+    def uri(self, path: Path) -> str:
+        """Where a file of the lake is, for other programs."""
+        mirror = mirror_of(path)
+        return path.resolve().as_uri() if mirror is None else f"{mirror.store.address}/{mirror.name(path)}"
+
+    @property
     def raw(self) -> Path:
+        """Folder of the inputs, with all of them."""
+        return fetched_below(self.root / "raw")
+
+    def raw_place(self, name: str) -> Path:
+        """A file or folder below ``raw``, and no more than that."""
+        return fetched_below(fetched(self.root / "raw" / name))
+
+    def raw_with(self, *names: str) -> Path:
+        """Folder of the inputs, with these of them at the least."""
+        for name in names:
+            self.raw_place(name)
         return self.root / "raw"
 
     @property
     def cache(self) -> Path:
+        """Folder of what may be lost; nothing of it is fetched here."""
         return self.root / "cache"
+
+    def folder(self, name: str) -> Path:
+        """A folder of the lake with all that lies below it."""
+        return fetched_below(self.root / name)
 
     def index_folder(self, asset: str) -> Path:
         """Folder of an index or of another asset that is files and not rows."""
-        return self.root / "indexes" / asset_folder(asset)
+        return fetched(self.root / "indexes" / asset_folder(asset))
 
     def blocks_folder(self, asset: str, partition: str = "") -> Path:
         """Folder of what is made of a partition that is not written yet; see ``lake.blocks``."""
+        return fetched_below(self._blocks(asset, partition))
+
+    def _blocks(self, asset: str, partition: str) -> Path:
         return self.root / BLOCKS / asset_folder(asset) / _partition_file(partition).removesuffix(".parquet")
 
     def path(self, table: str, asset: str, partition: str = "") -> Path:
         """File of one asset's partition; it need not exist."""
+        return fetched(self._path(table, asset, partition))
+
+    def _path(self, table: str, asset: str, partition: str) -> Path:
         if table not in TABLES:
             raise KeyError(f"there is no table {table!r}; the tables are {', '.join(TABLES)}")
         return self.root / table / asset_folder(asset) / _partition_file(partition)
+
+    def has(self, table: str, asset: str, partition: str = "") -> bool:
+        """Whether an asset's partition is there; it is not fetched."""
+        return exists(self._path(table, asset, partition))
 
     def files(self, table: str, asset: str | None = None) -> list[Path]:
         """Every partition file of a table, or of one asset in it, in a stable order."""
         folder = self.root / table
         if asset is not None:
             folder = folder / asset_folder(asset)
+        fetched_below(folder)
         return sorted(folder.rglob("*.parquet")) if folder.is_dir() else []
 
     def assets(self) -> list[tuple[str, str]]:
         """Every (table, asset) that has a folder, whether or not anything still makes it."""
         return [
-            (table, asset_of_folder(folder.name))
+            (table, asset_of_folder(name))
             for table in [*TABLES, "indexes", "cache"]
-            for folder in sorted((self.root / table).glob("asset=*"))
+            for name in children(self.root / table)
+            if name.startswith("asset=")
         ]
 
     def stamp(self, *assets: tuple[str, str]) -> Stamp:
@@ -276,8 +322,12 @@ class Lake:
         For caches within a process: what was opened under a stamp is what lies there as long as the stamp is the same.
         """
         files = []
+        mirror = mirror_of(self.root)
         for table, asset in assets:
             folder = self.root / table / asset_folder(asset)
+            if mirror is not None:
+                files += mirror.stamp(folder)
+                continue
             for path in sorted(path for path in folder.rglob("[!.]*") if path.is_file()):
                 status = path.stat()
                 files.append((str(path), status.st_mtime_ns, status.st_size))
@@ -315,25 +365,21 @@ class Lake:
 
         Of a file whose writer said nothing it is the hash of its footer: sizes, places and ranges of its columns.
         """
-        path = self.path(table, asset, partition)
-        try:
-            mark = _mark(path)
-            if mark is not None:
-                return str(json.loads(mark)[table])
-            with path.open("rb") as handle:
-                handle.seek(-8, os.SEEK_END)
-                handle.seek(-8 - int.from_bytes(handle.read(4), "little"), os.SEEK_END)
-                return hashlib.blake2b(handle.read(), digest_size=16).hexdigest()
-        except FileNotFoundError:
+        end = _end(self._path(table, asset, partition))
+        if end is None:
             return ""
+        mark = _mark(end)
+        return str(json.loads(mark)[table]) if mark is not None else hashlib.blake2b(end, digest_size=16).hexdigest()
 
     def is_whole(self, table: str, asset: str, partition: str = "") -> bool:
         """Whether everything that was written with these rows is there, and of the same writing."""
-        path = self.path(table, asset, partition)
-        mark = _mark(path)
-        if mark is None:
-            return path.exists()
-        return all(_mark(self.path(other, asset, partition)) == mark for other in json.loads(mark))
+
+        def marked(table: str) -> tuple[bool, bytes | None]:
+            end = _end(self._path(table, asset, partition))
+            return end is not None, None if end is None else _mark(end)
+
+        there, mark = marked(table)
+        return there and (mark is None or all(marked(other)[1] == mark for other in json.loads(mark)))
 
     # Writing --------------------------------------------------------------------------------------------------
 
@@ -365,9 +411,9 @@ class Lake:
                 write_rows(table, rows, temporary)
                 size = temporary.stat().st_size
                 written[table] = Written(path, rows.num_rows, size, file_id(temporary) != before)
-        shutil.rmtree(
-            self.blocks_folder(asset, partition), ignore_errors=True
-        )  # only now are the files in their places
+        if mirror := mirror_of(self.root):
+            mirror.settle([one.path for one in written.values()])
+        removed(self._blocks(asset, partition))  # only now are the files in their places
         return written
 
     def record_history(self, run_id: str, asset: str, partition: str, rows: Rows) -> None:
@@ -380,11 +426,9 @@ class Lake:
     def delete(self, table: str, asset: str, partition: str | None = None) -> None:
         """Remove an asset's folder, or one partition of it."""
         if partition is not None:
-            self.path(table, asset, partition).unlink(missing_ok=True)
+            removed(self._path(table, asset, partition))
             return
-        folder = self.root / table / asset_folder(asset)
-        if folder.is_dir():
-            shutil.rmtree(folder)
+        removed(self.root / table / asset_folder(asset))
 
 
 def read_rows(path: Path, wanted: pa.Schema) -> pa.Table:
@@ -399,13 +443,24 @@ def read_rows(path: Path, wanted: pa.Schema) -> pa.Table:
     return _with_columns(rows, wanted)
 
 
-def _mark(path: Path) -> bytes | None:
-    """What a file says of the files that were written with it; None where it was alone, is gone, or of an older release."""
+def _end(path: Path) -> bytes | None:
+    """The end of a Parquet file, which says what lies where; of a lake that is kept elsewhere it alone is asked for."""
+    mirror = mirror_of(path)
+    if mirror is not None:
+        return mirror.last(path, lambda end: 8 + int.from_bytes(end[-8:-4], "little"))
     try:
         with path.open("rb") as handle:
-            return (pq.ParquetFile(handle).schema_arrow.metadata or {}).get(TOGETHER)
+            handle.seek(-8, os.SEEK_END)
+            handle.seek(-8 - int.from_bytes(handle.read(4), "little"), os.SEEK_END)
+            return handle.read()
     except FileNotFoundError:
         return None
+
+
+def _mark(end: bytes) -> bytes | None:
+    """What a file says of the files that were written with it; None where it was alone, or of an older release."""
+    file = pq.ParquetFile(pa.BufferReader(b"PAR1" + end))
+    return (file.schema_arrow.metadata or {}).get(TOGETHER)
 
 
 def write_rows(table: str, rows: pa.Table, path: Path) -> None:

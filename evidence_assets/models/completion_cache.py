@@ -1,6 +1,7 @@
 """The completion cache: what a generative model replied, under the hash of model, parameters and prompt.
 
-A crash or a backfill never pays twice. One SQLite file: safe to share between processes and to kill.
+A crash or a backfill never pays twice. One SQLite file: safe to share between processes and to kill. Of a lake that is kept
+elsewhere it is this machine's part; there each completion is an object, ``cache/completions/<key>.json``.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import threading
 from dataclasses import asdict
 from pathlib import Path
 
+from evidence_assets.lake.fetching import mirror_of
 from evidence_assets.models.protocols import Completion
 
 
@@ -26,18 +28,28 @@ class CompletionCache:
         self._db.execute("PRAGMA synchronous = NORMAL")
         self._db.execute("CREATE TABLE IF NOT EXISTS completions (key TEXT PRIMARY KEY, value TEXT NOT NULL)")
         self._db.commit()
+        self._mirror = mirror_of(folder)
+        self._below = "" if self._mirror is None else self._mirror.name(folder / "completions")
 
     def get(self, key: str) -> Completion | None:
         with self._lock:
             row = self._db.execute("SELECT value FROM completions WHERE key = ?", (key,)).fetchone()
+        if row is None and self._mirror is not None:
+            stored = self._mirror.store.get(f"{self._below}/{key}.json")
+            if stored is not None:
+                row = (stored.decode(),)
+                self._keep(key, row[0])
         return None if row is None else Completion(**json.loads(row[0]))
 
     def put(self, key: str, completion: Completion) -> None:
+        value = json.dumps(asdict(completion), sort_keys=True)
+        if self._mirror is not None:
+            self._mirror.store.put(f"{self._below}/{key}.json", value.encode())
+        self._keep(key, value)
+
+    def _keep(self, key: str, value: str) -> None:
         with self._lock, self._db:
-            self._db.execute(
-                "INSERT OR REPLACE INTO completions VALUES (?, ?)",
-                (key, json.dumps(asdict(completion), sort_keys=True)),
-            )
+            self._db.execute("INSERT OR REPLACE INTO completions VALUES (?, ?)", (key, value))
 
     def __len__(self) -> int:
         with self._lock:

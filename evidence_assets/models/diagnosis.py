@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from evidence_assets.lake.catalogue import find_lake
+from evidence_assets.lake.fetching import fetched
 from evidence_assets.lake.ids import file_id
 from evidence_assets.lake.store import asset_folder
 from evidence_assets.models.weights import loading, minilm_folder
@@ -159,12 +160,15 @@ def diagnose(profile: Profile) -> list[Finding]:
         _weights("token encoder", profile.token_encoder),
         *(_weights("reranker", settings) for settings in profile.rerankers.values()),
         *(
-            _trained(find_lake() / "indexes" / asset_folder("models/masked_lm"))
+            _trained(fetched(find_lake() / "indexes" / asset_folder("models/masked_lm")))
             if settings.name == SAMPLE_MASKED_LM
             else _masked(settings)
             for settings in profile.masked_models.values()
         ),
     ]
+    harvesting = profile.harvesting
+    named = {"writer": harvesting.writer, "substitution": harvesting.substitution, "likelihood": harvesting.likelihood}
+    findings += [_weights(f"harvesting: {what}", settings) for what, settings in named.items() if settings is not None]
     return findings + [found for settings in profile.generators.values() for found in _generator(settings)]
 
 

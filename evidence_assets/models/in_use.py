@@ -14,11 +14,12 @@ from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.encoders import load_encoder
-from evidence_assets.models.likelihood import TextLikelihood
 from evidence_assets.models.masked import HFMaskedLM, MaskedLM
+from evidence_assets.models.permuted import PermutedLM
 from evidence_assets.models.protocols import Encoder, FloatArray, LayeredEncoder, Reranker, Tokenizer, TokenVectors
 from evidence_assets.models.rerankers import MAXSIM, CrossEncoderReranker, load_reranker
 from evidence_assets.models.sample_masked_lm import SAMPLE_MASKED_LM
+from evidence_assets.models.text_writing import SentenceWriter, TextLikelihood
 from evidence_assets.models.weights import loading
 from evidence_assets.profiles import ModelSettings
 
@@ -82,7 +83,7 @@ def encoder(settings: ModelSettings) -> RememberingEncoder:
     return RememberingEncoder(loaded)
 
 
-def model_key(model: Encoder | MaskedLM) -> str:
+def model_key(model: Encoder | MaskedLM | SentenceWriter | PermutedLM) -> str:
     """Name and revision, as tables keep them."""
     return f"{model.model_id}@{model.revision}"
 
@@ -146,6 +147,18 @@ def _tuned_classifier(folder: str, stamp: int) -> Reranker:
 def text_likelihood(settings: ModelSettings) -> TextLikelihood:
     """The language model that rates given texts."""
     return TextLikelihood.load(settings.name, revision=settings.revision, device=settings.device)
+
+
+@lru_cache(maxsize=1)
+def sentence_writer(settings: ModelSettings) -> SentenceWriter:
+    """The model that writes sentences out of keywords."""
+    return SentenceWriter.load(settings.name, revision=settings.revision, device=settings.device)
+
+
+@lru_cache(maxsize=1)
+def substitute_proposer(settings: ModelSettings) -> PermutedLM:
+    """The model that proposes other words for a prompt's."""
+    return PermutedLM.load(settings.name, revision=settings.revision, device=settings.device)
 
 
 @lru_cache

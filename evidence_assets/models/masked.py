@@ -72,6 +72,16 @@ class MaskedLM(Protocol):
         """
         ...
 
+    def fill_log_probs(
+        self, texts: Sequence[str], words: Sequence[Sequence[str]], slots: Sequence[Sequence[int]]
+    ) -> list[FloatArray]:
+        """Log-probabilities of words that are filled into all slots of each text, one after the other.
+
+        Word j of ``words[i]`` goes into slot ``slots[i][j]`` of text i, from 0; when it is asked for, the words before it
+        are filled in and those after it are masked. A word may be of several pieces.
+        """
+        ...
+
     def word_vectors(self, texts: Sequence[str]) -> list[WordVectors]: ...
     def word_log_probs(self, texts: Sequence[str], context: Context = "both") -> list[WordLogProbs]:
         """Log-probability of every word of unmasked texts.
@@ -129,9 +139,9 @@ class HFMaskedLM:
         if getattr(model.config, "model_type", "") in {"roberta", "xlm-roberta", "camembert"}:
             self._max_tokens -= 2  # these reserve two positions for padding
         self._model_id, self._revision = model_id, revision
-        marker = _word_start_marker(tokenizer)
+        marker = word_start_marker(tokenizer)
         self._prefix = " " if marker else ""
-        self._vocabulary, self._pieces = _whole_words(tokenizer, marker)
+        self._vocabulary, self._pieces = whole_words(tokenizer, marker)
         if not self._vocabulary:
             raise UnusableModel(f"{model_id}: no piece of the vocabulary is a whole word")
         [probe] = self.word_vectors([f"{self._vocabulary[0]} {self._vocabulary[-1]}"])
@@ -204,6 +214,34 @@ class HFMaskedLM:
             out[group] = log_probs
         return out
 
+    def fill_log_probs(
+        self, texts: Sequence[str], words: Sequence[Sequence[str]], slots: Sequence[Sequence[int]]
+    ) -> list[FloatArray]:
+        mask_id = self._tokenizer.mask_token_id
+        rows: list[list[int]] = []
+        asked: list[tuple[int, int, int, int]] = []  # position in the row, piece, text, word
+        for index, (_, encoding) in enumerate(self._tokenize(texts)):
+            order = {slot: number for number, slot in enumerate(slots[index])}
+            pieces = [self._tokenizer(f"{self._prefix}{word}", add_special_tokens=False)["input_ids"] for word in words[index]]  # fmt: skip
+            ids: list[int] = []
+            places: list[tuple[int, int, int]] = []  # word, position, piece
+            for piece in encoding.ids:
+                word = order[len({number for number, _, _ in places})] if piece == mask_id else -1
+                own = pieces[word] if word >= 0 else [piece]
+                places += [(word, len(ids) + i, part) for i, part in enumerate(own) if word >= 0]
+                ids += [mask_id] * len(own) if word >= 0 else own
+            for word, position, piece in sorted(places):
+                rows.append(list(ids))
+                asked.append((position, piece, index, word))
+                ids[position] = piece
+        if longest := max((len(row) for row in rows if len(row) > self._max_tokens), default=0):
+            raise ValueError(f"{self._model_id} reads {self._max_tokens} tokens, a filled text has {longest}")
+        sums = [np.zeros(len(own), dtype=np.float32) for own in words]
+        values = self._at(rows, [place for place, *_ in asked], [piece for _, piece, *_ in asked])
+        for value, (_, _, index, word) in zip(values, asked, strict=True):
+            sums[index][word] += value
+        return sums
+
     def word_vectors(self, texts: Sequence[str]) -> list[WordVectors]:
         encoded = self._encode(texts)
         results: list[WordVectors | None] = [None] * len(texts)
@@ -233,16 +271,7 @@ class HFMaskedLM:
                         ids[later] = mask_id
                 rows.append(ids)
                 asked.append((position, index, word))
-        scores = np.zeros(len(rows), dtype=np.float32)
-
-        def ask(group: list[int]) -> FloatArray:
-            log_probs = self._log_probs([rows[i] for i in group], [asked[i][0] for i in group])
-            own = torch.as_tensor([encoded[asked[i][1]].ids[asked[i][0]] for i in group], device=self._device)
-            chosen: FloatArray = log_probs.gather(1, own[:, None])[:, 0].cpu().numpy()
-            return chosen
-
-        for group, log_probs in self._each(ask, rows):
-            scores[group] = log_probs
+        scores = self._at(rows, [place for place, *_ in asked], [encoded[index].ids[p] for p, index, _ in asked])
         sums: list[dict[int, float]] = [{} for _ in texts]
         for (_, index, word), score in zip(asked, scores, strict=True):
             sums[index][word] = sums[index].get(word, 0.0) + float(score)
@@ -290,6 +319,20 @@ class HFMaskedLM:
         groups = list(equal_length_batches([len(row) for row in rows], lambda _: self._batch_size))
         return zip(groups, each_on_one_thread(ask, groups, self._device.type), strict=True)
 
+    def _at(self, rows: Sequence[Sequence[int]], positions: Sequence[int], pieces: Sequence[int]) -> FloatArray:
+        """Log-probability of one piece at one position of each row."""
+        scores = np.zeros(len(rows), dtype=np.float32)
+
+        def ask(group: list[int]) -> FloatArray:
+            log_probs = self._log_probs([rows[i] for i in group], [positions[i] for i in group])
+            own = torch.as_tensor([pieces[i] for i in group], device=self._device)
+            chosen: FloatArray = log_probs.gather(1, own[:, None])[:, 0].cpu().numpy()
+            return chosen
+
+        for group, log_probs in self._each(ask, rows):
+            scores[group] = log_probs
+        return scores
+
     def _hidden(self, rows: Sequence[Sequence[int]]) -> torch.Tensor:
         with torch.inference_mode():
             hidden: torch.Tensor = self._model.base_model(**self._inputs(rows)).last_hidden_state[: len(rows)]
@@ -336,7 +379,7 @@ def require_mask(tokenizer: Any, model_id: str) -> None:
         raise UnusableModel(f"{model_id} has no mask token; K-Bloom needs a masked language model such as BERT")
 
 
-def _word_start_marker(tokenizer: Any) -> str:
+def word_start_marker(tokenizer: Any) -> str:
     """What a piece that starts a word begins with: nothing for WordPiece and whole words."""
     kind = json.loads(tokenizer.backend_tokenizer.to_str())["model"]["type"]
     if kind in {"WordPiece", "WordLevel"}:
@@ -344,7 +387,7 @@ def _word_start_marker(tokenizer: Any) -> str:
     return "Ġ" if any(piece.startswith("Ġ") for piece in tokenizer.get_vocab()) else "▁"
 
 
-def _whole_words(tokenizer: Any, marker: str) -> tuple[tuple[str, ...], npt.NDArray[np.intp]]:
+def whole_words(tokenizer: Any, marker: str) -> tuple[tuple[str, ...], npt.NDArray[np.intp]]:
     special = set(tokenizer.all_special_tokens)
     words: list[str] = []
     pieces: list[int] = []

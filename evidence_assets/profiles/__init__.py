@@ -103,6 +103,12 @@ class Harvesting(_Strict):
     training_steps: int = Field(4500, ge=1, description="For sample-masked-lm, which is trained on the sample corpus.")
     n: int = Field(1000, ge=1, description="Pairs of each heap, and triples kept of a relation.")
     prompts: int = Field(20, ge=1, description="Prompts kept of a relation.")
+    fluency: Literal["printed", "corrected", "probability"] = Field(
+        "corrected", description="How fluent a triple's sentence is, where a variant does not say."
+    )
+    final: Literal["printed", "rank_normalised", "fluency"] = Field(
+        "printed", description="What triples are ranked by, where a variant does not say."
+    )
     sample_relations: tuple[str, ...] = Field((), description="Seed files of the sample that are put into raw/seeds.")
     relations: tuple[str, ...] = Field(
         (), description="Packaged collections of seed files that are put into raw/seeds: conceptnet, lama, umls."
@@ -115,6 +121,18 @@ class Harvesting(_Strict):
     seed_folders: tuple[str, ...] = Field((), description="Further folders of seed files, below raw or absolute.")
     judges: tuple[str, ...] = Field(
         (), description="Generators of the profile that judge harvested triples; its first where none is named."
+    )
+    writer: ModelSettings | None = Field(
+        None,
+        description="Encoder-decoder that writes sentences out of keywords; infilling by the masked model if none.",
+    )
+    substitution: ModelSettings | None = Field(
+        None, description="XLNet that proposes other words for a prompt's; the masked model if none."
+    )
+    paraphraser: Literal["infilling", "generator"] = Field(
+        "infilling",
+        description="Who rewords prompts for the baseline: generator asks the profile's first language model, infilling "
+        "leaves it what was written for K-Bloom.",
     )
     likelihood: ModelSettings | None = Field(
         None,

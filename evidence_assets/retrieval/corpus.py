@@ -1,4 +1,8 @@
-"""The chunks of a corpus and their vectors: as rows of the lake, and opened for answering."""
+"""The chunks of a corpus and their vectors: as rows of the lake, and opened for answering.
+
+Vectors and index of a further encoder have its name after their keys; where none is named, those of the profile's first are
+meant.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ import polars as pl
 import pyarrow.parquet as pq
 
 from evidence_assets.lake.errors import StaleInput
-from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.ids import content_id, with_model
 from evidence_assets.lake.store import Lake, Stamp
 from evidence_assets.retrieval.corpus_files import BATCH, COLUMNS, CorpusFiles, Shard
 from evidence_assets.retrieval.vector_index import VectorIndex
@@ -43,18 +47,28 @@ def _ordered(lake: Lake, table: str, asset: str) -> list[str]:
     return sorted(stems, key=lambda stem: (not stem.isdecimal(), int(stem) if stem.isdecimal() else 0, stem))
 
 
-def partitions_of(lake: Lake, name: str) -> list[str]:
+def embeddings_key(name: str, encoder: str = "") -> str:
+    """The asset that holds the vectors of a corpus."""
+    return with_model(f"corpus/{name}/embeddings", encoder)
+
+
+def index_key(name: str, encoder: str = "") -> str:
+    """The asset that a corpus is answered from."""
+    return with_model(f"corpus/{name}/index", encoder)
+
+
+def partitions_of(lake: Lake, name: str, encoder: str = "") -> list[str]:
     """The shards of a corpus that are embedded, in the order in which its chunks are counted."""
-    return _ordered(lake, "chunk_embeddings", f"corpus/{name}/embeddings")
+    return _ordered(lake, "chunk_embeddings", embeddings_key(name, encoder))
 
 
-def corpus_version(lake: Lake, name: str) -> str:
+def corpus_version(lake: Lake, name: str, encoder: str = "") -> str:
     """What chunks and vectors the lake holds of a corpus now, told from what their writers stated: no row is read."""
-    parts = (("chunks", "chunks"), ("chunk_embeddings", "embeddings"))
+    parts = (("chunks", f"corpus/{name}/chunks"), ("chunk_embeddings", embeddings_key(name, encoder)))
     return content_id(
         [
-            [shard, *(lake.written_version(table, f"corpus/{name}/{part}", shard) for table, part in parts)]
-            for shard in partitions_of(lake, name)
+            [shard, *(lake.written_version(table, asset, shard) for table, asset in parts)]
+            for shard in partitions_of(lake, name, encoder)
         ]
     )
 
@@ -78,7 +92,7 @@ def chunk_texts(lake: Lake, name: str) -> Iterator[list[str]]:
             yield texts[start : start + BATCH].to_list()
 
 
-def corpus_shards(lake: Lake, name: str) -> Iterator[Shard]:
+def corpus_shards(lake: Lake, name: str, encoder: str = "") -> Iterator[Shard]:
     """A corpus as it is written into the files that it is answered from; memory holds the chunks of one shard.
 
     Raises
@@ -86,9 +100,9 @@ def corpus_shards(lake: Lake, name: str) -> Iterator[Shard]:
     StaleInput
         Where chunks and vectors of a shard are not of the same texts.
     """
-    for shard in partitions_of(lake, name):
+    for shard in partitions_of(lake, name, encoder):
         chunks = lake.read("chunks", f"corpus/{name}/chunks", shard, list(COLUMNS)).sort("chunk_id")
-        path = lake.path("chunk_embeddings", f"corpus/{name}/embeddings", shard)
+        path = lake.path("chunk_embeddings", embeddings_key(name, encoder), shard)
         batches = (batch for part in chunks.iter_slices(BATCH) for batch in part.to_arrow().to_batches())
         yield Shard(batches, _vectors(path, chunks["chunk_id"]))
 
@@ -122,17 +136,18 @@ class OpenCorpus(CorpusFiles):
 _OPENING = Lock()
 
 
-def open_corpus(lake: Lake, name: str) -> OpenCorpus:
+def open_corpus(lake: Lake, name: str, encoder: str = "") -> OpenCorpus:
     """Chunks, vectors and index of a corpus; refused where the index is older than the chunks or their vectors."""
-    base = f"corpus/{name}"
     stamp = lake.stamp(
-        ("chunks", f"{base}/chunks"), ("chunk_embeddings", f"{base}/embeddings"), ("indexes", f"{base}/index")
+        ("chunks", f"corpus/{name}/chunks"),
+        ("chunk_embeddings", embeddings_key(name, encoder)),
+        ("indexes", index_key(name, encoder)),
     )
     with _OPENING:
-        return _open_corpus(str(lake.root), name, stamp)
+        return _open_corpus(str(lake.root), name, encoder, stamp)
 
 
 @lru_cache(maxsize=4)
-def _open_corpus(root: str, name: str, stamp: Stamp) -> OpenCorpus:
+def _open_corpus(root: str, name: str, encoder: str, stamp: Stamp) -> OpenCorpus:
     lake = Lake(root)
-    return OpenCorpus(lake.index_folder(f"corpus/{name}/index"), name, corpus_version(lake, name))
+    return OpenCorpus(lake.index_folder(index_key(name, encoder)), name, corpus_version(lake, name, encoder))

@@ -13,13 +13,14 @@ import pyarrow as pa
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import typed
-from evidence_assets.models.protocols import Encoder, NotNumbers
+from evidence_assets.models.protocols import Encoder, FloatArray, NotNumbers
 
 TOGETHER = 1024
 """Chunks that are encoded in one call. They are of nearly equal length, so that few batches of the model are small."""
 NAMED = 5
 """Chunks without a vector that a message names."""
 Half = npt.NDArray[np.float16]
+Encode = Callable[[Sequence[str]], FloatArray]
 
 
 def embed(
@@ -29,6 +30,7 @@ def embed(
     model_id: str,
     keep: Callable[[pa.Table, bool], None] = lambda rows, last: None,
     heard: Callable[[int, int], None] = lambda done, total: None,
+    encode: Encode | None = None,
 ) -> tuple[pa.Table, int]:
     """A row a chunk, the vectors of unchanged texts taken over; and how many were.
 
@@ -38,6 +40,8 @@ def embed(
         Given the rows of every block as soon as it is encoded, and whether it is the last chance to keep them.
     heard
         Told how many chunks are encoded, of how many.
+    encode
+        How texts become vectors, where the encoder may not read all of them whole.
 
     Raises
     ------
@@ -61,7 +65,7 @@ def embed(
     bad: list[int] = []
     done = 0
     for block in _blocks(todo):
-        vectors[block], wrong = _encoded(encoder, [chunks["text"][i] for i in block])
+        vectors[block], wrong = _encoded(encode or encoder.sentences, [chunks["text"][i] for i in block])
         bad += [block[i] for i in wrong]
         good = sorted(set(block) - set(bad))
         done += len(block)
@@ -78,10 +82,10 @@ def _blocks(todo: Sequence[int]) -> Iterator[list[int]]:
         yield list(todo[start : start + TOGETHER])
 
 
-def _encoded(encoder: Encoder, texts: Sequence[str]) -> tuple[Half, list[int]]:
+def _encoded(encode: Encode, texts: Sequence[str]) -> tuple[Half, list[int]]:
     """Vectors, and the places of those that are no numbers."""
     try:
-        vectors: npt.NDArray[Any] = encoder.sentences(texts)
+        vectors: npt.NDArray[Any] = encode(texts)
     except NotNumbers as error:
         if not np.isfinite(error.vectors).all(axis=1).any():
             raise  # it is not the texts

@@ -6,7 +6,7 @@ import re
 
 from evidence_assets.text.sentences import sentence_spans
 
-_NOT = r"not|no|never|none|neither|nor|cannot|without"
+_NOT = r"not|no|nobody|never|none|neither|nor|cannot|without"
 _SHORT_NOT = r"n['’]t\b"
 _DENIAL = re.compile(
     rf"\b(?:{_NOT}|hardly|contrary|false|untrue|wrong(?:ly)?|myth|unable|fails?|denied|denies|disproved)\b|{_SHORT_NOT}",

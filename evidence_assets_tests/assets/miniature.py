@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -23,6 +24,7 @@ from evidence_assets.models.masked import HFMaskedLM
 from evidence_assets.models.protocols import Completion, Request
 from evidence_assets.systems.kbloom.references import references
 from evidence_assets_tests.assets.small_worlds import SmallWorld
+from evidence_assets_tests.benchmarks.graphs.test_readers import TestDrugbank
 from evidence_assets_tests.benchmarks.official import test_choice_readers as choice
 from evidence_assets_tests.benchmarks.official import test_open_readers as free
 from evidence_assets_tests.benchmarks.official import test_stark as stark
@@ -40,6 +42,14 @@ EDGES = [
 FACTS = (
     "France\tcapital\tParis\nJapan\tcurrency\tyen\nParis\tlies on\tSeine\nHamlet\twritten by\tAnn\nAnn\tspeaks\tWelsh\n"
 )
+BEE = {
+    "id": "t1", "answerKey": "A",
+    "question": {
+        "stem": "What is a bee?", "question_concept": "bee",
+        "choices": [{"label": "A", "text": "insect"}, {"label": "B", "text": "sound"}],
+    },
+}  # fmt: skip
+VECTORS = "bee 1 0 0 1\nbuzz 1 0 0.5 1\nant 0 1 0 0\ninsect 1 1 0 1\ncat 0 0 1 -1\n"
 ARTICLES = (
     ("1", "Bee", "A bee is an insect. It buzzes with its wings."),
     ("2", "Aspirin", "Aspirin is a drug that may treat pain. A saw can cut a bone."),
@@ -109,6 +119,9 @@ def official_files(raw: Path) -> None:
         raw,
         {
             "obqa/Data/Main/test.jsonl": lines(*asked),
+            "csqa/train_rand_split.jsonl": lines(BEE),
+            "graphs/drugbank/interactions.tsv": TestDrugbank.files[0],
+            "graphs/drugbank/vocabulary.csv": TestDrugbank.files[1],
             "csqa/dev_rand_split.jsonl": lines(*(q | choice.asked(question_concept="buzz") for q in asked)),
             "arc/ARC-Challenge/ARC-Challenge-Test.jsonl": lines(*asked),
             "riddle/rs_dev.jsonl": lines(*asked),
@@ -128,15 +141,16 @@ def official_files(raw: Path) -> None:
             "simplequestions/freebase-subsets/freebase-FB2M.txt": free.TestSimpleQuestions.ROW.rpartition("\t")[0] + "\n",
             **{f"mmlu/test/{subject}_test.csv": choice.TestMmlu.ROW * 2 for subject in mmlu},
             "graphs/freebase/triples.tsv": FACTS,
+            "embeddings/glove.840B.300d.txt": VECTORS,
             "graphs/wikidata/triples.tsv": FACTS,
             "graphs/disease_database/ddb_names.json": json.dumps({"aspirin": ["1", "1"], "pain": ["2", "1"], "drug": ["3", "1"]}),
             "graphs/disease_database/ddb_relas.json": json.dumps({"1": ["1", "2", "233"], "2": ["1", "3", "0"]}),
         },
     )  # fmt: skip
-    near = {"AtLocation": "conceptnet", "P47": "lama"}
+    near = {"UsedFor": "conceptnet", "P47": "lama"}
     seed = "id: {0}\ncollection: {1}\nprompt: the <HEAD> is near the <TAIL>\npairs: [[river, sea], [iron, town]]\n"
     lay(raw, {f"seeds/{name}.yaml": seed.format(name, collection) for name, collection in near.items()})
-    stated = "AtLocation\triver\tsea\t1\nAtLocation\tcopper\triver\t1\nAtLocation\tsea\ttown\t0\n"
+    stated = "UsedFor\triver\tsea\t1\nUsedFor\tcopper\triver\t1\nUsedFor\tsea\ttown\t0\n"
     lay(raw, {path: stated for one in references().values() if one.collection == "conceptnet" for path in one.paths})
     lay(raw, {"lama/TREx/P47.jsonl": lines(NEIGHBOURS)})
     graph = raw / "graphs/conceptnet/conceptnet-assertions-5.7.0.csv.gz"
@@ -144,6 +158,12 @@ def official_files(raw: Path) -> None:
     graph.write_bytes(
         gzip.compress("".join(f"/a/x\t/r/{r}\t/c/en/{h}\t/c/en/{t}\t{{}}\n" for h, r, t in EDGES).encode())
     )
+    (raw / "embeddings/numberbatch-en-19.08.txt.gz").write_bytes(gzip.compress(VECTORS.encode()))
+    numbers = (" ".join(line.split()[:1]) + " " for line in VECTORS.splitlines())
+    binary = b"".join(
+        word.encode() + np.arange(1, 5, dtype="<f4").tobytes() for word in numbers
+    )  # fmt: skip
+    (raw / "embeddings/GoogleNews-vectors-negative300.bin.gz").write_bytes(gzip.compress(b"5 4\n" + binary))
     (raw / "wikipedia").mkdir()
     columns = dict(zip(("id", "title", "text"), map(list, zip(*ARTICLES, strict=True)), strict=True))
     pq.write_table(pa.table(columns), raw / "wikipedia" / "train-00000-of-00001.parquet")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -23,7 +24,9 @@ from evidence_assets_tests.assets.miniature import (
     variants_by_benchmark,
 )
 from evidence_assets_tests.assets.small_worlds import SmallWorld, small_world
+from evidence_assets_tests.models.test_permuted import make_xlnet
 from evidence_assets_tests.models.test_rerankers import make_cross_encoder
+from evidence_assets_tests.models.test_text_writing import make_bart, make_t5
 
 
 def tables(world: SmallWorld | None = None) -> list[PrintedTable]:
@@ -53,7 +56,7 @@ def miniature(
     root = tmp_path_factory.mktemp(profile)
     models = profiles.load(profile).generators
     named = ", ".join(f"{n}: {{backend: openai, name: '{g.name}'}}" for n, g in models.items())
-    harvesting = published_harvesting(profile)
+    harvesting = published_harvesting(profile, root / "models")
     lines = ["name: paper", *harvesting, f"generators: {{{named}}}", f"presets: [{opted}]"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(VARIABLE, opted)
@@ -71,14 +74,21 @@ def miniature(
             yield profile, world
 
 
-def published_harvesting(profile: str) -> list[str]:
-    """Lines of a profile: the masked models and collections of another, with seed files of the miniature's own."""
+def published_harvesting(profile: str, folder: Path) -> list[str]:
+    """Lines of a profile: the masked models and collections of another, with seed files of the miniature's own.
+
+    Models that write, propose and rate are tiny random ones of the published kinds.
+    """
+    tiny = {"writer": make_t5, "substitution": make_xlnet, "likelihood": make_bart}
+    folder.mkdir()
+    named = ", ".join(f"{field}: {{name: '{make(folder / field)}'}}" for field, make in tiny.items())
     published = profiles.load(profile)
     models = ", ".join(f"{name}: {{name: {one.name}}}" for name, one in published.masked_models.items())
     collections = ", ".join(published.harvesting.collections)
     return [
         f"masked_models: {{{models}}}",
-        f"harvesting: {{collections: [{collections}], truth: '', sample_relations: [], n: 12, prompts: 2}}",
+        f"harvesting: {{collections: [{collections}], truth: '', sample_relations: [], n: 12, prompts: 2, "
+        f"paraphraser: {published.harvesting.paraphraser}, {named}}}",
     ]
 
 

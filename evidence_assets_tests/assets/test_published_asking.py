@@ -135,7 +135,11 @@ def test_what_cannot_be_shown_is_told(world: tuple[SmallWorld, Doctor], tmp_path
         (["ucret", "--variant", "ucret_publised"], "did you mean 'ucret_published'"),
         (["ucret", "--variant", "ucret"], "materialize evidence/table/ucret first"),
         (["ucret", "--variant", "ucret_published", "--question", "zz"], "no table questions"),
-        (["kbloom"], "asks no language model about a question"),
+        (
+            ["kbloom", "--variant", "kbloom"],
+            "there is no triple to ask about: materialize knowledge/kbloom/harvest first",
+        ),
+        (["kbloom", "--variant", "masked_lm"], "asks no language model about a question"),
     ):
         done = CliRunner().invoke(app, ["prompts", *arguments, *lake])
         assert done.exit_code == 1 and said in " ".join(done.output.split()), done.output

@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from evidence_assets.benchmarks.declarations import instances
-from evidence_assets.benchmarks.declared import declared
+from evidence_assets.benchmarks.declared import declared, every_raw_files, raw_files
 from evidence_assets.benchmarks.homes import NETWORK_VARIABLE, RECEIPTS, get, homes
 from evidence_assets.benchmarks.registry import DATASETS
 from evidence_assets.cli import app
@@ -70,6 +70,7 @@ def test_a_file_is_fetched_once_and_checked_ever_after(home: tuple[str, Path], l
     receipt = json.loads((lake.raw / RECEIPTS / "scitab.json").read_text())
     assert receipt["sha256"] == {"scitab/dataset/sci_tab.json": hashlib.sha256(place.read_bytes()).hexdigest()}
     assert receipt["revision"] == homes()["scitab"].revision
+    assert (receipt["questions"], receipt["bytes"]) == (1224, {"scitab/dataset/sci_tab.json": place.stat().st_size})
     assert get("scitab", lake, "http://127.0.0.1:1") == 0, "nothing is asked of the network"
     place.write_text(claims(1224).replace("A is 1", "A is 2"))
     with pytest.raises(BadInput, match="is another file than it should be"):
@@ -124,6 +125,9 @@ def test_each_home_is_of_something_declared_and_puts_its_files_where_that_is_rea
         if name in graphs:
             places = [path for files in graphs[name]["files"] for path in files["paths"]]
             assert [file.to for file in home.files] == places, name
+            continue
+        if f"embeddings/{name}" in {files.name for files in every_raw_files()}:
+            assert tuple(file.to for file in home.files) == raw_files(f"embeddings/{name}").paths
             continue
         benchmark = declared()[name]
         assert all(file.to.startswith(f"{benchmark.files[0]}/") for file in home.files), name

@@ -13,7 +13,7 @@ from evidence_assets import systems
 from evidence_assets.benchmarks.corpora import portions
 from evidence_assets.benchmarks.declared import FAMILY_OF_TASK
 from evidence_assets.benchmarks.records import Table
-from evidence_assets.cli.ask import variant_for
+from evidence_assets.cli.ask import variant_for, variants_for
 from evidence_assets.experiment import asked
 from evidence_assets.experiment.asked import Answered, Source
 from evidence_assets.experiment.corpus_making import make_corpus
@@ -88,10 +88,21 @@ def test_without_options_a_statement_answers_or_nothing_does(lake: Lake) -> None
     with connect(lake.root) as connection:
         assert "the evidence does not say" in reading(connection, silent.prediction["prediction_id"])
         told = as_dict(connection, done.prediction["prediction_id"])
+    assert told["says"] == "nearest statement: “Cats sleep for sixteen hours a day.”"
     assert told["removal_test"] == (
         "without the evidence that it rests on: insufficient; with that alone: Cats sleep for sixteen hours a day. "
         "(needed, and enough)"
     )
+
+
+def test_without_options_the_graph_is_asked_before_the_texts() -> None:
+    def asked_of(family: str, source: Source, system: str = "") -> list[str]:
+        return [variant.name for variant in variants_for(family, source, system, "")]
+
+    both = Source("notes", "medical")
+    assert asked_of("graph", both) == ["a2q_paths", "uscrake"]
+    assert asked_of("graph", both, "uscrake") == asked_of("graph", Source("notes")) == ["uscrake"]
+    assert asked_of("mcqa", both) == ["uscrake"]
 
 
 def test_a_table_is_asked_with_options_with_none_and_as_a_claim(lake: Lake) -> None:

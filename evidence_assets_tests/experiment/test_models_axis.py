@@ -114,12 +114,18 @@ def test_evidence_picked_by_a_model_is_that_models_and_rows_say_so() -> None:
     assert "evidence by both@qwen" in stages["predictions/graph/both/qwen"].description
 
 
-def test_an_encoder_of_its_own_meets_no_stored_vectors() -> None:
+def test_vectors_of_another_encoder_are_read_under_its_name_and_all_else_is_shared() -> None:
     table = Variant(system="ucret", family="table", name="z", method="ucret", models={"encoder": "all"})
     assert {"evidence/table/z", "evidence/table/z/mpnet", "scores/table/z/mpnet"} <= set(keys(table))
     text = Variant(system="uscrake", family="mcqa", name="z", method="uscrake", models={"encoder": "all"})
-    with pytest.raises(BadInput, match="vectors of the encoder 'mpnet' would be compared with stored ones of 'minilm'"):
-        keys(text)
+    stages = {stage.key: {read.key for read in stage.reads} for stage in all_stages(load("uscrake"), text)}
+    plain, other = stages["evidence/mcqa/z"], stages["evidence/mcqa/z/mpnet"]
+    moved = {key for key in plain if key.endswith(("/index", "/node_vectors"))}
+    assert {"corpus/sample/index", "knowledge/sample/node_vectors"} <= moved
+    assert other - plain == {f"{key}/mpnet" for key in moved} and plain - other == moved
+    own = Variant(system="background", family="graph", name="z", method="background", models={"encoder": "all"})
+    stages = {stage.key: {read.key for read in stage.reads} for stage in all_stages(load("background"), own)}
+    assert stages["evidence/graph/z/mpnet"] == stages["evidence/graph/z"], "its encoder meets no stored vectors"
 
 
 def test_a_harvest_of_another_masked_model_reads_that_model() -> None:

@@ -126,6 +126,15 @@ def test_nearer_is_better_at_equal_fluency(ground: Ground, form: str) -> None:
     assert (np.diff(fluent) > 0).all()
 
 
+def test_to_the_letter_far_pairs_come_first() -> None:
+    distances, fluent = np.linspace(0, 5.0, 30), np.ones(30)
+    literal = final_scores(nearness(distances, 5, "cosine"), fluent, "distance", distances)
+    assert (np.diff(literal) > 0).all()
+    assert literal[3] == pytest.approx(distances[3] / (1 + math.exp(-distances[3])) + 1 / (1 + math.exp(-1)))
+    with pytest.raises(ValueError, match="needs the distances"):
+        final_scores(fluent, fluent, "distance")
+
+
 def test_final_forms_by_hand() -> None:
     near, fluent = np.asarray([2.0, 1.0, 1.0]), np.asarray([0.0, 3.0, 1.0])
     swish = [value / (1 + math.exp(-value)) for value in (2.0, 1.0, 0.0, 3.0)]

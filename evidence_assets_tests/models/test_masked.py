@@ -56,7 +56,7 @@ def test_no_result_depends_on_its_neighbours(build: Build) -> None:
         np.testing.assert_array_equal(scores[i].log_probs, model.word_log_probs([plain[i]])[0].log_probs)
 
 
-def test_vocabulary_holds_whole_words_only() -> None:
+def test_vocabulary_holdswhole_words_only() -> None:
     assert set(word_piece().vocabulary) == {
         "the", "river", "sea", "iron", "copper", "town", "is", "near", "a", "har", "flow",
     }  # fmt: skip
@@ -171,3 +171,30 @@ def test_no_texts_give_no_results() -> None:
     model = word_piece()
     assert model.slot_log_probs([], []).shape == (0, len(model.vocabulary))
     assert model.word_vectors([]) == [] and model.word_log_probs([]) == []
+
+
+@pytest.mark.parametrize("model", [word_piece(), byte_pair()], ids=lambda model: model.model_id)
+def test_filled_words_are_asked_one_after_the_other(model: HFMaskedLM) -> None:
+    text, position = f"the {SLOT} {SLOT} is near {SLOT}", {word: i for i, word in enumerate(model.vocabulary)}
+    asked = [
+        (f"the {SLOT} {SLOT} is near {SLOT}", 2, "sea"),
+        (f"the {SLOT} {SLOT} is near sea", 0, "river"),
+        (f"the river {SLOT} is near sea", 0, "the"),
+    ]  # fmt: skip
+    expected = [model.slot_log_probs([t], [slot])[0, position[word]] for t, slot, word in asked]
+    [found] = model.fill_log_probs([text], [["sea", "river", "the"]], [[2, 0, 1]])
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_the_pieces_of_a_filled_word_add_up() -> None:
+    model = word_piece()
+    [found] = model.fill_log_probs([f"the {SLOT} is near"], [["harbours"]], [[0]])
+    ids = model._tokenizer.get_vocab()
+    row = [ids[piece] for piece in ("[CLS]", "the", "[MASK]", "[MASK]", "[MASK]", "is", "near", "[SEP]")]
+    total = 0.0
+    for place, piece in enumerate(("har", "##bour", "##s"), start=2):
+        with torch.inference_mode():
+            logits = model._model(input_ids=torch.tensor([row])).logits[0, place]
+        total += float(torch.log_softmax(logits, -1)[ids[piece]])
+        row[place] = ids[piece]
+    assert found[0] == pytest.approx(total, abs=1e-4)

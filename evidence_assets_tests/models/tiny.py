@@ -24,8 +24,8 @@ TEXTS = (
 )
 
 
-def make_encoder(folder: Path, seed: int = 0) -> Path:
-    """A two-layer BERT with a lower-casing word-piece tokenizer, saved in the Hugging Face layout."""
+def make_encoder(folder: Path, seed: int = 0, positions: int = 128) -> Path:
+    """A two-layer BERT with a lower-casing word-piece tokenizer, saved in the Hugging Face layout; it reads ``positions``."""
     set_seed(seed)
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
@@ -37,12 +37,12 @@ def make_encoder(folder: Path, seed: int = 0) -> Path:
     )
     fast = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]",
-        model_max_length=128,
+        model_max_length=positions,
     )  # fmt: skip
     fast.save_pretrained(folder)
     config = BertConfig(
         vocab_size=tokenizer.get_vocab_size(), hidden_size=32, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=64, max_position_embeddings=128,
+        intermediate_size=64, max_position_embeddings=positions,
     )  # fmt: skip
     BertModel(config).save_pretrained(folder)
     return folder

@@ -13,6 +13,8 @@ import sys
 import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +134,18 @@ def one_shape(self: Any) -> None:
     assert sum(getattr(self, shape) is not None for shape in SHAPES) == 1
 
 
+@cache
+def request_classes() -> tuple[type, type]:
+    """vLLM's own classes of requests where it is installed, else classes of the same fields."""
+    if find_spec("vllm"):
+        from vllm import SamplingParams
+        from vllm.sampling_params import StructuredOutputsParams
+
+        return SamplingParams, StructuredOutputsParams
+    shapes = recorded_class("StructuredOutputsParams", SHAPE_FIELDS, __post_init__=one_shape)
+    return recorded_class("SamplingParams", SAMPLING_FIELDS.split()), shapes
+
+
 @contextmanager
 def offline(script: Script, name: str) -> Iterator[Generator]:
     class Engine(FakeEngine):
@@ -145,10 +159,9 @@ def offline(script: Script, name: str) -> Iterator[Generator]:
             return outputs
 
     engine, sampling = types.ModuleType("vllm"), types.ModuleType("vllm.sampling_params")
-    vars(engine).update(LLM=Engine, SamplingParams=recorded_class("SamplingParams", SAMPLING_FIELDS.split()))
-    vars(sampling).update(
-        StructuredOutputsParams=recorded_class("StructuredOutputsParams", SHAPE_FIELDS, __post_init__=one_shape)
-    )
+    asks, shapes = request_classes()
+    vars(engine).update(LLM=Engine, SamplingParams=asks)
+    vars(sampling).update(StructuredOutputsParams=shapes)
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "vllm", engine)
         patch.setitem(sys.modules, "vllm.sampling_params", sampling)

@@ -69,6 +69,13 @@ def test_where_nothing_fits_nothing_is_answered(question: str, facts: tuple[Fact
     assert (answer.answer, answer.status, answer.supported) == (None, "insufficient", ())
 
 
+@pytest.mark.parametrize(
+    "question", ["What is a web not made by?", "Which of these is unable to be found at an attic?"]
+)
+def test_what_is_asked_by_a_denial_is_not_answered_by_what_is_so(question: str) -> None:
+    assert solved(question, *FACTS) == ShortAnswer(None, "insufficient")
+
+
 def test_what_a_model_recalled_is_not_extracted() -> None:
     assert solved("What is a web made by?", fact(1, "web", "made by", "spider", sourced=False)).answer is None
 

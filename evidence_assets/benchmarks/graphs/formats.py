@@ -9,13 +9,16 @@ from pathlib import Path
 from evidence_assets.benchmarks.graphs import (
     conceptnet,
     disease_database,
+    drugbank,
+    freebase,
     hetionet,
     primekg,
     simplequestions,
     tab_separated,
     umls,
+    wikidata,
 )
-from evidence_assets.benchmarks.graphs.triples import TripleRecord
+from evidence_assets.benchmarks.graphs.triples import Named, TripleRecord
 from evidence_assets.lake.errors import BadInput
 
 
@@ -33,12 +36,15 @@ class Format:
         Under which source name `relation_mapping.tsv` translates its relations; empty where they stay as they are.
     synonyms
         (name, synonym) pairs that the files state besides.
+    named
+        The triples, and the names of what stands in them as ids; nothing where they are in names.
     """
 
     files: tuple[str, ...]
     read: Callable[..., Iterator[TripleRecord]]
     vocabulary: str = ""
     synonyms: Callable[[Sequence[Path]], Iterator[tuple[str, str]]] = lambda files: iter(())
+    named: Callable[..., Iterator[TripleRecord | Named]] | None = None
 
 
 FORMATS: dict[str, Format] = {
@@ -51,6 +57,11 @@ FORMATS: dict[str, Format] = {
     "conceptnet_completion": Format(("triples",), conceptnet.completion, "conceptnet"),
     "primekg": Format(("kg.csv",), primekg.read, "primekg"),
     "simplequestions": Format(("facts",), simplequestions.read),
+    "drugbank": Format(
+        ("interactions", "vocabulary"), drugbank.read, synonyms=lambda files: drugbank.synonyms(files[1])
+    ),
+    "wikidata": Format(("dump",), wikidata.read, named=wikidata.statements),
+    "freebase": Format(("dump",), freebase.read, named=freebase.statements),
     "hetionet": Format(("edges", "nodes"), hetionet.read, "hetionet"),
 }
 

@@ -36,6 +36,13 @@ class TripleRecord(NamedTuple):
     label: bool | None = None
 
 
+class Named(NamedTuple):
+    """What a dump calls one of its ids."""
+
+    id: str
+    name: str
+
+
 SCHEMA = {
     "head": pl.String,
     "relation": pl.String,

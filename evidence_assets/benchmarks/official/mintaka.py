@@ -29,8 +29,11 @@ def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
         for row in json_rows(file):
             gold = _answers(row.row("answer"))
             linked = [
-                item.text_or_none("name") for item in row.rows("questionEntity") if item.get("entityType") == "entity"
-            ]
+                item.text_or_none(field)
+                for item in row.rows("questionEntity")
+                if item.get("entityType") == "entity"
+                for field in ("name", "label")
+            ]  # its id and what it is called
             yield question(
                 row,
                 benchmark=info.name,

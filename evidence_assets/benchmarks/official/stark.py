@@ -2,7 +2,7 @@
 
 The layout is a folder of ``node_info``, ``node_types``, ``node_type_dict``, ``edge_index``, ``edge_types`` and
 ``edge_type_dict``: tensors as ``.pt``, dictionaries as ``.pkl``. Opening a pickle can run any program, so dictionaries
-are read as JSON after a conversion that the user runs once, and tensors only as tensors. What differs by base: MAG's
+are read as JSON, which ``evidence convert stark`` writes of them once, and tensors only as tensors. What differs by base: MAG's
 folder has no names of types, since its own program holds them; AMAZON with its brands, categories and colours lies in
 ``processed/cache/brand-category-color``, and ``processed`` itself holds the products alone.
 """
@@ -29,7 +29,6 @@ MAG_TYPES = {
 }
 """Names of MAG's types by their codes, for its files do not hold them."""
 _NAME_FIELDS = ("name", "title", "DisplayName", "brand_name", "category_name", "color_name")
-_CONVERT = "python -c \"import json, pickle; json.dump(pickle.load(open('{0}.pkl', 'rb')), open('{0}.json', 'w'), default=str)\""
 
 
 def read_stark(folder: Path, base: str) -> BaseFiles:
@@ -106,11 +105,12 @@ def _dictionary(folder: Path, name: str) -> dict[str, Any]:
     if not path.is_file():
         if (folder / f"{name}.pkl").is_file():
             raise BadInput(
-                "is a pickle, and opening one can run any program it holds. Where you trust it, convert it once: "
-                + _CONVERT.format(name),
+                "is a pickle, and opening one can run any program it holds: convert it once, evidence convert stark FOLDER",
                 file=folder / f"{name}.pkl",
             )
-        raise BadInput(f"there is no such file; convert {name}.pkl of STaRK's processed.zip to JSON", file=path)
+        raise BadInput(
+            "there is no such file; unpack STaRK's processed.zip and run evidence convert stark FOLDER", file=path
+        )
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError, OSError) as error:

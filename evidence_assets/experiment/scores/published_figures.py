@@ -14,8 +14,8 @@ from evidence_assets.experiment.scores.published import Figure, models_printed, 
 
 COMPARABLE = ("percent", "fraction", "score")
 """Scales of figures that a score can be compared with; times are not scores, and most counts are not."""
-COUNTED = ("tuples", "fact_count", "diversity")
-"""Counts that are scored: how much a harvest yields."""
+COUNTED = ("tuples", "fact_count", "diversity", "correct_of_10", "pairs_with_higher_bartscore")
+"""Counts that are scored: how much a harvest yields, and how many of its best tuples hold."""
 LABELS = {"SUPPORTS": "supports", "REFUTES": "refutes", "NOT ENOUGH INFORMATION": "nei"}
 """Printed names of the classes in metrics such as ``recall:SUPPORTS``."""
 
@@ -44,7 +44,7 @@ class PrintedAs:
 
 
 def comparable(figure: Figure) -> bool:
-    """Whether a score can be compared with a figure: not with a time, nor with what stands under another metric's head."""
+    """Whether a score can be compared with a figure: not with a time."""
     counted = figure.metric.removesuffix("_delta") in COUNTED
     return figure.scale == "count" if counted else figure.scale in COMPARABLE
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from evidence_assets.benchmarks.declared import benchmarks
@@ -88,14 +89,19 @@ def _states(lake: Lake) -> list[dict[str, str]]:
     return found
 
 
+def written(run: Path) -> float:
+    """When the last file of a run was written."""
+    return max((path.stat().st_mtime for path in run.glob("*.parquet")), default=0.0)
+
+
 def last_runs(lake: Lake, most: int, of: str = "") -> list[dict[str, Any]]:
     """The last runs that wrote rows of assets whose names begin so, newest first."""
     folders = [folder for folder in (lake.root / "history").glob("run=*") if next(folder.glob(f"{of}*.parquet"), None)]
-    last = sorted(folders, key=lambda folder: (-folder.stat().st_mtime, folder.name))[:most]
+    last = sorted(folders, key=lambda folder: (-written(folder), folder.name))[:most]
     return [
         {
             "run_id": folder.name.removeprefix("run="),
-            "at": datetime.fromtimestamp(folder.stat().st_mtime, UTC).strftime("%Y-%m-%d %H:%M UTC"),
+            "at": datetime.fromtimestamp(written(folder), UTC).strftime("%Y-%m-%d %H:%M UTC"),
             "assets": len(
                 names := sorted(
                     {path.name.partition("@")[0].replace(".", "/") for path in folder.glob(f"{of}*.parquet")}

@@ -7,6 +7,7 @@ from typing import Any
 
 from evidence_assets.explorer.open_lake import Reader
 from evidence_assets.explorer.pages import PER_PAGE, Missing, Page, Pager
+from evidence_assets.explorer.pages.home import written
 from evidence_assets.lake.lineage import diff
 
 
@@ -18,7 +19,9 @@ def relation(reader: Reader, asked: Mapping[str, str], name: str) -> Page:
     if not seeds:
         raise Missing(f"there is no relation {name!r} in the lake")
     prompts = reader.rows(
-        "SELECT * FROM prompts WHERE relation_id = $id ORDER BY kept DESC, weight DESC, prompt_id", ["prompts"], id=name
+        "SELECT * FROM prompts WHERE relation_id = $id ORDER BY kept DESC, variant DESC, weight DESC, prompt_id",
+        ["prompts"],
+        id=name,
     )
     [count] = reader.rows(
         "SELECT count(DISTINCT origin || triple_id) AS n FROM triples WHERE relation_id = $id", ["triples"], id=name
@@ -47,7 +50,7 @@ def _last_edit(reader: Reader, name: str) -> dict[str, Any]:
         ["history"], id=name,
     )  # fmt: skip
     folder = reader.opened.root / "history"
-    runs = sorted({row["run_id"] for row in rows}, key=lambda run: (folder / f"run={run}").stat().st_mtime)
+    runs = sorted({row["run_id"] for row in rows}, key=lambda run: written(folder / f"run={run}"))
     if len(runs) < 2:
         return {"runs": runs, "rows": []}
     changed = [row for row in diff(reader.connection, *runs[-2:]) if row["partition"] == name]

@@ -275,7 +275,7 @@ def _seed(reader: Reader, identifier: str) -> Found:
 
 
 def _model(reader: Reader, identifier: str) -> Found:
-    known = reader.rows("SELECT * FROM models WHERE model_id = $id LIMIT 1", ["models"], id=identifier)
+    known = reader.rows("SELECT * FROM models WHERE model_id = $id ORDER BY asset", ["models"], id=identifier)
     answered = reader.answers(
         "SELECT benchmark, variant, count(*) AS n FROM answers WHERE model_id = $id GROUP BY ALL ORDER BY ALL",
         id=identifier,
@@ -289,6 +289,7 @@ def _model(reader: Reader, identifier: str) -> Found:
         for name, value in (known[0] if known else {}).items()
         if value is not None and name not in ("model_id", "asset", "input_hash")
     }
+    facts["made rows of"] = ", ".join(sorted({row["asset"] for row in known}))
     links = [
         (
             link("questions", benchmark=r["benchmark"], variant=r["variant"]),

@@ -35,8 +35,9 @@ TABLES = [
         "prompts",
         "Paraphrases of a relation's prompt, with their weights.",
         [
-            ("prompt_id", TEXT, "Content hash of relation and text."),
+            ("prompt_id", TEXT, "Content hash of relation, harvest and text."),
             ("relation_id", TEXT, "The relation."),
+            ("variant", TEXT, "Which harvest searches with it: kbloom, or the baseline.", NULL),
             ("text", TEXT, "The prompt, with <HEAD> and <TAIL>."),
             ("weight", REAL, "Normalised weight among the prompts kept."),
             ("bert_score", REAL, "Similarity to the initial prompt.", NULL),

@@ -8,14 +8,13 @@ the cells that prove it and a sentence that says what was done. What the value m
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from math import fsum
 from typing import Literal, Protocol
 
 from evidence_assets.reasoning.tables.cells import CellValue
 from evidence_assets.reasoning.tables.lexicon import squeezed
-from evidence_assets.reasoning.tables.quantities import meets, number_at
 from evidence_assets.reasoning.tables.view import Place, TableStep, TableView
 
 MIXED = (2,)
@@ -30,13 +29,11 @@ class Outcome:
     Attributes
     ----------
     number
-        A number worked out; of an order, a bound or a trend the share of cases in which it holds.
+        A number worked out; of an order or a trend the share of cases in which it holds.
     rows
         Rows with how far each is what was asked for, in [0, 1].
     pattern
         Movements of a series in turn: 1 up, -1 down, 0 level, 2 no order.
-    about
-        Whether the text asks for the number only roughly.
     """
 
     operation: str
@@ -45,7 +42,6 @@ class Outcome:
     number: float | None = None
     rows: tuple[tuple[int, float], ...] = ()
     pattern: tuple[int, ...] | None = None
-    about: bool = False
 
     def shown_for(self, row: int | None) -> tuple[Place, ...]:
         """The cells that show how one row stands to the outcome, or those of the whole outcome.
@@ -71,26 +67,16 @@ class Expression(Protocol):
         """The value with its proof; None where the cells that it needs hold no numbers."""
 
 
-def label_of(view: TableView, column: int) -> str:
-    """The name of a column, or its number if it has none."""
-    return view.shape.labels[column] or f"column {column}"
-
-
-def row_name(view: TableView, row: int) -> str:
-    """The names of a row, as far as they tell it from others."""
-    return ", ".join(filter(None, (view.cell((row, j)).plain for j in view.telling_columns))) or f"row {row}"
-
-
 def whose_cells(view: TableView, cells: Sequence[Place]) -> tuple[TableStep, ...]:
     """The step that cites whose cells these are and what they hold: a value without its row's name proves nothing."""
     body, held = set(view.body), set(cells)
     rows = list(dict.fromkeys(i for i, _ in cells if i in body))
-    names = [place for i in rows for j in view.telling_columns if view.cell(place := (i, j)).plain]
+    names = [(i, j) for i in rows for j in view.telling_columns if view.said((i, j))]
     heads = [place for j in dict.fromkeys(j for _, j in cells) for place in view.heads(j)]
     cited = tuple(place for place in (*names, *heads) if place not in held)
     if not cited:
         return ()
-    told = [f"{view.line(i)} is that of “{row_name(view, i)}”" for i in rows[:_ROWS_TOLD]]
+    told = [f"{view.line(i)} is that of “{view.row_name(i)}”" for i in rows[:_ROWS_TOLD]]
     more = f", and so on for {len(rows)} rows" if len(rows) > _ROWS_TOLD else ""
     return (view.step("find_row", f"{', '.join(told)}{more}." if told else "The column is headed so.", cited),)
 
@@ -99,37 +85,37 @@ def whose_cells(view: TableView, cells: Sequence[Place]) -> tuple[TableStep, ...
 class Condition:
     """What a row must satisfy: its cell in ``column`` is one of ``texts``, or compares with ``number`` as stated.
 
-    ``named`` says whether the text names the column too; ``at`` is where the text says so.
+    ``at`` is where the text says so.
     """
 
     column: int
     texts: frozenset[str] = frozenset()
     number: CellValue | None = None
-    named: bool = True
     at: int = 0
 
     def met(self, view: TableView) -> frozenset[int]:
         """Rows that satisfy it."""
-        return frozenset(i for i in view.body if self.holds_in(view, i))
+        return frozenset(i for i in view.body if self._holds_in(view, i))
 
-    def holds_in(self, view: TableView, row: int) -> bool:
-        """Whether a row satisfies it."""
-        cell, value = view.cell((row, self.column)), number_at(view, (row, self.column))
+    def _holds_in(self, view: TableView, row: int) -> bool:
+        place = (row, self.column)
         if self.number is None:
-            return cell.plain in self.texts
-        return value is not None and meets(self.number, value, cell.quantity.comparator if cell.quantity else "")
+            return view.said(place) in self.texts
+        value, quantity = view.number(place), view.cell(place).quantity
+        return value is not None and self.number.is_met(value, quantity.comparator if quantity else "")
 
     def told(self, view: TableView) -> str:
         if self.number is None:
-            return f"“{label_of(view, self.column)}” = “{min(self.texts, default='')}”"
-        return f"“{label_of(view, self.column)}” {self.number.comparator or '='} {self.number.value:g}"
+            return f"“{view.label(self.column)}” = “{min(self.texts, default='')}”"
+        return f"“{view.label(self.column)}” {self.number.comparator or '='} {self.number.value:g}"
 
 
 @dataclass(frozen=True)
 class Filter:
-    """The rows that satisfy all conditions; their number is its number."""
+    """The rows that satisfy all conditions; their number is its number. Cells ``beside`` are what they are held against."""
 
     conditions: tuple[Condition, ...]
+    beside: tuple[Place, ...] = ()
 
     def rows(self, view: TableView) -> list[int]:
         kept = [condition.met(view) for condition in self.conditions]
@@ -139,10 +125,16 @@ class Filter:
         rows = self.rows(view)
         columns = dict.fromkeys(condition.column for condition in self.conditions)
         # The cells that satisfy are the proof of the count; that none does is proved by all.
-        cells = tuple((i, j) for i in rows or view.body for j in columns if view.cell((i, j)).plain)
+        cells = tuple((i, j) for i in rows or view.body for j in columns if view.said((i, j)))
         told = " and ".join(condition.told(view) for condition in self.conditions)
         text = f"{len(rows)} of {len(view.body)} rows satisfy {told}."
-        return Outcome("count", text, cells, float(len(rows)), tuple((i, 1.0) for i in rows))
+        return Outcome("count", text, (*self.beside, *cells), float(len(rows)), tuple((i, 1.0) for i in rows))
+
+
+def ranking(view: TableView, column: int, rows: Iterable[int], direction: int) -> list[tuple[float, int]]:
+    """(value, row) from the one that the direction calls for first."""
+    values = [(value, i) for i in rows if (value := view.number((i, column))) is not None]
+    return sorted(values, key=lambda item: (-direction * item[0], item[1]))
 
 
 @dataclass(frozen=True)
@@ -162,20 +154,13 @@ class Extreme:
         away = {i: abs(values.index(value) - (self.rank - 1)) for value, i in order}
         best = [i for _, i in order if not away[i]]
         which = (f"{self.rank}. " if self.rank > 1 else "") + ("greatest" if self.direction > 0 else "smallest")
-        names = " and ".join(row_name(view, i) for i in best)
         text = (
-            f"Of {len(order)} cells under “{label_of(view, self.column)}” the {which} is "
-            f"“{view.cell((best[0], self.column)).plain}”, of {names}."
+            f"Of {len(order)} cells under “{view.label(self.column)}” the {which} is "
+            f"“{view.said((best[0], self.column))}”, of {' and '.join(map(view.row_name, best))}."
         )
         cells = tuple((i, self.column) for i in (*(i for _, i in order if away[i]), *best))
         rows = tuple((i, 0.5 / (1 + away[i]) if away[i] else 1.0) for _, i in order)
         return Outcome("superlative", text, cells, values[self.rank - 1], rows)
-
-
-def ranking(view: TableView, column: int, rows: Iterable[int], direction: int) -> list[tuple[float, int]]:
-    """(value, row) from the one that the direction calls for first."""
-    values = [(value, i) for i in rows if (value := number_at(view, (i, column))) is not None]
-    return sorted(values, key=lambda item: (-direction * item[0], item[1]))
 
 
 @dataclass(frozen=True)
@@ -187,51 +172,33 @@ class Aggregate:
     rows: tuple[int, ...]
 
     def evaluate(self, view: TableView) -> Outcome | None:
-        order = ranking(view, self.column, self.rows, 1)
-        label = label_of(view, self.column)
+        order = ranking(view, self.column, sorted(self.rows), 1)
         if len(order) < (2 if self.kind == "span" else 1):
             return None
         if self.kind == "span":
-            return Difference((order[0][1], self.column), (order[-1][1], self.column)).evaluate(view)
+            return Pair("difference", (order[0][1], self.column), (order[-1][1], self.column)).evaluate(view)
         total = fsum(value for value, _ in order)
         result = total / len(order) if self.kind == "mean" else total
-        text = f"The {self.kind} of {len(order)} cells under “{label}” is {result:.6g}."
-        with_value = {i for _, i in order}
-        return Outcome(self.kind, text, tuple((i, self.column) for i in self.rows if i in with_value), result)
+        text = f"The {self.kind} of {len(order)} cells under “{view.label(self.column)}” is {result:.6g}."
+        return Outcome(self.kind, text, tuple((i, self.column) for i in sorted(i for _, i in order)), result)
 
 
 @dataclass(frozen=True)
-class Difference:
-    """How far two cells lie apart."""
+class Pair:
+    """How far two cells lie apart, or the first divided by the second."""
 
+    kind: Literal["difference", "ratio"]
     first: Place
     second: Place
 
     def evaluate(self, view: TableView) -> Outcome | None:
-        a, b = number_at(view, self.first), number_at(view, self.second)
-        if a is None or b is None or self.first == self.second:
+        a, b = view.number(self.first), view.number(self.second)
+        if a is None or b is None or self.first == self.second or (self.kind == "ratio" and not b):
             return None
-        texts = [view.cell(place).plain for place in (self.first, self.second)]
-        gap = abs(a - b)
-        return Outcome(
-            "difference", f"“{texts[0]}” and “{texts[1]}” differ by {gap:.6g}.", (self.first, self.second), gap
-        )
-
-
-@dataclass(frozen=True)
-class Ratio:
-    """The first cell divided by the second."""
-
-    first: Place
-    second: Place
-
-    def evaluate(self, view: TableView) -> Outcome | None:
-        a, b = number_at(view, self.first), number_at(view, self.second)
-        if a is None or not b or self.first == self.second:
-            return None
-        texts = [view.cell(place).plain for place in (self.first, self.second)]
-        text = f"“{texts[0]}” divided by “{texts[1]}” is {a / b:.4g}."
-        return Outcome("ratio", text, (self.first, self.second), a / b)
+        first, second = (f"“{view.said(place)}”" for place in (self.first, self.second))
+        value = abs(a - b) if self.kind == "difference" else a / b
+        told = f"{first} and {second} differ by" if self.kind == "difference" else f"{first} divided by {second} is"
+        return Outcome(self.kind, f"{told} {value:.6g}.", (self.first, self.second), value)
 
 
 @dataclass(frozen=True)
@@ -246,7 +213,7 @@ class Order:
     operation: str = "comparison"
 
     def evaluate(self, view: TableView) -> Outcome | None:
-        numbers = [(number_at(view, a), number_at(view, b), direction) for a, b, direction in self.pairs]
+        numbers = [(view.number(a), view.number(b), direction) for a, b, direction in self.pairs]
         held = [
             self.ties if a == b else float((a > b) == (direction > 0))
             for a, b, direction in numbers
@@ -254,51 +221,14 @@ class Order:
         ]
         if not held or len(held) < len(numbers):
             return None
-        a, b, direction = self.pairs[0]
-        first, second = view.cell(a).plain, view.cell(b).plain
-        sign = "=" if numbers[0][0] == numbers[0][1] else ">" if (numbers[0][0] or 0) > (numbers[0][1] or 0) else "<"
-        text = f"“{first}” {sign} “{second}”."
+        (a, b, direction), (x, y, _) = self.pairs[0], numbers[0]
+        sign = "=" if x == y else ">" if (x or 0.0) > (y or 0.0) else "<"
+        text = f"“{view.said(a)}” {sign} “{view.said(b)}”."
         if len(held) > 1:
             how = "greater" if direction > 0 else "smaller"
             text = f"In {fsum(held):g} of {len(held)} comparisons the first is {how}: {text}"
         cells = tuple(dict.fromkeys(place for a, b, _ in self.pairs for place in (a, b)))
         return Outcome(self.operation, text, cells, fsum(held) / len(held))
-
-
-@dataclass(frozen=True)
-class Beyond:
-    """The rows above (direction 1) or below one row in a column, or how many they are."""
-
-    column: int
-    row: int
-    direction: int
-    counted: bool = False
-
-    def evaluate(self, view: TableView) -> Outcome | None:
-        limit = number_at(view, (self.row, self.column))
-        if limit is None:
-            return None
-        order = ranking(view, self.column, view.body, self.direction)
-        rows = [i for value, i in order if self.direction * (value - limit) > 0]
-        cells = tuple((i, self.column) for i in (self.row, *rows))
-        how = f"have a {'greater' if self.direction > 0 else 'smaller'} “{label_of(view, self.column)}” than"
-        text = f"{len(rows)} rows {how} “{view.cell(cells[0]).plain}”."
-        operation = "count" if self.counted else "comparison"
-        return Outcome(operation, text, cells, float(len(rows)), tuple((i, 1.0) for i in rows))
-
-
-@dataclass(frozen=True)
-class Within:
-    """The share of some rows that meet each its condition."""
-
-    limits: tuple[tuple[int, Condition], ...]
-
-    def evaluate(self, view: TableView) -> Outcome | None:
-        held = [condition.holds_in(view, row) for row, condition in self.limits]
-        told = ", ".join(dict.fromkeys(condition.told(view) for _, condition in self.limits[:_ROWS_TOLD]))
-        cells = tuple((row, condition.column) for row, condition in self.limits)
-        text = f"{sum(held)} of {len(held)} cells are as said: {told}."
-        return Outcome("count", text, cells, sum(held) / len(held)) if held else None
 
 
 @dataclass(frozen=True)
@@ -308,7 +238,7 @@ class Same:
     cells: tuple[Place, ...]
 
     def evaluate(self, view: TableView) -> Outcome:
-        texts = [view.cell(place).plain for place in self.cells]
+        texts = [view.said(place) for place in self.cells]
         text = "The cells say " + ", ".join(f"“{text}”" for text in texts) + "."
         return Outcome("comparison", text, self.cells, float(len(set(texts)) == 1 and all(texts)))
 
@@ -323,21 +253,19 @@ class Together:
         rows = [frozenset(i for i, _ in places) for _, places in self.said]
         held = {i: sum(i in found for found in rows) for i in view.body}
         most = max(held.values(), default=0)
-        if not most:
-            return None
         best = [i for i in view.body if held[i] == most]
         known = [column for column, _ in self.said if column is not None]
-        if most < len(self.said) and not all(view.cell((i, column)).plain for i in best for column in known):
+        if not most or (most < len(self.said) and not all(view.said((i, column)) for i in best for column in known)):
             return None  # an empty cell gainsays nothing
         cells = dict.fromkeys(
             place
             for i in best
             for column, places in self.said
             for place in sorted(p for p in {*places, (i, column if column is not None else -1)} if p[0] == i)
-            if place[1] >= 0 and view.cell(place).plain
+            if place[1] >= 0 and view.said(place)
         )
         cells |= dict.fromkeys(min(places) for _, places in self.said if not places & cells.keys())
-        names = " and ".join(row_name(view, i) for i in best[:_ROWS_TOLD])
+        names = " and ".join(map(view.row_name, best[:_ROWS_TOLD]))
         text = f"Of {len(self.said)} things said {most} stand together, in the row of {names}."
         return Outcome("look_up", text, tuple(cells), float(most == len(self.said)), tuple((i, 1.0) for i in best))
 
@@ -351,11 +279,10 @@ class Trend:
     direction: int = 1
 
     def evaluate(self, view: TableView) -> Outcome | None:
-        if self.order is None:
-            steps = [(float(k), i) for k, i in enumerate(view.body)]
-        else:
+        steps = [(float(k), i) for k, i in enumerate(view.body)]
+        if self.order is not None:
             steps = ranking(view, self.order, view.body, -self.direction)
-        line = [(step, value, i) for step, i in steps if (value := number_at(view, (i, self.column))) is not None]
+        line = [(step, value, i) for step, i in steps if (value := view.number((i, self.column))) is not None]
         signs = [(b[1] > a[1]) - (b[1] < a[1]) for a, b in pairwise(line) if a[0] != b[0]]
         if not signs:
             return None
@@ -364,16 +291,10 @@ class Trend:
         how = {1: "rises", -1: "falls", 0: "stays the same", 2: "moves up and down"}
         along = "rows go on"
         if self.order is not None:
-            along = f"“{label_of(view, self.order)}” {'grows' if self.direction > 0 else 'falls'}"
+            along = f"“{view.label(self.order)}” {'grows' if self.direction > 0 else 'falls'}"
         ups = sum(sign > 0 for sign in signs)
         told = " and then ".join(how[sign] for sign in pattern)
-        text = f"As {along}, “{label_of(view, self.column)}” {told} ({ups} of {len(signs)} steps go up)."
+        text = f"As {along}, “{view.label(self.column)}” {told} ({ups} of {len(signs)} steps go up)."
         columns = [self.column] if self.order is None else [self.order, self.column]
         cells = tuple((i, j) for _, _, i in line for j in columns)
         return Outcome("trend", text, cells, ups / len(signs), pattern=pattern)
-
-
-def all_hold(outcomes: Sequence[Outcome]) -> Outcome:
-    """Several outcomes as one, with the cells of all."""
-    cells = tuple(dict.fromkeys(place for outcome in outcomes for place in outcome.cells))
-    return replace(outcomes[0], text=" ".join(outcome.text for outcome in outcomes), cells=cells)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import datetime
 from decimal import Decimal
 from functools import lru_cache
 from math import isfinite
@@ -36,12 +36,10 @@ class CellValue:
         Bounds of a range or of a confidence interval.
     deviation
         Spread given with the value, by ± or in parentheses.
-    stars
-        Significance stars behind the value.
     comparator
         "<", ">", "≤", "≥" or "≈" where the text bounds the value instead of stating it.
     scale
-        Factor by which a word or sign behind the number scaled it; the value holds it already.
+        Factor by which a word behind the number scaled it; the value holds it already.
     text, start, end
         The words it was read from, and where they stand in the reading copy.
     """
@@ -55,9 +53,33 @@ class CellValue:
     low: float | None = None
     high: float | None = None
     deviation: float | None = None
-    stars: int = 0
     comparator: str = ""
     scale: float = 1.0
+
+    @property
+    def bounds(self) -> bool:
+        """Whether it bounds the value; "up to 97" names the value that is reached."""
+        return self.comparator in {">", "≥", "<", "≤"} and not self.text.lower().startswith("up to")
+
+    def states(self, value: float) -> bool:
+        """Whether a value is what this claims, at the claim's own precision and within its bound."""
+        if self.bounds:
+            return value >= self.value if self.comparator in {">", "≥"} else value <= self.value
+        decimals = re.search(r"\.(\d+)", self.text)
+        half_a_digit = 0.5 * 10.0 ** -(len(decimals[1]) if decimals else 0)
+        allowed = max(0.03 * abs(self.value), half_a_digit) if self.comparator == "≈" else half_a_digit
+        return abs(value - self.value) <= allowed + 1e-9
+
+    def is_met(self, value: float, bound: str = "") -> bool:
+        """Whether a number is what this asks for; of one that its cell only bounds ("less than 1"), whether it must be."""
+        for side, sign in (("<≤", 1), (">≥", -1)):
+            if bound and bound in side:
+                room = sign * (self.value - value)
+                inclusive = self.comparator != side[0] or bound != side[1]
+                return bool(self.comparator) and self.comparator in side and (room > 0 or (room == 0 and inclusive))
+        if self.comparator in {">", "<"}:
+            return value > self.value if self.comparator == ">" else value < self.value
+        return self.states(value)
 
 
 @dataclass(frozen=True)
@@ -86,25 +108,17 @@ class Cell:
         return bool(self.values) and letters - of_values <= 3
 
 
-_SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
-_POWER = rf"(?:\^\s?[+-]?\d{{1,2}}(?!\d)|[⁺⁻]?[{_SUPERSCRIPTS}]{{1,2}})"
 # Spaces part thousands only in a number that no other number stands beside: "10 200 30", "10 200, 300" and "5 100%" are
 # lists. Behind a word a single digit is rather its number ("Group 1 200 patients").
 _SPACED = (
-    r"(?<!\d[\s,;/|])(?<!\d[,;/|]\s)(?:(?:(?<![^\W\d_]\s)[1-9]|[1-9]\d{1,2})(?:[ ]\d{3})+|[1-9](?:[ ]\d{3}){2,})"
-    r"(?:\.\d+|,\d{1,2})?(?!\.?\d|\s?%|\s?[,;/|]?\s?\d)"
+    r"(?<!\d[\s,;/|])(?<!\d[,;/|]\s)(?:(?:(?<![^\W\d_]\s)[1-9]|[1-9]\d{1,2})(?:[ \u00a0\u202f\u2009]\d{3})+"
+    r"|[1-9](?:[ ]\d{3}){2,})(?:\.\d+|,\d{1,2})?(?!\.?\d|\s?%|\s?[,;/|]?\s?\d)"
 )
-_DIGITS = (
-    rf"(?:10{_POWER}|{_SPACED}"
-    r"|[1-9]\d{0,2}(?:\.\d{3}){2,}(?:,\d{1,2})?(?![.,]?\d)|\d{1,3}(?:['’]\d{3})+(?:\.\d+)?(?!\d)"
-    r"|\d{1,3}(?:,\d{3})+(?:\.\d+)?|(?<!\d,)\d{1,2}(?:,\d{2})+,\d{3}(?:\.\d+)?(?!,?\d)"
-    r"|\d{1,3}(?:[\u00a0\u202f\u2009]\d{3})+(?![\d.])"
-    r"|\d+\.\d+|(?<!\d,)\d+,\d{1,2}(?![\d,])|\d+|\.\d+)"
-)
+_DIGITS = rf"(?:{_SPACED}|\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|\d+\.\d+|(?<!\d,)\d+,\d{{1,2}}(?![\d,])|\d+|\.\d+)"
 _NUMBER = rf"(?<![\w.])(?<![A-Za-z][-–])[+\-–]?\s?{_DIGITS}(?:[eE][+-]?\d+)?(?![\d])"
 _PLAIN_NUMBER = rf"[+\-–]?\s?{_DIGITS}(?:[eE][+-]?\d+)?"
-_MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
-_MONTH = rf"(?:{_MONTHS})[a-z]*\.?"
+_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_DATE_FORMS = ("%Y-%m-%d", "%d %b %Y", "%b %d %Y", "%b %Y", "%m/%Y", "%Y")
 _COMPARATORS = {
     "<": "<", ">": ">", "≤": "≤", "≥": "≥", "<=": "≤", ">=": "≥", "~": "≈", "≈": "≈",
     "about": "≈", "around": "≈", "approximately": "≈", "roughly": "≈", "nearly": "≈",
@@ -115,10 +129,7 @@ _COMPARATOR = "|".join(re.escape(word) for word in sorted(_COMPARATORS, key=len,
 _SCALES = {
     "k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6, "b": 1e9, "bn": 1e9, "billion": 1e9, "trillion": 1e12
 }  # fmt: skip
-_SCALE = (
-    r"(?:[\s-]?(?:thousand|million|billion|trillion)s?\b|\s?(?-i:[bB]n)\b|(?-i:[KkMB])(?![A-Za-z])"
-    rf"|\s?[×x·⋅]\s?10{_POWER})"
-)
+_SCALE = r"(?:[\s-]?(?:thousand|million|billion|trillion)s?\b|\s?(?-i:[bB]n)\b|(?-i:[KkMB])(?![A-Za-z]))"
 # Words that may follow a number without being what it counts.
 _NOT_COUNTED_LIST = """
     and or to of in on at for from by with vs than is are was were the a an as per while when which that respectively
@@ -137,36 +148,31 @@ _PATTERN = re.compile(
     rf"""
     (?P<p>\bp(?:[\s-]?values?(?:\s*(?P<p_colon>:))?)?\s*(?P<p_cmp><=|>=|[<>=≤≥]|of|was|is|(?(p_colon)|(?!)))\s*
       (?P<p_val>(?:0,\d+(?![\d,])|\d*\.?\d+)(?:[eE][+-]?\d+)?))
-  | (?P<iso>(?<!\d)(?P<iso_y>\d{{4}})-(?P<iso_m>\d{{2}})-(?P<iso_d>\d{{2}})(?!\d))
-  | (?P<dmy>(?<!\d)(?P<dmy_d>\d{{1,2}})(?:st|nd|rd|th)?\s+(?P<dmy_m>{_MONTH})\s+(?P<dmy_y>\d{{4}})(?!\d))
-  | (?P<mdy>\b(?P<mdy_m>{_MONTH})(?:\s+(?P<mdy_d>\d{{1,2}})(?:st|nd|rd|th)?\s?,?)?\s+(?P<mdy_y>\d{{4}})(?!\d))
-  | (?P<my>(?<![\d/])(?P<my_m>0?[1-9]|1[0-2])/(?P<my_y>[12]\d{{3}})(?![\d/]))
-  | (?P<year>(?<=[(\[])(?P<year_y>1[5-9]\d\d|20\d\d)(?=[a-z]?[)\]]))
+  | (?P<date>(?<!\d)\d{{4}}-\d{{2}}-\d{{2}}(?!\d)|(?<!\d)\d{{1,2}}(?:st|nd|rd|th)?\s+{_MONTH}\s+\d{{4}}(?!\d)
+      |\b{_MONTH}(?:\s+\d{{1,2}}(?:st|nd|rd|th)?\s?,?)?\s+\d{{4}}(?!\d)|(?<![\d/])(?:0?[1-9]|1[0-2])/[12]\d{{3}}(?![\d/])
+      |(?<=[(\[])(?:1[5-9]\d\d|20\d\d)(?=[a-z]?[)\]]))
   | (?P<level>\b\d{{2}}(?:\.\d+)?\s?%\s?(?:CI|confidence|CrI)\b)
   | (?P<num>(?:(?P<cmp>(?<!\w)(?:{_COMPARATOR}))\s*)?(?P<spread>(?:±|\+/-|\+-)\s?)?(?P<currency>[$€£])?(?P<val>{_NUMBER})
-      (?P<scale>{_SCALE}|(?(currency)(?-i:m)(?![A-Za-z])|(?!)))?[{_SUPERSCRIPTS}]*
+      (?P<scale>{_SCALE}|(?(currency)(?-i:m)(?![A-Za-z])|(?!)))?[⁰¹²³⁴⁵⁶⁷⁸⁹]*
       (?:
           (?P<range_pct>\s?%)?\s?(?:[–—-]|to(?=\s))\s?[$€£]?(?P<to>(?<![\d.])\s?{_DIGITS}(?:[eE][+-]?\d+)?)
-          (?P<to_scale>{_SCALE})?(?P<to_pct>\s?{_PERCENT})?
+          (?P<to_pct>\s?{_PERCENT})?
       )?
-      (?P<stars>\s?\*{{1,4}}|\s?[†‡§])?
-      (?P<pct>\s?{_PERCENT}(?P<pct_stars>\s?\*{{1,4}})?)?
-      (?:\s?(?:±|\+/-|\+-)\s?(?P<dev>{_DIGITS})(?P<dev_scale>{_SCALE})?(?P<dev_pct>\s?%)?(?P<dev_stars>\s?\*{{1,4}})?)?
-      (?:\s?\(\s?(?:±|\+/-|SD:?|SE:?|s\.d\.|s\.e\.)\s?=?\s?(?P<pdev>{_DIGITS})\s?%?\s?\)(?P<pdev_stars>\s?\*{{1,4}})?)?
-      (?:\s?\(\s?(?P<bare>{_DIGITS})\s?\)(?P<bare_stars>\s?\*{{1,4}})?)?
+      (?:\s?\*{{1,4}}|\s?[†‡§])?
+      (?P<pct>\s?{_PERCENT}(?:\s?\*{{1,4}})?)?
+      (?:\s?(?:±|\+/-|\+-)\s?(?P<dev>{_DIGITS})(?:\s?%)?(?:\s?\*{{1,4}})?)?
+      (?:\s?\(\s?(?:±|\+/-|SD:?|SE:?|s\.d\.|s\.e\.)\s?=?\s?(?P<pdev>{_DIGITS})\s?%?\s?\)(?:\s?\*{{1,4}})?)?
+      (?:\s?\(\s?(?P<bare>{_DIGITS})\s?\)(?:\s?\*{{1,4}})?)?
       (?:\s?[\(\[]\s?(?:\d{{2}}(?:\.\d+)?\s?%\s?(?:CI|CrI|confidence\s+interval)\s?:?,?\s?)?
           (?P<lo>{_PLAIN_NUMBER})\s?%?\s?(?:,|;|to|[–—-])\s?(?P<hi>{_PLAIN_NUMBER})\s?%?\s?[\)\]])?
-      (?P<last_scale>{_SCALE})?
     )
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_STARS = ("stars", "pct_stars", "dev_stars", "pdev_stars", "bare_stars")
 _SCALE_WORD = re.compile(r"\b(thousand|million|billion|trillion|bn)s?\b", re.IGNORECASE)
 _SHORT = 200
 _SPACE_IN_NUMBERS = re.compile(r"(?<=\d) (?=\d)")
 _SPACED_NUMBER = re.compile(r"\d+(?: \d+)+")
-_FROM_SUPERSCRIPT = str.maketrans(_SUPERSCRIPTS + "⁺⁻", "0123456789+-")
 _WORD_AFTER = re.compile(r"(?:\s|-(?=[A-Za-z]))?(°\s?[CF]\b|[^\W\d_]+(?:/[^\W\d_]+)?)")
 
 
@@ -177,14 +183,8 @@ def to_float(digits: str) -> float:
     --------
     >>> to_float("535,544"), to_float("3,14"), to_float("- 0.87"), to_float(".5"), to_float("1\u202f234")
     (535544.0, 3.14, -0.87, 0.5, 1234.0)
-    >>> to_float("10 000"), to_float("12,34,567"), to_float("1.234.567"), to_float("1'234"), to_float("10^3")
-    (10000.0, 1234567.0, 1234567.0, 1234.0, 1000.0)
     """
-    digits = re.sub(r"[\s'’]", "", digits).replace("–", "-")
-    if power := re.fullmatch(rf"([+-]?)10({_POWER})", digits):
-        return float(f"{power[1]}1e{power[2].lstrip('^').translate(_FROM_SUPERSCRIPT)}")
-    if re.fullmatch(r"[+-]?\d{1,3}(?:\.\d{3}){2,}(?:,\d{1,2})?", digits):
-        digits = digits.replace(".", "")
+    digits = re.sub(r"\s", "", digits).replace("–", "-")
     if re.fullmatch(r"[+-]?\d+,\d{1,2}", digits):
         digits = digits.replace(",", ".")
     return float(digits.replace(",", ""))
@@ -197,7 +197,7 @@ def parse_values(plain: str) -> tuple[CellValue, ...]:
     for match in _PATTERN.finditer(text):
         if match["num"]:
             found.extend(_quantities(match, text))
-        elif value := _date(match) or _p_value(match):
+        elif value := _date(match) if match["date"] else _p_value(match) if match["p"] else None:
             found.append(value)
     return tuple(value for value in found if _is_finite(value))
 
@@ -218,19 +218,12 @@ def as_under(value: CellValue, header: str) -> CellValue:
     word = _SCALE_WORD.search(header)
     if word is None or value.scale == 1.0:
         return value
-    factor = _SCALES[word[1].lower()]
+    down = 1.0 / _SCALES[word[1].lower()]
     low, high, deviation = (
-        None if number is None else _scaled(number, 1.0 / factor) for number in (value.low, value.high, value.deviation)
+        None if number is None else _scaled(number, down) for number in (value.low, value.high, value.deviation)
     )
-    return replace(
-        value,
-        value=_scaled(value.value, 1.0 / factor),
-        unit=value.unit or unit_in(header),
-        low=low,
-        high=high,
-        deviation=deviation,
-        scale=_scaled(value.scale, 1.0 / factor),
-    )
+    number, scale, unit = _scaled(value.value, down), _scaled(value.scale, down), value.unit or unit_in(header)
+    return replace(value, value=number, unit=unit, low=low, high=high, deviation=deviation, scale=scale)
 
 
 def parse_cell(text: str) -> Cell:
@@ -241,8 +234,8 @@ def parse_cell(text: str) -> Cell:
     >>> [(v.kind, v.value, v.unit) for v in parse_cell("535,544 children 161 children hospitalised").values]
     [('count', 535544.0, 'children'), ('count', 161.0, 'children')]
     >>> value = parse_cell("[BOLD] 0.215***(0.075)").values[0]
-    >>> value.value, value.stars, value.deviation
-    (0.215, 3, 0.075)
+    >>> value.value, value.deviation
+    (0.215, 0.075)
     """
     # The same short texts come again and again, in a table and in its selections; long ones would fill the memory.
     return _parse_short(text) if len(text) <= _SHORT else _parse(text)
@@ -270,37 +263,21 @@ _parse_short = lru_cache(maxsize=1 << 16)(_parse)
 
 
 def _date(match: re.Match[str]) -> CellValue | None:
-    for name in ("iso", "dmy", "mdy", "my", "year"):
-        if match[name] is None:
-            continue
-        groups = match.groupdict()
-        year = int(groups[f"{name}_y"])
-        month_text = groups.get(f"{name}_m") or "1"
-        month = int(month_text) if month_text.isdigit() else _MONTHS.split("|").index(month_text[:3].lower()) + 1
-        day = int(groups.get(f"{name}_d") or 1)
+    written = re.sub(r"(?<=\d)(?:st|nd|rd|th)\b|[,.]", " ", match["date"].lower())
+    written = " ".join(re.sub(r"([a-z]{3})[a-z]*", r"\1", written).split())
+    for form in _DATE_FORMS:
         try:
-            ordinal = date(year, month, day).toordinal()
+            day = datetime.strptime(written, form)
         except ValueError:
-            return None
-        return CellValue("date", float(ordinal), match[name], match.start(), match.end())
+            continue
+        return CellValue("date", float(day.toordinal()), match["date"], match.start(), match.end())
     return None
 
 
-def _p_value(match: re.Match[str]) -> CellValue | None:
-    if match["p"] is None:
-        return None
+def _p_value(match: re.Match[str]) -> CellValue:
     comparator = _COMPARATORS.get(match["p_cmp"], "")
     value = float(match["p_val"].replace(",", "."))
     return CellValue("p_value", value, match["p"], match.start(), match.end(), unit="p", comparator=comparator)
-
-
-def _scale(words: str | None) -> float:
-    """Factor that a scale word or a power of ten stands for; 1 without."""
-    if not words:
-        return 1.0
-    if "10" in words:
-        return to_float(words[words.index("10") :])
-    return _SCALES[re.sub(r"[\s-]", "", words).lower().removesuffix("s")]
 
 
 def _scaled(number: float, scale: float) -> float:
@@ -314,41 +291,31 @@ def _quantities(match: re.Match[str], text: str) -> list[CellValue]:
     low = to_float(match["lo"]) if match["lo"] else None
     high = to_float(match["hi"]) if match["hi"] else None
     deviation = next((to_float(match[name]) for name in ("dev", "pdev", "bare") if match[name]), None)
-    scale, to_scale, dev_scale, last_scale = (
-        _scale(match[name]) for name in ("scale", "to_scale", "dev_scale", "last_scale")
-    )
-    if not match["scale"]:
-        # One scale at the end holds for all numbers: "2-3 million", "2.8 ± 0.3 million"; not in "900 to 1.2 million".
-        scale = to_scale if to is not None and written <= to else dev_scale * last_scale
+    words = re.sub(r"[\s-]", "", match["scale"] or "").lower().removesuffix("s")
+    scale = _SCALES[words] if words else 1.0
     number = _scaled(written, scale)
-    to = None if to is None else _scaled(to, to_scale)
-    deviation = None if deviation is None else _scaled(deviation, dev_scale * last_scale)
     if low is not None and high is not None and low <= written <= high:
         low, high = _scaled(low, scale), _scaled(high, scale)
     percent = bool(match["pct"] or match["range_pct"] or match["to_pct"])
-    stars = max((match[name] or "").count("*") for name in _STARS)
     comparator = _COMPARATORS.get((match["cmp"] or "").lower(), "")
     kind: Kind = "percentage" if percent else "number"
     if to is not None and to < number:
         # "87 - 3.2" is no range: two values that share what surrounds them.
         unit = "%" if percent else ""
-        parts = (("val", number, scale), ("to", to, to_scale))
         return [
             CellValue(kind, value, match[name], match.start(name), match.end(name), unit, scale=factor)
-            for name, value, factor in parts
+            for name, value, factor in (("val", number, scale), ("to", to, 1.0))
         ]
     if to is not None:
         low, high = number, to
         number, kind = (low + high) / 2, "range"
-        scale = scale if scale == to_scale else 1.0
     unit, end = ("%", match.end()) if percent else _unit_after(text, match.end())
     if kind == "number" and unit and not _is_measure(unit) and number.is_integer():
         kind = "count"
     if match["spread"]:
         kind, deviation = "deviation", number
-    words = text[match.start() : end].strip()
-    start = match.start()
-    return [CellValue(kind, number, words, start, end, unit, low, high, deviation, stars, comparator, scale)]
+    said = text[match.start() : end].strip()
+    return [CellValue(kind, number, said, match.start(), end, unit, low, high, deviation, comparator, scale)]
 
 
 def _is_measure(unit: str) -> bool:

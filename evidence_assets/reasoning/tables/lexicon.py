@@ -1,13 +1,13 @@
 """The words of the reader, loaded from ``lexicon.yaml``: sets of words, patterns, and words of degree in a text.
 
-What belongs here: general English, the same for every table. Which cells a word is about is worked out in `reader`.
+What belongs here: general English, the same for every table. Which cells a word is about is worked out in `reading`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Literal
@@ -78,8 +78,8 @@ class Degree:
         Whether no "than" leads to what it is set against.
     judging
         Whether it turns round where less is better: the best time is the shortest.
-    weight
-        How surely it compares at all; under 1 for the words by which papers speak of results.
+    sure
+        False for the words by which papers speak of results, which do not always compare.
     """
 
     kind: Kind
@@ -91,61 +91,50 @@ class Degree:
     in_time: int = 0
     verb: bool = False
     judging: bool = False
-    weight: float = 1.0
+    sure: bool = True
+
+
+# What is known of a word of degree wherever it stands; the places are filled in there.
+_Forms = dict[str, Degree]
+
+
+def _measuring(kind: Kind, direction: int, headers: str, *, old: bool = False, verb: bool = False) -> Degree:
+    marks = headers.split()
+    in_time = direction * (-1 if old else 1) if "TIME" in marks else 0
+    named = frozenset(stem(word) for word in marks if word.islower())
+    return Degree(kind, direction, 0, 0, 1, named, in_time, verb, "JUDGING" in marks)
 
 
 @lru_cache(maxsize=1)
-def _forms() -> dict[str, tuple[Kind, str]]:
-    """Comparatives and superlatives with their adjectives; "more" and "less" serve two, of which the first is as good."""
-    forms: dict[str, tuple[Kind, str]] = {}
-    for base in mapping("adjectives"):
+def _adjectives() -> tuple[_Forms, _Forms]:
+    """Comparatives and superlatives, and adjectives as they stand behind "more"; "more" serves two, of which the first
+    is as good."""
+    forms: _Forms = {}
+    bare: _Forms = {}
+    for base, (direction, headers) in mapping("adjectives").items():
+        more = _measuring("comparative", direction, headers, old=base in words("turned_in_time"))
+        bare[base] = more
         if base in words("periphrastic"):
             continue
         root = base[:-1] + "i" if base.endswith("y") else base.removesuffix("e")
         root += base[-1] if base in words("doubled") else ""
-        more, most = mapping("irregular").get(base, (root + "er", root + "est"))
-        forms.setdefault(more, ("comparative", base))
-        forms.setdefault(most, ("superlative", base))
-    return forms
-
-
-def _degree(
-    kind: Kind,
-    direction: int,
-    headers: str,
-    start: int,
-    end: int,
-    rank: int = 1,
-    *,
-    old: bool = False,
-    verb: bool = False,
-) -> Degree:
-    marks = headers.split()
-    in_time = direction * (-1 if old else 1) if "TIME" in marks else 0
-    named = frozenset(stem(word) for word in marks if word.islower())
-    return Degree(kind, direction, start, end, rank, named, in_time, verb, "JUDGING" in marks)
-
-
-def _of_adjective(kind: Kind, base: str, sign: int, start: int, end: int, rank: int = 1) -> Degree:
-    direction, usual = mapping("adjectives")[base]
-    old = base in words("turned_in_time")
-    return _degree(kind, sign * direction, usual, start, end, rank, old=old)
+        comparative, superlative = mapping("irregular").get(base, (root + "er", root + "est"))
+        forms.setdefault(comparative, more)
+        forms.setdefault(superlative, replace(more, kind="superlative"))
+    for word, direction in mapping("extremes").items():
+        forms.setdefault(word, Degree("superlative", direction, 0, 0))
+    return forms, bare
 
 
 @lru_cache(maxsize=1)
-def _phrases() -> tuple[tuple[re.Pattern[str], Callable[[int, int], Degree]], ...]:
-    """Comparisons that are no forms of an adjective, each with the degree that it is where it stands."""
-    lexicon = _lexicon()
-    verbs = [
-        (_compiled(said), lambda a, b, d=d, h=h: _degree("comparative", d, h, a, b, verb=True))
-        for d, h, said in lexicon["verbs"]
-    ]
-    places = [
-        (_compiled(said), lambda a, b, d=d, r=r: Degree("superlative", d, a, b, r)) for d, r, said in lexicon["places"]
-    ]
+def _phrases() -> tuple[tuple[re.Pattern[str], Degree], ...]:
+    """Comparisons that are no forms of an adjective."""
+    entries = _lexicon()
+    places = [(_compiled(said), Degree("superlative", d, 0, 0, rank)) for d, rank, said in entries["places"]]
+    verbs = [(_compiled(said), _measuring("comparative", d, heads, verb=True)) for d, heads, said in entries["verbs"]]
     results = [
-        (_compiled(said), lambda a, b, k=k, d=d: Degree(k, d, a, b, verb=True, judging=True, weight=0.5))
-        for k, d, said in lexicon["results"]
+        (_compiled(said), Degree(kind, d, 0, 0, verb=True, judging=True, sure=False))
+        for kind, d, said in entries["results"]
     ]
     return (*places, *verbs, *results)
 
@@ -159,29 +148,29 @@ def degrees(text: str, masked: Callable[[int], bool] = lambda _: False) -> tuple
     [('superlative', 1, 2), ('comparative', -1, 1)]
     """
     found: list[Degree] = []
-    tokens = [(match.group().lower(), match.start(), match.end()) for match in _WORD.finditer(text)]
-    tokens = [token for token in tokens if not masked(token[1])] + [("", len(text), len(text))]
-    ordinals, extremes, adjectives, forms = mapping("ordinals"), mapping("extremes"), mapping("adjectives"), _forms()
-    for k, (word, start, end) in enumerate(tokens[:-1]):
+    said = [(match.group().lower(), match.start(), match.end()) for match in _WORD.finditer(text)]
+    said = [word for word in said if not masked(word[1])] + [("", len(text), len(text))]
+    (forms, bare), ordinals = _adjectives(), mapping("ordinals")
+    for k, (word, start, end) in enumerate(said[:-1]):
         if found and start < found[-1].end:
             continue
         lead, _, last = word.rpartition("-")
-        rank = ordinals.get(lead) or ordinals.get(tokens[k - 1][0] if k else "", 1)
-        word = last if lead in ordinals else word
-        following = tokens[k + 1]
-        if word in {"more", "most", "less", "least"} and following[0] in adjectives:
-            kind: Kind = "comparative" if word in {"more", "less"} else "superlative"
+        rank = ordinals.get(lead) or ordinals.get(said[k - 1][0] if k else "", 1)
+        following, _, end_of_both = said[k + 1]
+        if word in {"more", "most", "less", "least"} and following in bare:
+            degree = replace(bare[following], kind="comparative" if word in {"more", "less"} else "superlative")
             sign = -1 if word in {"less", "least"} else 1
-            found.append(_of_adjective(kind, following[0], sign, start, following[2], rank))
-        elif word in forms:
-            found.append(_of_adjective(*forms[word], 1, start, end, rank))
-        elif word in extremes and not (word == "top" and following[0] in {"of", "to"}):
-            found.append(Degree("superlative", extremes[word], start, end, rank))
+            signed = replace(degree, direction=sign * degree.direction, in_time=sign * degree.in_time)
+            found.append(replace(signed, start=start, end=end_of_both, rank=rank))
+        elif (form := forms.get(last if lead in ordinals else word)) and not (
+            word == "top" and following in {"of", "to"}
+        ):
+            found.append(replace(form, start=start, end=end, rank=rank))
     for phrase, degree in _phrases():
         for match in phrase.finditer(text):
             free = not any(d.start <= match.end() and match.start() <= d.end for d in found)
             if free and not masked(match.start()):
-                found.append(degree(match.start(), match.end()))
+                found.append(replace(degree, start=match.start(), end=match.end()))
     return tuple(sorted(found, key=lambda degree: degree.start))
 
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import zip_longest
 from math import fsum, log
 
-from evidence_assets.reasoning.tables import choices, claims, outside
+from evidence_assets.reasoning.tables import claims, outside, questions
 from evidence_assets.reasoning.tables.view import Place, TableChain, TableView
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Step
 
@@ -56,7 +56,7 @@ class TableSolver:
 
     name = "extractive"
     model_id = "extractive"
-    version = "5"
+    version = "6"
 
     def task_version(self, task: ExplainOption) -> str:
         """The version: nothing else bears on a task."""
@@ -79,10 +79,12 @@ class TableSolver:
                 return Failure(f"{task.hypothesis!r} is no label of a claim")
             decided = claims.is_decided({chain.hypothesis: chain.support for chain in chains})
             return _with_verdict(_cited(found, ids), None if decided else outside.says_claim(task.question, beside))
-        found = choices.option_chains(table, task.question, [task.hypothesis], [task.option])[0]
+        found = questions.option_chains(table, task.question, [task.hypothesis], [task.option])[0]
         chain = _cited(found, ids)
         said = (
-            None if found.support > choices.TIED_TO_NOTHING else outside.says_option(task.question, task.option, beside)
+            None
+            if found.support > questions.TIED_TO_NOTHING
+            else outside.says_option(task.question, task.option, beside)
         )
         return chain if said is None else replace(chain, steps=(*chain.steps, said.step), support=said.support)
 
@@ -128,16 +130,16 @@ def _option(task: ChooseAnswer, support: dict[str, float]) -> Choice:
     sign = -1 if task.negated else 1
     top = max(support.values())
     wanted = min(support.values()) if task.negated else top
-    close = tuple(label for label in task.labels if abs(support[label] - wanted) < choices.TIED_SUPPORT)
+    close = tuple(label for label in task.labels if abs(support[label] - wanted) < questions.TIED_SUPPORT)
     options = dict(zip(task.labels, task.options, strict=True))
     first = min(
         close,
-        key=lambda label: choices.preference(
+        key=lambda label: questions.preference(
             options[label], *_reached(task, label), support[label], negated=task.negated
         ),
     )
-    weights = {label: sign * choices.LOG_ODDS * share for label, share in support.items()}
-    if top <= choices.TIED_TO_NOTHING:
+    weights = {label: sign * questions.LOG_ODDS * share for label, share in support.items()}
+    if top <= questions.TIED_TO_NOTHING:
         return Choice(first, (), "insufficient", 0.0, weights=weights)
     status = "ambiguous" if len(close) > 1 else "answered"
     return Choice(first, close, status, top / len(close), weights=weights)

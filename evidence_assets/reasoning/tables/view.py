@@ -1,6 +1,6 @@
 """A table as the deterministic reasoner reads it, and the plain shapes of what it answers.
 
-What belongs here: the table with its shape, the words of its cells in a form that can be compared, and the results.
+What belongs here: the table with its shape, its words and numbers in a form that can be compared, and the results.
 A place is ``(row, column)``: row 0 is the header as read, the body starts at row 1.
 """
 
@@ -13,10 +13,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from evidence_assets.reasoning.tables.cells import Cell
+from evidence_assets.reasoning.tables.lexicon import stems
 from evidence_assets.reasoning.tables.shape import TableShape, detect_shape
-from evidence_assets.reasoning.tables.text import letter_runs, word_set
+from evidence_assets.reasoning.tables.text import letter_runs, stem, tokens, unit_in, word_set
 
 Place = tuple[int, int]
+# The share of the filled cells that makes a column one of numbers; numbers that are years.
+_NUMERIC, _FIRST_YEAR, _LAST_YEAR = 0.8, 1000, 2100
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,10 @@ class TableView:
     def cell(self, place: Place) -> Cell:
         return self.shape.grid[place[0]][place[1]]
 
+    def said(self, place: Place) -> str:
+        """The reading copy of a cell."""
+        return self.cell(place).plain
+
     @cached_property
     def upright(self) -> TableView:
         """The table with its things in rows: itself, or turned round where it has attributes down its side.
@@ -78,13 +85,12 @@ class TableView:
             return self
         lines = [[row[j].text for row in shape.grid] for j in range(shape.width)]
         turned = detect_shape(lines[0], lines[1:])
-        if turned.header_rows != (0,) or turned.sideways:
-            return self
-        return TableView(self.table_id, self.caption, turned, turned=True)
+        plain = turned.header_rows == (0,) and not turned.sideways
+        return TableView(self.table_id, self.caption, turned, turned=True) if plain else self
 
     def step(self, operation: str, text: str, cells: Sequence[Place]) -> TableStep:
         """A step that quotes the cells that it cites."""
-        return TableStep(operation, text, tuple(cells), tuple(self.cell(place).plain for place in cells))
+        return TableStep(operation, text, tuple(cells), tuple(map(self.said, cells)))
 
     def chain_as_given(self, chain: TableChain) -> TableChain:
         """A chain read from this view, its cells at their places in the table as given."""
@@ -97,6 +103,10 @@ class TableView:
     def line(self, row: int) -> str:
         """What a row is called in the table as given."""
         return f"{'Column' if self.turned else 'Row'} {row}"
+
+    def label(self, column: int) -> str:
+        """The name of a column, or its number if it has none."""
+        return self.shape.labels[column] or f"column {column}"
 
     @property
     def body(self) -> tuple[int, ...]:
@@ -112,7 +122,7 @@ class TableView:
     def name_columns(self) -> tuple[int, ...]:
         """Columns that name the rows: the first of the row headers where it tells every row apart, else all of them."""
         found = self.shape.row_header_columns
-        first = [self.cell((i, found[0])).plain for i in self.body] if found else []
+        first = [self.said((i, found[0])) for i in self.body] if found else []
         return found[:1] if first and all(first) and len(set(first)) == len(first) else found
 
     @cached_property
@@ -120,24 +130,63 @@ class TableView:
         """Of the columns that name the rows those that tell rows apart: not "weighs, on average," in each of them."""
         return tuple(j for j in self.name_columns if not self.says_one_thing(j))
 
+    @cached_property
+    def numeric(self) -> frozenset[int]:
+        """Columns of which nearly all filled cells are little more than a number."""
+        filled = {j: [i for i in self.body if self.said((i, j))] for j in self.columns}
+        plain = {
+            j: [i for i in rows if self.number((i, j)) is not None and self.cell((i, j)).mostly_value]
+            for j, rows in filled.items()
+        }
+        return frozenset(j for j, rows in filled.items() if rows and len(plain[j]) >= _NUMERIC * len(rows))
+
+    @cached_property
+    def measures(self) -> tuple[int, ...]:
+        """The numeric columns that name no rows."""
+        return tuple(j for j in self.columns if j in self.numeric and j not in self.name_columns)
+
+    @cached_property
+    def dated(self) -> frozenset[int]:
+        """Numeric columns that hold years or dates."""
+        return frozenset(j for j in self.numeric if self._is_dated(j))
+
+    def _is_dated(self, column: int) -> bool:
+        header = self.shape.labels[column]
+        cells = [cell for i in self.body if (cell := self.cell((i, column))).plain]
+        if unit_in(header) or all(any(value.kind == "date" for value in cell.values) for cell in cells):
+            return not unit_in(header)
+        first = 0 if stems("dated") & {stem(token) for token in tokens(header)} else _FIRST_YEAR
+        return all(c.number is not None and first <= c.number <= _LAST_YEAR and c.number % 1 == 0 for c in cells)
+
+    def number(self, place: Place) -> float | None:
+        """The quantity or date that a cell states."""
+        cell = self.cell(place)
+        if cell.number is not None:
+            return cell.number
+        return next((value.value for value in cell.values if value.kind == "date"), None)
+
     def name_at(self, place: Place) -> str:
         """The name that a cell gives its row; an empty one that of the cell above, where that is meant."""
-        above = (self.cell((i, place[1])).plain for i in range(place[0], 0, -1))
-        name = next((text for text in above if text), "")
-        return name if name in self.shape.row_labels[place[0]] else self.cell(place).plain
+        above = (self.said((i, place[1])) for i in range(place[0], 0, -1))
+        name = next(filter(None, above), "")
+        return name if name in self.shape.row_labels[place[0]] else self.said(place)
+
+    def row_name(self, row: int) -> str:
+        """The names of a row, as far as they tell it from others."""
+        return ", ".join(filter(None, (self.said((row, j)) for j in self.telling_columns))) or f"row {row}"
 
     def says_one_thing(self, column: int) -> bool:
         """Whether all rows of the body, of two or more, hold the same text in a column."""
-        return len(self.body) > 1 and len({self.cell((i, column)).plain for i in self.body}) == 1
+        return len(self.body) > 1 and len({self.said((i, column)) for i in self.body}) == 1
 
     def heads(self, column: int) -> tuple[Place, ...]:
         """The cells above a column that say what it holds."""
-        return tuple((i, column) for i in self.shape.header_rows if self.cell((i, column)).plain)
+        return tuple((i, column) for i in self.shape.header_rows if self.said((i, column)))
 
     @cached_property
     def row_words(self) -> dict[int, frozenset[str]]:
         """The words of each row."""
-        return {i: frozenset().union(*(word_set(self.cell((i, j)).plain) for j in self.columns)) for i in self.body}
+        return {i: frozenset().union(*(word_set(self.said((i, j))) for j in self.columns)) for i in self.body}
 
     @cached_property
     def row_frequency(self) -> Counter[str]:
@@ -150,21 +199,19 @@ class TableView:
 
     @cached_property
     def _repeats(self) -> Counter[tuple[int, str]]:
-        return Counter((j, self.cell((i, j)).plain) for i in self.body for j in self.columns)
+        return Counter((j, self.said((i, j))) for i in self.body for j in self.columns)
 
     def telling(self, place: Place) -> float:
         """How far a cell's text tells its row from others of the body: 1 for a text of one row, ½ for one of every row."""
-        rows = len(self.body)
-        repeats = self._repeats[place[1], self.cell(place).plain]
-        return 1.0 - 0.5 * math.log(repeats) / math.log(rows) if repeats > 1 else 1.0
+        repeats = self._repeats[place[1], self.said(place)]
+        return 1.0 - 0.5 * math.log(repeats) / math.log(len(self.body)) if repeats > 1 else 1.0
 
     @cached_property
-    def _run_weights(self) -> dict[str, float]:
-        counts: Counter[str] = Counter()
-        for i in self.body:
-            counts.update(frozenset().union(*(letter_runs(self.cell((i, j)).plain) for j in self.columns)))
-        return {run: math.log(1.0 + len(self.body) / (0.5 + count)) for run, count in counts.items()}
+    def _run_frequency(self) -> Counter[str]:
+        runs = (frozenset().union(*(letter_runs(self.said((i, j))) for j in self.columns)) for i in self.body)
+        return Counter(run for row in runs for run in row)
 
     def run_weight(self, run: str) -> float:
         """Inverse row frequency of a run of letters; 0 for one that no row has."""
-        return self._run_weights.get(run, 0.0)
+        count = self._run_frequency[run]
+        return math.log(1.0 + len(self.body) / (0.5 + count)) if count else 0.0

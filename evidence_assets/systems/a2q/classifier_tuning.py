@@ -47,7 +47,8 @@ def classifier_stages(variant: Variant, settings: ClassifierSettings) -> list[St
         return []
 
     def make(step: Step) -> Made:
-        questions = [q for q in questions_of(step.lake, source) if q.split == settings.split]
+        asked = source.model_copy(update={"split": settings.split})
+        questions = [q for q in questions_of(step.lake, asked) if q.split == settings.split][: settings.questions]
         picker = a2q.A2Q(
             "candidates", open_graph(step.lake, source.graph), encoder(step.profile.encoder), None,
             A2QSettings(top_n=settings.triples),
@@ -58,7 +59,7 @@ def classifier_stages(variant: Variant, settings: ClassifierSettings) -> list[St
             raise BadInput(
                 f"no triple of the split {settings.split!r} of {source.name} holds an answer: there is nothing to tune on"
             )
-        name = step.profile.reranker.name
+        name = step.profile.rerankers.get(settings.base, step.profile.reranker).name
         base = EMBEDDED if name == MAXSIM else name
         folder = step.lake.index_folder(RELEVANCE_CLASSIFIER)
         report = tuned(folder, base, pairs, TuningSettings(epochs=settings.epochs, rate=settings.rate))

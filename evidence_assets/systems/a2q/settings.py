@@ -15,7 +15,8 @@ class A2QSettings:
     A phrase that names no node starts from its nearest nodes, unless none is as near as ``least_similarity``: it then
     links to nothing and brings nothing in.
     ``paths`` and ``options`` switch the published ablations; without a ``classifier`` triples are ranked by attention
-    alone. ``taxonomy``: whether the benchmark's says what terms mean.
+    alone. ``taxonomy``: whether the benchmark's says what terms mean. ``embedding``: which vectors are compared, the
+    text encoder's, those of ``walks`` on the graph, or a file's of ``embeddings/<name>``.
     """
 
     penalty: float = 0.2
@@ -32,6 +33,7 @@ class A2QSettings:
     options: bool = True
     classifier: Literal["reranker", "tuned", "none"] = "reranker"
     taxonomy: bool = True
+    embedding: Literal["text", "walks", "numberbatch", "word2vec", "glove"] = "text"
 
 
 @dataclass(frozen=True)
@@ -55,19 +57,24 @@ class TripleSettings:
     those around the nodes that it names.
 
     With ``options`` the question is read as followed by its options, so that it is told what Attention2Query is told.
+    With ``topics`` the nodes are those of the entities that the dataset itself states.
     """
 
     top_n: int = 10
     linked: bool = False
     options: bool = False
+    topics: bool = False
 
 
 @dataclass(frozen=True)
 class ClassifierSettings:
-    """Tuned on ``triples`` triples, best by attention, of each question of a ``split`` that is never the one reported."""
+    """Tuned on ``triples`` triples, best by attention, of each of the first ``questions`` of a ``split`` that is never the
+    one reported; from the profile's reranker ``base`` where it names one so, else from its first."""
 
     benchmark: str
     split: str = "dev"
+    questions: int = 1000
+    base: str = "ms_marco_minilm"
     triples: int = 40
     epochs: int = 3
     rate: float = 1e-5

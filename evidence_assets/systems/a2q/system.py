@@ -20,6 +20,7 @@ from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, Reranker
 from evidence_assets.systems.a2q import VERSION
+from evidence_assets.systems.a2q.embeddings import TextVectors
 from evidence_assets.systems.a2q.settings import A2QSettings, TripleSettings
 from evidence_assets.text.stop_words import is_filler
 from evidence_assets.text.words import words_with_offsets
@@ -53,6 +54,24 @@ def nodes_named(text: str, linker: EntityLinker) -> IntArray:
     return np.array(sorted({node for phrase in phrases_of(text, linker) for node in phrase.nodes}), dtype=np.int64)
 
 
+def topics_of(question: Asked, linker: EntityLinker) -> IntArray:
+    """The nodes of the entities that the dataset states of a question, ascending, each once."""
+    found = {node for entity in question.topic_entities for node in linker.link(entity).nodes}
+    return np.array(sorted(found), dtype=np.int64)
+
+
+def meanings(graph: KnowledgeGraph, relation: str, most: int = 3) -> dict[str, str]:
+    """What each node is, by its first facts of a relation such as IsA: a taxonomy out of the graph itself."""
+    found: dict[str, list[str]] = {}
+    if relation in graph.relations:
+        code, names = graph.relations.index(relation), graph.names
+        for edge in np.flatnonzero(graph.arrays.relations == code).tolist():
+            said = found.setdefault(names[int(graph.arrays.heads[edge])], [])
+            if len(said) < most:
+                said.append(graph.sentence(edge))
+    return {name: "; ".join(said) for name, said in found.items()}
+
+
 class A2Q:
     """Selects the top triples for a question.
 
@@ -65,18 +84,22 @@ class A2Q:
         attention alone.
     definitions
         Taxonomy: what a phrase means. Where it knows a phrase, the definition's vector takes the phrase's place.
+    nodes
+        Vectors of the nodes in the encoder's space, where they are not those of their passages.
     """
 
     def __init__(
         self,
         name: str,
         graph: KnowledgeGraph,
-        encoder: Encoder,
+        encoder: TextVectors,
         reranker: Reranker | None = None,
         settings: A2QSettings | None = None,
         definitions: Mapping[str, str] | None = None,
+        nodes: Vectors | None = None,
     ) -> None:
-        self.name, self._graph, self._nodes = name, graph, graph.passage_vectors("node")
+        self.name, self._graph = name, graph
+        self._nodes = graph.passage_vectors("node") if nodes is None else nodes
         self._encoder, self._reranker, self._settings = encoder, reranker, settings or A2QSettings()
         self._definitions = {key.casefold(): text for key, text in (definitions or {}).items()}
         self.version = content_id(
@@ -236,8 +259,11 @@ class NearestTriples:
         texts = [_told(q, settings.options) for q in questions]
         queries: Sequence[Vectors] = list(self._encoder.sentences(texts)) if texts else []
         made, every = [], np.arange(graph.arrays.n_edges)
-        for text, query in zip(texts, queries, strict=True):
-            edges = graph.arrays.edges_at(nodes_named(text, graph.linker)) if settings.linked else every
+        for question, text, query in zip(questions, texts, queries, strict=True):
+            edges = every
+            if settings.linked or settings.topics:
+                named = nodes_named(text, graph.linker) if settings.linked else topics_of(question, graph.linker)
+                edges = graph.arrays.edges_at(named)
             made.append(_nearest(graph, query, edges, vectors, settings.top_n))
         return made
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from evidence_assets.experiment.inputs import graph_of
+from evidence_assets.experiment.inputs import open_graph
 from evidence_assets.experiment.selection import Selector, asked
 from evidence_assets.experiment.solvers import asking_version, has_model, language_model, pool_of
 from evidence_assets.experiment.stage import Read, Stage
@@ -37,7 +37,9 @@ def _recalled(step: Step, settings: BackgroundSettings) -> background.StoredBack
 
 def _open(name: str, step: Step, settings: BackgroundSettings) -> Selector:
     recalled = _recalled(step, settings) if settings.recall else None
-    return background.BackgroundKnowledge(name, graph_of(step), encoder(step.profile.encoder), settings, recalled)
+    return background.BackgroundKnowledge(
+        name, open_graph(step.lake, step.benchmark.graph), encoder(step.profile.encoder), settings, recalled
+    )
 
 
 def _failed(step: Step, settings: BackgroundSettings) -> Mapping[str, str]:

@@ -28,13 +28,16 @@ from evidence_assets.harvest.triple_metrics import (
     novelty,
     reference_accuracy,
 )
-from evidence_assets.systems.kbloom.judging import statement
+from evidence_assets.systems.kbloom.judging import Likelihood, statement
 from evidence_assets.systems.kbloom.scores import Number, rows_of
 from evidence_assets.systems.kbloom.seeds import Relation
 from evidence_assets.systems.kbloom.statement_judging import Judge
 
 MOST_REFERENCES = 20_000
 """Tuples of a relation that rounds draw from: as many as 200 rounds of 100 could draw; a larger reference is thinned."""
+
+LOOKED_AT, BEST = "UsedFor", 10
+"""The relation, and how many of its best tuples, that are printed one by one."""
 
 Encode = Callable[[Sequence[str]], npt.NDArray[np.floating]]
 
@@ -82,7 +85,7 @@ def reference_rows(
     ``novelty``: share of the distinct entities that are none of the reference's. ``accuracy``: share of the tuples that are
     like at least half of a hundred drawn ones of the relation, mean over 200 draws; ``accuracy_maximum``: like one of them at
     least. ``novel_only_precision``: the latter over what no other variant found. Intervals hold 95 % of the draws.
-    Relations that the reference does not state count for novelty and ``fact_count`` alone.
+    Relations that the reference does not state count for novelty and the harvest's size alone.
     """
     known = entities(pair for pairs in stated.values() for pair in pairs)
     by_id = {relation.id: relation for relation in relations}
@@ -101,6 +104,7 @@ def reference_rows(
         found = [pair for own in pairs.values() for pair in own]
         numbers: dict[str, Number] = {
             "fact_count": (extracted_facts(found), None, None, len(found)),
+            "diversity": (diversity(found), None, None, len(found)),
             "novelty": (novelty(found, known) / 100, None, None, len(found)),
         }
         for metric, number in (("accuracy", share), ("accuracy_maximum", maximum), ("novel_only_precision", novel)):
@@ -152,6 +156,56 @@ def judged_rows(
                     "exact_agreement": (agreed.value, agreed.low, agreed.high, agreed.n),
                 }
                 rows += rows_of("collection", collection, variant, model, numbers, judges[0].model_id)
+    return rows
+
+
+def best_rows(
+    relations: Sequence[Relation],
+    triples: pl.DataFrame,
+    variants: Mapping[str, str],
+    judges: Sequence[Judge],
+    likelihood: Likelihood | None,
+) -> list[dict[str, Any]]:
+    """What models say of the ten best tuples of ``UsedFor``, seeds left out, as scores of its collection.
+
+    ``correct_of_10``: how many the first judge calls correct. ``bartscore_*``: mean, greatest and least likelihood of a
+    tuple's statement after that of one seed, over all tuples and seeds, the extremes with two decimals and with one;
+    ``pairs_with_higher_bartscore``: at how many ranks the mean over the seeds is above that of the other harvest.
+    """
+    rows: list[dict[str, Any]] = []
+    for relation in (one for one in relations if one.id == LOOKED_AT):
+        seeds = {(head.casefold(), tail.casefold()) for head, tail in relation.pairs}
+        rated: dict[str, npt.NDArray[np.floating]] = {}
+        for origin in variants:
+            found = pairs_of(triples, origin, [relation]).get(relation.id, [])
+            best = [pair for pair in found if (pair[0].casefold(), pair[1].casefold()) not in seeds][:BEST]
+            if not best:
+                continue
+            texts = [statement(relation, *pair) for pair in best]
+            numbers: dict[str, Number] = {}
+            model = str(triples["model_id"][0])
+            if judges:
+                right = sum(verdict is True for verdict in judges[0].judge(texts))
+                number: Number = (right, None, None, len(best))
+                scored = {f"correct_of_{BEST}:{LOOKED_AT}": number}
+                rows += rows_of("collection", relation.collection, variants[origin], model, scored, judges[0].model_id)
+            if likelihood is None:
+                continue
+            asked = [(statement(relation, *seed), text) for text in texts for seed in relation.pairs]
+            rated[origin] = likelihood.score(asked).reshape(len(best), -1).astype(float)
+            numbers = {"bartscore_mean": (float(rated[origin].mean()), None, None, len(best))}
+            for name, value in (("max", rated[origin].max()), ("min", rated[origin].min())):
+                for said, digits in (("range", 2), ("rounded", 1)):
+                    numbers[f"bartscore_{name}:{said}"] = (round(float(value), digits), None, None, len(best))
+            rows += rows_of("collection", relation.collection, variants[origin], model, numbers, likelihood.model_id)
+        if likelihood is not None and len(rated) == 2:
+            ours, theirs = (of.mean(axis=1) for of in rated.values())
+            count = min(len(ours), len(theirs))
+            number = (int((ours[:count] > theirs[:count]).sum()), None, None, count)
+            scored = {"pairs_with_higher_bartscore": number}
+            rows += rows_of(
+                "collection", relation.collection, variants[next(iter(rated))], model, scored, likelihood.model_id
+            )
     return rows
 
 

@@ -22,9 +22,10 @@ from evidence_assets.systems.kbloom.system import KBloomSettings, Kinds, Sentenc
 
 def deal(prompts: pl.DataFrame) -> tuple[list[MinedPrompt], list[MinedPrompt]]:
     """Two disjoint sets of the kept prompts (rows of ``prompts``): dealt in turn, the heaviest first."""
-    kept = prompts.filter(pl.col("kept")).sort("weight", "prompt_id", descending=[True, False])
+    own = pl.col("variant").fill_null("kbloom") != "bertnet"
+    kept = prompts.filter(pl.col("kept") & own).sort("weight", "prompt_id", descending=[True, False])
     mined = [
-        MinedPrompt(row["text"], row["weight"], row["bert_score"] or 0.0, row["ibleu"] or 0.0, row["certainty"] or 0.0, 0.0, True)
+        MinedPrompt(row["text"], row["weight"], row["bert_score"], row["ibleu"], row["certainty"], 0.0, True)
         for row in kept.iter_rows(named=True)
     ]  # fmt: skip
     return mined[0::2], mined[1::2]

@@ -17,8 +17,17 @@ from evidence_assets.experiment.stage import Read, Stage
 from evidence_assets.experiment.step import Made, Markdown, Step
 from evidence_assets.experiment.system import NoSettings, OwnStages, Scope, System
 from evidence_assets.experiment.variants import Variant
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Rows
-from evidence_assets.models.in_use import MASKED_LM, encoder, masked_lm, model_key, text_likelihood
+from evidence_assets.models.in_use import (
+    MASKED_LM,
+    encoder,
+    masked_lm,
+    model_key,
+    sentence_writer,
+    substitute_proposer,
+    text_likelihood,
+)
 from evidence_assets.models.sample_masked_lm import SAMPLE_MASKED_LM
 from evidence_assets.models.sample_masked_lm import VERSION as TRAINING_VERSION
 from evidence_assets.profiles import GeneratorSettings, Kind, Profile
@@ -26,8 +35,16 @@ from evidence_assets.systems.kbloom import VERSION, collection_scores, coverage,
 from evidence_assets.systems.kbloom.plot import bars
 from evidence_assets.systems.kbloom.references import Reference, references
 from evidence_assets.systems.kbloom.sample_model import names_of
-from evidence_assets.systems.kbloom.statement_judging import JUDGE, PromptedJudge
-from evidence_assets.systems.kbloom.system import KBloomSettings, Kinds, check_kinds, check_seeds, harvest, mine
+from evidence_assets.systems.kbloom.statement_judging import JUDGE, REWORD, PromptedJudge, PromptedParaphraser
+from evidence_assets.systems.kbloom.system import (
+    KBloomSettings,
+    Kinds,
+    PromptModels,
+    check_kinds,
+    check_seeds,
+    harvest,
+    mine,
+)
 
 SEEDS, FOLDER = "knowledge/seeds", "raw/seeds"
 """The seeds of each relation, and the folder of their files."""
@@ -73,7 +90,8 @@ class HarvestSettings(KBloomSettings):
 def _defaults(profile: Profile) -> Mapping[str, Any]:
     stated = profile.harvesting
     return {
-        "n": stated.n, "max_prompts": stated.prompts, "collections": stated.collections, "truth": stated.truth
+        "n": stated.n, "max_prompts": stated.prompts, "collections": stated.collections, "truth": stated.truth,
+        "fluency": stated.fluency, "final": stated.final,
     }  # fmt: skip
 
 
@@ -114,6 +132,15 @@ class _Stages:
     def _kinds(self, step: Step) -> Kinds | None:
         return rows.kinds_of(step.read("triples", self._settings.kinds)) if self._settings.kinds else None
 
+    @property
+    def _written_by(self) -> str:
+        """Which models prompts are written with, for the code version; nothing where it is the masked one alone."""
+        stated, settings = self._variant.profile.harvesting, self._settings
+        named = [f"{one.name}@{one.revision}" for one in (stated.writer, stated.substitution) if one is not None]
+        if settings.baseline and stated.paraphraser == "generator":
+            named.append(asking_version(self._variant.profile.generator, REWORD, words=self._variant.words))
+        return f":{named}" if named and settings.prompts != "initial" else ""
+
     def _harvest_stage(self) -> Stage:
         def make(step: Step) -> Made:
             relation = rows.relation_of(step.read_here("relation_seeds", SEEDS))
@@ -122,7 +149,8 @@ class _Stages:
                 known = ", ".join(self._settings.collections)
                 step.warn(f"collection {relation.collection!r} is merged nowhere; known: {known}")
             kinds = self._kinds(step)
-            key = rows.harvest_hash(relation, model_key(model), model_key(words), self._harvests, kinds)
+            others, known_as = _prompt_models(step, self._settings)
+            key = rows.harvest_hash(relation, model_key(model), model_key(words), self._harvests, kinds, known_as)
             before = step.read_here("prompts", step.asset)
             whole = step.lake.is_whole(step.table, step.asset, step.partition)
             if whole and before.height and set(before["input_hash"]) == {key}:
@@ -130,10 +158,14 @@ class _Stages:
                 beside = {"prompts": before, "candidate_tuples": step.read_here("candidate_tuples", step.asset)}
                 return Made(triples, step.previous_lineage().to_arrow(), {}, triples.height, beside)
             own = step.profile.harvesting.seed_folders
-            check_seeds(relation, model, [step.lake.raw / name for name in ("seeds", *own)])
+            check_seeds(relation, model, [step.lake.raw_place(name) for name in ("seeds", *own)])
             check_kinds(relation, kinds)
-            prompts = mine(relation, model, words, self._harvests[0])
-            harvests = [harvest(relation, model, words, one, prompts=prompts, kinds=kinds) for one in self._harvests]
+            prompts = mine(relation, model, words, self._harvests[0], others)
+            mined = [prompts, *(mine(relation, model, words, one, others, prompts) for one in self._harvests[1:])]
+            harvests = [
+                harvest(relation, model, words, one, prompts=own, kinds=kinds)
+                for one, own in zip(self._harvests, mined, strict=True)
+            ]
             made = rows.harvest_rows(relation, harvests, model=model_key(model), source=self._harvest, input_hash=key)
             numbers = {
                 "prompts": sum(p.kept for p in prompts), "candidates": len(made.candidates), "model": model_key(model)
@@ -144,7 +176,7 @@ class _Stages:
         return Stage(
             self._harvest, "triples", make,
             "Triples of one relation, from its prompt and seed pairs, with the prompts and candidates that led to them.",
-            [Read(SEEDS), self._model, *self._kinds_read], f"{VERSION}:{self._harvests}",
+            [Read(SEEDS), self._model, *self._kinds_read], f"{VERSION}:{self._harvests}{self._written_by}",
             partitions="relations", kinds=("parquet", "pytorch"), pool="gpu",
         )  # fmt: skip
 
@@ -165,7 +197,7 @@ class _Stages:
         name = self._variant.label
 
         def make(step: Step) -> Made:
-            folder = step.lake.raw / "sample"
+            folder = step.lake.raw_place("sample")
             scored = scores.score_rows(
                 rows.relations_of(step.read("relation_seeds", SEEDS)),
                 step.read("triples", self._harvest),
@@ -222,7 +254,7 @@ class _Stages:
             relations = rows.relations_of(step.read("relation_seeds", SEEDS))
             scored = collection_scores.reference_rows(
                 reference.name,
-                reference.pairs(step.lake.raw),
+                reference.pairs(step.lake.raw_with(*reference.paths)),
                 [relation for relation in relations if relation.collection == reference.collection],
                 step.read("triples", self._harvest),
                 self._known_as,
@@ -266,14 +298,12 @@ class _Stages:
             relations = rows.relations_of(step.read("relation_seeds", SEEDS))
             triples = step.read("triples", self._harvest)
             asked = [PromptedJudge(language_model(step, settings)) for settings in judges]
+            likelihood = None if rated is None else text_likelihood(rated)
             scored = judging.judged_rows(
-                relations,
-                triples,
-                variants=self._known_as,
-                judges=asked,
-                likelihood=None if rated is None else text_likelihood(rated),
+                relations, triples, variants=self._known_as, judges=asked, likelihood=likelihood
             )
             whole = collection_scores.judged_rows(relations, triples, self._known_as, asked)
+            whole += collection_scores.best_rows(relations, triples, self._known_as, asked, likelihood)
             return Made(scored + self._beside(whole))
 
         asked = [asking_version(settings, JUDGE, words=self._variant.words) for settings in judges]
@@ -288,6 +318,21 @@ class _Stages:
         ]  # fmt: skip
 
 
+def _prompt_models(step: Step, settings: HarvestSettings) -> tuple[PromptModels, list[str]]:
+    """The models that prompts are written with besides the masked one, and their names for a hash."""
+    stated = step.profile.harvesting
+    if settings.prompts == "initial":
+        return PromptModels(), []
+    writer = sentence_writer(stated.writer) if stated.writer else None
+    proposer = substitute_proposer(stated.substitution) if stated.substitution else None
+    asked = None
+    if settings.baseline and stated.paraphraser == "generator":
+        asked = PromptedParaphraser(language_model(step, step.profile.generator))
+    names = [model_key(model) for model in (writer, proposer) if model is not None]
+    made = PromptModels(writer.write if writer else None, proposer, asked.reword if asked else None)
+    return made, [*names, *([asked.version] if asked else [])]
+
+
 def masked_model_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
     """The masked language model that knowledge is harvested from: trained on the sample corpus, or named."""
     harvesting, named = variant.profile.harvesting, variant.profile.masked_model
@@ -299,7 +344,7 @@ def masked_model_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
             trained = sample_model.train(
                 step.lake.index_folder(MASKED_LM),
                 step.read("chunks", "corpus/sample/chunks"),
-                [step.lake.raw / "sample" / "graphs" / f"{name}.tsv" for name in ("biomedical", "commonsense")],
+                [step.lake.raw_place(f"sample/graphs/{name}.tsv") for name in ("biomedical", "commonsense")],
                 harvesting.training_steps,
             )
         model = masked_lm(step.lake, named)
@@ -339,12 +384,29 @@ def harvest_stages(variant: Variant, settings: HarvestSettings) -> list[Stage]:
     return _Stages(variant, settings).all()
 
 
+def judge_first(variant: Variant, settings: HarvestSettings, step: Step) -> None:
+    """Ask a judge about the first harvested triple."""
+    harvest = f"{variant.place}/harvest"
+    triples = step.read("triples", harvest).sort("relation_id", "origin", "rank")
+    if triples.is_empty():
+        raise BadInput(f"there is no triple to ask about: materialize {harvest} first")
+    first = triples.row(0, named=True)
+    by_id = {relation.id: relation for relation in rows.relations_of(step.read("relation_seeds", SEEDS))}
+    said = judging.statement(by_id[first["relation_id"]], first["head"], first["tail"])
+    PromptedJudge(language_model(step, step.profile.generator)).judge([said])
+
+
 def scored_on(settings: HarvestSettings) -> list[Scope]:
     """The collections that harvests of these settings are scored for, and the references that they are compared with."""
     judged = {"precision", "noisy_percent", "kappa", "exact_agreement"} if _judges() else set[str]()
+    if _judges():
+        judged.add(f"correct_of_{collection_scores.BEST}:{collection_scores.LOOKED_AT}")
+    if profiles.load().harvesting.likelihood is not None:
+        extremes = {f"bartscore_{end}:{said}" for end in ("max", "min") for said in ("range", "rounded")}
+        judged |= {"bartscore_mean", *extremes} | ({"pairs_with_higher_bartscore"} if settings.baseline else set())
     sizes = frozenset({"tuples", "fact_count", "diversity", "agreement"} | judged)
     of_two = ["novel_only_precision"] if settings.baseline else []
-    compared = frozenset({"fact_count", "novelty", "accuracy", "accuracy_maximum", *of_two})
+    compared = frozenset({"fact_count", "diversity", "novelty", "accuracy", "accuracy_maximum", *of_two})
     collections = () if settings.truth else settings.collections
     return [
         *(
@@ -364,7 +426,12 @@ SYSTEM = System(
     VERSION,
     {
         "kbloom": OwnStages(
-            settings=HarvestSettings, stages=harvest_stages, defaults=_defaults, models=_masked, scored_on=scored_on
+            settings=HarvestSettings,
+            stages=harvest_stages,
+            defaults=_defaults,
+            models=_masked,
+            scored_on=scored_on,
+            asks_first=judge_first,
         ),
         "masked_model": OwnStages(settings=NoSettings, stages=masked_model_stages, models=_masked),
     },

@@ -1,12 +1,13 @@
-"""The judging task: whether one statement is correct, by what a language model knows itself.
+"""What a language model is asked of one statement: whether it is correct, by what it knows itself, and other words for it.
 
-Belongs here: what a generator is asked and the strict reading of its reply. Which statements are judged, and what the
-verdicts are worth, is the business of the system.
+Belongs here: what a generator is asked and the strict reading of its reply. Which statements are put to it, and what the
+replies are worth, is the business of the system.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -18,7 +19,10 @@ from evidence_assets.reasoning.tasks import Failure
 from evidence_assets.reasoning.templates import PACKAGED, Template, Words
 
 VERDICTS = {"correct": True, "wrong": False}
+REWORDINGS = 5
+"""Rewordings of a statement that are asked for at once."""
 _PROMPT = Template.load(__package__, "judge", "statement")
+_REWORD = Template.load(__package__, "reword", "statement number")
 
 
 class Judge(Protocol):
@@ -61,3 +65,34 @@ class PromptedJudge:
         new = [text for text in dict.fromkeys(statements) if text not in self._said]
         self._said |= dict(zip(new, JUDGE.ask(self._model, new), strict=True)) if new else {}
         return [self._said[text] for text in statements]
+
+
+def reword_request(statement: str, words: Words = PACKAGED) -> Request:
+    """Ask a generator for other words."""
+    shown = json.dumps(statement, ensure_ascii=False)
+    return words.of(_REWORD).request(40 * REWORDINGS, statement=shown, number=str(REWORDINGS))
+
+
+def parse_rewordings(reply: str) -> list[str]:
+    """One a line, without bullets and numbers.
+
+    >>> parse_rewordings("1. A saw serves to cut." + chr(10) + "- To cut, one takes a saw.")
+    ['A saw serves to cut.', 'To cut, one takes a saw.']
+    """
+    lines = (re.sub(r"^\s*(?:[-*•]|\d+[.)])\s*", "", line).strip().strip('"') for line in reply.splitlines())
+    return [line for line in lines if line]
+
+
+REWORD = PromptedTask("reword", (_REWORD,), reword_request, lambda reply, _: parse_rewordings(reply))
+
+
+class PromptedParaphraser:
+    """Rewords statements by a language model; a reply that cannot be read gives no rewording."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._model = model
+        self.version = content_id("prompted_paraphraser", REWORD.version_in(model.words), model.version)
+
+    def reword(self, statements: Sequence[str]) -> list[list[str]]:
+        """Rewordings of each statement."""
+        return [said if isinstance(said, list) else [] for said in REWORD.ask(self._model, statements)]

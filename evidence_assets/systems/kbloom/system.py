@@ -7,16 +7,17 @@ own; this module turns their queries into texts for a model and their results in
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from evidence_assets.harvest import prompt_mining, triple_scoring, tuple_search
-from evidence_assets.harvest.prompt_mining import Choice, MinedPrompt, MiningModels, Setting
-from evidence_assets.harvest.prompt_writing import Pair, infill_prompts
+from evidence_assets.harvest import bertnet_prompts, prompt_mining, triple_scoring, tuple_search
+from evidence_assets.harvest.bertnet_prompts import Paraphrase
+from evidence_assets.harvest.prompt_mining import Choice, Likeness, MinedPrompt, MiningModels, Setting
+from evidence_assets.harvest.prompt_writing import Pair, Sentences, SlotLogProbs, infill_prompts, written_sentences
 from evidence_assets.harvest.triple_metrics import contradictions, ranked_agreement
 from evidence_assets.harvest.triple_scoring import FinalForm, FluencyForm, Ground, Idf, ScoredSentence
 from evidence_assets.harvest.tuple_search import FoundPair, Query
@@ -33,6 +34,30 @@ class SentenceEncoder(Protocol):
     """What K-Bloom asks of an encoder."""
 
     def sentences(self, texts: Sequence[str]) -> npt.NDArray[np.floating]: ...
+
+
+class Proposer(Protocol):
+    """What proposes substitutes for a word of a prompt."""
+
+    @property
+    def vocabulary(self) -> Sequence[str]: ...
+    @property
+    def slot_log_probs(self) -> SlotLogProbs: ...
+    @property
+    def likeness(self) -> Likeness: ...
+
+
+@dataclass(frozen=True)
+class PromptModels:
+    """Models that prompts are written with besides the masked one, which stands in for each that is not named.
+
+    ``write`` makes sentences out of keywords and ``propose`` substitutes, both for K-Bloom; ``paraphrase`` rewords
+    sentences for the baseline.
+    """
+
+    write: Sentences | None = None
+    propose: Proposer | None = None
+    paraphrase: Paraphrase | None = None
 
 
 @dataclass(frozen=True)
@@ -158,7 +183,7 @@ def harvest(
     if settings.variant == "kbloom" and found:
         distances, fluencies = _stage_three(relation, found, model, settings, idf)
         near = triple_scoring.nearness(distances, len(relation.pairs), settings.ground)
-        scores = triple_scoring.final_scores(near, fluencies, settings.final)
+        scores = triple_scoring.final_scores(near, fluencies, settings.final, distances)
         semantic, fluent = distances.tolist(), fluencies.tolist()
     order = sorted(range(len(found)), key=lambda i: (-scores[i], found[i].head, found[i].tail))
     found_by = ranked_agreement(asker.pair_log_likelihoods(found), [pair.shape for pair in found]) if found else []
@@ -186,29 +211,68 @@ def harvest(
     return Harvest(relation.id, model.model_id, settings.variant, mined, candidates, triples)
 
 
-def mine(relation: Relation, model: MaskedLM, encoder: SentenceEncoder, settings: KBloomSettings) -> list[MinedPrompt]:
-    """Stage 1 for one relation."""
-    vocabulary = model.vocabulary
+def mine(
+    relation: Relation,
+    model: MaskedLM,
+    encoder: SentenceEncoder,
+    settings: KBloomSettings,
+    others: PromptModels = PromptModels(),
+    written: Sequence[MinedPrompt] | None = None,
+) -> list[MinedPrompt]:
+    """Stage 1 for one relation: K-Bloom's, or the baseline's own.
+
+    The baseline rewords the prompt where a model for it is named; it else weighs what K-Bloom would have to choose from,
+    which ``written`` spares it to write again.
+    """
+    prompt, pairs = relation.prompt, relation.pairs
+    if settings.variant == "bertnet":
+        candidates: list[str] = []
+        if settings.prompts != "initial" and others.paraphrase is not None:
+            candidates = bertnet_prompts.reworded(prompt, pairs, others.paraphrase)
+        elif settings.prompts != "initial":
+            written = written or mine(relation, model, encoder, replace(settings, variant="kbloom"), others)
+            candidates = bertnet_prompts.distinct(one.text for one in written if one.text != prompt)
+        return bertnet_prompts.mine_bertnet_prompts(
+            prompt, pairs, candidates, lambda asked: _pair_scores(model, asked), setting=settings.prompts,
+            n=settings.max_prompts,
+        )  # fmt: skip
+    vocabulary, proposer = model.vocabulary, others.propose
 
     def write(orders: Sequence[Sequence[str]], pairs: Sequence[Pair]) -> list[str]:
+        if others.write is not None:
+            return written_sentences(orders, pairs, others.write)
         return infill_prompts(orders, pairs[: settings.writer_pairs], model.slot_log_probs, vocabulary)
 
     models = MiningModels(
-        vocabulary,
-        model.slot_log_probs,
+        proposer.vocabulary if proposer else vocabulary,
+        proposer.slot_log_probs if proposer else model.slot_log_probs,
         lambda texts: [item.vectors for item in model.word_vectors(texts)],
         lambda texts: [item.log_probs for item in model.word_log_probs(texts)],
         encoder.sentences,
         write,
+        proposer.likeness if proposer else None,
     )
     return prompt_mining.mine_prompts(
-        relation.prompt,
-        relation.pairs,
-        models,
-        setting=settings.prompts,
-        n=settings.max_prompts,
-        choice=settings.prompt_choice,
+        prompt, pairs, models, setting=settings.prompts, n=settings.max_prompts, choice=settings.prompt_choice
     )
+
+
+def _pair_scores(model: MaskedLM, asked: Sequence[tuple[str, Pair]]) -> list[float]:
+    """The baseline's score of each pair in its prompt; the head's words are filled in first, wherever they stand."""
+    texts, words, slots, heads = [], [], [], []
+    for prompt, (head, tail) in asked:
+        first, second = head.split(), tail.split()
+        texts.append(as_sentence(fill(prompt, " ".join([SLOT] * len(first)), " ".join([SLOT] * len(second)))))
+        tail_first = prompt.index(TAIL) < prompt.index(HEAD)
+        before, after = (len(second), 0) if tail_first else (0, len(first))
+        words.append([*first, *second])
+        slots.append([*range(before, before + len(first)), *range(after, after + len(second))])
+        heads.append(len(first))
+    found = model.fill_log_probs(texts, words, slots)
+    return [
+        tuple_search.bertnet_score(own[:size].tolist(), own[size:].tolist())
+        for own, size in zip(found, heads, strict=True)
+    ]
 
 
 def check_seeds(relation: Relation, model: MaskedLM, folders: Sequence[Path] = ()) -> None:

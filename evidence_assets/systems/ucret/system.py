@@ -26,8 +26,8 @@ from evidence_assets.systems.ucret.columns import Kept, Lines, Selection, column
 from evidence_assets.systems.ucret.settings import UcretSettings
 from evidence_assets.systems.ucret.spherical_kmeans import Floats
 
-# Signs of a column read at once; safe for an encoder of 256 tokens even where every sign is a token.
-_PIECE = 240
+# Tokens kept free in what an encoder reads, for the marks that it puts around a text.
+_SPARE = 14
 
 
 @dataclass(frozen=True)
@@ -107,15 +107,13 @@ def _pooled(encoder: Encoder, lines: Sequence[list[str]]) -> Floats:
     return unit_rows(means)
 
 
+def _longest(encoder: Encoder) -> int:
+    """Signs of a column read at once: what the encoder reads even where every sign is a token."""
+    return max(encoder.max_tokens - _SPARE, encoder.max_tokens // 2, 1)
+
+
 def _texts(encoder: Encoder, texts: Sequence[str]) -> Floats:
-    return _pooled(encoder, [column_pieces("", [plain_text(text)], _PIECE) for text in texts])
-
-
-def select_evidence(
-    questions: Sequence[TableQuestion], tables: dict[str, Table], settings: UcretSettings, encoder: Encoder
-) -> list[TableEvidence]:
-    """First stage for many questions at once; see `collapsed_tables`."""
-    return list(collapsed_tables(questions, tables, settings, encoder))
+    return _pooled(encoder, [column_pieces("", [plain_text(text)], _longest(encoder)) for text in texts])
 
 
 def collapsed_tables(
@@ -172,7 +170,7 @@ def _column_lines(read: Sequence[_Read], settings: UcretSettings, encoder: Encod
     if settings.columns.measure not in {"cosine", "jsd"}:
         return [Lines(words, np.zeros((len(words), 1))) for words in tokens]
     pieces = [
-        column_pieces(name, () if settings.column_text == "header" and name else cells_, _PIECE)
+        column_pieces(name, () if settings.column_text == "header" and name else cells_, _longest(encoder))
         for table in read
         for name, cells_ in zip(table.header, table.columns, strict=True)
     ]
@@ -181,7 +179,7 @@ def _column_lines(read: Sequence[_Read], settings: UcretSettings, encoder: Encod
 
 def _row_lines(read: Sequence[_Read], encoder: Encoder) -> list[Lines]:
     tokens = [tuple(token_set(row) for row in table.rows()) for table in read]
-    pieces = [column_pieces("", row, _PIECE) for table in read for row in table.rows()]
+    pieces = [column_pieces("", row, _longest(encoder)) for table in read for row in table.rows()]
     return _split(tokens, _pooled(encoder, pieces))
 
 

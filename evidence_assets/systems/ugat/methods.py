@@ -14,6 +14,7 @@ from evidence_assets.experiment.selection import NoEvidence, Selector, asked
 from evidence_assets.experiment.step import Step
 from evidence_assets.experiment.system import Method, NoSettings, System
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.ids import with_model
 from evidence_assets.profiles import Profile
 from evidence_assets.systems.ugat import VERSION
 from evidence_assets.systems.ugat.selector import GraphPaths
@@ -31,7 +32,9 @@ def _paths(name: str, step: Step, settings: UgatSettings) -> Selector:
             f"variant {name} looks {settings.D} steps around, but subgraphs reach {deepest}: raise the profile's D"
         )
     questions = asked(step.read_here("questions", "questions/mcqa"))
-    around = stored_surroundings(step.read_here("subgraphs", "subgraphs/mcqa"), questions, graph)
+    around = stored_surroundings(
+        step.read_here("subgraphs", with_model("subgraphs/mcqa", step.encoder)), questions, graph
+    )
     device = "cuda" if torch.cuda.is_available() else "cpu"
     return GraphPaths(name, graph, around, load(), settings, device)
 

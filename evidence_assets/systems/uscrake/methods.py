@@ -8,6 +8,7 @@ from threading import Lock
 from typing import Any
 
 from evidence_assets.benchmarks.graphs import relations
+from evidence_assets.experiment.chunk_search import chunks_in
 from evidence_assets.experiment.inputs import open_graph
 from evidence_assets.experiment.selection import Selector
 from evidence_assets.experiment.step import Step
@@ -18,7 +19,7 @@ from evidence_assets.models.in_use import encoder, model_key, reranker
 from evidence_assets.models.rerankers import MAXSIM
 from evidence_assets.profiles import ModelSettings, Profile
 from evidence_assets.retrieval import token_store
-from evidence_assets.retrieval.corpus import OpenCorpus, chunks_version, open_corpus
+from evidence_assets.retrieval.corpus import OpenCorpus, chunks_version
 from evidence_assets.systems.uscrake import VERSION
 from evidence_assets.systems.uscrake import system as uscrake
 from evidence_assets.systems.uscrake.concept_triples import ConceptTriples
@@ -29,11 +30,11 @@ from evidence_assets.systems.uscrake.settings import Settings
 _OPENING = Lock()
 
 
-def _passages(lake: Lake, name: str, profile: Profile) -> Passages:
-    corpus = open_corpus(lake, name)
+def _passages(step: Step) -> Passages:
+    corpus, profile = chunks_in(step), step.profile
     limit = int(profile.retrieval.token_cache_gb * 1e9)
     with _OPENING:
-        return _open_passages(str(lake.root), corpus, model_key(encoder(profile.token_encoder)), limit)
+        return _open_passages(str(step.lake.root), corpus, model_key(encoder(profile.token_encoder)), limit)
 
 
 @lru_cache(maxsize=2)
@@ -62,12 +63,14 @@ def _defaults(profile: Profile) -> Mapping[str, Any]:
 
 def _open(name: str, step: Step, settings: Settings) -> Selector:
     profile, declared = step.profile, step.benchmark
-    passages = _passages(step.lake, declared.corpus, profile) if declared.corpus else None
+    passages = _passages(step) if declared.corpus else None
     used = declared.joined_graph and settings.parts != "chunks" and settings.s
     graph = None
     if used:
         graph = _triples(
-            open_graph(step.lake, declared.joined_graph), settings.triples_judged * settings.s, profile.encoder
+            open_graph(step.lake, declared.joined_graph, step.encoder),
+            settings.triples_judged * settings.s,
+            profile.encoder,
         )
     judge = _judge(profile.reranker, profile.token_encoder)
     models = encoder(profile.encoder), encoder(profile.token_encoder)

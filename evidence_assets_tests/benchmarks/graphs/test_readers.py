@@ -170,6 +170,84 @@ class TestHetionet(ReaderContract):
     )
 
 
+def entity(key: str, label: str, **claims: object) -> str:
+    """A line of Wikidata's dump."""
+    stated = {
+        relation: [{"mainsnak": {"snaktype": "value", "datavalue": value}, "rank": "normal"}]
+        for relation, value in claims.items()
+    }
+    return json.dumps({"id": key, "labels": {"en": {"language": "en", "value": label}}, "claims": stated or []})
+
+
+def item(key: str) -> dict[str, object]:
+    return {"type": "wikibase-entityid", "value": {"entity-type": "item", "id": key}}
+
+
+class TestWikidata(ReaderContract):
+    name = "wikidata"
+    files = (
+        "[\n"
+        + ",\n".join(
+            [
+                entity(
+                    "Q90", "Paris", P17=item("Q142"), P571={"type": "time", "value": {"time": "+0250-01-01T00:00:00Z"}}
+                ),
+                entity("Q142", "France", P1082={"type": "quantity", "value": {"amount": "+68000000"}}),
+                entity("P17", "country", P625={"type": "globecoordinate", "value": {"latitude": 1}}),
+                entity("Q1", "gone", P17=item("Q142")).replace("normal", "deprecated"),
+            ]
+        )
+        + "\n]\n",
+    )
+    records = (
+        TripleRecord("Q90", "P17", "Q142", 2), TripleRecord("Q90", "P571", "0250-01-01", 2),
+        TripleRecord("Q142", "P1082", "68000000", 3),
+    )  # fmt: skip
+    faults = (
+        Fault('[\n{"id": "Q1",\n]', 2, None, "not valid JSON"),
+        Fault('{"labels": {}, "claims": {}}', 1, "id", "expected a text"),
+        Fault('{"id": "Q1", "labels": {}, "claims": {"P1": [{}]}}', 1, "claims.P1", "without its main part"),
+    )
+
+
+NS, DOT = "<http://rdf.freebase.com/ns/", "\t.\n"
+
+
+class TestFreebase(ReaderContract):
+    name = "freebase"
+    files = (
+        f"{NS}m.01>\t{NS}location.location.contains>\t{NS}m.02>{DOT}"
+        f'{NS}m.01>\t{NS}type.object.name>\t"France"@en{DOT}'
+        f"{NS}m.01>\t{NS}type.object.type>\t{NS}location.country>{DOT}"
+        f'{NS}m.01>\t<http://www.w3.org/2000/01/rdf-schema#label>\t"France"@en{DOT}',
+    )
+    records = (TripleRecord("m.01", "location.location.contains", "m.02", 1),)
+    faults = (
+        Fault(f"{NS}m.01>\t{NS}a.b>\t{NS}m.02>\n", 1, None, "expected subject, predicate, object"),
+        Fault(f"m.01\t{NS}a.b>\t{NS}m.02>{DOT}", 1, "subject", "is no address"),
+        Fault(f'{NS}m.01>\t{NS}type.object.name>\t"a\\q"@en{DOT}', 1, "object", "is no quoted text"),
+    )
+
+
+class TestDrugbank(ReaderContract):
+    name = "drugbank"
+    files = (
+        "DB00945\tDB00682\nBTD1\tDB00945\n",
+        "DrugBank ID,Accession Numbers,Common name,CAS,UNII,Synonyms,Standard InChI Key\n"
+        "DB00945,APRD264,Aspirin,50-78-2,R16,Acetylsalicylic acid | ASA,K\nDB00682,BTD1 | BTD2,Warfarin,81,5Q7,,K\n",
+    )
+    records = (
+        TripleRecord("Aspirin", "interacts_with", "Warfarin", 1, "drug", "drug"),
+        TripleRecord("Warfarin", "interacts_with", "Aspirin", 2, "drug", "drug"),
+    )
+    synonyms = (("Aspirin", "Acetylsalicylic acid"), ("Aspirin", "ASA"))
+    faults = (
+        Fault("DB00945\tDB9\n", 1, "second drug", "drug 'DB9' is not in 1.txt"),
+        Fault("DB00945\n", 1, None, "1 fields, expected 2"),
+        Fault("DrugBank ID\n", 1, "Accession Numbers", "lacks this column", file=1),
+    )
+
+
 class TestSimpleQuestions(ReaderContract):
     name = "simplequestions"
     files = (

@@ -72,7 +72,7 @@ class TestMintaka(ReaderContract):
         (
             "train",
             {"data/mintaka_train.json": json.dumps([ROW], indent=2)},
-            {"gold": ("Ann",), "aliases": (("Q7", "Ann B."),), "topic_entities": ("Q1",)},
+            {"gold": ("Ann",), "aliases": (("Q7", "Ann B."),), "topic_entities": ("Q1", "Both")},
         ),
     )
     FAULTS = (

@@ -12,18 +12,17 @@ from hypothesis import strategies as st
 
 from evidence_assets.reasoning.tables.algebra import (
     Aggregate,
-    Beyond,
     Condition,
-    Difference,
     Expression,
     Extreme,
     Filter,
     Order,
-    Ratio,
+    Pair,
     Same,
     Together,
     Trend,
 )
+from evidence_assets.reasoning.tables.cells import parse_values
 from evidence_assets.reasoning.tables.lexicon import _lexicon, degrees, pattern
 from evidence_assets.reasoning.tables.view import Place, TableView
 
@@ -62,11 +61,12 @@ def test_the_extreme_of_a_rank(rows: list[tuple[str, str]], direction: int, rank
 
 
 @given(ROWS, st.sampled_from([1, -1]))
-def test_what_lies_beyond_a_row_and_what_a_filter_keeps(rows: list[tuple[str, str]], direction: int) -> None:
+def test_what_a_filter_keeps_and_what_it_is_held_against(rows: list[tuple[str, str]], direction: int) -> None:
     sizes, view = _exact(rows), _view(rows)
-    beyond = Beyond(1, 1, direction).evaluate(view)
-    assert beyond is not None
+    (bound,) = parse_values(f"{'over' if direction > 0 else 'under'} {rows[0][0]}")
+    beyond = Filter((Condition(1, number=bound),), ((1, 1),)).evaluate(view)
     assert {i for i, _ in beyond.rows} == {k for k, s in enumerate(sizes, 1) if direction * (s - sizes[0]) > 0}
+    assert beyond.cells[0] == (1, 1) and beyond.number == len(beyond.rows)
     reds = Filter((Condition(2, frozenset({"red"})),)).evaluate(view)
     assert reds.number == sum(colour == "red" for _, colour in rows) == len(reds.rows)
 
@@ -87,9 +87,9 @@ NAME, DEEP = frozenset({(1, 0)}), frozenset({(1, 1)})
 @pytest.mark.parametrize(
     ("expression", "number", "cells"),
     [
-        (Difference((1, 1), (2, 1)), 79.0, {(1, 1), (2, 1)}),
-        (Difference((1, 1), (4, 1)), None, set()),
-        (Ratio((1, 1), (3, 1)), 425 / 217, {(1, 1), (3, 1)}),
+        (Pair("difference", (1, 1), (2, 1)), 79.0, {(1, 1), (2, 1)}),
+        (Pair("difference", (1, 1), (4, 1)), None, set()),
+        (Pair("ratio", (1, 1), (3, 1)), 425 / 217, {(1, 1), (3, 1)}),
         (Order((((1, 1), (2, 1), 1), ((2, 1), (3, 1), -1))), 0.5, {(1, 1), (2, 1), (3, 1)}),
         (Order((((1, 1), (4, 1), 1),)), None, set()),
         (Same(((1, 2), (2, 2))), 1.0, {(1, 2), (2, 2)}),

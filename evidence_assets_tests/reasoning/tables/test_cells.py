@@ -75,8 +75,8 @@ def test_a_lone_parenthesis_is_the_spread_of_the_line_above() -> None:
     assert parse_cell("(0.075)").number is None
 
 
-def test_stars_and_p_values() -> None:
-    assert [v.stars for v in parse_cell("0.215*** 0.1* 4.8∗ 7").values] == [3, 1, 1, 0]
+def test_stars_are_no_part_of_a_value_and_p_values_are_values() -> None:
+    assert [v.value for v in parse_cell("0.215*** 0.1* 4.8∗ 7").values] == [0.215, 0.1, 4.8, 7]
     for text in ("p < .001", "P<0.001", "p-value of 0.001"):
         value = parse_cell(text).values[0]
         assert (value.kind, value.value) == ("p_value", 0.001)
@@ -132,36 +132,21 @@ def test_a_number_beyond_all_floats_stays_text(text: str) -> None:
         ("10m", 10, "m"),
         ("5 millionaires", 5, "millionaires"),
         ("3 BN layers", 3, "BN"),
-        ("10<sup>3</sup>", 1_000, ""),
-        ("10^3", 1_000, ""),
-        ("1.5 × 10<sup>-3</sup> s", 0.0015, "s"),
     ],
 )
-def test_words_and_powers_that_scale_a_number(text: str, value: float, unit: str) -> None:
+def test_words_that_scale_a_number(text: str, value: float, unit: str) -> None:
     assert [(v.value, v.unit) for v in parse_cell(text).values] == [(value, unit)]
 
 
 def test_a_value_as_cells_below_a_header_with_a_scale_write_it() -> None:
-    (value,) = parse_cell("2.3 to 4.5 million").values
+    (value,) = parse_cell("2.3 million").values
     under = as_under(value, "Population (million)")
-    assert (under.value, under.low, under.high, under.unit) == (3.4, 2.3, 4.5, "million")
+    assert (under.value, under.unit, under.scale) == (2.3, "million", 1.0)
     assert as_under(parse_cell("1.5 billion").values[0], "Cost in millions").value == 1500
     # A number written without a scale is taken as the cells write theirs.
     for text, header in (("23", "Cost (million EUR)"), ("23 million", "Cost (EUR)"), ("23 million", "Millionaires")):
         (value,) = parse_cell(text).values
         assert as_under(value, header) == value
-
-
-def test_a_scale_holds_for_all_numbers_before_it() -> None:
-    for text in ("2-3 million", "$2 to $3 million", "2 million to 3 million", "2M–3M"):
-        value = parse_cell(text).values[0]
-        assert (value.kind, value.low, value.high, value.unit) == ("range", 2e6, 3e6, "")
-    mixed = parse_cell("900 to 1.2 million").values[0]
-    assert (mixed.low, mixed.high) == (900, 1.2e6)
-    for text in ("2.8 ± 0.3 million", "2.8 (0.3) million", "2.8 million ± 0.3 million"):
-        assert [(v.value, v.deviation) for v in parse_cell(text).values] == [(2.8e6, 0.3e6)]
-    for text in ("2.8 million (2.1 to 3.4)", "2.8 (2.1 to 3.4) million"):
-        assert [(v.value, v.low, v.high) for v in parse_cell(text).values] == [(2.8e6, 2.1e6, 3.4e6)]
 
 
 @pytest.mark.parametrize("text", ["76.4<sup>1</sup>", "<b>76.4</b><sup>1,2</sup>", "76.4¹²"])
@@ -178,13 +163,7 @@ def test_the_mark_of_a_note_is_no_digit(text: str) -> None:
         ("[BOLD] 10 000*", [10_000]),
         ("a total of 10 000 patients", [10_000]),
         ("10 000–20 000", [15_000]),
-        ("12,34,567", [1_234_567]),
-        ("1,23,456.5", [123_456.5]),
-        ("1.234.567", [1_234_567]),
-        ("1.234.567,89", [1_234_567.89]),
         ("1.234", [1.234]),
-        ("1'234", [1_234]),
-        ("1’234’567", [1_234_567]),
         ("10 200 30", [10, 200, 30]),
         ("10 20 300", [10, 20, 300]),
         ("10 200, 300", [10, 200, 300]),
@@ -211,9 +190,9 @@ def test_a_spread_alone_is_no_plain_value(text: str) -> None:
 
 
 def test_stars_behind_percentages_and_spreads() -> None:
-    assert [(v.value, v.deviation, v.stars) for v in parse_cell("0.45 ± 0.02***").values] == [(0.45, 0.02, 3)]
-    assert [(v.value, v.deviation, v.stars) for v in parse_cell("76.5 (2.7)**").values] == [(76.5, 2.7, 2)]
-    assert [(v.kind, v.stars) for v in parse_cell("100%*").values] == [("percentage", 1)]
+    assert [(v.value, v.deviation) for v in parse_cell("0.45 ± 0.02***").values] == [(0.45, 0.02)]
+    assert [(v.value, v.deviation) for v in parse_cell("76.5 (2.7)**").values] == [(76.5, 2.7)]
+    assert [v.kind for v in parse_cell("100%*").values] == ["percentage"]
 
 
 @pytest.mark.parametrize(

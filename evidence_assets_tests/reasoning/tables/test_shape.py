@@ -82,12 +82,6 @@ def test_sizes_name_rows() -> None:
     assert shape.row_header_columns == (0,)
 
 
-def test_glossary() -> None:
-    rows = [["PI-RADS", "Prostate imaging reporting and data system"], ["TZ", "The transition zone of the gland"]]
-    assert detect_shape(["", ""], rows).glossary
-    assert not detect_shape(["Model", "EM"], [["A", "1"], ["B", "2"]]).glossary
-
-
 def test_sideways() -> None:
     rows = [["Rating", "2.52", "2.27", "1.66"], ["Share", "70%", "33%", "7%"], ["Count", "1500", "1200", "1100"]]
     assert detect_shape(["", "Ours", "Refresh", "Ext"], rows).sideways

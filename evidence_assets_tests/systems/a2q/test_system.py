@@ -12,7 +12,7 @@ from evidence_assets.experiment.selection import Asked, Pick
 from evidence_assets.graphs.entity_linking import EntityLinker
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph, plain_sentence
 from evidence_assets.systems.a2q.settings import A2QSettings, TripleSettings
-from evidence_assets.systems.a2q.system import A2Q, NearestTriples, _graded, phrases_of
+from evidence_assets.systems.a2q.system import A2Q, NearestTriples, _graded, meanings, phrases_of
 from evidence_assets_tests.graphs.small_graph import graph_of, with_vectors
 from evidence_assets_tests.systems.small_models import SharedWords, WordEncoder
 
@@ -166,3 +166,24 @@ def test_the_version_follows_what_decides_the_picks() -> None:
     versions = {a2q().version, a2q(reranker=None).version, a2q(replace(SETTINGS, penalty=0.3)).version,
                 a2q(definitions={"a": "b"}).version}  # fmt: skip
     assert len(versions) == 4
+
+
+def test_the_entities_that_a_dataset_states_are_looked_around() -> None:
+    stated = replace(asked("Where is it?"), topic_entities=("oven", "unknown"))
+    found = NearestTriples("n", GRAPH, ENCODER, TripleSettings(topics=True)).select(
+        [stated, asked("Where is the oven?")]
+    )
+    assert {("oven", "UsedFor", "hot oven fire"), ("oven", "AtLocation", "pizzeria")} == set(triples(found[0]))
+    assert found[1] == [], "nothing is stated of the second"
+
+
+def test_a_taxonomy_out_of_the_graph_itself() -> None:
+    said = meanings(GRAPH, "AtLocation", most=1)
+    assert set(said) == {"pizzeria", "food court", "oven"} and said["oven"] == GRAPH.sentence(
+        next(
+            e
+            for e in range(GRAPH.arrays.n_edges)
+            if (GRAPH.arrays.heads[e], GRAPH.arrays.tails[e]) == (NAMES.index("oven"), 0)
+        )
+    )
+    assert meanings(GRAPH, "IsA") == {}

@@ -12,7 +12,7 @@ import pytest
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import prepare
 from evidence_assets.reasoning.tasks import Failure
-from evidence_assets.systems.kbloom.collection_scores import judged_rows, reference_rows, size_rows
+from evidence_assets.systems.kbloom.collection_scores import best_rows, judged_rows, reference_rows, size_rows
 from evidence_assets.systems.kbloom.references import references
 from evidence_assets.systems.kbloom.seeds import PACKAGED, Relation, collection_folder, read_seed_folder
 
@@ -130,3 +130,28 @@ def test_judges_of_a_whole_collection() -> None:
     assert (first["precision"]["value"], first["precision"]["n"]) == (0.5, 2), "no verdict counts neither way"
     assert first["noisy_percent"]["value"] == 0.5 and first["exact_agreement"]["value"] == 0.0
     assert first["kappa"]["value"] == pytest.approx(-1.0)
+
+
+def test_the_ten_best_tuples_by_judge_and_likelihood() -> None:
+    used = Relation("UsedFor", "zoo", "<HEAD> for <TAIL>", (("saw", "wood"), ("pen", "ink")), "<HEAD> for <TAIL>")
+    ours = [("kbloom", "UsedFor", head, tail) for head, tail in (("saw", "wood"), ("cup", "tea"), ("bed", "sleep"))]
+    theirs = [("bertnet", "UsedFor", head, tail) for head, tail in (("Barn", "cow"), ("ox", "hay"))]
+
+    class Rates:
+        model_id = "rates"
+
+        def score(self, pairs: Any) -> Any:
+            return np.array([-len(text) - len(before) / 100 for before, text in pairs], np.float32)
+
+    rows = best_rows([EATS, used], harvested(*ours, *theirs), BOTH, [By("judge", "tea")], Rates())
+    ours_numbers, theirs_numbers = numbers(rows, "k"), numbers(rows, "b")
+    assert (ours_numbers["correct_of_10:UsedFor"], theirs_numbers["correct_of_10:UsedFor"]) == (1, 1), (
+        "no seed, no failure"
+    )
+    before = np.array([len("Saw for wood."), len("Pen for ink.")]) / 100
+    rated = -np.array([[len("Cup for tea.")], [len("Bed for sleep.")]]) - before
+    assert ours_numbers["bartscore_mean"] == pytest.approx(rated.mean(), abs=1e-5)
+    assert ours_numbers["bartscore_max:range"] == pytest.approx(round(rated.max(), 2))
+    assert ours_numbers["bartscore_min:rounded"] == pytest.approx(round(rated.min(), 1))
+    assert ours_numbers["pairs_with_higher_bartscore"] == 1, "of the two ranks that both have"
+    assert "pairs_with_higher_bartscore" not in theirs_numbers

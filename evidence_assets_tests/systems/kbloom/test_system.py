@@ -17,7 +17,7 @@ from evidence_assets.harvest.triple_scoring import final_scores, nearness
 from evidence_assets.harvest.tuple_search import Query, search_tuples
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.systems.kbloom.seeds import Relation
-from evidence_assets.systems.kbloom.system import Harvest, KBloomSettings, _Asker, fits, harvest, mine
+from evidence_assets.systems.kbloom.system import Harvest, KBloomSettings, PromptModels, _Asker, fits, harvest, mine
 from evidence_assets.text.prompt_text import as_sentence, fill
 from evidence_assets_tests.models.tiny_masked import byte_pair, word_piece
 from evidence_assets_tests.models.tiny_world import WORDINGS, tiny_model, tiny_world
@@ -203,3 +203,44 @@ def test_known_entities_of_other_kinds_are_no_triples_and_unknown_ones_are_flagg
 
 def test_sentences_end_with_a_stop() -> None:
     assert as_sentence(fill("<HEAD> eats <TAIL>", "x", "y")) == "x eats y."
+
+
+def test_the_baseline_weighs_prompts_of_its_own() -> None:
+    baseline = replace(SMALL, variant="bertnet", max_prompts=20)
+    written = eats_prompts()
+    own = mine(relation(), tiny_model(), LetterEncoder(), baseline, written=written)
+    assert {one.text for one in own} <= {one.text for one in written} and own[0].bert_score is None
+    assert sum(one.weight for one in own) == pytest.approx(1)
+    assert [one.weight for one in own if one.kept] != [one.weight for one in written if one.kept]
+    said = ["{0} feeds on {1}.", "the diet of {0} is {1}.", "{1} is the food of {0}", "nobody knows"]
+    pairs = {as_sentence(fill(relation().prompt, *pair)): pair for pair in relation().pairs}
+    others = PromptModels(
+        paraphrase=lambda texts: [[s.format(*pairs[t]) for s in said] if t in pairs else [] for t in texts]
+    )
+    reworded = mine(relation(), tiny_model(), LetterEncoder(), baseline, others)
+    assert {one.text for one in reworded} == set(WORDINGS["eats"])
+    assert [one.text for one in mine(relation(), tiny_model(), LetterEncoder(), replace(baseline, prompts="initial"), others)] == [relation().prompt]  # fmt: skip
+    result = harvest(relation(), tiny_model(), LetterEncoder(), baseline, prompts=reworded)
+    assert score(result)[0] >= 0.4
+
+
+def test_models_that_are_named_write_and_propose_the_prompts() -> None:
+    asked: list[str] = []
+
+    class Proposes:
+        vocabulary = ("feeds", "sings", "the")
+
+        def slot_log_probs(self, texts: Sequence[str], slots: Sequence[int]) -> npt.NDArray[np.float64]:
+            return np.zeros((len(texts), 3))
+
+        def likeness(self, word: str) -> npt.NDArray[np.float64]:
+            asked.append(word)
+            return np.array([0.0, -9.0, -9.0])
+
+    def write(texts: Sequence[str]) -> list[list[str]]:
+        return [[f"it is known that {text} here"] for text in texts]
+
+    mined = mine(relation(), tiny_model(), LetterEncoder(), replace(SMALL, prompt_choice="printed"), PromptModels(write, Proposes()))  # fmt: skip
+    texts = {one.text for one in mined}
+    assert asked == ["eats"] and "<HEAD> feeds <TAIL>" in texts
+    assert "it is known that <HEAD> eats <TAIL> here" in texts, "a keyword order as the writer said it"

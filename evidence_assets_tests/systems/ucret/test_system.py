@@ -24,7 +24,7 @@ from evidence_assets.systems import settings_of
 from evidence_assets.systems.ucret import VERSION
 from evidence_assets.systems.ucret.methods import SYSTEM
 from evidence_assets.systems.ucret.settings import UcretSettings
-from evidence_assets.systems.ucret.system import TableEvidence, TableQuestion, encode_unique, select_evidence
+from evidence_assets.systems.ucret.system import TableEvidence, TableQuestion, collapsed_tables, encode_unique
 from evidence_assets_tests.reasoning.tables.asked import Told, answer_choice, verify_claim
 
 NAMED = ("ucret_published", "ucret_js_published", "ucret", "ucret_js", "keep_all", "jaccard_only", "bidirectional")
@@ -78,7 +78,7 @@ CLAIM = TableQuestion("q2", "Beta has the precision 74.8.", "scores")
 
 @pytest.mark.parametrize("name", sorted(VARIANTS))
 def test_every_variant_gives_cells_that_stand_in_the_table(name: str) -> None:
-    evidence = select_evidence([ASKED, CLAIM], TABLES, VARIANTS[name], HashedWords())
+    evidence = list(collapsed_tables([ASKED, CLAIM], TABLES, VARIANTS[name], HashedWords()))
     for found, table in zip(evidence, (DIET, SCORES), strict=True):
         grid = [table.header, *table.rows]
         for cell in found.cells:
@@ -90,7 +90,7 @@ def test_every_variant_gives_cells_that_stand_in_the_table(name: str) -> None:
 
 def test_repaired_variants_keep_what_decides() -> None:
     for name in ("ucret", "ucret_js", "bidirectional"):
-        asked, claim = select_evidence([ASKED, CLAIM], TABLES, VARIANTS[name], HashedWords())
+        asked, claim = list(collapsed_tables([ASKED, CLAIM], TABLES, VARIANTS[name], HashedWords()))
         assert {1, 3} <= set(asked.columns.indices)
         assert {0, 1} <= set(claim.columns.indices)
         assert answer(asked, ("A", "B", "C")).answer == "C"
@@ -102,7 +102,7 @@ def test_repaired_variants_keep_what_decides() -> None:
 
 
 def test_answers_use_nothing_but_the_evidence() -> None:
-    evidence = select_evidence([ASKED], TABLES, VARIANTS["ucret"], HashedWords())[0]
+    evidence = next(collapsed_tables([ASKED], TABLES, VARIANTS["ucret"], HashedWords()))
     without = replace(evidence, cells=tuple(cell for cell in evidence.cells if cell.text != "omnivore"))
     assert answer(without, ("A", "B", "C")).answer != "C"
 
@@ -111,7 +111,7 @@ def test_bidirectional_keeps_rows_with_names_and_leaves_others() -> None:
     many = replace(
         DIET, rows=(*DIET.rows, *(("A(n)", f"Beast{i}", "is a(n)", "herbivore", f"{i + 50} kg") for i in range(30)))
     )
-    found = select_evidence([ASKED], {"diet": many}, VARIANTS["bidirectional"], HashedWords())[0]
+    found = next(collapsed_tables([ASKED], {"diet": many}, VARIANTS["bidirectional"], HashedWords()))
     assert found.rows is not None
     assert 2 in found.rows.indices
     assert len(found.rows.kept) < len(many.rows)
@@ -123,7 +123,7 @@ def test_equal_texts_are_encoded_once() -> None:
     encoder = HashedWords()
     twin = {"diet": DIET, "copy": replace(DIET, table_id="copy")}
     questions = [ASKED, replace(ASKED, table_id="copy"), ASKED]
-    select_evidence(questions, twin, VARIANTS["ucret_published"], encoder)
+    list(collapsed_tables(questions, twin, VARIANTS["ucret_published"], encoder))
     texts, columns = encoder.encoded[:1], encoder.encoded[1:]
     assert len(texts) == 1
     assert len(columns) == len(set(columns)) == 5
@@ -132,8 +132,8 @@ def test_equal_texts_are_encoded_once() -> None:
 
 def test_the_same_alone_or_among_others() -> None:
     for name in ("ucret_published", "ucret_js", "bidirectional"):
-        alone = select_evidence([ASKED], TABLES, VARIANTS[name], HashedWords())[0]
-        assert select_evidence([CLAIM, ASKED, CLAIM], TABLES, VARIANTS[name], HashedWords())[1] == alone
+        alone = next(collapsed_tables([ASKED], TABLES, VARIANTS[name], HashedWords()))
+        assert list(collapsed_tables([CLAIM, ASKED, CLAIM], TABLES, VARIANTS[name], HashedWords()))[1] == alone
 
 
 def test_settings_reach_the_selection_under_their_printed_names() -> None:
@@ -182,14 +182,14 @@ def test_settings_that_mean_nothing_are_refused(parameters: dict[str, Any], said
 def test_odd_tables_have_a_defined_result(name: str, table: Table) -> None:
     claim = TableQuestion("q", "The speed of x is 3.", "t")
     choice = TableQuestion("r", "What is the speed?", "t", ("fast", "slow"))
-    evidence = select_evidence([claim, choice], {"t": table}, VARIANTS[name], HashedWords())
+    evidence = list(collapsed_tables([claim, choice], {"t": table}, VARIANTS[name], HashedWords()))
     assert answer(evidence[0], ()).answer in {"SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION"}
     assert answer(evidence[1], ("A", "B")).status == "insufficient"
 
 
 def test_an_unknown_table_is_an_error() -> None:
     with pytest.raises(KeyError):
-        select_evidence([replace(ASKED, table_id="none")], TABLES, VARIANTS["keep_all"], HashedWords())
+        list(collapsed_tables([replace(ASKED, table_id="none")], TABLES, VARIANTS["keep_all"], HashedWords()))
 
 
 @pytest.mark.dev_data
@@ -197,7 +197,7 @@ def test_on_real_questions_the_answer_column_is_kept_and_read(dev_data: Path) ->
     tables = {table.table_id: table for table in tabmcq.read_tables(dev_data / "tabmcq")}
     questions = list(tabmcq.read_questions(dev_data / "tabmcq"))[:150]
     asked = [TableQuestion(q.question_id, q.text, q.table_id or "", q.options) for q in questions]
-    evidence = select_evidence(asked, tables, VARIANTS["ucret"], HashedWords())
+    evidence = list(collapsed_tables(asked, tables, VARIANTS["ucret"], HashedWords()))
     kept = [
         q.gold_evidence[0].locator.split("c")[1] in map(str, e.columns.indices)
         for q, e in zip(questions, evidence, strict=True)
@@ -211,7 +211,7 @@ def test_on_real_questions_the_answer_column_is_kept_and_read(dev_data: Path) ->
 def test_on_real_claims_the_whole_table_beats_the_majority_class(dev_data: Path) -> None:
     claims = list(scitab.read(dev_data / "scitab" / "sci_tab.json"))
     asked = [TableQuestion(q.question_id, q.text, t.table_id) for q, t in claims]
-    evidence = select_evidence(asked, {t.table_id: t for _, t in claims}, VARIANTS["keep_all"], HashedWords())
+    evidence = list(collapsed_tables(asked, {t.table_id: t for _, t in claims}, VARIANTS["keep_all"], HashedWords()))
     right = sum(answer(e, ()).answer == q.gold[0] for (q, _), e in zip(claims, evidence, strict=True))
     assert right / len(claims) >= 0.58
 
@@ -222,6 +222,6 @@ def test_what_is_kept_changes_only_with_the_version() -> None:
         TableQuestion("q1", "What is the diet of a raccoon?", "diet", ("omnivore", "carnivore")),
         TableQuestion("q2", "Beta has a better recall than Alpha.", "scores"),
     ]
-    found = [select_evidence(asked, TABLES, variant, HashedWords()) for variant in VARIANTS.values()]
+    found = [list(collapsed_tables(asked, TABLES, variant, HashedWords())) for variant in VARIANTS.values()]
     rows = [[(c.locator, c.text, c.column_rule, c.row_rule) for c in e.cells] for kept in found for e in kept]
     assert (VERSION, content_id(rows)[:12]) == ("3", "d5178acb74ad")

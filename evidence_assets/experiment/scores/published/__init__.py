@@ -140,11 +140,17 @@ def _preference(figure: Figure) -> tuple[bool, bool, bool]:
     return figure.erratum, figure.table.startswith(("text", "Fig")), figure.reproduced
 
 
+_SWAPPED = {("novelty", "count"): "diversity", ("diversity", "percent"): "novelty"}
+"""Columns that stand under each other's heads in print, as their notes say: a count of entities, and a share of new ones."""
+
+
 def _figure(row: Row) -> Figure:
     texts = {field: row.text(field, blank=True) for field in COLUMNS}
     for field, known in (("document", SOURCES), ("scale", SCALES)):
         if texts[field] not in known:
             raise row.bad(f"{texts[field]!r} is not one of {', '.join(known)}", field)
+    if "printed under head" in texts["note"]:
+        texts["metric"] = _SWAPPED[texts["metric"], texts["scale"]]
     return Figure(
         **{field: texts[field] for field in COLUMNS[:9]},
         value=_number(row, "value"),

@@ -1,4 +1,4 @@
-"""Likelihood of a text against the model's own probabilities, for an encoder-decoder and a causal model."""
+"""Likelihoods and beams against the model's own probabilities, for encoder-decoders and a causal model."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from transformers import BartConfig, BartForConditionalGeneration, set_seed
+from transformers import BartConfig, BartForConditionalGeneration, T5Config, T5ForConditionalGeneration, set_seed
 
-from evidence_assets.models.likelihood import TextLikelihood
 from evidence_assets.models.masked import UnusableModel
+from evidence_assets.models.text_writing import SentenceWriter, TextLikelihood
 from evidence_assets_tests.models.tiny import make_causal
 from evidence_assets_tests.models.tiny_masked import word_piece
 
@@ -29,6 +29,44 @@ def make_bart(folder: Path) -> Path:
     )  # fmt: skip
     BartForConditionalGeneration(config).save_pretrained(folder)
     return folder
+
+
+def make_t5(folder: Path) -> Path:
+    """A one-layer T5 with the tokenizer of the tiny BERT, saved in the Hugging Face layout."""
+    tokenizer = word_piece()._tokenizer
+    tokenizer.save_pretrained(folder)
+    set_seed(0)
+    config = T5Config(
+        vocab_size=len(tokenizer), d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2, initializer_factor=4.0,
+        pad_token_id=0, eos_token_id=3, decoder_start_token_id=0,
+    )  # fmt: skip
+    T5ForConditionalGeneration(config).save_pretrained(folder)
+    return folder
+
+
+def test_one_beam_takes_the_likeliest_piece_each_time(tmp_path: Path) -> None:
+    made = SentenceWriter.load(make_t5(tmp_path / "tiny-t5"), device="cpu")
+    model, tokenizer = made._model, made._tokenizer
+    one = SentenceWriter(model, tokenizer, model_id="tiny-t5", sentences=1, most_tokens=6)
+    texts = ["river sea", "iron near copper", "town harbour"]
+    for text, own in zip(texts, one.write(texts), strict=True):
+        given, said = tokenizer(text, return_tensors="pt")["input_ids"], [0]
+        while len(said) < 7 and said[-1] != 3:
+            with torch.inference_mode():
+                said.append(int(model(input_ids=given, decoder_input_ids=torch.tensor([said])).logits[0, -1].argmax()))
+        assert own == [tokenizer.decode(said, skip_special_tokens=True).strip()]
+
+
+def test_sentences_come_alike_whoever_else_asks(tmp_path: Path) -> None:
+    made = SentenceWriter.load(make_t5(tmp_path / "tiny-t5"), device="cpu")
+    together = made.write(["river sea", "iron near copper", "town is"])
+    assert together == [made.write([text])[0] for text in ("river sea", "iron near copper", "town is")]
+    assert all(1 <= len(own) <= 3 for own in together) and made.revision
+
+
+def test_only_an_encoder_decoder_writes(tmp_path: Path) -> None:
+    with pytest.raises(UnusableModel, match="tiny-llama is no encoder-decoder"):
+        SentenceWriter.load(make_causal(tmp_path / "tiny-llama"), device="cpu")
 
 
 def test_an_encoder_decoder_gives_the_mean_of_its_own_log_probabilities(tmp_path: Path) -> None:

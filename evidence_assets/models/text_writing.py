@@ -1,7 +1,7 @@
-"""How likely a language model finds one text after another: the score of BARTScore, by any model that writes text.
+"""Models that write text after another: how likely they find a given one, which is BARTScore, and what they write.
 
-Belongs here: the log-probability of a given text. What is put before it, and what the number is taken for, is the
-business of whoever asks.
+Belongs here: log-probabilities and beams. What is put before a text, and what comes of it, is the business of whoever
+asks.
 """
 
 from __future__ import annotations
@@ -53,28 +53,7 @@ class TextLikelihood:
     @classmethod
     def load(cls, name: str | Path, *, revision: str | None = None, device: str = "auto") -> TextLikelihood:
         """Load from a folder or a hub name; ``auto`` takes CUDA where there is one."""
-        from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
-
-        folder = Path(name)
-        local = folder.is_dir()
-        if local:
-            check_model_folder(folder)
-        options = {"revision": None if local else revision, "local_files_only": local}
-        with loading(f"the language model {str(name)!r}"):
-            config = AutoConfig.from_pretrained(str(name), **options)
-        if all(each.endswith("ForMaskedLM") for each in config.architectures or ()):
-            raise UnusableModel(
-                f"{folder.name if local else name} writes no text; name an encoder-decoder such as BART or a causal "
-                "language model"
-            )
-        kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
-        with loading(f"the language model {str(name)!r}"):
-            tokenizer = AutoTokenizer.from_pretrained(str(name), **options)
-            model = kind.from_pretrained(str(name), use_safetensors=True, **options)
-        known = folder_revision(folder) if local else str(getattr(config, "_commit_hash", None) or revision or "")
-        return cls(
-            model, tokenizer, model_id=folder.name if local else str(name), revision=known, device=device_of(device)
-        )
+        return cls(**_loaded(name, revision, device))
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
         """Mean log-probability of the tokens of each pair's second text, given its first; at most 0."""
@@ -113,3 +92,85 @@ class TextLikelihood:
             known = torch.log_softmax(logits.float(), dim=-1).gather(2, wanted[:, :, None])[:, :, 0]
         means: FloatArray = known.mean(dim=1).cpu().numpy().astype(np.float32)
         return means
+
+
+class SentenceWriter:
+    """An encoder-decoder such as T5 that writes sentences, by beam search: the same ones whenever it is asked.
+
+    Parameters
+    ----------
+    model, tokenizer
+        An ``AutoModelForSeq2SeqLM`` and its tokenizer.
+    sentences
+        Beams, all of which are sentences that come back.
+    most_tokens
+        Tokens of a sentence at most.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        model_id: str,
+        revision: str = "",
+        device: str = "cpu",
+        sentences: int = 3,
+        most_tokens: int = 48,
+    ) -> None:
+        if not model.config.is_encoder_decoder:
+            raise UnusableModel(
+                f"{model_id} is no encoder-decoder; name one such as T5 to write sentences out of keywords"
+            )
+        self._model, self._tokenizer, self._device = model.to(device).eval(), tokenizer, torch.device(device)
+        self._sentences, self._most_tokens = sentences, most_tokens
+        self.model_id, self.revision = model_id, revision
+
+    @classmethod
+    def load(cls, name: str | Path, *, revision: str | None = None, device: str = "auto") -> SentenceWriter:
+        """Load from a folder or a hub name; ``auto`` takes CUDA where there is one."""
+        return cls(**_loaded(name, revision, device))
+
+    def write(self, texts: Sequence[str]) -> list[list[str]]:
+        """The sentences written after each text, the likeliest first; texts of equal length run together, unpadded."""
+        rows = [list(self._tokenizer(text)["input_ids"]) for text in texts]
+        made: list[list[str]] = [[] for _ in texts]
+        for batch in equal_length_batches([len(row) for row in rows], lambda _: 16):
+            given = torch.tensor([rows[i] for i in batch], device=self._device)
+            with torch.inference_mode():
+                written = self._model.generate(
+                    input_ids=given, attention_mask=torch.ones_like(given), num_beams=self._sentences, do_sample=False,
+                    num_return_sequences=self._sentences, max_new_tokens=self._most_tokens,
+                )  # fmt: skip
+            said = self._tokenizer.batch_decode(written, skip_special_tokens=True)
+            for place, index in enumerate(batch):
+                own = said[place * self._sentences : (place + 1) * self._sentences]
+                made[index] = list(dict.fromkeys(text.strip() for text in own if text.strip()))
+        return made
+
+
+def _loaded(name: str | Path, revision: str | None, device: str) -> dict[str, Any]:
+    """Model, tokenizer and what they are called, from a folder or a hub name; only safetensors weights are read."""
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
+
+    folder = Path(name)
+    local = folder.is_dir()
+    if local:
+        check_model_folder(folder)
+    options = {"revision": None if local else revision, "local_files_only": local}
+    with loading(f"the language model {str(name)!r}"):
+        config = AutoConfig.from_pretrained(str(name), **options)
+    if all(each.endswith("ForMaskedLM") for each in config.architectures or ()):
+        raise UnusableModel(
+            f"{folder.name if local else name} writes no text; name an encoder-decoder such as BART or a causal "
+            "language model"
+        )
+    kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+    with loading(f"the language model {str(name)!r}"):
+        tokenizer = AutoTokenizer.from_pretrained(str(name), **options)
+        model = kind.from_pretrained(str(name), use_safetensors=True, **options)
+    known = folder_revision(folder) if local else str(getattr(config, "_commit_hash", None) or revision or "")
+    return {
+        "model": model, "tokenizer": tokenizer, "model_id": folder.name if local else str(name), "revision": known,
+        "device": device_of(device),
+    }  # fmt: skip

@@ -1,0 +1,75 @@
+"""Milliseconds of each request to an S3 server on this machine: through obstore, which the lake uses, and through pyarrow.
+
+    python bench/measure_store.py
+
+It needs the extras ``cloud`` and ``dev``. The server is a program in Python: what is compared is the libraries, not stores.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import statistics
+import sys
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+SMALL, LARGE = os.urandom(4 << 10), os.urandom(8 << 20)
+VARIABLES = {"AWS_ACCESS_KEY_ID": "someone", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1"}
+
+
+def median_ms(deed: Callable[[int], object], times: int) -> float:
+    """Of so many requests, one after another."""
+    taken = []
+    for number in range(times):
+        began = time.perf_counter()
+        deed(number)
+        taken.append(time.perf_counter() - began)
+    return 1000 * statistics.median(taken)
+
+
+def main() -> int:
+    from moto.server import ThreadedMotoServer
+    from pyarrow import fs
+
+    from evidence_assets.lake.object_store import ObjectStore
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    os.environ |= VARIABLES | {"AWS_ENDPOINT_URL": f"http://{host}:{port}"}
+    urllib.request.urlopen(urllib.request.Request(f"http://{host}:{port}/lakes", method="PUT"), timeout=30).close()
+    ours = ObjectStore("s3://lakes/obstore")
+    theirs = fs.S3FileSystem(endpoint_override=f"{host}:{port}", scheme="http", region="us-east-1")
+
+    def put(name: str, content: bytes) -> None:
+        with theirs.open_output_stream(f"lakes/pyarrow/{name}") as stream:
+            stream.write(content)
+
+    def get(name: str) -> bytes:
+        with theirs.open_input_file(f"lakes/pyarrow/{name}") as stream:
+            return bytes(stream.read())
+
+    rows: list[tuple[str, Callable[[int], object], Callable[[int], object], int]] = [
+        ("put 4 KiB", lambda n: ours.put(f"s/{n}", SMALL), lambda n: put(f"s/{n}", SMALL), 200),
+        ("get 4 KiB", lambda n: ours.get(f"s/{n}"), lambda n: get(f"s/{n}"), 200),
+        ("put 8 MiB", lambda n: ours.put(f"l/{n}", LARGE), lambda n: put(f"l/{n}", LARGE), 8),
+        ("get 8 MiB", lambda n: ours.get(f"l/{n}"), lambda n: get(f"l/{n}"), 8),
+        ("head", lambda n: ours.head(f"s/{n}"), lambda n: theirs.get_file_info(f"lakes/pyarrow/s/{n}"), 200),
+        ("list 200", lambda n: ours.listed("s"),
+         lambda n: theirs.get_file_info(fs.FileSelector("lakes/pyarrow/s", recursive=True)), 10),
+    ]  # fmt: skip
+    print(f"{'ms':<12}{'obstore':>10}{'pyarrow':>10}")
+    for name, own, other, times in rows:
+        print(f"{name:<12}{median_ms(own, times):>10.2f}{median_ms(other, times):>10.2f}")
+    server.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(REPOSITORY))
+    sys.exit(main())

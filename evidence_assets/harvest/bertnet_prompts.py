@@ -1,0 +1,102 @@
+"""Stage 1 of BertNet (Hao et al. 2023): rewordings of a prompt, and their weights by how well they fit the seed pairs.
+
+Belongs here: which rewordings are taken, and what each weighs. Who rewords, and how probable a pair is in a prompt, is
+asked through callables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from difflib import SequenceMatcher
+
+import numpy as np
+import numpy.typing as npt
+
+from evidence_assets.harvest.prompt_mining import MinedPrompt, Setting, to_prompt
+from evidence_assets.harvest.prompt_writing import Pair
+from evidence_assets.text.prompt_text import as_sentence, fill, same_prompt_key
+
+Paraphrase = Callable[[Sequence[str]], Sequence[Sequence[str]]]
+"""Sentences to rewordings of each."""
+PairScores = Callable[[Sequence[tuple[str, Pair]]], Sequence[float]]
+"""How probable each pair is in its prompt; see ``tuple_search.bertnet_score``."""
+MOST_ALIKE = 0.75
+ENOUGH = 10
+ROUNDS = 5
+LEAST_WEIGHT = 0.05
+_MIXED = 0.5
+
+
+def reworded(prompt: str, pairs: Sequence[Pair], paraphrase: Paraphrase, most: int = 20) -> list[str]:
+    """Prompts in other words, out of sentences about the pairs; what is found is reworded again until there are enough.
+
+    It stops at ``ENOUGH`` prompts, after ``ROUNDS`` rounds, or when a round brings nothing new.
+    """
+    found: list[str] = []
+    for _ in range(ROUNDS):
+        asked = [(source, pair) for source in (prompt, *found) for pair in pairs]
+        replies = paraphrase([as_sentence(fill(source, *pair)) for source, pair in asked])
+        texts = [to_prompt(text.strip().rstrip("."), *pair) for (_, pair), own in zip(asked, replies, strict=True) for text in own]  # fmt: skip
+        more = distinct([text for text in texts if text and same_prompt_key(text) != same_prompt_key(prompt)], found)
+        if len(more) == len(found):
+            break
+        found = more[:most]
+        if len(found) >= ENOUGH:
+            break
+    return found
+
+
+def distinct(candidates: Iterable[str], taken: Sequence[str] = ()) -> list[str]:
+    """``taken`` and those candidates that are less than 75 % alike to every prompt taken before them, the shortest first.
+
+    Alike is the share of letters in common, as ``difflib`` counts them.
+    """
+    kept = list(taken)
+    for text in sorted(set(candidates), key=lambda text: (len(text), text)):
+        if all(SequenceMatcher(None, text, other, autojunk=False).ratio() < MOST_ALIKE for other in kept):
+            kept.append(text)
+    return kept
+
+
+def fits(prompts: Sequence[str], pairs: Sequence[Pair], score: PairScores) -> list[float]:
+    """How well each prompt tells seed pairs from others: mean score of the pairs − ½ · mean score of mixed ones.
+
+    Mixed are a pair's head with the tails of the others, and its tail with their heads.
+    """
+    mixed = [
+        wrong for head, tail in pairs for h, t in pairs
+        for wrong, differs in (((head, t), t != tail), ((h, tail), h != head)) if differs
+    ]  # fmt: skip
+    asked = [(prompt, pair) for prompt in prompts for pair in (*pairs, *mixed)]
+    rows = np.asarray(score(asked), dtype=np.float64).reshape(len(prompts), -1)
+    right = rows[:, : len(pairs)].mean(axis=1)
+    wrong = rows[:, len(pairs) :].mean(axis=1) if mixed else np.zeros(len(prompts))
+    return [float(value) for value in right - _MIXED * wrong]
+
+
+def weights(scores: Sequence[float]) -> npt.NDArray[np.float64]:
+    """Softmax of the scores; what is under 5 % counts for nothing, unless all are."""
+    raised = np.exp(np.asarray(scores, dtype=np.float64) - max(scores))
+    share = raised / raised.sum()
+    if share.max() >= LEAST_WEIGHT:
+        share[share < LEAST_WEIGHT] = 0
+    weighed: npt.NDArray[np.float64] = share / share.sum()
+    return weighed
+
+
+def mine_bertnet_prompts(
+    prompt: str, pairs: Sequence[Pair], candidates: Sequence[str], score: PairScores, *, setting: Setting, n: int
+) -> list[MinedPrompt]:
+    """The given prompt and its rewordings, best first, with BertNet's weights; ``setting`` as for ``mine_prompts``."""
+    if setting == "initial":
+        return [MinedPrompt(prompt, 1.0, None, None, None, 0.0, True)]
+    texts = list(dict.fromkeys([prompt, *candidates]))
+    scored = sorted(zip(fits(texts, pairs, score), texts, strict=True), key=lambda item: (-item[0], item[1]))
+    chosen = scored[:n]
+    if setting == "top1":
+        chosen = [item for item in scored if item[1] != prompt][:1] or chosen[:1]
+    weighed = dict(zip((text for _, text in chosen), weights([value for value, _ in chosen]), strict=True))
+    return [
+        MinedPrompt(text, share := float(weighed.get(text, 0)), None, None, None, value, share > 0)
+        for value, text in scored
+    ]

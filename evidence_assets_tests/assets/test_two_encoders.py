@@ -1,0 +1,150 @@
+"""Two tiny encoders rank the same chunks, each in assets of its own, and stand side by side on one scoreboard."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from evidence_assets import profiles
+from evidence_assets.cli import app
+from evidence_assets.experiment.scores import plots
+from evidence_assets.experiment.selection import asked
+from evidence_assets.lake import connect
+from evidence_assets.lake.lineage import dangling, impact, trace
+from evidence_assets.lake.store import Lake
+from evidence_assets.models.in_use import encoder
+from evidence_assets.retrieval.corpus import open_corpus
+from evidence_assets_tests.assets.small_worlds import SmallWorld, small_world
+from evidence_assets_tests.models.tiny import make_encoder
+
+PARTITION = "sample_mcqa|0"
+TABLES = ("evidence", "chains", "predictions", "citations")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallWorld]:
+    folder = tmp_path_factory.mktemp("two")
+    # The second reads less than the chunks are cut to for the first.
+    encoders = ", ".join(
+        f"tiny_{letter}: {{name: '{make_encoder(folder / letter, seed, positions)}'}}"
+        for letter, seed, positions in (("a", 1, 128), ("b", 5, 104))
+    )
+    lines = ["name: two", "presets: [encoders]", f"encoders: {{{encoders}}}"]
+    with pytest.MonkeyPatch.context() as patch, small_world(folder / "world", lines, patch) as made:
+        made.make("raw/sample")
+        made.make("questions/mcqa", partition=PARTITION)
+        made.make("corpus/sample/chunks", "corpus/sample/embeddings", partition="0")
+        made.make("corpus/sample/index")
+        made.make(*(f"{table}/mcqa/cosine" for table in TABLES), partition=PARTITION)
+        yield made
+
+
+def _files(lake: Lake) -> dict[str, bytes]:
+    return {
+        str(path): path.read_bytes()
+        for asset in ("corpus.sample", "mcqa.cosine")
+        for path in lake.root.rglob(f"asset=*{asset}*/**/*.parquet")
+        if "tiny_b" not in str(path)
+    }
+
+
+def test_only_what_a_loaded_variant_reads_is_encoded_again(world: SmallWorld) -> None:
+    made = {key.to_user_string() for key in world.graph.materializable_asset_keys}
+    again = {key for key in made if key.startswith(("corpus/", "knowledge/", "subgraphs/")) and key.endswith("/tiny_b")}
+    assert again == {
+        f"{key}/tiny_b"
+        for key in (
+            "corpus/sample/embeddings", "corpus/sample/index", "knowledge/sample/node_vectors", "knowledge/sample/passages",
+            "knowledge/sample_skb/passages", "knowledge/sample_skb/passage_index", "subgraphs/mcqa",
+        )
+    }  # fmt: skip
+    assert "tiny_a" not in " ".join(made), "the first one's keys are as they were"
+    vectors = world.graph.get(
+        next(k for k in world.graph.materializable_asset_keys if k.path[-2:] == ["index", "tiny_b"])
+    )
+    assert "model/tiny_b" in vectors.tags and vectors.group_name == "corpus_sample_tiny_b"
+
+
+def test_the_second_encoder_ranks_otherwise_and_overwrites_nothing(world: SmallWorld) -> None:
+    before = _files(world.lake)
+    world.make("corpus/sample/embeddings/tiny_b", partition="0")
+    world.make("corpus/sample/index/tiny_b")
+    world.make(*(f"{table}/mcqa/cosine/tiny_b" for table in TABLES), partition=PARTITION)
+    assert before and _files(world.lake) == before
+    first, second = (world.rows("evidence", f"evidence/mcqa/cosine{e}") for e in ("", "/tiny_b"))
+    assert set(first["question_id"]) == set(second["question_id"]) and set(second["selector"]) == {"cosine@tiny_b"}
+    assert not set(first["evidence_id"]) & set(second["evidence_id"])
+    ranked = ["question_id", "option", "rank", "source_id"]
+    assert first.select(ranked).join(second.select(ranked), on=ranked).height < 0.9 * first.height
+    best = second.sort("evidence_id").row(0, named=True)
+    (question,) = asked(world.rows("questions", "questions/mcqa").filter(pl.col("question_id") == best["question_id"]))
+    model = encoder(profiles.load().using({"encoder": "tiny_b"}).encoder)
+    query = model.sentences([question.query(dict(question.hypotheses)[best["option"]])])[0]
+    kept = world.rows("chunk_embeddings", "corpus/sample/embeddings/tiny_b")
+    vector = kept.filter(pl.col("chunk_id") == best["source_id"])["vector"][0].to_numpy().astype(np.float32)
+    assert best["score"] == pytest.approx(float(vector @ query), abs=1e-3), "its vectors are compared with each other"
+
+
+def test_vectors_are_those_of_the_encoder_also_where_a_chunk_is_too_long_for_it(world: SmallWorld) -> None:
+    rows = world.rows("chunk_embeddings", "corpus/sample/embeddings/tiny_b")
+    models = world.rows("models", "corpus/sample/embeddings/tiny_b")
+    assert set(rows["model_id"]) == set(models["model_id"]) and models["task"].to_list() == ["encoder"]
+    assert world.rows("chunks", "corpus/sample/chunks")["n_tokens"].max() > 104
+    both = [open_corpus(world.lake, "sample", name) for name in ("", "tiny_b")]
+    assert both[1].index.meta.model_id == rows["model_id"][0] != both[0].index.meta.model_id
+    assert [len(c) for c in both] == [rows.height] * 2
+    ids = both[1].ids(range(3))
+    assert ids == both[0].ids(range(3)), "one order of chunks"
+    kept = rows.filter(pl.col("chunk_id") == ids[0])["vector"][0].to_numpy().astype(np.float32)
+    scores, _ = both[1].index.search(kept[None, :], 1)
+    assert scores[0, 0] == pytest.approx(1, abs=1e-2)
+
+
+def test_lineage_leads_to_the_encoder_and_its_revision_and_back(world: SmallWorld) -> None:
+    evidence = world.rows("evidence", "evidence/mcqa/cosine/tiny_b")
+    (model,) = set(world.rows("models", "evidence/mcqa/cosine/tiny_b")["model_id"])
+    with connect(world.lake.root) as connection:
+        for path in world.lake.files("lineage_edges"):
+            assert dangling(connection, path) == [], path
+        led = {(node.kind, node.id) for node in trace(connection, evidence["evidence_id"][0]).next}
+        below = [impact(connection, model)]
+        for node in below:
+            below += node.next
+    assert ("model", model) in led
+    assert {"evidence", "chunk_embedding", "prediction"} <= {node.kind for node in below}
+
+
+def test_both_stand_on_one_scoreboard_and_are_compared(world: SmallWorld) -> None:
+    world.make("scores/mcqa/cosine", "scores/mcqa/cosine/tiny_b", partition="sample_mcqa")
+    world.make("report/scoreboard")
+    with connect(world.lake.root) as connection:
+        found = {point.variant: point for point in plots.judged(plots.points(connection, plots.MAIN))}
+    assert found.keys() == {"cosine", "cosine@tiny_b"} and all(point.cost for point in found.values())
+    place = ["--lake", str(world.lake.root)]
+    said = CliRunner().invoke(app, ["compare", "cosine@tiny_a", "cosine@tiny_b", *place, "--json"])
+    assert said.exit_code == 0, said.output
+    assert f'"accuracy_b": {found["cosine@tiny_b"].value}' in said.output
+    planned = CliRunner().invoke(app, ["plan", "encoders", "--model", "tiny_b", *place, "--json"])
+    assert planned.exit_code == 0, planned.output
+    assert {row["variant"].partition("@")[2] for row in json.loads(planned.output)} == {"tiny_b"}
+
+
+def test_graphs_and_knowledge_bases_are_searched_with_the_second_encoder(world: SmallWorld) -> None:
+    world.make(*(f"knowledge/sample/{part}" for part in ("triples", "nodes", "edges")))
+    world.make("knowledge/sample/csr", "knowledge/sample/node_vectors/tiny_b", "knowledge/sample/passages/tiny_b")
+    parts = ("nodes", "edges", "csr", "passages/tiny_b", "passage_index/tiny_b")
+    world.make(*(f"knowledge/sample_skb/{part}" for part in parts))
+    for family, name, benchmark in (
+        ("mcqa", "ugat", "sample_graph"), ("graph", "nearest_triples", "sample_kgqa"), ("search", "fourstepfocus", "sample_skb")
+    ):  # fmt: skip
+        partition = f"{benchmark}|0"
+        world.make(f"questions/{family}", partition=partition)
+        read = ["subgraphs/mcqa/tiny_b"] if name == "ugat" else []
+        world.make(*read, f"evidence/{family}/{name}/tiny_b", partition=partition)
+        rows = world.rows("evidence", f"evidence/{family}/{name}/tiny_b")
+        assert rows.height and set(rows["selector"]) == {f"{name}@tiny_b"}

@@ -1,0 +1,73 @@
+"""Pickled dictionaries as JSON: the same data, in bounded memory, and nothing of them run."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evidence_assets.benchmarks.official.stark_pickles import convert_folder, to_json
+from evidence_assets.lake.errors import BadInput
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False) | st.text("aé\n\"", max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("abc", max_size=3), inner, max_size=4),
+    max_leaves=15,
+)  # fmt: skip
+
+
+@given(st.dictionaries(st.integers(0, 99), PLAIN, max_size=9), st.sampled_from([2, 3, 4, 5]))
+@settings(max_examples=60, deadline=None)
+def test_plain_data_come_out_as_json_writes_them(
+    tmp_path_factory: pytest.TempPathFactory, said: Any, protocol: int
+) -> None:
+    folder = tmp_path_factory.mktemp("pickles")
+    (folder / "a.pkl").write_bytes(pickle.dumps(said, protocol))
+    assert to_json(folder / "a.pkl", folder / "a.json") == len(said)
+    assert json.loads((folder / "a.json").read_text()) == json.loads(json.dumps(said))
+
+
+def test_what_is_referred_to_again_is_there_again(tmp_path: Path) -> None:
+    shared = {"details": ["x", ("y", 1)]}
+    (tmp_path / "a.pkl").write_bytes(pickle.dumps({i: {"name": f"n{i % 2}", "more": shared} for i in range(3000)}))
+    to_json(tmp_path / "a.pkl", tmp_path / "a.json")
+    found = json.loads((tmp_path / "a.json").read_text())
+    assert len(found) == 3000 and found["2999"] == {"name": "n1", "more": {"details": ["x", ["y", 1]]}}
+
+
+def test_nothing_in_a_pickle_is_run(tmp_path: Path) -> None:
+    (tmp_path / "node_info.pkl").write_bytes(pickle.dumps({0: Path("x")}))
+    with pytest.raises(BadInput, match="holds more than plain data"):
+        convert_folder(tmp_path)
+    assert not (tmp_path / "node_info.json").exists()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"no pickle", pickle.dumps([1]), pickle.dumps({1: {2: 3}})[:-4]],
+    ids=["empty", "text", "list", "cut"],
+)
+def test_anything_else_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "a.pkl").write_bytes(content)
+    with pytest.raises(BadInput, match="dictionary"):
+        to_json(tmp_path / "a.pkl", tmp_path / "a.json")
+    assert not (tmp_path / "a.json").exists()
+
+
+def test_memory_does_not_grow_with_the_entries(tmp_path: Path) -> None:
+    peaks = []
+    for nodes in (2_000, 20_000):
+        (tmp_path / f"{nodes}.pkl").write_bytes(
+            pickle.dumps({i: {"name": f"name {i}", "text": "word " * 20} for i in range(nodes)})
+        )
+        tracemalloc.start()
+        to_json(tmp_path / f"{nodes}.pkl", tmp_path / f"{nodes}.json")
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.5 * peaks[0], peaks

@@ -1,0 +1,313 @@
+"""A lake at an address is one lake for every machine: each sees what another has finished, whole, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from evidence_assets.lake import mirror as mirrors
+from evidence_assets.lake.atomic import keepers, replacing_file, replacing_folder
+from evidence_assets.lake.blocks import Blocks
+from evidence_assets.lake.catalogue import connect, find_lake
+from evidence_assets.lake.errors import BadInput, LakeVersionError, StoreUnavailable
+from evidence_assets.lake.fetching import fetched, fetched_below, removed
+from evidence_assets.lake.housekeeping import collect, orphans
+from evidence_assets.lake.lineage import edge, trace
+from evidence_assets.lake.mirror import Mirror
+from evidence_assets.lake.object_store import ObjectStore
+from evidence_assets.lake.store import Lake
+from evidence_assets.models.completion_cache import CompletionCache
+from evidence_assets.models.protocols import Completion
+from evidence_assets_tests.lake_rows import prediction, question
+
+pytest.importorskip("obstore", reason="the extra `cloud` is not installed: pip install 'evidence-assets[cloud]'")
+ASSET = "predictions/mcqa/s"
+Machine = Callable[[str], Path]
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """Gives the folder of a machine by its name; all machines share one store."""
+    store = ObjectStore("memory://lake")
+
+    def of(name: str) -> Path:
+        root = tmp_path / name
+        if root not in keepers:
+            monkeypatch.setitem(keepers, root, Mirror(store, root))  # type: ignore[arg-type]
+        return root
+
+    return of
+
+
+def mirror(root: Path) -> Mirror:
+    keeper = keepers[root]
+    assert isinstance(keeper, Mirror)
+    return keeper
+
+
+def write(lake: Lake, answer: str, partition: str = "quiz|0") -> None:
+    lineage = edge("prediction", "p-s-1", "used", "question", "q1", answer)
+    lake.write(ASSET, partition, {"predictions": [prediction(1, answer)], "lineage_edges": [lineage]})
+
+
+def answers(lake: Lake) -> list[str]:
+    return lake.read("predictions", ASSET, "quiz|0")["answer"].to_list()
+
+
+def test_what_one_machine_writes_another_reads_and_only_what_it_asks_for(machine: Machine) -> None:
+    here, there = Lake.create(machine("a"), question_shards=1), Lake(machine("b"))
+    write(here, "A")
+    write(here, "X", "quiz|1")
+    here.write("questions/mcqa", "quiz|0", {"questions": [question(1)]})
+    assert there.frozen == {"question_shards": 1}
+    assert answers(there) == ["A"] and not (there.root / "predictions/asset=predictions.mcqa.s/quiz/1.parquet").exists()
+    assert there.is_whole("predictions", ASSET, "quiz|0")
+    write(here, "B")
+    assert answers(there) == ["B"]
+    write(there, "C")
+    assert answers(here) == ["C"] and here.version("predictions", ASSET, "quiz|0") == there.version(
+        "predictions", ASSET, "quiz|0"
+    )
+    with connect(there.root) as connection:
+        assert connection.execute("SELECT answer FROM predictions ORDER BY 1").fetchall() == [("C",), ("X",)]
+        assert trace(connection, "p-s-1").next[0].id == "q1"
+    here.delete("predictions", ASSET)
+    assert there.read("predictions").is_empty() and [t for t, _ in there.assets()] == ["questions", "lineage_edges"]
+
+
+def test_what_a_partition_says_is_told_from_its_end_alone(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, there = Lake.create(machine("a")), Lake(machine("b"))
+    write(here, "A")
+    before = there.stamp(("predictions", ASSET))
+    for longest in (1 << 16, 64):
+        monkeypatch.setattr(mirrors, "LAST", longest)
+        for table in ("predictions", "lineage_edges"):
+            assert there.written_version(table, ASSET, "quiz|0") == here.version(table, ASSET, "quiz|0") != ""
+            assert here.written_version(table, ASSET, "quiz|0") == here.version(table, ASSET, "quiz|0")
+        assert there.is_whole("predictions", ASSET, "quiz|0") and not there.is_whole("predictions", ASSET, "quiz|1")
+    assert not (there.root / "predictions").exists(), "nothing of it was fetched"
+    write(here, "B")
+    assert there.stamp(("predictions", ASSET)) != before != here.stamp(("predictions", ASSET))
+
+
+def test_two_lakes_made_at_once_at_one_address_are_one(machine: Machine) -> None:
+    Lake.create(machine("a"), question_shards=1)
+    with pytest.raises(LakeVersionError, match="memory://lake was made with question_shards = 1"):
+        Lake.create(machine("b"), question_shards=8)
+
+
+def test_a_folder_that_changes_as_one_is_always_of_one_writing(machine: Machine) -> None:
+    here, there = Lake.create(machine("a")), Lake(machine("b"))
+
+    def build(lake: Lake, **files: str) -> None:
+        with replacing_folder(lake.index_folder("corpus/x/index")) as folder:
+            (folder / "part").mkdir()
+            for name, text in files.items():
+                (folder / "part" / name).write_text(text)
+
+    def seen(lake: Lake) -> dict[str, str]:
+        folder = lake.index_folder("corpus/x/index")
+        return {path.name: path.read_text() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+    assert seen(there) == {}
+    build(here, ids="1", vectors="1")
+    assert seen(there) == {"ids": "1", "vectors": "1"} == seen(here)
+    before = there.stamp(("indexes", "corpus/x/index"))
+    assert there.stamp(("indexes", "corpus/x/index")) == before
+    build(here, ids="1", vectors="22", more="3")
+    assert seen(there) == {"ids": "1", "more": "3", "vectors": "22"}
+    assert there.stamp(("indexes", "corpus/x/index")) != before
+    kept = mirror(here.root).store.listed("indexes/asset=corpus.x.index")
+    assert len(kept) == 4  # that of before stays for who is about to read it, for a day
+    assert not mirror(here.root).forsaken() and len(mirror(here.root).forsaken(-1)) == 1
+    # as `evidence gc` finds it: the folder of an asset that is no more goes with all its objects
+    assert [path.name for path, _ in orphans(there, [])] == ["asset=corpus.x.index"]
+    collect(orphans(there, []))
+    assert seen(here) == {} and mirror(here.root).store.listed("indexes") == []
+
+
+def test_a_folder_that_someone_else_put_leads_nowhere_else(machine: Machine, tmp_path: Path) -> None:
+    there = Lake.create(machine("a"))
+    mirror(there.root).store.put("indexes/asset=x.json", b'{"../../../out": ["00", 2]}')
+    mirror(there.root).store.put("indexes/out.00", b"me")
+    with pytest.raises(BadInput, match="leads out of its folder"):
+        there.index_folder("x")
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "lake" / ".address").write_text("s3://elsewhere/lake")
+    assert Lake.create(tmp_path / "lake").address == str(tmp_path / "lake")
+
+
+def test_a_put_that_fails_changes_nothing_anywhere(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, there = Lake.create(machine("a")), Lake(machine("b"))
+    write(here, "A")
+
+    def broken(*_: object, **__: object) -> str:
+        raise StoreUnavailable("cut")
+
+    with monkeypatch.context() as cut:
+        cut.setattr(mirror(here.root).store, "put", broken)
+        with pytest.raises(StoreUnavailable):
+            write(here, "B")
+        with pytest.raises(StoreUnavailable), replacing_folder(here.index_folder("x")) as folder:
+            (folder / "file").write_text("half")
+    assert answers(here) == ["A"] == answers(there) and not here.index_folder("x").exists()
+
+
+def test_two_writers_of_one_partition_end_with_all_files_of_one(machine: Machine) -> None:
+    lakes = [Lake.create(machine(name)) for name in "ab"]
+
+    def often(lake: Lake, name: str) -> None:
+        for number in range(8):
+            write(lake, f"{name}{number}")
+
+    writers = [Thread(target=often, args=pair) for pair in zip(lakes, "ab", strict=True)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    third = Lake(machine("c"))
+    assert third.is_whole("predictions", ASSET, "quiz|0")
+    [answer] = answers(third)
+    assert answer in ("a7", "b7") and third.read("lineage_edges", ASSET)["parent_version"].to_list() == [answer]
+
+
+def test_who_finds_files_of_two_writers_puts_his_own_again(machine: Machine) -> None:
+    here, there = Lake.create(machine("a")), Lake(machine("b"))
+    write(here, "A"), write(there, "B")
+    stolen = there.path("lineage_edges", ASSET, "quiz|0")
+    write(here, "A")
+    mirror(there.root).put(stolen, stolen)  # the moment in which another has put one of his two files
+    assert not Lake(machine("c")).is_whole("predictions", ASSET, "quiz|0")
+    mirror(here.root).settle([here._path(t, ASSET, "quiz|0") for t in ("predictions", "lineage_edges")])
+    assert Lake(machine("c")).is_whole("predictions", ASSET, "quiz|0") and answers(there) == ["A"]
+
+
+@pytest.mark.parametrize("harm", ["cut", "other", "gone", "older"])
+def test_a_stale_or_damaged_copy_is_fetched_again(machine: Machine, harm: str) -> None:
+    here, there = Lake.create(machine("a")), Lake(machine("b"))
+    write(here, "A")
+    path = there.path("predictions", ASSET, "quiz|0")
+    whole, status = path.read_bytes(), path.stat()
+    if harm == "cut":
+        path.write_bytes(whole[:100])
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    elif harm == "other":
+        path.write_bytes(whole[::-1])
+    elif harm == "older":
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns - 3_600_000_000_000))
+    else:
+        path.unlink()
+    assert there.path("predictions", ASSET, "quiz|0").read_bytes() == whole
+
+
+def test_the_clock_of_a_machine_does_not_matter(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, there = Lake.create(machine("a")), Lake(machine("b"))
+    ahead = time.time
+    for hours in (1, -1):
+        with monkeypatch.context() as wrong:
+            wrong.setattr(time, "time", lambda hours=hours: ahead() + 3600 * hours)
+            wrong.setattr(time, "time_ns", lambda hours=hours: int((ahead() + 3600 * hours) * 1e9))
+            write(here, f"A{hours}")
+        assert answers(there) == [f"A{hours}"] == answers(here)
+        assert abs(here.path("predictions", ASSET, "quiz|0").stat().st_mtime - ahead()) < 60
+        write(there, f"B{hours}")
+        assert answers(here) == [f"B{hours}"]
+
+
+def test_what_was_used_least_recently_makes_room_and_what_is_in_use_stays(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = Lake.create(machine("a")), Lake(machine("b"))
+    for number in range(4):
+        with replacing_file(here.root / "raw" / f"{number}") as file:
+            file.write_bytes(bytes(1_000))
+    monkeypatch.setenv("EVIDENCE_CACHE_GB", "2.5e-6")
+    monkeypatch.setattr(mirrors, "IN_USE_SECONDS", 3000.0)
+    for number in range(3):
+        path = there.raw_place(f"{number}")
+        os.utime(path, ns=(time.time_ns() - (4000 if number == 1 else 10) * 1_000_000_000, path.stat().st_mtime_ns))
+    there.raw_place("3")
+    assert sorted(path.name for path in (there.root / "raw").iterdir()) == ["0", "2", "3"]
+    assert there.raw_place("1").stat().st_size == 1_000
+
+
+def test_a_step_goes_on_elsewhere_from_its_blocks(machine: Machine) -> None:
+    here, there = Lake.create(machine("a")), Lake(machine("b"))
+    Blocks(here, ASSET, "quiz|0").keep({"predictions": [prediction(1, "A")]})
+    none = there.read("predictions", ASSET, "quiz|0")
+    assert Blocks(there, ASSET, "quiz|0").added_to("predictions", none)["answer"].to_list() == ["A"]
+    write(there, "B")
+    assert Blocks(here, ASSET, "quiz|0").added_to("predictions", none).is_empty()
+
+
+def test_a_completion_is_paid_for_once_by_all_machines(machine: Machine) -> None:
+    here, there = Lake.create(machine("a")), Lake(machine("b"))
+    one, other = CompletionCache(here.cache), CompletionCache(there.cache)
+    said = Completion("yes", 1, 1, 0.5, "stop")
+    one.put("ab" * 16, said)
+    assert other.get("ab" * 16) == said and other.get("cd" * 16) is None and len(other) == 1
+    one.close(), other.close()
+
+
+def test_a_killed_put_leaves_a_partition_that_is_made_again(machine: Machine) -> None:
+    here = Lake.create(machine("a"))
+    write(here, "A")
+    other = Lake(machine("b"))
+    with replacing_file(other._path("predictions", ASSET, "quiz|0")) as file:  # the first of two files, then a kill
+        file.write_bytes(here.path("lineage_edges", ASSET, "quiz|0").read_bytes())
+    mirror(other.root).delete(other._path("lineage_edges", ASSET, "quiz|0"))
+    assert not here.is_whole("predictions", ASSET, "quiz|0")
+
+
+def test_find_lake_takes_an_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVIDENCE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("EVIDENCE_LAKE", f"file://{tmp_path}/shared/lake")
+    before = dict(keepers)
+    made = Lake.create(find_lake(), question_shards=1)
+    assert made.address == f"file://{tmp_path}/shared/lake" and made.root.is_relative_to(tmp_path / "cache")
+    assert (tmp_path / "shared" / "lake" / "format.json").exists()
+    write(made, "A")
+    assert made.uri(made.path("predictions", ASSET, "quiz|0")).startswith(f"file://{tmp_path}/shared/lake/predictions/")
+    for root in set(keepers) - set(before):
+        del keepers[root]
+    assert answers(Lake(made.root)) == ["A"] and made.root in keepers, "the folder itself says whose it is"
+    del keepers[made.root]
+
+
+Deed = tuple[str, str, str, int]
+DEEDS = st.lists(
+    st.tuples(st.sampled_from(["write", "delete", "read", "all"]), st.sampled_from("ab"), st.sampled_from("xyz"),
+              st.integers(0, 2)),
+    max_size=12,
+)  # fmt: skip
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(deeds=DEEDS)
+def test_machines_that_take_turns_see_what_one_folder_would_hold(
+    deeds: list[Deed], machine: Machine, tmp_path: Path
+) -> None:
+    for name in "ab":
+        removed(machine(name) / "raw")
+    folder: dict[str, str] = {}
+    for deed, name, file, size in deeds:
+        path = machine(name) / "raw" / file
+        if deed == "write":
+            with replacing_file(path) as temporary:
+                temporary.write_text(file * size)
+            folder[file] = file * size
+        elif deed == "delete":
+            removed(path)
+            folder.pop(file, None)
+        elif deed == "read":
+            assert (path.read_text() if fetched(path).exists() else None) == folder.get(file)
+        else:
+            there = fetched_below(machine(name) / "raw")
+            assert {p.name: p.read_text() for p in there.glob("[!.]*")} == folder

@@ -1,0 +1,92 @@
+"""XLNet's words for a place against its own logits, computed with the place hidden by another route."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
+from transformers import PreTrainedTokenizerFast, XLNetConfig, XLNetLMHeadModel, set_seed
+
+from evidence_assets.models.masked import UnusableModel
+from evidence_assets.models.permuted import PermutedLM
+from evidence_assets.text.prompt_text import SLOT
+from evidence_assets_tests.models.tiny_masked import word_piece
+
+PIECES = [
+    "<unk>",
+    "<pad>",
+    "<sep>",
+    "<cls>",
+    "<mask>",
+    "▁river",
+    "▁sea",
+    "▁town",
+    "▁near",
+    "▁is",
+    "▁har",
+    "bour",
+    "▁the",
+]
+
+
+def make_xlnet(folder: Path) -> Path:
+    """A one-layer XLNet with a dozen pieces, saved in the Hugging Face layout."""
+    tokenizer = Tokenizer(models.Unigram([(piece, -1.0 - i / 9) for i, piece in enumerate(PIECES)], unk_id=0))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="$A <sep> <cls>", special_tokens=[("<sep>", 2), ("<cls>", 3)]
+    )
+    special = {"unk_token": "<unk>", "pad_token": "<pad>", "sep_token": "<sep>", "cls_token": "<cls>"}
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)
+    fast.add_special_tokens({"mask_token": AddedToken("<mask>", lstrip=True, special=True)})
+    fast.save_pretrained(folder)
+    set_seed(0)
+    config = XLNetConfig(
+        vocab_size=len(PIECES), d_model=16, n_layer=1, n_head=2, d_inner=32, initializer_range=0.5, pad_token_id=1
+    )
+    XLNetLMHeadModel(config).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def xlnet(tmp_path_factory: pytest.TempPathFactory) -> PermutedLM:
+    return PermutedLM.load(make_xlnet(tmp_path_factory.mktemp("models") / "tiny-xlnet"), device="cpu")
+
+
+def test_what_stands_in_the_place_is_not_seen(xlnet: PermutedLM) -> None:
+    assert xlnet.vocabulary == ("river", "sea", "town", "near", "is", "har", "the") and xlnet.model_id == "tiny-xlnet"
+    [found] = xlnet.slot_log_probs([f"the {SLOT} is near the sea"], [0])
+    for hidden in ("river", "town"):
+        ids = xlnet._tokenizer(f"the {hidden} is near the sea", return_tensors="pt")["input_ids"]
+        unseen = torch.zeros(1, ids.shape[1], ids.shape[1])
+        unseen[:, :, 1] = 1
+        place = torch.zeros(1, 1, ids.shape[1])
+        place[0, 0, 1] = 1
+        with torch.inference_mode():
+            logits = xlnet._model(input_ids=ids, perm_mask=unseen, target_mapping=place).logits[0, 0]
+        expected = torch.log_softmax(logits, -1)[[PIECES.index(f"▁{word}") for word in xlnet.vocabulary]]
+        np.testing.assert_allclose(found, expected.numpy(), atol=1e-5)
+
+
+def test_each_slot_is_asked_for_itself_whatever_else_is_asked(xlnet: PermutedLM) -> None:
+    text = f"{SLOT} is near the {SLOT}"
+    both = xlnet.slot_log_probs([text, text, f"the {SLOT}"], [0, 1, 0])
+    assert not np.allclose(both[0], both[1])
+    np.testing.assert_allclose(xlnet.slot_log_probs([text], [1])[0], both[1], atol=1e-6)
+
+
+def test_likeness_is_of_input_embeddings(xlnet: PermutedLM) -> None:
+    table = xlnet._model.get_input_embeddings().weight.detach().numpy()
+    word = table[[PIECES.index("▁har"), PIECES.index("bour")]].mean(axis=0)
+    products = np.array([table[PIECES.index(f"▁{one}")] @ word for one in xlnet.vocabulary])
+    np.testing.assert_allclose(xlnet.likeness("harbour"), products - np.log(np.exp(products).sum()), atol=1e-5)
+
+
+def test_another_architecture_is_refused() -> None:
+    bert = word_piece()
+    with pytest.raises(UnusableModel, match="tiny-bert is no XLNet"):
+        PermutedLM(bert._model, bert._tokenizer, model_id="tiny-bert")
