@@ -260,7 +260,7 @@ class NearestTriples:
         queries: Sequence[Vectors] = list(self._encoder.sentences(texts)) if texts else []
         made, every = [], np.arange(graph.arrays.n_edges)
         for question, text, query in zip(questions, texts, queries, strict=True):
-            edges = every
+            edges: IntArray = every
             if settings.linked or settings.topics:
                 named = nodes_named(text, graph.linker) if settings.linked else topics_of(question, graph.linker)
                 edges = graph.arrays.edges_at(named)
