@@ -305,13 +305,18 @@ def compared(cluster: Cluster, local: Path) -> int:
     with timed("fetched by another machine"):
         for name in (*TABLES, "cache"):
             lake.folder(name)
-    ours, theirs = parquet(lake.root), parquet(local)
-    differing = sorted(name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name))
-    print(f"{len(theirs)} Parquet files in the folder, {len(ours)} at {lake.address}, {len(differing)} differ")
+    return told(parquet(lake.root), parquet(local), lake.address)
+
+
+def told(ours: Mapping[str, str], theirs: Mapping[str, str], address: str) -> int:
+    """Say which files of the folder are other ones in the store; what only the store has was made by the daemon's sensors."""
+    differing = sorted(name for name in theirs if ours.get(name) != theirs[name])
+    more = sorted(ours.keys() - theirs.keys())
+    print(f"{len(theirs)} Parquet files in the folder, {len(theirs) - len(differing)} the same bytes at {address}")
     for name in differing[:20]:
-        print(
-            f"  {name}: {'only in the folder' if name not in ours else 'only in the store' if name not in theirs else 'differs'}"
-        )
+        print(f"  {name}: {'differs' if name in ours else 'is not in the store'}")
+    for name in more:
+        print(f"  {name}: only in the store, made by the daemon's own sensors")
     return int(bool(differing))
 
 

@@ -364,7 +364,7 @@ def _with_its_declarations(lake: Lake) -> Lake:
     """The lake, as the one whose declarations this process reads beside the package's."""
     from evidence_assets.lake.catalogue import LAKE_VARIABLE
 
-    os.environ[LAKE_VARIABLE] = str(lake.root)
+    os.environ[LAKE_VARIABLE] = lake.address
     return lake
 
 

@@ -133,7 +133,7 @@ class EntityLinker:
         if len(owners) != len(surfaces):
             raise ValueError(f"{len(surfaces)} names but {len(owners)} nodes: give one node a name")
         self.fuzzy_threshold = fuzzy_threshold
-        self._surfaces, self._owners = pl.Series(surfaces, dtype=pl.String), owners
+        self._surfaces, self._owners = pl.Series(surfaces, dtype=pl.String).rechunk(), owners
         keys, hashes = [pl.Series([], dtype=pl.String)], [np.zeros(0, np.uint64)]
         for start in range(0, len(self._surfaces), KEYED_AT_ONCE):
             some = [name_key(name) for name in self._surfaces[start : start + KEYED_AT_ONCE]]
@@ -248,7 +248,7 @@ class EntityLinker:
     def _resolve(self, concept: str, key_id: int) -> Link:
         """Of the forms under one key, those written exactly so, else those that differ in case only, else all."""
         rows, written = self._rows_of(key_id), concept.strip()
-        names = self._surfaces.gather(rows).to_list()
+        names = [self._surfaces[row] for row in rows.tolist()]
         exact = [row for row, name in zip(rows, names, strict=True) if name == written]
         if exact:
             return self._link(concept, "exact", 1.0, np.array(exact))
@@ -261,7 +261,7 @@ class EntityLinker:
 
     def _link(self, concept: str, rule: Rule, score: float, rows: NDArray[np.int64]) -> Link:
         nodes = tuple(np.unique(self._owners[rows]).tolist())
-        return Link(concept, rule, score, nodes, tuple(sorted(set(self._surfaces.gather(rows)))))
+        return Link(concept, rule, score, nodes, tuple(sorted({self._surfaces[row] for row in rows.tolist()})))
 
     @cached_property
     def _by_length(self) -> NDArray[np.int64]:

@@ -83,6 +83,14 @@ def children(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.name[0] != ".") if folder.is_dir() else []
 
 
+def below(folder: Path) -> list[Path]:
+    """All files below a folder, by name, fetched or not."""
+    mirror = mirror_of(folder)
+    if mirror is not None:
+        return [mirror.root / stored.name for stored in mirror.store.listed(mirror.name(folder))]
+    return sorted(path for path in folder.rglob("[!.]*") if path.is_file()) if folder.is_dir() else []
+
+
 def exists(file: Path) -> bool:
     """Whether there is a file, fetched or not."""
     mirror = mirror_of(file)

@@ -47,6 +47,7 @@ ADDRESS_FILE = ".address"
 TOGETHER = "indexes"
 """Folder whose folders change as one."""
 LOCAL = (".locks", "cache/tokens", "cache/completions.sqlite")
+"""How names begin of what only this machine has."""
 LAST = 1 << 16
 """Bytes of a file's end that are fetched first."""
 AT_ONCE = 8
@@ -97,7 +98,8 @@ class Mirror(Keeper):
         root.mkdir(parents=True, exist_ok=True)
         said = root / ADDRESS_FILE
         if not said.exists():
-            said.write_text(f"{store.address}\n", encoding="utf-8")
+            with replacing_file(said, fetched=True) as temporary:
+                temporary.write_text(f"{store.address}\n", encoding="utf-8")
         self._room = Lock()
         self._since = float("inf")  # so that the first file fetched looks for room
 
@@ -108,7 +110,7 @@ class Mirror(Keeper):
     def _is_local(self, name: str) -> bool:
         """Whether only this machine has it: what LOCAL names, and what is being made in a folder that is not finished."""
         making = any(part.startswith(".") and part.endswith(".tmp") for part in name.split("/"))
-        return making or any(name == own or name.startswith(f"{own}/") for own in LOCAL)
+        return making or name.startswith(LOCAL)
 
     def _together(self, name: str) -> str:
         """The folder, by name, that changes as one and holds this file or folder; empty where none does."""

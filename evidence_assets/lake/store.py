@@ -39,7 +39,16 @@ import pyarrow.parquet as pq
 
 from evidence_assets.lake.atomic import replacing_file
 from evidence_assets.lake.errors import LakeVersionError, SchemaMismatch
-from evidence_assets.lake.fetching import children, exists, fetched, fetched_below, local_root, mirror_of, removed
+from evidence_assets.lake.fetching import (
+    below,
+    children,
+    exists,
+    fetched,
+    fetched_below,
+    local_root,
+    mirror_of,
+    removed,
+)
 from evidence_assets.lake.ids import content_id, file_id
 from evidence_assets.lake.schemas import TABLES, TableSchema
 
@@ -294,6 +303,10 @@ class Lake:
         if table not in TABLES:
             raise KeyError(f"there is no table {table!r}; the tables are {', '.join(TABLES)}")
         return self.root / table / asset_folder(asset) / _partition_file(partition)
+
+    def partitions(self, table: str, asset: str) -> list[str]:
+        """Last parts of the names of an asset's partitions; none is fetched."""
+        return [path.stem for path in below(self.root / table / asset_folder(asset)) if path.suffix == ".parquet"]
 
     def has(self, table: str, asset: str, partition: str = "") -> bool:
         """Whether an asset's partition is there; it is not fetched."""

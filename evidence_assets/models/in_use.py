@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
+from huggingface_hub import hf_hub_download
 
+from evidence_assets.lake.atomic import replacing_file
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
+from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.encoders import load_encoder
 from evidence_assets.models.masked import HFMaskedLM, MaskedLM
@@ -87,12 +91,29 @@ def model_key(model: Encoder | MaskedLM | SentenceWriter | PermutedLM) -> str:
 def masked_lm(lake: Lake, settings: ModelSettings) -> HFMaskedLM:
     """The masked language model that these settings name; ``sample-masked-lm`` is the one that this lake trained."""
     if settings.name != SAMPLE_MASKED_LM:
-        return _masked_lm(settings, "", 0)
+        return _masked_lm(pinned(lake, settings), "", 0)
     folder = lake.index_folder(MASKED_LM)
     weights = folder / "model.safetensors"
     if not weights.exists():
         raise ModelUnavailable(f"the sample's masked language model is not trained yet: materialize {MASKED_LM}")
     return _masked_lm(settings, str(folder), weights.stat().st_mtime_ns)
+
+
+def pinned(lake: Lake, settings: ModelSettings) -> ModelSettings:
+    """The settings with a revision: where none is stated, the one that the hub gave when the lake first used the model.
+
+    A hub's name stands for what lies there today; what a lake holds was made by one revision, also where it is made again.
+    """
+    if settings.revision or Path(settings.name).exists():
+        return settings
+    kept = lake.cache / "revisions" / content_id("revision", settings.name)
+    if not kept.exists():
+        with loading(f"the model {settings.name!r}"):
+            commit = Path(hf_hub_download(settings.name, "config.json")).parent.name
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with replacing_file(kept) as temporary:
+            temporary.write_text(commit, encoding="utf-8")
+    return settings.model_copy(update={"revision": kept.read_text(encoding="utf-8")})
 
 
 @lru_cache(maxsize=2)

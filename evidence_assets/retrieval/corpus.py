@@ -43,7 +43,7 @@ def vectors_wrong(rows: pl.DataFrame) -> list[str]:
 
 
 def _ordered(lake: Lake, table: str, asset: str) -> list[str]:
-    stems = [path.stem for path in lake.files(table, asset)]
+    stems = lake.partitions(table, asset)
     return sorted(stems, key=lambda stem: (not stem.isdecimal(), int(stem) if stem.isdecimal() else 0, stem))
 
 

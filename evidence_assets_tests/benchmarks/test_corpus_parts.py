@@ -54,9 +54,9 @@ def write(folder: Path, files: int = 3, documents: int = 40) -> Path:
     return folder
 
 
-def cut(place: Path, folder: Path, encoder: Words | None = None, shards: int = 4) -> Parts:
+def cut(place: Path, folder: Path, encoder: Words | None = None, shards: int = 4, limit: int = 8) -> Parts:
     parts = Parts(place)
-    parts.bring_up_to_date(portions(folder), encoder or Words(), "words@1", 8, shards, lambda done, total: None)  # type: ignore[arg-type]
+    parts.bring_up_to_date(portions(folder), encoder or Words(), "words@1", limit, shards, lambda done, total: None)  # type: ignore[arg-type]
     return parts
 
 
@@ -167,6 +167,15 @@ def test_a_damaged_shard_of_a_dump_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"train-00000\.parquet: not a whole Parquet file after row 0"):
         cut(tmp_path / "parts", folder)
     assert not list((tmp_path / "parts").glob("*"))
+
+
+@pytest.mark.slow
+def test_an_article_of_fifty_megabytes_is_cut_like_any_other(tmp_path: Path) -> None:
+    (tmp_path / "raw").mkdir()
+    text = "Bees by the thousand live in a hive. " * 1_350_000
+    (tmp_path / "raw" / "big.jsonl").write_text(json.dumps({"doc_id": "big", "text": text}) + "\n")
+    cut_texts = cut(tmp_path / "parts", tmp_path / "raw", limit=400).shard(0).column("text").to_pylist()
+    assert " ".join(cut_texts) == text.strip() and all(len(part.split()) <= 400 for part in cut_texts)
 
 
 MEASURED = """

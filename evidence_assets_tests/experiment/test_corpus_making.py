@@ -14,8 +14,10 @@ import pytest
 from evidence_assets.benchmarks.corpora import portions
 from evidence_assets.experiment import corpus_making
 from evidence_assets.experiment.step import Step
+from evidence_assets.lake.errors import NoRoom
 from evidence_assets.lake.store import Lake
 from evidence_assets.profiles import ModelSettings
+from evidence_assets.retrieval import vector_index
 from evidence_assets.retrieval.corpus import open_corpus
 
 KILLED = """
@@ -109,6 +111,26 @@ def test_a_disk_that_fills_in_any_stage_leaves_the_old_corpus(tmp_path: Path) ->
     assert {line.split()[0] for line in failed} >= {"1", "2", "4"}, "it filled while cutting, encoding and storing"
     assert said[-1].startswith("made with") and open_corpus(lake, "c").version != before
     assert not [path for path in lake.root.rglob("*") if path.suffix in (".tmp", ".old")]
+
+
+def test_a_disk_that_fills_while_the_index_is_written_leaves_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "a.txt").write_text("Bees buzz.")
+    lake = Lake.create(tmp_path / "lake", question_shards=1, corpus_shards=1)
+    corpus_making.make_corpus(lake, "c", portions(tmp_path / "raw"), lambda said: None, "on_demand")
+    folder = lake.index_folder("corpus/c/index")
+    before = {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+    def full(*arguments: object) -> None:
+        raise RuntimeError("Error in write: No space left on device")  # as FAISS says it
+
+    monkeypatch.setattr(vector_index.faiss(), "write_index", full)
+    with pytest.raises(NoRoom, match=r"no room to write .*corpus\.c\.index.* run again"):
+        corpus_making.index(lake, "c")
+    assert {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    assert open_corpus(lake, "c").texts([0]) == ["Bees buzz."]
 
 
 def test_shards_take_turns_on_cards(monkeypatch: pytest.MonkeyPatch) -> None:

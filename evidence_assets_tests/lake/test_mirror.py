@@ -92,6 +92,8 @@ def test_what_a_partition_says_is_told_from_its_end_alone(machine: Machine, monk
             assert there.written_version(table, ASSET, "quiz|0") == here.version(table, ASSET, "quiz|0") != ""
             assert here.written_version(table, ASSET, "quiz|0") == here.version(table, ASSET, "quiz|0")
         assert there.is_whole("predictions", ASSET, "quiz|0") and not there.is_whole("predictions", ASSET, "quiz|1")
+    write(here, "X", "quiz|1")
+    assert there.partitions("predictions", ASSET) == ["0", "1"] == here.partitions("predictions", ASSET)
     assert not (there.root / "predictions").exists(), "nothing of it was fetched"
     write(here, "B")
     assert there.stamp(("predictions", ASSET)) != before != here.stamp(("predictions", ASSET))

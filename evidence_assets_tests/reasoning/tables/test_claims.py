@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evidence_assets.reasoning.tables.claims import NOT_ENOUGH, REFUTES, SUPPORTS, Signs, is_decided, probabilities
 from evidence_assets.reasoning.tables.reading import read_text
 from evidence_assets.reasoning.tables.view import TableView
 from evidence_assets_tests.reasoning.tables.asked import verify_claim
@@ -155,6 +156,22 @@ def test_any_table_and_claim_give_one_label(rows: list[list[str]], claim: list[s
     assert forced.answer == max(forced.choice.weights, key=lambda label: forced.choice.weights[label])
     odds = {label: weights[label] - weights["REFUTES"] for label in forced.choice.weights}
     assert odds == pytest.approx({k: w - forced.choice.weights["REFUTES"] for k, w in forced.choice.weights.items()})
+
+
+_SIGNS = st.dictionaries(
+    st.sampled_from(["always", "all", "none", "denies", "number", "comparison", "superlative", "row of words"]),
+    st.floats(-9, 9),
+)
+
+
+@given(_SIGNS, st.sampled_from(["settled", "settled in one row"]), st.sampled_from([1.0, -1.0]))
+def test_only_what_is_settled_decides_a_claim(truth: dict[str, float], settled: str, holds: float) -> None:
+    weighed = dict(zip((SUPPORTS, REFUTES, NOT_ENOUGH), probabilities(Signs(truth, {"always": 1.0})), strict=True))
+    assert not is_decided(weighed) and not is_decided({label: weighed[label] for label in (SUPPORTS, REFUTES)})
+    found = dict(
+        zip((SUPPORTS, REFUTES, NOT_ENOUGH), probabilities(Signs({settled: holds}, {"always": 1.0}, True)), strict=True)
+    )
+    assert is_decided(found) and max(found, key=lambda label: found[label]) == (SUPPORTS if holds > 0 else REFUTES)
 
 
 def test_a_cell_that_is_named_is_not_spoken_for_by_another() -> None:
