@@ -145,6 +145,7 @@ EXAMPLES = {
         ("Aspirin.", "[1]", TRIPLET.replace("drug", "pill"), TRIPLET.replace('"?d",', '"?z",', 1)),
     ),
     "judge": Example(QUESTION, ("correct", "Wrong."), ("not correct", "it depends", "0")),
+    "reword": Example(QUESTION, ("A saw cuts.\nTo cut, one takes a saw.", "1. A saw cuts."), ()),
 }
 
 
