@@ -298,10 +298,10 @@ class TokenCache:
                 yield self._open[path]
 
     def _touch(self, segments: Sequence[Segment]) -> None:
-        """Remember that segments are in use, for every process that shares them."""
+        """Remember that segments of the cache are in use, for every process that shares it; an asset's stay as they are."""
         now = time.time()
         for segment in segments:
-            if now - segment.used > TOUCHED_EVERY:
+            if segment.path.parent == self._folder and now - segment.used > TOUCHED_EVERY:
                 segment.used = now
                 with contextlib.suppress(FileNotFoundError):
                     os.utime(segment.path)

@@ -133,9 +133,11 @@ def test_what_cannot_be_stored_is_refused_and_the_old_store_stays(tmp_path: Path
 # The cache ---------------------------------------------------------------------------------------------------------
 
 
-def cache_at(folder: Path, encoder: PieceEncoder, limit: int = 1 << 30, model: str = MODEL) -> TokenCache:
+def cache_at(
+    folder: Path, encoder: PieceEncoder, limit: int = 1 << 30, model: str = MODEL, whole: Sequence[Path] = ()
+) -> TokenCache:
     folder.mkdir(exist_ok=True)
-    return TokenCache(folder, encoder, model, within=folder, limit=limit)
+    return TokenCache(folder, encoder, model, within=folder, limit=limit, whole=whole)
 
 
 @settings(max_examples=20, deadline=None)
@@ -178,6 +180,14 @@ def test_the_disk_is_bounded_and_the_least_recently_used_goes(tmp_path: Path, mo
     assert not list((tmp_path / "bounded").glob("*.arrow")), "nothing may stay, and what was asked for is there"
     for found, place, text in ((held, 0, "a"), (more, 0, "a"), (more, 1, "e")):
         np.testing.assert_array_equal(found.tokens(place).vectors[0], encoder.vector(text).astype(np.float16))
+
+
+def test_what_is_part_of_an_asset_is_read_and_stays_as_it_was(tmp_path: Path) -> None:
+    encoder = PieceEncoder()
+    for path in _filled(cache_at(tmp_path / "asset", encoder), ["a"]):
+        os.utime(path, (1, 1))
+    kept(cache_at(tmp_path / "cache", encoder, whole=[tmp_path / "asset"]), ["a", "b"])
+    assert [path.stat().st_mtime for path in (tmp_path / "asset").glob("*.arrow")] == [1]
 
 
 def _filled(cache: TokenCache, texts: Sequence[str]) -> list[Path]:

@@ -89,7 +89,7 @@ def test_what_a_find_is(
 
 
 def test_a_power_cut_takes_what_was_not_flushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("rename", "replace", "fsync", "mkdir", "unlink"):
+    for name in ("rename", "replace", "fsync", "mkdir", "unlink", "utime"):
         monkeypatch.setattr(os, name, getattr(os, name))  # so that each is as it was after the test
     world = World(tmp_path / "w")
     world.lake.mkdir(parents=True)
@@ -100,6 +100,8 @@ def test_a_power_cut_takes_what_was_not_flushed(tmp_path: Path, monkeypatch: pyt
     with replacing_file(world.lake / "safe") as file:
         file.write_text("flushed")
     (world.lake / "unsafe").write_text("not flushed")
+    for name in ("before", "safe", "unsafe"):
+        os.utime(world.lake / name)
     assert writes[0] >= 4
     assert cut_power(world, began, random.Random(1)) == 1
     assert (world.lake / "before").read_text() == "old" and (world.lake / "safe").read_text() == "flushed"

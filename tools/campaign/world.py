@@ -211,16 +211,23 @@ def _watch(world: World, moment: Moment) -> list[int]:
 
         return call
 
+    def utime(path: Any, *arguments: Any, real: Callable[..., None] = os.utime, **named: Any) -> None:
+        before = Path(path).stat()
+        real(path, *arguments, **named)
+        if os.fspath(path).startswith(lake):
+            note("utime", os.fspath(path), before.st_ino, before.st_mtime_ns, Path(path).stat().st_mtime_ns)
+
     for name in ("rename", "replace", "fsync", "mkdir", "unlink"):
         setattr(os, name, watched(name, getattr(os, name)))
+    os.utime = utime
     return count
 
 
 def cut_power(world: World, since: float, chance: random.Random) -> int:
     """What the disk may hold after a power cut; how many files and renames were lost.
 
-    A file is safe as it was when it was last flushed, a rename when its folder was flushed after it. Of the renames
-    that are not safe a file system may have lost the last ones, never one before another that it kept.
+    A file is safe as it was when it was last flushed (another time alone makes it no less safe), a rename when its folder
+    was flushed after it. Of the renames that are not safe a file system may have lost the last ones, never one before another that it kept.
     """
     noted: list[list[Any]] = []
     for line in (world.root / "notes.jsonl").read_text().splitlines():
@@ -232,6 +239,10 @@ def cut_power(world: World, since: float, chance: random.Random) -> int:
         if kind == "fsync":
             flushed[more[0]] = more[1]
             unsafe = [rename for rename in unsafe if str(Path(rename[1]).parent) != path]
+        elif kind == "utime":
+            file, before, after = more
+            if before <= since * 1e9 or flushed.get(file) == before:
+                flushed[file] = after
         else:
             unsafe.append([path, *more])
     lost = 0
