@@ -10,6 +10,7 @@ from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import OWNER
 from evidence_assets.benchmarks import declared
 from evidence_assets.benchmarks.homes import NETWORK_VARIABLE, allowed
+from evidence_assets.experiment.presets import is_loaded
 from evidence_assets.lake.atomic import keeper_of
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id, file_id
@@ -38,7 +39,7 @@ class RawFiles(declared.RawFiles, dg.Component, dg.Resolvable):
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         _, made = raw_assets(self, f"raw/{self.name}", list(self.paths))
-        return dg.Definitions(assets=made if self.runs_in() else [])
+        return dg.Definitions(assets=made if self.runs_in() and is_loaded(self.presets) else [])
 
 
 def raw_asset(key: str, below_raw: list[str], wanted: str = "", hub: str = "") -> dg.AssetsDefinition:

@@ -57,6 +57,8 @@ class RawFiles(FromRaw):
     name: str
     """The raw asset that looks at them is ``raw/<name>``."""
     paths: tuple[str, ...]
+    presets: tuple[str, ...] = ()
+    """Presets whose variants read them: they are looked at where one of these is loaded; always where none is named."""
 
 
 def every_raw_files() -> list[RawFiles]:
