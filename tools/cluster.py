@@ -16,15 +16,16 @@ import argparse
 import hashlib
 import json
 import os
+import secrets
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -74,9 +75,9 @@ class Cluster:
         self.environment = {
             **os.environ, "DAGSTER_HOME": str(folder / "dagster_home"), "EVIDENCE_LAKE": "s3://lake/main",
             "EVIDENCE_CACHE": str(folder / "cache"), "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.ports['store']}",
-            "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "someone", "AWS_SECRET_ACCESS_KEY": "secret",
+            "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "someone", "AWS_SECRET_ACCESS_KEY": secrets.token_hex(8),
             "DAGSTER_PG_HOST": "127.0.0.1", "DAGSTER_PG_PORT": str(self.ports["postgres"]), "DAGSTER_PG_USER": "dagster",
-            "DAGSTER_PG_PASSWORD": "dagster", "DAGSTER_PG_DB": "postgres", "EVIDENCE_CODE_HOST": "127.0.0.1",
+            "DAGSTER_PG_PASSWORD": secrets.token_hex(8), "DAGSTER_PG_DB": "postgres", "EVIDENCE_CODE_HOST": "127.0.0.1",
             "EVIDENCE_CODE_PORT": str(self.ports["code"]),
         }  # fmt: skip
 
@@ -117,8 +118,7 @@ class Cluster:
             shutil.copy(REPOSITORY / "deploy" / name, home / name)
         self.start("store", self.python("moto.server", "-H", "127.0.0.1", "-p", str(self.ports["store"])))
         wait(lambda: answers(self.ports["store"]), "the S3 server")
-        bucket = urllib.request.Request(f"{self.environment['AWS_ENDPOINT_URL']}/lake", method="PUT")
-        urllib.request.urlopen(bucket, timeout=30).close()
+        sent(self.ports["store"], "PUT", "/lake")
         code = (
             "code-server",
             "start",
@@ -140,23 +140,31 @@ class Cluster:
     def ask(self, query: str, **variables: Any) -> Any:
         """The webserver's answer, asked again while its records are away."""
         body = json.dumps({"query": query, "variables": variables}).encode()
-        url = f"http://127.0.0.1:{self.ports['webserver']}/graphql"
         for attempt in range(20):
             try:
-                request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
-                with urllib.request.urlopen(request, timeout=60) as reply:
-                    answer = json.load(reply)
+                answer = json.loads(sent(self.ports["webserver"], "POST", "/graphql", body))
                 [value] = answer["data"].values()
                 if value["__typename"] != "PythonError":
                     return value
                 told = value["message"]
-            except (OSError, KeyError, AttributeError, TypeError) as error:
+            except (OSError, HTTPException, ValueError, KeyError, AttributeError, TypeError) as error:
                 told = str(error)
             time.sleep(min(5, attempt + 1))
         raise RuntimeError(f"the webserver does not answer: {told}")
 
     def stop(self) -> None:
         self._ends.close()
+
+
+def sent(port: int, method: str, path: str, body: bytes = b"") -> bytes:
+    """What a server of this machine replies."""
+    with closing(HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
+        connection.request(method, path, body, {"Content-Type": "application/json"})
+        reply = connection.getresponse()
+        said = reply.read()
+    if reply.status >= 400:
+        raise OSError(f"{reply.status} {reply.reason}: {said[:200]!r}")
+    return said
 
 
 def end(process: subprocess.Popen[bytes]) -> None:

@@ -73,7 +73,7 @@ def vectors_of(graph: KnowledgeGraph, encode: Encode, rows: Callable[[], pl.Data
     """Vectors by ``encode`` of the graph's names, and its passages as these rows, in files where they are opened."""
 
     def forms() -> FloatArray:
-        return encode(graph.forms.texts)
+        return encode(graph.forms.texts.to_list())
 
     def names() -> VectorIndex:
         index_building.build(folder / "names", forms(), built_from="", model_id="")

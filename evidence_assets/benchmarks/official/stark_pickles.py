@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from pickletools import genops
+from pickletools import genops  # nosec B403: it lists the operations of a pickle and runs none
 from typing import IO, Any
 
 from evidence_assets.lake.atomic import replacing_file
