@@ -57,10 +57,7 @@ def in_words(row: Mapping[str, Any], answer: str | None) -> str:
 class Site:
     """A lake's pages.
 
-    Parameters
-    ----------
-    static
-        Whether the pages are written as files, which no server answers: forms are left out.
+    ``static``: Whether the pages are written as files, which no server answers: forms are left out.
     """
 
     def __init__(self, opened: OpenLake, *, static: bool = False) -> None:
