@@ -129,6 +129,11 @@ class Estimate:
     n: int
 
 
+def bare(value: float, n: int) -> Estimate:
+    """A value without an interval."""
+    return Estimate(value, math.nan, math.nan, n)
+
+
 def accuracy(correct: Collection[bool] | NDArray[np.bool_]) -> Estimate:
     """Share of correct answers with its 95 % Wilson score interval.
 
