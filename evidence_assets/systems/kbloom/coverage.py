@@ -1,8 +1,7 @@
 """How much of what a model could yield a harvest has found: rows of ``scores``, by capture and recapture.
 
-The kept prompts of a relation are dealt into two sets that share none; each set harvests by itself, and the overlap of
-the two catches says how large the stock is. Prompts that were mined from the same seeds share their bias, so that the
-stock is rather underestimated and the coverage overestimated.
+The kept prompts of a relation are dealt into two sets; each harvests by itself, and the overlap of the two catches says how
+large the stock is. Prompts mined from the same seeds share their bias, so that coverage is rather overestimated.
 """
 
 from __future__ import annotations
