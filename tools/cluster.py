@@ -7,7 +7,7 @@ A benchmark, with all that it is made from, is materialized in ``s3://lake/main`
 and the daemon carries out with ``deploy/dagster.yaml``; each step is a Ray job. Then the lake is compared with one that
 `evidence run` makes in a folder: each Parquet file must hold the same bytes. Drills harm the work meanwhile: Postgres is
 restarted in mid-run; a Ray worker is killed at a step; the store is away for a minute; a run is cancelled and its backfill
-asked for again; two backfills of the same partitions are asked for at once.
+asked for again; two backfills of the same partitions are asked for at once; ten people ask for steps of one pool.
 
 It needs Postgres' programs on this machine and the extras ``cloud``, ``deploy``, ``ray`` and ``dev``. What is started ends with
 it.
@@ -29,6 +29,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from http.client import HTTPConnection, HTTPException
+from itertools import pairwise
 from pathlib import Path
 from threading import Thread, Timer
 from typing import Any
@@ -37,7 +38,7 @@ from evidence_assets_tests.lake.stores import Failing
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PATIENCE = 1_800.0
-DRILLS = ("postgres", "worker", "store", "cancel", "twice")
+DRILLS = ("postgres", "worker", "store", "cancel", "twice", "ten")
 AWAY = 60.0
 """Seconds that the store is away."""
 NAME = "CLUSTER_PROCESS"
@@ -53,7 +54,7 @@ query ($id: String!) { partitionBackfillOrError(backfillId: $id) {
 """
 STEPS = """
 query ($id: ID!) { runOrError(runId: $id) {
-  __typename ... on Run { stepStats { stepKey status attempts { startTime } } } ... on PythonError { message } } }
+  __typename ... on Run { stepStats { stepKey status startTime endTime attempts { startTime } } } ... on PythonError { message } } }
 """
 CANCEL = "mutation ($id: String!) { terminateRun(runId: $id) { __typename } }"
 
@@ -259,8 +260,8 @@ def end(process: subprocess.Popen[bytes], mark: str) -> None:
             os.kill(int(outlived.name), signal.SIGKILL)
 
 
-def selection(benchmark: str, variants: Sequence[str]) -> list[dict[str, Any]]:
-    """A benchmark's scores with all that they are made from, as a backfill is asked for."""
+def selection(benchmark: str, variants: Sequence[str], pool: str = "") -> list[dict[str, Any]]:
+    """A benchmark's scores with all that they are made from, or those of a pool alone, as a backfill is asked for."""
     from evidence_assets.cli.run import benchmark_named, chosen_variants, needed
     from evidence_assets.definitions import defs
 
@@ -274,7 +275,7 @@ def selection(benchmark: str, variants: Sequence[str]) -> list[dict[str, Any]]:
         one: dict[str, Any] = {"assetKey": {"path": list(key.path)}}
         if names:
             one["partitions"] = {"ranges": [{"start": name, "end": name} for name in names]}
-        if graph.get(key).is_executable:
+        if graph.get(key).is_executable and (not pool or pool in graph.get(key).pools):
             asked.append(one)
     return asked
 
@@ -319,6 +320,22 @@ def carried_out(cluster: Cluster, backfill_id: str, drill: Callable[[Sequence[Ma
         if time.monotonic() > deadline:
             raise TimeoutError(f"the backfill took more than {PATIENCE:.0f} s")
         time.sleep(2)
+
+
+def ten_at_once(cluster: Cluster, wanted: Sequence[Mapping[str, Any]]) -> bool:
+    """Ask for ten backfills of steps of a pool at once; whether all end, and never two of them work at the same time."""
+    asked = [backfill(cluster, wanted, f"person{number}") for number in range(10)]
+    ended = {carried_out(cluster, one, lambda running: None) for one in asked}
+    runs = [run["runId"] for one in asked for run in cluster.ask(STATE, id=one)["runs"]]
+    steps = sorted(
+        (step["startTime"], step["endTime"])
+        for run in runs
+        for key, step in cluster.steps(run).items()
+        if not key.endswith("_sound")
+    )
+    alone = all(before[1] <= after[0] for before, after in pairwise(steps))
+    print(f"           {len(steps)} steps of one pool, {'one after another' if alone else 'some at once'}", flush=True)
+    return alone and len(steps) == 10 and ended == {"COMPLETED_SUCCESS"}
 
 
 def main() -> int:
@@ -384,7 +401,7 @@ def main() -> int:
             print(f"           {lost[1]}: {told_of['status']}, attempts: {len(told_of['attempts'])}", flush=True)
         if "store" in harmed:
             print(f"           requests that the store refused or cut off: {cluster.door.failed}", flush=True)
-        if missed := set(options.drill) - harmed - {"twice"}:
+        if missed := set(options.drill) - harmed - {"twice", "ten"}:
             print(f"the work was over before these drills: {', '.join(sorted(missed))}", flush=True)
             return 1
         if set(ended) != {"COMPLETED_SUCCESS"}:
@@ -392,6 +409,10 @@ def main() -> int:
                 again = carried_out(cluster, backfill(cluster, wanted, "again"), lambda running: None)
             if again != "COMPLETED_SUCCESS":
                 return 1
+        if "ten" in options.drill:
+            with timed("drill: ten backfills at once"):
+                if not ten_at_once(cluster, selection(options.benchmark, names, "gpu")[:1]):
+                    return 1
         with timed("`evidence run` in a folder"):
             local = folder / "data_lake"
             single = cluster.environment | {

@@ -76,7 +76,7 @@ def step_of(context: dg.AssetExecutionContext, lake: Lake, table: str) -> Step:
 
 def _called(context: dg.AssetExecutionContext) -> int:
     """How often this step has asked language models, when it was tried before."""
-    run = context.instance.get_run_by_id(context.run_id)
+    run = context.instance.get_run_by_id(context.run.run_id)
     return int(run.tags.get(f"{CALLED}{asset_name(context.asset_key)}", 0)) if run else 0
 
 
@@ -147,7 +147,7 @@ def table_asset(
         finally:
             if step.calls is not None:
                 asked = _called(context) + sum(model.usage.calls for model in step.asked)
-                context.instance.add_run_tags(context.run_id, {f"{CALLED}{step.asset}": str(asked)})
+                context.instance.add_run_tags(context.run.run_id, {f"{CALLED}{step.asset}": str(asked)})
         rows = prepare(table, made.rows)
         tables = {table: rows, **{name: prepare(name, beside) for name, beside in made.beside.items()}}
         if models := {row["model_id"]: row for row in (*step.encoded_by, *(model.row for model in step.asked))}:
