@@ -170,20 +170,18 @@ class Cluster:
     def start_ray(self) -> None:
         """A head that does no work, and workers of one core each."""
         ray, port = Path(sys.executable).with_name("ray"), str(self.ports["ray"])
-        each = [
-            "--block",
-            "--disable-usage-stats",
-            "--object-store-memory",
-            "200000000",
-            "--min-worker-port=0",
-            "--max-worker-port=0",
-        ]
-        head = ["--head", "--num-cpus", "0", "--port", port, "--temp-dir", self.folder / "ray"]
+        shared = ["--block", "--disable-usage-stats", "--object-store-memory", "200000000"]
+
+        def ports() -> list[str]:
+            """Of a node's own: several of them share this machine."""
+            return ["--min-worker-port=0", "--max-worker-port=0", f"--dashboard-agent-listen-port={free_port()}"]
+
+        head = ["--head", "--num-cpus", "0", "--port", port, f"--ray-client-server-port={free_port()}"]
         jobs = ["--dashboard-host", "127.0.0.1", "--dashboard-port", str(self.ports["jobs"])]
-        self.start("head", [ray, "start", *head, *jobs, *each])
-        wait(lambda: answers(self.ports["jobs"]), "Ray's head")
+        self.start("head", [ray, "start", *head, *jobs, "--temp-dir", self.folder / "ray", *shared, *ports()])
+        wait(lambda: answers(self.ports["jobs"]), "Ray's head", 300)
         for name in WORKERS:
-            self.start(name, [ray, "start", "--address", f"127.0.0.1:{port}", "--num-cpus", "1", *each])
+            self.start(name, [ray, "start", "--address", f"127.0.0.1:{port}", "--num-cpus", "1", *shared, *ports()])
 
     def steps_at_work(self) -> dict[str, str]:
         """The step that each Ray worker is at, by the worker's name."""
