@@ -45,12 +45,8 @@ def _stated(needs: Needs) -> dict[str, float | int]:
 def placed(pool: str | None = None, *, hands_out: bool = False) -> dict[str, Any]:
     """What Dagster is told of where the step of an asset or a check works.
 
-    Parameters
-    ----------
-    pool
-        The pool that it waits for.
-    hands_out
-        Whether its work is done by actors (`over_workers`): it waits for them, and holds no processor or card meanwhile.
+    ``pool``: The pool that it waits for.
+    ``hands_out``: Whether its work is done by actors (`over_workers`): it waits, and holds no processor or card meanwhile.
     """
     told: dict[str, Any] = {"pool": pool} if pool else {}
     if not _on_ray():

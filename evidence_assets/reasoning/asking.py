@@ -85,18 +85,11 @@ class Usage:
 class LanguageModel:
     """A language model as tasks ask it.
 
-    Parameters
-    ----------
-    generator
-        The model.
-    cache
-        Where usable completions are kept between runs; none are kept without.
-    on_progress
-        Called with (tasks done, tasks in all).
-    words
-        What prompts say.
-    calls_left
-        How many times it may still be asked; without end where none is given.
+    ``generator``: The model.
+    ``cache``: Where usable completions are kept between runs; none are kept without.
+    ``on_progress``: Called with (tasks done, tasks in all).
+    ``words``: What prompts say.
+    ``calls_left``: How many times it may still be asked; without end where none is given.
     """
 
     def __init__(
@@ -128,10 +121,7 @@ class LanguageModel:
         request is asked once. A server that gives out raises :class:`ModelUnavailable` after what it did reply is cached,
         and so do calls that give out.
 
-        Parameters
-        ----------
-        read
-            Gets the number of the request and the text of its reply.
+        ``read``: Gets the number of the request and the text of its reply.
         """
         results: dict[int, T | Failure] = {}
         refusals: dict[int, tuple[str, str]] = {}
