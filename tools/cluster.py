@@ -169,7 +169,9 @@ class Cluster:
 
     def start_ray(self) -> None:
         """A head that does no work, and workers of one core each."""
-        ray, port = Path(sys.executable).with_name("ray"), str(self.ports["ray"])
+        # A node that is not up in half a minute gives up, and begins again, as its container would.
+        node = ["sh", "-c", 'until "$@"; do sleep 2; done', "node", Path(sys.executable).with_name("ray"), "start"]
+        port = str(self.ports["ray"])
         shared = ["--block", "--disable-usage-stats", "--object-store-memory", "200000000"]
 
         def ports() -> list[str]:
@@ -178,10 +180,10 @@ class Cluster:
 
         head = ["--head", "--num-cpus", "0", "--port", port, f"--ray-client-server-port={free_port()}"]
         jobs = ["--dashboard-host", "127.0.0.1", "--dashboard-port", str(self.ports["jobs"])]
-        self.start("head", [ray, "start", *head, *jobs, "--temp-dir", self.folder / "ray", *shared, *ports()])
+        self.start("head", [*node, *head, *jobs, "--temp-dir", self.folder / "ray", *shared, *ports()])
         wait(lambda: answers(self.ports["jobs"]), "Ray's head", 300)
         for name in WORKERS:
-            self.start(name, [ray, "start", "--address", f"127.0.0.1:{port}", "--num-cpus", "1", *shared, *ports()])
+            self.start(name, [*node, "--address", f"127.0.0.1:{port}", "--num-cpus", "1", *shared, *ports()])
 
     def steps_at_work(self) -> dict[str, str]:
         """The step that each Ray worker is at, by the worker's name."""
