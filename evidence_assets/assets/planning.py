@@ -40,10 +40,7 @@ class Planned:
 def plan(name: str, lake: Lake | None, instance: dg.DagsterInstance, model: str = "") -> list[Planned]:
     """Every variant of the preset ``name`` with every model that it is crossed with, or with one, on each benchmark.
 
-    Raises
-    ------
-    BadInput
-        Where there is no such preset, or no such model.
+    Raises BadInput where there is no such preset, or no such model.
     """
     known([name], "preset")
     preset, kind = presets()[name], kind_of(model)

@@ -21,10 +21,7 @@ def raw_assets(
 ) -> tuple[str, list[dg.AssetsDefinition]]:
     """Key of the raw asset that the declared files belong to, and that asset where it is its own.
 
-    Raises
-    ------
-    BadInput
-        Where a declaration leads out of the lake's ``raw`` folder.
+    Raises BadInput where a declaration leads out of the lake's ``raw`` folder.
     """
     for name in below_raw:
         if Path(name).is_absolute() or ".." in Path(name).parts:

@@ -64,10 +64,7 @@ class Parts:
 
         ``heard`` is told how many bytes are done, of how many.
 
-        Raises
-        ------
-        BadInput
-            Where a file cannot be read, there is no document, or one id stands for two.
+        Raises BadInput where a file cannot be read, there is no document, or one id stands for two.
         """
         files = self._file_ids(portions)
         keys = [

@@ -101,10 +101,7 @@ def question_of(text: str, options: Sequence[str], source: Source, table: Table 
     Of a table, what does not end in a question mark is a claim to verify; a question without options chooses among the
     table's own cells.
 
-    Raises
-    ------
-    BadInput
-        Where there is nothing asked, one option alone, too many, or one twice.
+    Raises BadInput where there is nothing asked, one option alone, too many, or one twice.
     """
     text, options = " ".join(text.split()), [" ".join(option.split()) for option in options]
     if not text:

@@ -54,14 +54,9 @@ def infill_prompts(
 ) -> list[str]:
     """Prompts that hold all items of an order, in that order, with gaps filled by the model.
 
-    Parameters
-    ----------
-    orders
-        Keyword orders; ``<HEAD>`` and ``<TAIL>`` are items like the others.
-    keep
-        How many prompts come back: those whose gap words have the highest mean log-probability.
-    max_layouts
-        Layouts tried at most, those with the fewest gap words first.
+    ``orders``: Keyword orders; ``<HEAD>`` and ``<TAIL>`` are items like the others.
+    ``keep``: How many prompts come back: those whose gap words have the highest mean log-probability.
+    ``max_layouts``: Layouts tried at most, those with the fewest gap words first.
     """
     layouts = _layouts(orders, max_layouts)
     if not layouts or not pairs:

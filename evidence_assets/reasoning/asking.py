@@ -80,16 +80,10 @@ class Usage:
 class LanguageModel:
     """A language model as tasks ask it.
 
-    Parameters
-    ----------
-    generator
-        The model.
-    cache
-        Where usable completions are kept between runs; none are kept without.
-    on_progress
-        Called with (tasks done, tasks in all).
-    words
-        What prompts say.
+    ``generator``: The model.
+    ``cache``: Where usable completions are kept between runs; none are kept without.
+    ``on_progress``: Called with (tasks done, tasks in all).
+    ``words``: What prompts say.
     """
 
     def __init__(
@@ -119,10 +113,7 @@ class LanguageModel:
         too, the task fails with both reasons. Only usable replies are cached, so that a failed row is asked anew. The same
         request is asked once. A server that gives out raises :class:`ModelUnavailable` after what it did reply is cached.
 
-        Parameters
-        ----------
-        read
-            Gets the number of the request and the text of its reply.
+        ``read``: Gets the number of the request and the text of its reply.
         """
         results: dict[int, T | Failure] = {}
         refusals: dict[int, tuple[str, str]] = {}

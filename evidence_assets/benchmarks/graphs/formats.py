@@ -26,18 +26,12 @@ from evidence_assets.lake.errors import BadInput
 class Format:
     """How one format is read.
 
-    Attributes
-    ----------
-    files
-        What its files are, in the order in which `read` takes them.
-    read
-        The triples.
-    vocabulary
-        Under which source name `relation_mapping.tsv` translates its relations; empty where they stay as they are.
-    synonyms
-        (name, synonym) pairs that the files state besides.
-    named
-        The triples, and the names of what stands in them as ids; nothing where they are in names.
+    ``files``: What its files are, in the order in which `read` takes them.
+    ``read``: The triples.
+    ``vocabulary``: Under which source name `relation_mapping.tsv` translates its relations; empty where they stay as
+        they are.
+    ``synonyms``: (name, synonym) pairs that the files state besides.
+    ``named``: The triples, and the names of what stands in them as ids; nothing where they are in names.
     """
 
     files: tuple[str, ...]

@@ -32,12 +32,8 @@ COUNTING_RECALLED = ("kaping_background",)
 class PrintedAs:
     """The name under which a variant's figures are printed.
 
-    Parameters
-    ----------
-    system, variant
-        As ``experiment.scores.published`` names them.
-    model
-        The printed model; where none is given, the one that the model of the predictions is a form of.
+    ``system``, ``variant``: As ``experiment.scores.published`` names them.
+    ``model``: The printed model; where none is given, the one that the model of the predictions is a form of.
     """
 
     system: str

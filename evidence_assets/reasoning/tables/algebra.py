@@ -26,14 +26,9 @@ _ROWS_TOLD = 3
 class Outcome:
     """The value of an expression, and the cells that prove it; which field holds it depends on the operation.
 
-    Attributes
-    ----------
-    number
-        A number worked out; of an order or a trend the share of cases in which it holds.
-    rows
-        Rows with how far each is what was asked for, in [0, 1].
-    pattern
-        Movements of a series in turn: 1 up, -1 down, 0 level, 2 no order.
+    ``number``: A number worked out; of an order or a trend the share of cases in which it holds.
+    ``rows``: Rows with how far each is what was asked for, in [0, 1].
+    ``pattern``: Movements of a series in turn: 1 up, -1 down, 0 level, 2 no order.
     """
 
     operation: str

@@ -221,12 +221,8 @@ class Retrieved:
 class BackgroundKnowledge:
     """Retrieves triples for questions.
 
-    Parameters
-    ----------
-    graph
-        Its linker finds the topic entities.
-    recalled
-        What a model recalled for the questions. None is allowed where it is not asked for.
+    ``graph``: Its linker finds the topic entities.
+    ``recalled``: What a model recalled for the questions. None is allowed where it is not asked for.
     """
 
     def __init__(

@@ -15,6 +15,7 @@ from evidence_assets.experiment.answers import (
     UsedRow,
     case_of,
     evidence_by_question,
+    hashes_of,
     used_evidence,
 )
 from evidence_assets.experiment.necessity import Case
@@ -47,11 +48,9 @@ class RanksNodes:
         return [row for row in self._rows(question_id) if row["source_kind"] == "edge"]
 
     def input_of(self, question: Asked) -> str:
-        """See ``Answerer``."""
         return content_id([(row["evidence_id"], row["content_hash"]) for row in self._rows(question.question_id)])
 
     def answer(self, questions: Sequence[Asked]) -> Iterator[Answer]:
-        """See ``Answerer``."""
         for question, ranking in zip(questions, self._system.rank(questions), strict=True):
             ranked = tuple(node.node_id for node in ranking.nodes)
             self.notes["questions_with_unusable_triplets"] += bool(ranking.notes)
@@ -67,17 +66,15 @@ class RanksNodes:
             )
 
     def case(self, prediction: Mapping[str, Any]) -> tuple[Case, list[CitedRow]]:
-        """See ``Answerer``: an answer rests on the edges by which it satisfies the triplets."""
+        """An answer rests on the edges by which it satisfies the triplets."""
         edges = self._edge_rows(prediction["question_id"])
-        resting = [row for row in edges if json.loads(row["why"])["answer"] == prediction["answer"]]
-        return case_of(prediction["question_id"], edges, resting)
+        resting = [row["evidence_id"] for row in edges if json.loads(row["why"])["answer"] == prediction["answer"]]
+        return case_of(prediction["question_id"], hashes_of(edges), resting)
 
     def input_again(self, case: Case) -> str:
-        """See ``Answerer``."""
         return content_id(self._questions[case.question_id].text, case.evidence)
 
     def again(self, requests: Sequence[Request]) -> list[str]:
-        """See ``Answerer``."""
         answers = []
         for question_id, kept in requests:
             stay = set(kept)

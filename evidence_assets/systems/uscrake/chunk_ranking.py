@@ -57,10 +57,7 @@ class Weighs(Protocol):
 def check_cost(name: str) -> None:
     """Refuse a name that is neither a ranking nor a registered ground cost.
 
-    Raises
-    ------
-    ValueError
-        It names the one whose name is most like it.
+    Raises ValueError: It names the one whose name is most like it.
     """
     known = (*RANKINGS, *ground_costs())
     if name not in known:

@@ -62,14 +62,9 @@ class _Option:
 class Uscrake:
     """The selector: see the module's description.
 
-    Parameters
-    ----------
-    passages, encoder
-        The corpus, and the encoder of its index; no corpus where the benchmark names none.
-    token_encoder
-        The encoder of the token store.
-    graph
-        Where triples come from; None where the benchmark names no graph.
+    ``passages``, ``encoder``: The corpus, and the encoder of its index; no corpus where the benchmark names none.
+    ``token_encoder``: The encoder of the token store.
+    ``graph``: Where triples come from; None where the benchmark names no graph.
     """
 
     def __init__(

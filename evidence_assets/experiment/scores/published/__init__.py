@@ -108,8 +108,6 @@ def published(
 ) -> Figure | None:
     """The number printed for this that a score is compared with; None if none is.
 
-    Examples
-    --------
     >>> published("scitab", "ucret", "full", "llama-3.3-70b").value
     60.88
     """
