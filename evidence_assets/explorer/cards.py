@@ -13,9 +13,8 @@ import duckdb
 
 from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.explorer.answers import AnswerRows, answer_rows, places_of, stands
-from evidence_assets.explorer.pages.question import why_of
-from evidence_assets.explorer.path_reading import reasons, walked
-from evidence_assets.explorer.site import STATIC, templates
+from evidence_assets.explorer.pages import STATIC, templates
+from evidence_assets.explorer.path_reading import reasons, walked, why_of
 from evidence_assets.lake import lineage
 
 
