@@ -8,6 +8,7 @@ from evidence_assets import profiles
 from evidence_assets.assets.encoders import further_encoders, tags_of
 from evidence_assets.assets.graph import rows_asset
 from evidence_assets.assets.graph_passages import passages_asset, unit_length
+from evidence_assets.assets.placing import placed
 from evidence_assets.assets.raw_files import raw_assets
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import OWNER, dep, sound_check, table_asset
@@ -75,6 +76,7 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
             kinds={"faiss"},
             code_version=vector_index.VERSION,
             deps=[dep(f"{place}/nodes"), dep(passages_key)],
+            **placed(),
             tags=tags_of(name),
         )
         def passage_index(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[Any]:
