@@ -170,7 +170,14 @@ class Cluster:
     def start_ray(self) -> None:
         """A head that does no work, and workers of one core each."""
         # A node that is not up in half a minute gives up, and begins again, as its container would.
-        node = ["sh", "-c", 'until "$@"; do sleep 2; done', "node", Path(sys.executable).with_name("ray"), "start"]
+        node: list[str | Path] = [
+            "sh",
+            "-c",
+            'until "$@"; do sleep 2; done',
+            "node",
+            Path(sys.executable).with_name("ray"),
+            "start",
+        ]
         port = str(self.ports["ray"])
         shared = ["--block", "--disable-usage-stats", "--object-store-memory", "200000000"]
 
@@ -260,7 +267,7 @@ def end(process: subprocess.Popen[bytes], mark: str) -> None:
             os.kill(int(outlived.name), signal.SIGKILL)
 
 
-def selection(benchmark: str, variants: Sequence[str], pool: str = "") -> list[dict[str, Any]]:
+def selection(benchmark: str, variants: Sequence[str] = (), pool: str = "") -> list[dict[str, Any]]:
     """A benchmark's scores with all that they are made from, or those of a pool alone, as a backfill is asked for."""
     from evidence_assets.cli.run import benchmark_named, chosen_variants, needed
     from evidence_assets.definitions import defs
@@ -275,7 +282,7 @@ def selection(benchmark: str, variants: Sequence[str], pool: str = "") -> list[d
         one: dict[str, Any] = {"assetKey": {"path": list(key.path)}}
         if names:
             one["partitions"] = {"ranges": [{"start": name, "end": name} for name in names]}
-        if graph.get(key).is_executable and (not pool or pool in graph.get(key).pools):
+        if graph.get(key).is_executable and (not pool or pool in (graph.get(key).pools or ())):
             asked.append(one)
     return asked
 
@@ -291,10 +298,15 @@ def parquet(root: Path) -> dict[str, str]:
     return {path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def backfill(cluster: Cluster, wanted: Sequence[Mapping[str, Any]], asked_by: str) -> str:
+def backfill(
+    cluster: Cluster, wanted: Sequence[Mapping[str, Any]], asked_by: str, execution: Mapping[str, Any] | None = None
+) -> str:
+    """Ask for a backfill; its name."""
     from evidence_assets.assets.in_process import ASKED_BY
 
-    asked = {"partitionsByAssets": wanted, "tags": [{"key": ASKED_BY, "value": asked_by}]}
+    asked: dict[str, Any] = {"partitionsByAssets": wanted, "tags": [{"key": ASKED_BY, "value": asked_by}]}
+    if execution is not None:
+        asked["runConfigData"] = json.dumps({"execution": {"config": execution}})
     answer = cluster.ask(LAUNCH, asked=asked)
     return str(answer["backfillId"])
 
