@@ -179,7 +179,7 @@ class Cluster:
             "start",
         ]
         port = str(self.ports["ray"])
-        shared = ["--block", "--disable-usage-stats", "--object-store-memory", "200000000"]
+        shared: list[str | Path] = ["--block", "--disable-usage-stats", "--object-store-memory", "200000000"]
 
         def ports() -> list[str]:
             """Of a node's own: several of them share this machine."""

@@ -1,8 +1,7 @@
 """The sensors that follow changes, and the run that carries them through.
 
-Where runs are processes of this machine, one run takes a change from the edited seed file to the last score: it makes what
-has changed, looks again, and ends when nothing is left. What it makes is recorded in runs of their own, each with its
-partition, checks and places in pools, but none waits for a tick, a place in the queue or a process that loads torch again.
+Where runs are processes of this machine, one run takes a change from the edited seed file to the last score. What it makes
+is recorded in runs of their own, but none waits for a tick, a place in the queue or a process that loads torch again.
 """
 
 import os

@@ -85,7 +85,6 @@ class Usage:
 class LanguageModel:
     """A language model as tasks ask it.
 
-    ``generator``: The model.
     ``cache``: Where usable completions are kept between runs; none are kept without.
     ``on_progress``: Called with (tasks done, tasks in all).
     ``words``: What prompts say.

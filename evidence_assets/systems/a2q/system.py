@@ -256,7 +256,7 @@ class NearestTriples:
         made, every = [], np.arange(graph.arrays.n_edges)
         for question, text, query in zip(questions, texts, queries, strict=True):
             edges: IntArray = every
-            if settings.linked or settings.topics:
+            if settings.linked or settings.topics or settings.links:
                 named = nodes_named(text, graph.linker) if settings.linked else topics_of(question, graph.linker)
                 edges = graph.arrays.edges_at(named)
             made.append(_nearest(graph, query, edges, vectors, settings.top_n))

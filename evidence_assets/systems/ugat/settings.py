@@ -22,7 +22,8 @@ class UgatSettings:
     ``rank``: What paths are ordered by, and their score: the mean relevance of their ``nodes`` (as printed), or the
         cosine of their ``words`` to the question, for the best `CANDIDATES` times ``passages`` paths of an option by
         relevance.
-    ``steps``: T: training steps of the published scorers.
+    ``layers``, ``heads``, ``steps``: L, K and T, the training steps, of the published scorers; print states none of
+        them, ours are the defaults.
     ``max_sources``: Most nodes that paths start from: the concepts, then the relevant nodes with the best scores.
     ``path_length``, ``paths_per_pair``, ``passages``: Longest path, most paths between two nodes, most passages of an
         option.
@@ -31,6 +32,8 @@ class UgatSettings:
     scorer: Literal["gat", "gcn", "cosine", "contrastive", "walk", "none"] = "gat"
     rank: Literal["nodes", "words"] = "nodes"
     D: int = 3
+    layers: int = AttentionSettings.layers
+    heads: int = AttentionSettings.heads
     steps: int = 50
     max_sources: int = 64
     path_length: int = 3
@@ -42,4 +45,4 @@ class UgatSettings:
         """How nodes are scored; None where they are not."""
         if self.scorer == "none":
             return None
-        return MEASURED.get(self.scorer) or AttentionSettings(variant=self.scorer, steps=self.steps)
+        return MEASURED.get(self.scorer) or AttentionSettings(self.scorer, self.layers, self.heads, self.steps)
