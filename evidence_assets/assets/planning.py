@@ -1,8 +1,7 @@
 """What a preset asks for, before anything runs: counted where it is known, timed where this instance has measured it.
 
-Questions are the lake's, else what the benchmark declares; calls to a language model follow from the structure of a
-variant, or are not stated; tokens are those that its rows with this model took here, seconds those of its last steps, on
-whatever benchmark. Nothing is guessed.
+Questions are the lake's, else what the benchmark declares; calls follow from the structure of a variant, or are not
+stated; tokens and seconds are those that its rows with this model and its last steps took here. Nothing is guessed.
 """
 
 from __future__ import annotations

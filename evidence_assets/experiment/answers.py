@@ -1,8 +1,7 @@
 """From evidence to predictions, whoever answers, and to what is answered from a part of the evidence.
 
-Belongs here: what every answerer gives, the one writer of predictions, the one writer of counterfactuals, and the
-answerer that most systems share, a solver that weighs options. What is asked again, and what the answers then mean, is
-the same for all of them (``necessity``). Who answers in a few words is in ``short_answering``.
+Belongs here: what every answerer gives, the writers of predictions and of counterfactuals (``necessity``), and the
+answerer that most systems share, a solver that weighs options. Who answers in a few words is in ``short_answering``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Single questions: one row of the benchmark ``asked``, answered by the stages of a variant as the assets are.
 
-Belongs here: what a question is asked of, its row, and running a variant's stages for it alone. Each question is a
-partition ``asked|<question_id>`` of the assets of its family, so that two questions never write the same file, and trace,
-impact and cards know it like any other. Which variant answers is chosen by the caller.
+Each question is a partition ``asked|<question_id>`` of the assets of its family, so that two questions never write the same
+file, and trace, impact and cards know it like any other. Which variant answers is chosen by the caller.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Variants of systems: each stated once, in ``systems/<system>/variants.yaml``, under ``family/name`` as in asset keys.
 
-Belongs here: what a variant states, and reading all of them without Dagster and without importing a system. What a
-method's parameters are is said by its settings (``experiment.settings``), what a variant's stages are in
-``experiment.stages``.
+All are read without Dagster and without importing a system. What a method's parameters are is said by its settings
+(``experiment.settings``), what a variant's stages are in ``experiment.stages``.
 """
 
 from __future__ import annotations

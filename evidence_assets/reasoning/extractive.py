@@ -1,9 +1,7 @@
 """The extractive reasoner: multiple-choice questions answered by the nearest statement of the evidence, no model asked.
 
-Belongs here: which statement of an option's evidence comes nearest to question and option, the chain that quotes it, and
-the comparison of the options. It is deterministic, generates nothing and knows nothing but the evidence and what its
-encoder finds alike; it is named ``extractive`` in every table. Questions of yes and no are read in ``yes_no``; questions
-on tables have a reasoner of their own.
+It is deterministic, generates nothing and knows nothing but the evidence and what its encoder finds alike; it is named
+``extractive`` in every table. Questions of yes and no are read in ``yes_no``, questions on tables in ``tables``.
 """
 
 from __future__ import annotations

@@ -13,9 +13,7 @@ from evidence_assets.benchmarks.graphs import (
     freebase,
     hetionet,
     primekg,
-    simplequestions,
     tab_separated,
-    umls,
     wikidata,
 )
 from evidence_assets.benchmarks.graphs.triples import Named, TripleRecord
@@ -43,14 +41,14 @@ class Format:
 
 FORMATS: dict[str, Format] = {
     "tab_separated": Format(("triples",), tab_separated.read),
-    "umls": Format(("triples",), umls.read, "umls"),
+    "umls": Format(("triples",), tab_separated.umls, "umls"),
     "disease_database": Format(
         ("relations", "names"), disease_database.read, synonyms=lambda files: disease_database.synonyms(files[1])
     ),
     "conceptnet": Format(("assertions",), conceptnet.assertions, "conceptnet"),
     "conceptnet_completion": Format(("triples",), conceptnet.completion, "conceptnet"),
     "primekg": Format(("kg.csv",), primekg.read, "primekg"),
-    "simplequestions": Format(("facts",), simplequestions.read),
+    "simplequestions": Format(("facts",), tab_separated.simplequestions),
     "drugbank": Format(
         ("interactions", "vocabulary"), drugbank.read, synonyms=lambda files: drugbank.synonyms(files[1])
     ),

@@ -66,7 +66,9 @@ def _answers(row: Row) -> tuple[str, ...]:
     return tuple(str(value) for value in dict.fromkeys(values))
 
 
-_SPLITS = {"all": (CSV,)} | {split: (CSV, f"split/{split}.index") for split in ("train", "val", "test", "test-0.1")}
+_SPLITS: dict[str, tuple[str, ...]] = {"all": (CSV,)} | {
+    split: (CSV, f"split/{split}.index") for split in ("train", "val", "test", "test-0.1")
+}
 _HUMAN: dict[str, tuple[str, ...]] = {"all": (HUMAN_CSV,)}
 READERS = tuple(
     (_info(base, kind, files, counts[base]), read)

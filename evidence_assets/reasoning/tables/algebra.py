@@ -1,8 +1,7 @@
 """The algebra that claims and questions are read into, and its evaluation.
 
-What belongs here: each expression names rows, columns or cells of a table; evaluated, it gives its value together with
-the cells that prove it and a sentence that says what was done. What the value means for an option or a label is said by
-`questions` and `claims`. Sums are exact up to the last rounding, and nothing depends on the order of a set.
+An expression names rows, columns or cells; evaluated, it gives its value with the cells that prove it and a sentence that
+says what was done. Sums are exact up to the last rounding, and nothing depends on the order of a set.
 """
 
 from __future__ import annotations

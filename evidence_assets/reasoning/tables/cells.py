@@ -1,8 +1,7 @@
 """Typed cells: the values that a table cell or a sentence states, beside its untouched text.
 
-What belongs here: finding numbers with their units, percentages, ranges, deviations, p-values, stars, counts and dates
-in one string. Every value keeps its span in the reading copy (`Cell.plain`), so that a reader can check it. What the
-values mean for a claim is decided by the reasoner.
+Numbers with their units, percentages, ranges, deviations, p-values, counts and dates are found in one string; every value
+keeps its span in the reading copy (`Cell.plain`), so that a reader can check it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Knowledge-graph prompting with the model's background knowledge (Ho, Nguyen; after KAPING).
 
-Belongs here: the triples that a language model recalls, as rows, and triples of graph and model ranked together. The
-answer they lead to is a short answer (``reasoning.short_answers``). Triples of the model are model knowledge: they are
-stored with the origin ``background`` and their evidence says ``"origin": "model"``; they never count as a source.
+Triples of graph and model are ranked together. Those of the model are model knowledge: they are stored with the origin
+``background`` and their evidence says ``"origin": "model"``; they never count as a source.
 """
 
 from __future__ import annotations

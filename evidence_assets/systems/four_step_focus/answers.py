@@ -28,9 +28,8 @@ class RanksNodes:
     """Nodes best first; supported are those that satisfy the triplets.
 
     The best node is among what an answer used, so that its name stands beside its id wherever the answer is traced.
-    Asked again without some edges, these are taken out of the knowledge base itself, so that another node, or the same
-    one by its text alone, may come first; what is found in documents stays. Each request builds the rows of the base
-    anew: for bases of thousands of edges, not of millions.
+    Asked again without some edges, these are taken out of the knowledge base itself; what is found in documents stays.
+    Each request builds the rows of the base anew: for bases of thousands of edges, not of millions.
     """
 
     def __init__(

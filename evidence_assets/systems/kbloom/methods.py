@@ -55,18 +55,12 @@ ALL_SEEDS = Read(SEEDS, "every")
 class HarvestSettings(KBloomSettings):
     """A harvest and what is made of it.
 
-    Attributes
-    ----------
-    collections
-        Collections of relations that are merged, each into an asset of its own.
-    baseline
-        Whether the baseline is run beside it.
-    kinds
-        Asset of ``triples`` whose types of heads and tails say of what kind an entity is, for seed files that name some.
-    coverage
-        Whether its coverage is estimated, which harvests every relation twice more.
-    truth
-        ``sample`` scores it against the facts that the sample corpus states.
+    ``collections``: Collections of relations that are merged, each into an asset of its own.
+    ``baseline``: Whether the baseline is run beside it.
+    ``kinds``: Asset of ``triples`` whose types of heads and tails say of what kind an entity is, for seed files that
+        name some.
+    ``coverage``: Whether its coverage is estimated, which harvests every relation twice more.
+    ``truth``: ``sample`` scores it against the facts that the sample corpus states.
     """
 
     collections: tuple[str, ...] = ()
