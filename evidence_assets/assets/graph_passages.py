@@ -37,7 +37,9 @@ class GraphPassages(dg.Component, dg.Model, dg.Resolvable):
             step = encoding(step, name)
             model = encoder(step.profile.encoder)
             passages = graph_passages.fact_passages(open_graph(step.lake, self.graph, name))
-            table, reused = graph_passages.passage_table(passages, step.previous(), model, model_key(model))
+            table, reused = graph_passages.passage_table(
+                passages, step.previous(), model, model_key(model), step.blocks
+            )
             return Made(table, graph_passages.lineage_of(table, encoded_by(step)), {"model": model_key(model)}, reused)
 
         return table_asset(

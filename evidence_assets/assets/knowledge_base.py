@@ -71,7 +71,9 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
             step = encoding(step, name)
             model = encoder(step.profile.encoder)
             passages = node_search.node_passages(open_graph(step.lake, self.name, name), model)
-            table, reused = graph_passages.passage_table(passages, step.previous(), model, model_key(model))
+            table, reused = graph_passages.passage_table(
+                passages, step.previous(), model, model_key(model), step.blocks
+            )
             return Made(table, graph_passages.lineage_of(table, encoded_by(step)), {"model": model_key(model)}, reused)
 
         passages = table_asset(
