@@ -8,7 +8,7 @@
 # make bench  speed, as ratios against named baselines
 # make gpu    every path that runs on a CUDA card against the processor, with equal results; PYTHON names what has torch for it
 # make check-served  every system's prompts through real servers of language models (downloads 1 GB of packages)
-# make cluster  Postgres, an S3 server, code location, webserver and daemon on this machine make the sample; harmed meanwhile
+# make cluster  Postgres, an S3 server, Ray, code location, webserver and daemon on this machine make the sample; harmed meanwhile
 # make measure  what works how well on the real data in EVIDENCE_DEV_DATA; writes the tables of docs/measured.md
 
 PYTHON ?= python3
@@ -83,7 +83,7 @@ check-served: $(VENV)/.dev .served/.installed
 	$(BIN)/python tools/check_served.py --python .served/bin/python
 
 $(VENV)/.cluster: $(VENV)/.dev
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[cloud,deploy]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[cloud,deploy,ray]'
 	@touch $@
 
 cluster: $(VENV)/.cluster

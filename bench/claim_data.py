@@ -20,14 +20,14 @@ class Claim:
 
 def scitab_claims(folder: Path) -> list[Claim]:
     """SCITAB, halved in file order."""
-    pairs = list(scitab.read(folder / "scitab" / "sci_tab.json"))
+    pairs = list(scitab.PAIRS["scitab"]([folder / "scitab" / "sci_tab.json"], "all"))
     return [Claim(question, table, 2 * k < len(pairs)) for k, (question, table) in enumerate(pairs)]
 
 
 def tabfact_claims(folder: Path) -> list[Claim]:
     """TabFact, halved by table in file order."""
     folder = folder / "tabfact"
-    pairs = list(tabfact.read(folder / "tokenized_data" / "test_examples.json", tabfact.tables_in(folder), "test"))
+    pairs = list(tabfact.read([folder / "tokenized_data" / "test_examples.json", tabfact.tables_in(folder)], "test"))
     tables = list(dict.fromkeys(table.table_id for _, table in pairs))
     first = frozenset(tables[: len(tables) // 2])
     return [Claim(question, table, table.table_id in first) for question, table in pairs]

@@ -402,7 +402,9 @@ PARTS = ("tabmcq", "scitab", "tabfact", "sample", "temperature", "errors", "deci
 def print_temperatures(folder: Path, encoder: MiniLm) -> None:
     tables = {table.table_id: table for table in tabmcq.read_tables(folder / "tabmcq")}
     asked = [(q.text, tables[q.table_id or ""]) for q in tabmcq.read_questions(folder / "tabmcq")]
-    temperature_table("SCITAB", [(q.text, t) for q, t in scitab.read(folder / "scitab" / "sci_tab.json")], encoder)
+    temperature_table(
+        "SCITAB", [(q.text, t) for q, t in scitab.PAIRS["scitab"]([folder / "scitab" / "sci_tab.json"], "all")], encoder
+    )
     temperature_table("TabMCQ", asked, encoder)
 
 

@@ -9,6 +9,7 @@ import dagster as dg
 import pytest
 import yaml
 
+from evidence_assets import profiles
 from evidence_assets_tests.conftest import REPOSITORY
 
 DEPLOY = REPOSITORY / "deploy"
@@ -38,10 +39,12 @@ def test_dagster_takes_the_settings_but_for_the_server(monkeypatch: pytest.Monke
 
 def test_every_service_of_ours_is_told_all_that_dagster_reads() -> None:
     ours = {name: service for name, service in COMPOSE["services"].items() if service.get("image") == "evidence-assets"}
-    assert set(ours) == {"code", "webserver", "daemon"}
+    assert set(ours) == {"code", "webserver", "daemon", "ray-head", "ray-worker"}
     for service in ours.values():
         assert read_by_dagster() <= set(service["environment"])
         assert set(service["depends_on"]) <= set(COMPOSE["services"])
+        assert service["environment"]["RAY_ADDRESS"] == "http://ray-head:8265"
+    assert "--head" in ours["ray-head"]["command"] and "ray-head:6379" in ours["ray-worker"]["command"]
     assert ours["code"]["command"][-1] == "evidence_assets.definitions"
     told = COMPOSE["services"]["code"]
     assert (
@@ -53,7 +56,7 @@ def test_every_service_of_ours_is_told_all_that_dagster_reads() -> None:
 def test_no_secret_stands_in_a_file() -> None:
     for path in sorted(DEPLOY.rglob("*.yaml")):
         for line in path.read_text().splitlines():
-            found = re.search(r"(?:PASSWORD|SECRET_ACCESS_KEY)\w*: *\"?(\S+)", line)
+            found = re.search(r"(?:PASSWORD|SECRET_ACCESS_KEY|TOKEN)\w*: *\"?(\S+)", line)
             assert not found or found[1].startswith(("${", "{env:")), f"{path.name}: {line}"
 
 
@@ -63,8 +66,22 @@ def test_what_kubernetes_runs_is_what_compose_runs() -> None:
     assert deployment["codeServerArgs"] == ["-m", "evidence_assets.definitions"] and deployment["envSecrets"]
     kinds = [d["kind"] for d in yaml.safe_load_all((DEPLOY / "kubernetes" / "vllm.yaml").read_text())]
     assert kinds == ["Deployment", "Service"]
+    ray = yaml.safe_load((DEPLOY / "kubernetes" / "ray.yaml").read_text())
+    told, stated = (
+        {one["name"]: one.get("value") for one in some} for some in (ray["common"]["containerEnv"], deployment["env"])
+    )
+    assert stated["RAY_ADDRESS"] == f"http://{ray['fullnameOverride']}-head-svc:8265"
+    assert all(stated[name] == told[name] for name in stated if name.startswith("EVIDENCE_"))
+    assert ray["image"] == deployment["image"] and ray["head"]["rayStartParams"]["num-cpus"] == "0"
+    secrets = {secret["name"] for secret in deployment["envSecrets"]}
+    for pods in (ray["head"], ray["worker"], *ray["additionalWorkerGroups"].values()):
+        assert {one["secretRef"]["name"] for one in pods["envFrom"]} == secrets
+
+
+def test_the_profile_of_the_deployment_works_on_ray() -> None:
+    assert profiles.load(str(DEPLOY / "on_ray.yaml")).executor == "ray"
 
 
 def test_the_image_has_the_extras_that_it_needs() -> None:
     extras = re.search(r"'\.\[([\w,]+)\]'", (DEPLOY / "Dockerfile").read_text())
-    assert extras is not None and set(extras[1].split(",")) >= {"cloud", "deploy"}
+    assert extras is not None and set(extras[1].split(",")) >= {"cloud", "deploy", "ray"}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
 from itertools import groupby
@@ -18,6 +19,7 @@ import dagster as dg
 
 from evidence_assets import profiles
 from evidence_assets.assets.in_process import KILLED, KILLED_BEFORE, UNFINISHED
+from evidence_assets.assets.table_asset import CALLED, CALLS
 from evidence_assets.lake.ids import content_id
 
 DATA_VERSION = "dagster/data_version"
@@ -120,7 +122,7 @@ class Records:
         """How many runs in a row were killed that were to make a part; 0 where its last one was not."""
         latest = self.instance.get_latest_planned_materialization_info(part.key, part.partition)
         run = self.instance.get_run_by_id(latest.run_id) if latest else None
-        return int(run.tags.get(KILLED, 0)) if run else 0
+        return int(run.tags.get(KILLED, _out_of_calls(run))) if run else 0
 
     def changed(self, key: dg.AssetKey, after: int = 0) -> Iterable[tuple[Part, int]]:
         """The parts of an asset that were made from other data than there is now, and the latest event that changed it.
@@ -176,6 +178,53 @@ class Records:
         """Latest event that made what a part reads; 0 unless all of it was made."""
         read = [self.made(parent.key).get(parent.partition, 0) for parent in self.parents(part)]
         return max(read) if read and all(read) else 0
+
+
+def _out_of_calls(run: dg.DagsterRun) -> bool:
+    """Whether a run failed because a step of it had asked language models as often as it may: another day it may again."""
+    return run.status == dg.DagsterRunStatus.FAILURE and any(
+        name.startswith(CALLED) and int(asked) >= int(run.tags[CALLS])
+        for name, asked in run.tags.items()
+        if CALLS in run.tags
+    )
+
+
+def calls_left(instance: dg.DagsterInstance) -> int:
+    """How often automation may still ask language models today.
+
+    A run that is at work, or was killed, has asked as often as it may: an upper bound, until it says how often it did.
+    """
+    profile = profiles.load()
+    if not profile.automation:
+        return 0
+    today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    left = profile.calls_a_day
+    for run in instance.get_runs(dg.RunsFilter(created_after=today)):
+        if CALLS in run.tags:
+            said = run.is_finished and KILLED not in run.tags
+            asked = sum(int(value) for name, value in run.tags.items() if name.startswith(CALLED))
+            left -= asked if said else int(run.tags[CALLS]) * len(run.asset_selection or ())
+    return max(0, left)
+
+
+def rationed(graph: Any, requests: Iterable[dg.RunRequest], left: int) -> list[dg.RunRequest]:
+    """The requests whose steps that ask a language model have a call each; what is left is divided among these steps."""
+    given: list[dg.RunRequest] = []
+    steps = 0
+    for request in requests:
+        asking = sum(_asks(graph, key) for key in request.asset_selection or ())
+        if steps + asking <= left:
+            given.append(request)
+            steps += asking
+    each = {CALLS: str(left // steps)} if steps else {}
+    return [
+        dg.RunRequest(
+            asset_selection=request.asset_selection,
+            partition_key=request.partition_key,
+            tags={**request.tags, **(each if any(_asks(graph, key) for key in request.asset_selection or ()) else {})},
+        )
+        for request in given
+    ]
 
 
 def _tags_of(record: dg.EventLogRecord) -> Mapping[str, str]:

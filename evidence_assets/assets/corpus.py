@@ -8,6 +8,7 @@ import dagster as dg
 from evidence_assets import profiles
 from evidence_assets.assets.encoders import encoding, further_encoders, tags_of, version_of_encoder
 from evidence_assets.assets.partitions import EVERY, corpus_partitions
+from evidence_assets.assets.placing import over_workers, placed
 from evidence_assets.assets.raw_files import raw_assets
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import OWNER, dep, sound_check, table_asset
@@ -80,7 +81,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
             kinds={"numpy", "pytorch"},
             code_version=token_store.VERSION,
             deps=[dep(f"{base}/chunks", EVERY)],
-            pool="gpu",
+            **placed("gpu"),
         )
         def tokens(lake: LakeResource) -> dg.MaterializeResult[Any]:
             meta, reused = corpus_making.tokens_of(lake.open(), self.name, self.tokens)
@@ -108,7 +109,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
         vectors = table_asset(
             vectors_key,
             "chunk_embeddings",
-            lambda step: corpus_making.embeddings(encoding(step, name), self.name),
+            lambda step: corpus_making.embeddings(encoding(step, name), self.name, over_workers()),
             description=f"One normalised vector a chunk of {self.name}{by}.",
             group=group,
             code_version=f"1{version_of_encoder(name)}",
@@ -116,6 +117,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
             partitions=corpus_partitions(),
             kinds=("parquet", "pytorch"),
             pool="gpu",
+            hands_out=True,
             tags=tags_of(name),
         )
 
@@ -128,7 +130,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
             kinds={"faiss"},
             code_version=vector_index.VERSION,
             deps=[dep(f"corpus/{self.name}/chunks", EVERY), dep(vectors_key, EVERY)],
-            pool="gpu",
+            **placed("gpu"),
             tags=tags_of(name),
         )
         def index(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[Any]:

@@ -1,8 +1,7 @@
 """The sensors that follow changes, and the run that carries them through.
 
-Where runs are processes of this machine, one run takes a change from the edited seed file to the last score: it makes what
-has changed, looks again, and ends when nothing is left. What it makes is recorded in runs of their own, each with its
-partition, checks and places in pools, but none waits for a tick, a place in the queue or a process that loads torch again.
+Where runs are processes of this machine, one run takes a change from the edited seed file to the last score. What it makes
+is recorded in runs of their own, but none waits for a tick, a place in the queue or a process that loads torch again.
 """
 
 import os
@@ -11,14 +10,13 @@ from pathlib import Path
 
 import dagster as dg
 
-from evidence_assets.assets.automation import Models, follow
+from evidence_assets import profiles
+from evidence_assets.assets.automation import Models, calls_left, follow, rationed
 from evidence_assets.assets.in_process import ALIVE, UNFINISHED, end_killed_runs, marked_alive, spare_the_disk
 from evidence_assets.assets.relations import RELATIONS, requests
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.lake.store import Lake
 
-LEAVE_VARIABLE = "EVIDENCE_FOLLOW_MODELS"
-"""Set to 1, it gives leave to ask language models again by itself."""
 WITHIN = "evidence/within"
 """Tag of a run: the run that carries it."""
 
@@ -81,8 +79,9 @@ def follow_changes() -> None:
 
 
 def _here(instance: dg.DagsterInstance) -> bool:
-    """Whether runs are processes of this machine; a launcher that knows of its own alone would take a carried one for lost."""
-    return isinstance(instance.run_launcher, dg.DefaultRunLauncher)
+    """Whether runs and their steps are processes of this machine; a launcher that knows its own alone would take a carried one for
+    lost."""
+    return profiles.load().executor == "processes" and isinstance(instance.run_launcher, dg.DefaultRunLauncher)
 
 
 @dg.sensor(
@@ -114,17 +113,20 @@ def follow_data(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.S
     description="Asks for a run each: of what asks a language model, with leave; of all, where runs are launched elsewhere.",
 )
 def follow_apart(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult | dg.SkipReason:
-    instance, leave = context.instance, os.environ.get(LEAVE_VARIABLE) == "1"
+    instance = context.instance
+    left = calls_left(instance)
     asked: list[dg.RunRequest] = []
     new: list[str] = []
     if not _here(instance):
         asked, new = requests(instance, lake.open())
-    elif not leave:
-        return dg.SkipReason(f"no language model is asked again without {LEAVE_VARIABLE}=1")
-    models: Models = "left out" if not leave else "alone" if _here(instance) else "too"
+    elif not left:
+        return dg.SkipReason(
+            "no language model is asked without `automation: true` in the profile and calls left of `calls_a_day`"
+        )
+    models: Models = "left out" if not left else "alone" if _here(instance) else "too"
     assert context.repository_def is not None
     followed = follow(context.repository_def, instance, context.cursor, models)
-    asked += followed.run_requests or ()
+    asked += rationed(context.repository_def.asset_graph, followed.run_requests or (), left)
     return dg.SensorResult(
         run_requests=asked,
         skip_reason=None if asked else followed.skip_reason,

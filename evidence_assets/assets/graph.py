@@ -8,6 +8,7 @@ import polars as pl
 
 from evidence_assets import profiles
 from evidence_assets.assets.encoders import further_encoders, tags_of, version_of_encoder
+from evidence_assets.assets.placing import placed
 from evidence_assets.assets.raw_files import raw_assets
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import OWNER, dep, sound_check, table_asset
@@ -34,6 +35,7 @@ def rows_asset(name: str, group: str, version: str) -> dg.AssetsDefinition:
         kinds={"numpy"},
         code_version=f"{version}:{FORMAT}:{stored.MAPPED_FORMAT}",
         deps=[dep(f"{base}/nodes"), dep(f"{base}/edges")],
+        **placed(),
     )
     def csr(lake: LakeResource) -> dg.MaterializeResult[Any]:
         opened = lake.open()
@@ -142,7 +144,7 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
             kinds={"numpy", "pytorch"},
             code_version=f"{merge.VERSION}:{stored.FORMS_FORMAT}{version_of_encoder(name)}",
             deps=[dep(f"{base}/nodes")],
-            pool="gpu",
+            **placed("gpu"),
             tags=tags_of(name),
         )
         def node_vectors(lake: LakeResource) -> dg.MaterializeResult[Any]:

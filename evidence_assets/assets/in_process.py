@@ -107,9 +107,7 @@ def _kept_open(database: str) -> sqlite3.Connection:
 def _spare(connection: Any, _record: Any) -> None:
     """Let Dagster's own records wait for the disk at checkpoints only, not at each of some 6,000 events.
 
-    Dagster opens a connection an event; the last one to close would fold the write-ahead log into the file and flush
-    both; where the disk is busy that is most of a second run. Nothing can be damaged: with a write-ahead log a killed process loses
-    nothing, a power cut at most the last events.
+    With a write-ahead log a killed process loses nothing, a power cut at most the last events.
     """
     if not isinstance(connection, sqlite3.Connection):
         return

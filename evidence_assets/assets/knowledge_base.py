@@ -3,23 +3,21 @@
 from typing import Any
 
 import dagster as dg
-import polars as pl
 
 from evidence_assets import profiles
-from evidence_assets.assets.encoders import encoding, further_encoders, tags_of, version_of_encoder
+from evidence_assets.assets.encoders import further_encoders, tags_of
 from evidence_assets.assets.graph import rows_asset
+from evidence_assets.assets.graph_passages import passages_asset, unit_length
+from evidence_assets.assets.placing import placed
 from evidence_assets.assets.raw_files import raw_assets
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import OWNER, dep, sound_check, table_asset
 from evidence_assets.benchmarks import knowledge_bases
-from evidence_assets.experiment.inputs import encoded_by, open_graph
 from evidence_assets.experiment.step import Made, Step, progress
-from evidence_assets.graphs import passages as graph_passages
 from evidence_assets.graphs import stored
 from evidence_assets.lake.ids import with_model
 from evidence_assets.models.in_use import encoder, model_key
 from evidence_assets.retrieval import vector_index
-from evidence_assets.retrieval.corpus import vectors_wrong
 from evidence_assets.systems.four_step_focus import VERSION, node_search
 
 
@@ -67,21 +65,8 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
         place, group = f"knowledge/{self.name}", "_".join(filter(None, ["knowledge", name]))
         passages_key, by = with_model(f"{place}/passages", name), f" by {name}" if name else ""
 
-        def make_passages(step: Step) -> Made:
-            step = encoding(step, name)
-            model = encoder(step.profile.encoder)
-            passages = node_search.node_passages(open_graph(step.lake, self.name, name), model)
-            table, reused = graph_passages.passage_table(
-                passages, step.previous(), model, model_key(model), step.blocks
-            )
-            return Made(table, graph_passages.lineage_of(table, encoded_by(step)), {"model": model_key(model)}, reused)
-
-        passages = table_asset(
-            passages_key, "kg_passages", make_passages,
-            description=f"Documents and relations of the nodes of {self.name} in passages, with their vectors{by}.",
-            group=group, code_version=f"{VERSION}:{graph_passages.VERSION}{version_of_encoder(name)}",
-            deps=[f"{place}/nodes", f"{place}/edges"], kinds=("parquet", "pytorch"), pool="gpu", tags=tags_of(name),
-        )  # fmt: skip
+        said = f"Documents and relations of the nodes of {self.name} in passages"
+        passages = passages_asset(self.name, name, said, f"{VERSION}:", node_search.node_passages)
 
         @dg.asset(
             key=with_model(f"{place}/passage_index", name).split("/"),
@@ -91,6 +76,7 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
             kinds={"faiss"},
             code_version=vector_index.VERSION,
             deps=[dep(f"{place}/nodes"), dep(passages_key)],
+            **placed(),
             tags=tags_of(name),
         )
         def passage_index(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[Any]:
@@ -103,8 +89,3 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
             return dg.MaterializeResult(data_version=dg.DataVersion(meta.built_from), metadata=meta.shown)
 
         return passages, passage_index
-
-
-def unit_length(rows: pl.DataFrame) -> list[str]:
-    """What is wrong with the vectors of passages."""
-    return vectors_wrong(rows.rename({"passage_id": "chunk_id"}))

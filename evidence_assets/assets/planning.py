@@ -1,8 +1,7 @@
 """What a preset asks for, before anything runs: counted where it is known, timed where this instance has measured it.
 
-Questions are the lake's, else what the benchmark declares; calls to a language model follow from the structure of a
-variant, or are not stated; tokens are those that its rows with this model took here, seconds those of its last steps, on
-whatever benchmark. Nothing is guessed.
+Questions are the lake's, else what the benchmark declares; calls follow from the structure of a variant, or are not
+stated; tokens and seconds are those that its rows with this model and its last steps took here. Nothing is guessed.
 """
 
 from __future__ import annotations
@@ -40,10 +39,7 @@ class Planned:
 def plan(name: str, lake: Lake | None, instance: dg.DagsterInstance, model: str = "") -> list[Planned]:
     """Every variant of the preset ``name`` with every model that it is crossed with, or with one, on each benchmark.
 
-    Raises
-    ------
-    BadInput
-        Where there is no such preset, or no such model.
+    Raises BadInput where there is no such preset, or no such model.
     """
     known([name], "preset")
     preset, kind = presets()[name], kind_of(model)
@@ -76,10 +72,10 @@ def plan_variants(
                 Planned(f"knowledge/{variant.label}", "all relations", relations, 0, each and each * relations)
             )
             continue
-        each = seconds_of(instance, _steps(variant))
+        each = seconds_of(instance, steps_of(variant))
         for benchmark in (declared()[b] for b in on):
             if benchmark.family == variant.family:
-                questions, options = _sizes(benchmark, lake)
+                questions, options = sizes(benchmark, lake)
                 calls = _calls(variant, questions, options) if questions else None
                 seconds = each * questions if each and questions else None
                 tokens = _tokens(variant, questions, lake) if calls != 0 else (0, 0)
@@ -114,7 +110,7 @@ def _tokens(variant: Variant, questions: int, lake: Lake | None) -> tuple[int | 
     return round(totals[0] / answered * questions), round(totals[1] / answered * questions)
 
 
-def _sizes(benchmark: Benchmark, lake: Lake | None) -> tuple[int, int]:
+def sizes(benchmark: Benchmark, lake: Lake | None) -> tuple[int, int]:
     """Questions of a benchmark and options of all of them together: the lake's, else as declared; 0 where unknown."""
     if lake is not None:
         rows = lake.read("questions", f"questions/{benchmark.family}", columns=["benchmark", "options"])
@@ -130,7 +126,7 @@ def _harvested(stated: int, lake: Lake | None) -> int:
     return seeds or stated
 
 
-def _steps(variant: Variant) -> list[str]:
+def steps_of(variant: Variant) -> list[str]:
     """Assets that a question goes through on its way to an answer of the variant."""
     explained = [f"chains/{variant.place}"] if _explains(variant) else []
     picking = systems.load(variant.system).method_of(variant)

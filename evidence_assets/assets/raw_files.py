@@ -6,6 +6,7 @@ from typing import Any
 
 import dagster as dg
 
+from evidence_assets.assets.placing import placed
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import OWNER
 from evidence_assets.benchmarks import declared
@@ -21,10 +22,7 @@ def raw_assets(
 ) -> tuple[str, list[dg.AssetsDefinition]]:
     """Key of the raw asset that the declared files belong to, and that asset where it is its own.
 
-    Raises
-    ------
-    BadInput
-        Where a declaration leads out of the lake's ``raw`` folder.
+    Raises BadInput where a declaration leads out of the lake's ``raw`` folder.
     """
     for name in below_raw:
         if Path(name).is_absolute() or ".." in Path(name).parts:
@@ -56,6 +54,7 @@ def raw_asset(key: str, below_raw: list[str], wanted: str = "", hub: str = "") -
         owners=[OWNER],
         kinds={"file"},
         code_version="1",
+        **placed(),
     )
     def _raw(lake: LakeResource) -> dg.MaterializeResult[Any]:
         opened = lake.open()

@@ -8,6 +8,7 @@ import dagster as dg
 import polars as pl
 
 from evidence_assets import profiles
+from evidence_assets.assets.placing import executor
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.lineage import history_rows
 from evidence_assets.lake.store import Lake
@@ -80,8 +81,8 @@ class LakeIOManager(dg.ConfigurableIOManager):
 
 
 class Resources(dg.Component, dg.Model, dg.Resolvable):
-    """The lake and its IO manager."""
+    """The lake and its IO manager, and what carries steps out."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         lake = LakeResource()
-        return dg.Definitions(resources={"lake": lake, "lake_io": LakeIOManager(lake=lake)})
+        return dg.Definitions(resources={"lake": lake, "lake_io": LakeIOManager(lake=lake)}, executor=executor())

@@ -7,6 +7,7 @@ import dagster as dg
 
 from evidence_assets import systems
 from evidence_assets.assets.partitions import EVERY
+from evidence_assets.assets.placing import placed
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import OWNER, dep
 from evidence_assets.experiment.scores import graph_stages, plots
@@ -35,6 +36,7 @@ class Scoreboard(dg.Component, dg.Model, dg.Resolvable):
             owners=[OWNER],
             kinds={"matplotlib", "png"},
             code_version=plots.VERSION,
+            **placed(),
             deps=[dep(stage.key, EVERY if stage.partitions else None) for stage in score_stages()],
         )
         def scoreboard(lake: LakeResource) -> dg.MaterializeResult[Any]:

@@ -14,6 +14,7 @@ import polars as pl
 import pyarrow as pa
 
 from evidence_assets.assets.pace import pace, pace_of
+from evidence_assets.assets.placing import placed
 from evidence_assets.assets.resources import LakeResource, asset_name
 from evidence_assets.experiment.step import Made, Markdown, Step
 from evidence_assets.lake.catalogue import connect
@@ -30,6 +31,8 @@ RETRIES, FIRST_WAIT = 3, 30.0
 AT_ONCE = "evidence/at_once"
 """Tag of runs that somebody waits for at a terminal: what is not there now is said now, and a second run goes on from there."""
 PREVIEW_WIDTH = 160
+CALLS, CALLED = "evidence/calls", "evidence/called/"
+"""Tags of a run that automation asked for: how often each of its steps may ask language models, and did."""
 EXPLORER_VARIABLE = "EVIDENCE_EXPLORER"
 """Where the explorer is, for links to it from what was materialized; the place that `make explore` takes otherwise."""
 
@@ -66,7 +69,15 @@ def _metadata(value: Any) -> Any:
 def step_of(context: dg.AssetExecutionContext, lake: Lake, table: str) -> Step:
     """The step that a context stands for."""
     partition = str(context.partition_key) if context.has_partition_key else ""
-    return Step(lake, table, asset_name(context.asset_key), partition, context.log.info, context.log.warning)
+    name = asset_name(context.asset_key)
+    calls = int(context.run.tags[CALLS]) - _called(context) if CALLS in context.run.tags else None
+    return Step(lake, table, name, partition, context.log.info, context.log.warning, calls=calls)
+
+
+def _called(context: dg.AssetExecutionContext) -> int:
+    """How often this step has asked language models, when it was tried before."""
+    run = context.instance.get_run_by_id(context.run.run_id)
+    return int(run.tags.get(f"{CALLED}{asset_name(context.asset_key)}", 0)) if run else 0
 
 
 def column_schema(table: str) -> dg.TableSchema:
@@ -96,6 +107,7 @@ def table_asset(
     partitions: dg.PartitionsDefinition | None = None,  # type: ignore[type-arg]
     kinds: Sequence[str] = ("parquet",),
     pool: str | None = None,
+    hands_out: bool = False,
     metadata: Mapping[str, Any] | None = None,
     tags: Mapping[str, str] | None = None,
     paced: Sequence[str] = (),
@@ -117,7 +129,7 @@ def table_asset(
         deps=[_dep(d) for d in deps],
         partitions_def=partitions,
         io_manager_key="lake_io",
-        pool=pool,
+        **placed(pool, hands_out=hands_out),
         metadata={"table": table, "dagster/column_schema": column_schema(table), **(metadata or {})},
         tags=dict(tags or {}),
     )
@@ -132,6 +144,10 @@ def table_asset(
             wait = FIRST_WAIT * 2**context.retry_number
             context.log.warning(f"{error}; tried again in {wait:.0f} s")
             raise dg.RetryRequested(max_retries=RETRIES, seconds_to_wait=wait) from error
+        finally:
+            if step.calls is not None:
+                asked = _called(context) + sum(model.usage.calls for model in step.asked)
+                context.instance.add_run_tags(context.run.run_id, {f"{CALLED}{step.asset}": str(asked)})
         rows = prepare(table, made.rows)
         tables = {table: rows, **{name: prepare(name, beside) for name, beside in made.beside.items()}}
         if models := {row["model_id"]: row for row in (*step.encoded_by, *(model.row for model in step.asked))}:
@@ -183,6 +199,7 @@ def sound_check(
         name="sound",
         blocking=True,
         partitions_def=asset.partitions_def,
+        **placed(),
         description=f"Schema, unique keys and order of {table}; every lineage parent exists with the version used.",
     )
     def _sound(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> dg.AssetCheckResult:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from evidence_assets.benchmarks.reading import Row
-from evidence_assets.benchmarks.records import TASKS, Question, Table
+from evidence_assets.benchmarks.records import TASKS, Question
 from evidence_assets.lake.errors import BadInput
 
+Item = TypeVar("Item")
+Beside = TypeVar("Beside")
 FEWEST_OPTIONS, MOST_OPTIONS = 2, 26
 Located: TypeAlias = tuple[Row, Question]
 """A question with the row it was read from, so that a later check can name the place."""
@@ -96,19 +98,24 @@ class SeenIds:
         return row.bad(f"{identifier!r} occurs twice; each id stands for one row of all files together", self._field)
 
 
-def unique_questions(located: Iterable[Located], field: str = "source_id") -> Iterator[Question]:
+def unique_questions(located: Iterable[Located]) -> Iterator[Question]:
     """The questions, none of whose ids may come twice."""
-    seen = SeenIds(field)
-    for row, made in located:
-        seen.add(made.source_id, Row({}, row.file, row.line))
-        yield made
-    seen.finish()
+    return (made for made, _ in unique_pairs((row, made, None) for row, made in located))
 
 
-def unique_pairs(located: Iterable[tuple[Row, Question, Table]]) -> Iterator[tuple[Question, Table]]:
+def unique_pairs(located: Iterable[tuple[Row, Question, Beside]]) -> Iterator[tuple[Question, Beside]]:
     """The questions with their tables, of which several may have one; no id of a question may come twice."""
     seen = SeenIds("source_id")
     for row, made, table in located:
         seen.add(made.source_id, Row({}, row.file, row.line))
         yield made, table
     seen.finish()
+
+
+def some(items: Iterable[Item], otherwise: Callable[[], BadInput]) -> Iterator[Item]:
+    """The items, of which there must be one: else what is said ``otherwise`` is raised."""
+    item = None
+    for item in items:
+        yield item
+    if item is None:
+        raise otherwise()

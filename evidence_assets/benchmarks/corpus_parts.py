@@ -1,9 +1,8 @@
 """A corpus cut into chunks in one pass: every portion of its files becomes a part, which holds its chunks shard by shard.
 
-A part is one Parquet file, named by all that went into it: the bytes of its files, the encoder whose tokens are counted,
-the longest chunk, the number of shards. Each of its row groups is of one shard, so that a shard is put together by reading
-its own rows from every part. A pass makes the parts that are absent and no others: after a kill it goes on with the portion
-at hand, after an edit it cuts the edited portion alone. Memory holds ``GROUP`` rows a shard, whatever the corpus's size.
+A part is one Parquet file, named by all that went into it; each of its row groups is of one shard, so that a shard is put
+together from its own rows alone. A pass makes the parts that are absent: after a kill it goes on with the portion at hand,
+after an edit it cuts the edited portion. Memory holds ``GROUP`` rows a shard, whatever the corpus's size.
 """
 
 from __future__ import annotations
@@ -64,10 +63,7 @@ class Parts:
 
         ``heard`` is told how many bytes are done, of how many.
 
-        Raises
-        ------
-        BadInput
-            Where a file cannot be read, there is no document, or one id stands for two.
+        Raises BadInput where a file cannot be read, there is no document, or one id stands for two.
         """
         files = self._file_ids(portions)
         keys = [

@@ -142,8 +142,8 @@ class Benchmark(FromRaw):
 
     @property
     def joined_graph(self) -> str:
-        """Graph that methods which join text and graph read: its own, else the one beside its corpus."""
-        return self.graph or self.background_graph
+        """Graph that methods which join text and graph read: the one beside its corpus, else its own."""
+        return self.background_graph or self.graph
 
 
 class Part(Benchmark):

@@ -78,11 +78,8 @@ def allowed() -> bool:
 def get(name: str, lake: Lake, mirror: str = "", told: Callable[[str], None] = lambda text: None) -> int:
     """Fetch the files of a benchmark or graph that are not there yet, check them, and say how many were fetched.
 
-    Raises
-    ------
-    BadInput
-        Where the network is not allowed, an address yields nothing, or a file is other than expected: another hash than
-        stated or than at first, or another number of questions than its authors say.
+    Raises BadInput where the network is not allowed, an address yields nothing, or a file is other than expected:
+    another hash than stated or than at first, or another number of questions than its authors say.
     """
     home = homes()[name]
     missing = [file for file in home.files if not lake.raw_place(file.to).exists()]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
-from evidence_assets.benchmarks.checks import Located
-from evidence_assets.benchmarks.records import Task
+from evidence_assets.benchmarks.checks import Located, question
+from evidence_assets.benchmarks.reading import Row
+from evidence_assets.benchmarks.records import Question, Table, Task
 from evidence_assets.lake.errors import BadInput
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,19 @@ class DatasetInfo:
         if split not in self.files:
             raise BadInput(f"{self.title} has no split {split!r}; it has {', '.join(self.splits)}", field="split")
         return [path for pattern in self.files[split] for path in self._matches(folder, split, pattern)]
+
+    def each(self, folder: Path, split: str, read: Callable[[Path], Iterable[Item]]) -> Iterator[Item]:
+        """What ``read`` gives of the files of ``split``, one after another."""
+        for file in self.find(folder, split):
+            yield from read(file)
+
+    def question(self, row: Row, split: str, source_id: str, text: str, **fields: Any) -> Located:
+        """A question of this dataset, once it fulfils what all questions must."""
+        return question(row, benchmark=self.name, split=split, task=self.task, source_id=source_id, text=text, **fields)
+
+    def file_of(self, path: Path, split: str) -> Path:
+        """The file of a split: ``path`` itself, or where it is a folder the split's file in it."""
+        return self.find(path, split)[0] if path.is_dir() else path
 
     def wanted(self, split: str) -> str:
         """Which files the split is, where to obtain them and on which terms, as a message says it."""
@@ -78,6 +94,8 @@ class DatasetInfo:
 
 Reader: TypeAlias = Callable[[DatasetInfo, Path, str], Iterator[Located]]
 """Reads the questions of one split out of a folder."""
+PairReader: TypeAlias = Callable[[Sequence[Path], str], Iterator[tuple[Question, Table]]]
+"""Reads the questions of one split, each with its table, out of the files that a benchmark names."""
 
 
 def _present(folder: Path, pattern: str) -> list[Path]:

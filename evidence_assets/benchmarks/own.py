@@ -46,7 +46,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evidence_assets.benchmarks.checks import Located, SeenIds, question, unique_pairs, unique_questions
+from evidence_assets.benchmarks.checks import Located, SeenIds, question, some, unique_pairs, unique_questions
 from evidence_assets.benchmarks.official.table_fields import cell_row, cell_rows, claim_label
 from evidence_assets.benchmarks.reading import Row, delimited, shown
 from evidence_assets.benchmarks.reading_json import jsonl
@@ -65,12 +65,7 @@ TABLE_FIELDS = ("table_id", "caption", "header", "rows")
 
 def read_questions(file: Path, benchmark: str) -> Iterator[Question]:
     """The questions of ``file`` in its order, under the name ``benchmark``."""
-    some = False
-    for made in unique_questions(_questions(file, benchmark)):
-        some = True
-        yield made
-    if not some:
-        raise BadInput("holds no question", file=file)
+    return some(unique_questions(_questions(file, benchmark)), lambda: BadInput("holds no question", file=file))
 
 
 def _questions(file: Path, benchmark: str) -> Iterator[Located]:

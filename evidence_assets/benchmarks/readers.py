@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from evidence_assets.benchmarks import own, registry
+from evidence_assets.benchmarks.checks import some
 from evidence_assets.benchmarks.declared import Benchmark, Part
-from evidence_assets.benchmarks.official import pubhealthtab, scitab, tabfact, tabmcq
+from evidence_assets.benchmarks.official import tabmcq
 from evidence_assets.benchmarks.records import Question, Table
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
-
-Pairs = Iterator[tuple[Question, Table]]
-PAIRED: dict[str, Callable[[list[Path], str], Pairs]] = {
-    "scitab": lambda files, split: scitab.read(_one_file(files[0], "scitab", split), split),
-    "pubhealthtab": lambda files, split: pubhealthtab.read(_one_file(files[0], "pubhealthtab", split), split),
-    "tabfact": lambda files, split: tabfact.read(_one_file(files[0], "tabfact", split), _tabfact_tables(files), split),
-    "own_tables": lambda files, split: own.read_about_files(files[0], split=split),
-}
-"""Readers that give each claim or question with its table."""
-
-
-def _one_file(path: Path, dataset: str, split: str) -> Path:
-    """The file of a split: ``path`` itself, or where ``path`` is a folder the dataset's file of the split in it."""
-    return registry.info(dataset).find(path, split)[0] if path.is_dir() else path
-
-
-def _tabfact_tables(files: list[Path]) -> Path:
-    if len(files) > 1:
-        return files[1]
-    if files[0].is_dir():
-        return tabfact.tables_in(files[0])
-    raise BadInput("reader 'tabfact' needs the folder of the tables, too: declare `tables`")
 
 
 def questions_of(lake: Lake, benchmark: Benchmark) -> Iterator[Question]:
@@ -43,12 +22,9 @@ def questions_of(lake: Lake, benchmark: Benchmark) -> Iterator[Question]:
     part there are its own questions alone, whatever the file.
     """
     files = _files(lake, benchmark)
-    some = False
-    for question in _chosen(_questions(files, benchmark), benchmark, lake):
-        some = True
-        yield replace(question, benchmark=benchmark.name)
-    if not some:
-        raise _nothing_in(files[0], benchmark)
+    chosen = _chosen(_questions(files, benchmark), benchmark, lake)
+    found = (replace(question, benchmark=benchmark.name) for question in chosen)
+    return some(found, lambda: _nothing_in(files[0], benchmark))
 
 
 def _chosen(questions: Iterator[Question], benchmark: Benchmark, lake: Lake) -> Iterator[Question]:
@@ -73,8 +49,8 @@ def _files(lake: Lake, benchmark: Benchmark) -> list[Path]:
 def _questions(files: list[Path], benchmark: Benchmark) -> Iterator[Question]:
     if benchmark.reader == "own":
         return own.read_questions(files[0], benchmark.name)
-    if benchmark.reader in PAIRED:
-        return (question for question, _ in PAIRED[benchmark.reader](files, benchmark.split))
+    if benchmark.reader in registry.PAIRS:
+        return (question for question, _ in registry.PAIRS[benchmark.reader](files, benchmark.split))
     if benchmark.reader == "tabmcq":
         return tabmcq.read_questions(files[0], benchmark.split)
     return registry.read_questions(benchmark.reader, files[0], benchmark.split)
@@ -91,14 +67,14 @@ def tables_of(lake: Lake, benchmark: Benchmark) -> Iterator[Table]:
 def _tables(files: list[Path], benchmark: Benchmark) -> Iterator[Table]:
     if benchmark.reader == "own":
         return own.read_tables(files[1], benchmark.name)
-    if benchmark.reader in PAIRED:
-        return _each_once(PAIRED[benchmark.reader](files, benchmark.split), files[0], benchmark)
+    if benchmark.reader in registry.PAIRS:
+        return _each_once(registry.PAIRS[benchmark.reader](files, benchmark.split), files[0], benchmark)
     if benchmark.reader == "tabmcq":
         return tabmcq.read_tables(files[0])
     raise BadInput(f"benchmark {benchmark.name}: reader {benchmark.reader!r} has no tables")
 
 
-def _each_once(pairs: Pairs, file: Path, benchmark: Benchmark) -> Iterator[Table]:
+def _each_once(pairs: Iterator[tuple[Question, Table]], file: Path, benchmark: Benchmark) -> Iterator[Table]:
     known: dict[str, Table] = {}
     for question, table in pairs:
         before = known.get(table.table_id)

@@ -1,8 +1,7 @@
 """Streams of lines and rows out of raw files, in constant memory (JSON: see :mod:`reading_json`).
 
-What belongs here is what every format shares: opening (gzip or not), decoding (UTF-8, with or without a byte order
-mark), line ends, noticing that a file is not what its name says, and naming file, line and field of whatever is wrong.
-What a field *means* belongs into the reader of that dataset.
+What belongs here is what every format shares: opening, decoding, line ends, noticing that a file is not what its name
+says, and naming file, line and field of whatever is wrong. What a field *means* belongs into the reader of that dataset.
 
 A generator raises :class:`BadInput` where it meets the fault, which may be after many good rows: a caller that must
 not keep half a file writes only once the generator is exhausted (the lake's partitions are written that way).

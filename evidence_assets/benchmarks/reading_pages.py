@@ -36,10 +36,7 @@ def _library(name: str, package: str, path: Path) -> Any:
 def read_page(path: Path) -> tuple[str, str]:
     """Title and text of an HTML page or a PDF; its name is the title where it states none.
 
-    Raises
-    ------
-    BadInput
-        Where it cannot be read, or a library for it is missing.
+    Raises BadInput where it cannot be read, or a library for it is missing.
     """
     refuse_what_is_no_file(path)
     title, text = _pdf(path) if path.suffix.lower() == ".pdf" else _html(path)

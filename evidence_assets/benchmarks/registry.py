@@ -12,9 +12,9 @@ from itertools import chain
 from pathlib import Path
 from pkgutil import iter_modules
 
-from evidence_assets.benchmarks import official
-from evidence_assets.benchmarks.checks import Located, unique_questions
-from evidence_assets.benchmarks.info import DatasetInfo, Reader
+from evidence_assets.benchmarks import official, own
+from evidence_assets.benchmarks.checks import Located, some, unique_questions
+from evidence_assets.benchmarks.info import DatasetInfo, PairReader, Reader
 from evidence_assets.benchmarks.records import Document, Question
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.text.nearest import nearest
@@ -30,6 +30,10 @@ PASSAGES: dict[str, Callable[[Path, str], Iterator[Document]]] = {
     name: read for module in _MODULES for name, read in getattr(module, "PASSAGES", {}).items()
 }
 """Datasets whose questions come with the passages that they are answered from."""
+PAIRS: dict[str, PairReader] = {
+    name: read for module in _MODULES for name, read in getattr(module, "PAIRS", {}).items()
+} | {"own_tables": lambda files, split: own.read_about_files(files[0], split=split)}
+"""Readers that give each claim or question with its table."""
 
 
 def info(name: str) -> DatasetInfo:
@@ -43,14 +47,9 @@ def info(name: str) -> DatasetInfo:
 def read_questions(name: str, folder: Path, *splits: str) -> Iterator[Question]:
     """The questions of one or more splits, in the order of their files; no id may come twice in all of them.
 
-    Parameters
-    ----------
-    name
-        Name of a dataset in :data:`DATASETS`; it becomes the questions' ``benchmark``.
-    folder
-        Where its files lie, as the authors lay them out or side by side.
-    splits
-        One or more of its splits.
+    ``name``: Name of a dataset in :data:`DATASETS`; it becomes the questions' ``benchmark``.
+    ``folder``: Where its files lie, as the authors lay them out or side by side.
+    ``splits``: One or more of its splits.
     """
     declared = info(name)
     if name not in READERS:
@@ -65,13 +64,9 @@ def read_questions(name: str, folder: Path, *splits: str) -> Iterator[Question]:
 def _split(name: str, folder: Path, split: str) -> Iterator[Located]:
     """The questions of a split, of which there must be some: one of its several files may hold none."""
     declared, read = info(name), READERS[name][1]
-    some = False
-    for located in read(declared, folder, split):
-        some = True
-        yield located
-    if not some:
-        files = declared.find(folder, split)
-        raise declared.nothing_in(files[0] if len(files) == 1 else folder, split)
+    files = declared.find(folder, split)
+    place = files[0] if len(files) == 1 else folder
+    return some(read(declared, folder, split), lambda: declared.nothing_in(place, split))
 
 
 def check_passages(name: str) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import sys
 import warnings
 from pathlib import Path
@@ -19,7 +18,7 @@ from rich.table import Table
 from rich.tree import Tree
 
 from evidence_assets.cli.ask import commands as asking
-from evidence_assets.cli.console import JsonOption, LakeOption, out, plain
+from evidence_assets.cli.console import JsonOption, LakeOption, as_json_only, out, plain, table
 from evidence_assets.cli.console import cell as _cell
 from evidence_assets.cli.console import sentences as _sentences
 from evidence_assets.cli.experiments import commands as experiments
@@ -94,19 +93,14 @@ def query(
             else:
                 names, rows = ask(connection, sql, seconds)
     if format == "json":
-        print(
-            json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=1, default=str, ensure_ascii=False)
-        )
+        as_json_only(True, [dict(zip(names, row, strict=True)) for row in rows])
     elif format == "csv":
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator="\n")
         writer.writerows([names, *rows])
         print(buffer.getvalue(), end="")
     else:
-        shown = Table(*names)
-        for row in rows:
-            shown.add_row(*(_cell(value) for value in row))
-        out.print(shown)
+        table(names, rows)
         out.print(f"{len(rows):,} rows")
 
 
@@ -153,8 +147,7 @@ def _walk(direction: str, identifier: str, as_json: bool, most: int, lake: Path 
 
         with connect(lake, lazily=True) as connection:
             root = (lineage.trace if direction == "trace" else lineage.impact)(connection, identifier)
-        if as_json:
-            print(json.dumps(root.as_dict(), indent=1, default=str, ensure_ascii=False))
+        if as_json_only(as_json, root.as_dict()):
             return
         out.print(_tree(root, most))
         counts = {kind: len(ids) for kind, ids in lineage.distinct_rows(root).items()}
@@ -188,15 +181,16 @@ def diff(
 
         with connect(lake, lazily=True) as connection:
             rows = lineage.diff(connection, run_a, run_b)
-    if as_json:
-        print(json.dumps(rows, indent=1, default=str, ensure_ascii=False))
+    if as_json_only(as_json, rows):
         return
-    shown = Table("asset", "partition", "row", "change", "before", "after")
+    told = []
     for row in rows:
-        before = " ".join(str(v) for v in (row["answer_before"], row["status_before"]) if v)
-        after = " ".join(str(v) for v in (row["answer_after"], row["status_after"]) if v)
-        shown.add_row(*map(_cell, (row["asset"], row["partition"], row["row_id"][:12], row["change"], before, after)))
-    out.print(shown)
+        before, after = (
+            " ".join(str(v) for v in (row[f"answer_{when}"], row[f"status_{when}"]) if v)
+            for when in ("before", "after")
+        )
+        told.append((row["asset"], row["partition"], row["row_id"][:12], row["change"], before, after))
+    table(("asset", "partition", "row", "change", "before", "after"), told)
     out.print(f"{len(rows):,} rows differ")
 
 

@@ -114,21 +114,13 @@ def plan(
 ) -> Plan:
     """Read everything and decide what will be written; nothing is.
 
-    Parameters
-    ----------
-    corpus
-        A folder of documents, or the name of a corpus that is declared already.
-    graph
-        A file of triples; for ``skb_search`` a folder with ``nodes.jsonl`` and ``edges.tsv``.
-    tables
-        A file in the format of ``benchmarks.own``, one table, or a folder of tables; a table is named by its file.
-    split
-        The split to answer; where none is named, ``test`` or the only one there is.
+    ``corpus``: A folder of documents, or the name of a corpus that is declared already.
+    ``graph``: A file of triples; for ``skb_search`` a folder with ``nodes.jsonl`` and ``edges.tsv``.
+    ``tables``: A file in the format of ``benchmarks.own``, one table, or a folder of tables; a table is named by its
+        file.
+    ``split``: The split to answer; where none is named, ``test`` or the only one there is.
 
-    Raises
-    ------
-    BadInput
-        With file, line and field of the first thing that is wrong.
+    Raises BadInput with file, line and field of the first thing that is wrong.
     """
     if not NAME.fullmatch(name):
         raise BadInput(f"{name!r} is no name for a benchmark: use small letters, digits and '_'")

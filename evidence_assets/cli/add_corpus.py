@@ -88,11 +88,8 @@ def add_corpus(
 
     Nothing of the corpus changes before all its files are read and cut. ``planned`` is told before what it will take.
 
-    Raises
-    ------
-    BadInput
-        Where a file cannot be read, there is none, the disk has too little room, or the name belongs to a corpus of other
-        files.
+    Raises BadInput where a file cannot be read, there is none, the disk has too little room, or the name belongs to a
+    corpus of other files.
     """
     _check_name(name)
     below = f"corpora/{name}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evidence_assets.cli.console import JsonOption, LakeOption, cell, err, out, plain, sentences
+from evidence_assets.cli.console import JsonOption, LakeOption, as_json_only, err, out, plain, sentences, table
 
 if TYPE_CHECKING:
     from evidence_assets.benchmarks.records import Table as Cells
@@ -129,10 +128,7 @@ def make_anew(lake: Lake, name: str, added: Added) -> None:
 def variant_for(family: str, source: Source, system: str, model: str) -> Variant:
     """The variant that answers, with the removal test wherever it explains.
 
-    Raises
-    ------
-    BadInput
-        Where no variant of the family has this name, or the profile no such model.
+    Raises BadInput where no variant of the family has this name, or the profile no such model.
     """
     from evidence_assets import profiles
     from evidence_assets.experiment.variants import variants
@@ -212,11 +208,8 @@ def _print(lake: Lake, answered: Answered, seconds: float, as_json: bool) -> Non
     identifier = answered.prediction["prediction_id"]
     with connect(lake.root, lazily=True) as connection:
         if as_json:
-            told = as_dict(connection, identifier) | {
-                "seconds": round(seconds, 3),
-                "seconds_by_part": dict(answered.seconds),
-            }
-            print(json.dumps(told, indent=1, ensure_ascii=False, default=str))
+            taken = {"seconds": round(seconds, 3), "seconds_by_part": dict(answered.seconds)}
+            as_json_only(True, as_dict(connection, identifier) | taken)
             return
         out.print(plain(reading(connection, identifier)), end="", markup=False, soft_wrap=True)
     parts = ", ".join(f"{part} {spent:.1f}" for part, spent in answered.seconds.items() if spent >= 0.1)
@@ -232,19 +225,13 @@ def again(
     with sentences():
         opened = _open_lake(lake, making=False)
         rows = list(_differences(opened))
-    if as_json:
-        print(json.dumps(rows, indent=1, ensure_ascii=False))
+    if as_json_only(as_json, rows):
         return
-    from rich.table import Table
-
-    shown = Table("question", "by", "before", "now", "evidence")
-    for row in rows:
-        if row["changed"]:
-            shown.add_row(*map(cell, (row["question"], row["variant"], row["before"], row["now"], row["evidence"])))
-    changed = sum(row["changed"] for row in rows)
+    names = ("question", "variant", "before", "now", "evidence")
+    changed = [[row[name] for name in names] for row in rows if row["changed"]]
     if changed:
-        out.print(shown)
-    out.print(f"{len(rows):,} answers to asked questions, {changed:,} of them different now")
+        table(("question", "by", "before", "now", "evidence"), changed)
+    out.print(f"{len(rows):,} answers to asked questions, {len(changed):,} of them different now")
 
 
 def _differences(lake: Lake) -> Any:

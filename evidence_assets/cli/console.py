@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.table import Table
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Characters that a terminal obeys, but for tabs and ends of lines."""
@@ -52,6 +54,21 @@ def sentences() -> Iterator[None]:
         said = str(error.strerror if isinstance(error, NoRoom) else error)
         err.print(f"evidence: {plain(said)}", markup=False, style="red", soft_wrap=True)
         raise typer.Exit(1) from error
+
+
+def as_json_only(as_json: bool, rows: Any) -> bool:
+    """Whether JSON is asked for: then it is printed, and nothing else should be."""
+    if as_json:
+        print(json.dumps(rows, indent=1, default=str, ensure_ascii=False))
+    return as_json
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[Any]], **options: Any) -> None:
+    """Print rows below their headers."""
+    shown = Table(*headers, **options)
+    for row in rows:
+        shown.add_row(*map(cell, row))
+    out.print(shown)
 
 
 def plain(text: str) -> str:

@@ -3,7 +3,6 @@ benchmark of one's own."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -11,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from rich.table import Table
 
-from evidence_assets.cli.console import JsonOption, LakeOption, cell, out, plain, sentences
+from evidence_assets.cli.console import JsonOption, LakeOption, as_json_only, out, plain, sentences, table
 
 if TYPE_CHECKING:
     from evidence_assets.assets.planning import Planned
@@ -44,18 +42,18 @@ def compare(
 
         with connect(lake) as connection:
             found = [(b, row) for b in variants_b for row in compared(connection, variant_a, b, benchmark)]
-    if as_json:
-        print(json.dumps([{"b": b, **row.as_dict()} for b, row in found], indent=1, ensure_ascii=False))
+    if as_json_only(as_json, [{"b": b, **row.as_dict()} for b, row in found]):
         return
     headers = ("B", "benchmark", "n", "A", "B", "A − B", "95 %", "only A right", "only B right", "McNemar p", "better")
-    shown = Table(*headers, title=f"A = {variant_a}")
-    for name, row in found:
-        d = row.difference
-        shown.add_row(
-            name, row.benchmark, str(row.n), f"{row.accuracy_a:.3f}", f"{row.accuracy_b:.3f}", f"{d.value:+.3f}",
-            f"{d.low:+.3f} – {d.high:+.3f}", str(row.only_a), str(row.only_b), f"{row.p_value:.3g}", row.verdict,
-        )  # fmt: skip
-    out.print(shown)
+    rows = [
+        (
+            name, row.benchmark, row.n, f"{row.accuracy_a:.3f}", f"{row.accuracy_b:.3f}", f"{d.value:+.3f}",
+            f"{d.low:+.3f} – {d.high:+.3f}", row.only_a, row.only_b, f"{row.p_value:.3g}", row.verdict,
+        )
+        for name, row in found
+        for d in (row.difference,)
+    ]  # fmt: skip
+    table(headers, rows, title=f"A = {variant_a}")
     left_out = sum(row.left_out for _, row in found)
     if left_out:
         out.print(f"{left_out:,} questions are left out: only one of the two has a prediction for them")
@@ -91,20 +89,17 @@ def replay(
             for benchmark in (recorded.question.benchmark, "all"):
                 scored.setdefault((benchmark, recorded.model, recorded.mode), []).append(item)
         found = [(*key, accuracy([i.correct for i in items]), items) for key, items in scored.items()]
-    if as_json:
-        names = ("benchmark", "model", "mode", "accuracy", "low", "high", "n", "unusable")
-        rows = [
-            (b, m, mode, e.value, e.low, e.high, e.n, sum(i.answer is None for i in s)) for b, m, mode, e, s in found
-        ]
-        print(json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=1, ensure_ascii=False))
+    names = ("benchmark", "model", "mode", "accuracy", "low", "high", "n", "unusable")
+    rows = [(*key, e.value, e.low, e.high, e.n, sum(i.answer is None for i in items)) for *key, e, items in found]
+    if as_json_only(as_json, [dict(zip(names, row, strict=True)) for row in rows]):
         return
-    shown = Table("benchmark", "model", "mode", "accuracy", "95 %", "right", "n", "unusable")
-    for benchmark, model, mode, e, items in found:
-        shown.add_row(
-            cell(benchmark), cell(model), cell(mode), f"{e.value:.3f}", f"{e.low:.3f} – {e.high:.3f}",
-            str(sum(i.correct for i in items)), str(e.n), str(sum(i.answer is None for i in items)),
-        )  # fmt: skip
-    out.print(shown)
+    table(
+        ("benchmark", "model", "mode", "accuracy", "95 %", "right", "n", "unusable"),
+        [
+            (*key, f"{value:.3f}", f"{low:.3f} – {high:.3f}", sum(i.correct for i in items), n, unusable)
+            for (*key, value, low, high, n, unusable), (*_, items) in zip(rows, found, strict=True)
+        ],
+    )
     reasons = Counter(i.error for benchmark, *_, items in found if benchmark == "all" for i in items if i.error)
     for reason, count in reasons.most_common():
         out.print(plain(f"{count:,} unusable: {reason}"), style="dim", markup=False)
@@ -119,15 +114,9 @@ def _show_harvests(harvests: Sequence[RecordedHarvest], as_json: bool) -> None:
         for figure in (one.printed(metric),)
     ]
     headers = ("collection", "setting", "model", "relations", "metric", "value", "printed")
-    if as_json:
-        print(json.dumps([dict(zip(headers, row, strict=True)) for row in rows], indent=1, ensure_ascii=False))
-        return
-    shown = Table(*headers)
-    for *names, relations, metric, value, printed in rows:
-        shown.add_row(
-            *map(cell, names), str(relations), metric, f"{value:,}", "" if printed is None else f"{printed:,.0f}"
-        )
-    out.print(shown)
+    if not as_json_only(as_json, [dict(zip(headers, row, strict=True)) for row in rows]):
+        told = ((*names, f"{value:,}", "" if printed is None else f"{printed:,.0f}") for *names, value, printed in rows)
+        table(headers, told)
 
 
 @commands.command()
@@ -139,14 +128,14 @@ def presets() -> None:
         from evidence_assets.experiment.variants import variants
 
         asked = opted_in()
-        shown = Table("preset", "table", "what it stands for", "variants", "benchmarks", "in use", show_lines=True)
+        rows = []
         for preset in known().values():
             members = sorted({variant.place for variant in variants() if preset.name in variant.presets})
-            shown.add_row(
+            rows.append((
                 preset.name, ", ".join((*preset.tables, *preset.beside)), preset.about, ", ".join(members) or "none yet",
                 ", ".join(preset.benchmarks), "yes" if preset.name in asked else "",
-            )  # fmt: skip
-    out.print(shown)
+            ))  # fmt: skip
+    table(("preset", "table", "what it stands for", "variants", "benchmarks", "in use"), rows, show_lines=True)
     out.print(
         f"Opt in with {VARIABLE}=name,name (or all), or `presets: [name]` in a profile; then materialize the assets "
         'tagged with it, in the Dagster UI: tag:"preset/name"',
@@ -176,8 +165,7 @@ def plan(
         dagster_home()
         with DagsterInstance.get() as instance:
             rows = planned(preset, Lake(place) if (place / "format.json").exists() else None, instance, model)
-    if as_json:
-        print(json.dumps([asdict(row) for row in rows], indent=1, ensure_ascii=False))
+    if as_json_only(as_json, [asdict(row) for row in rows]):
         return
     show_plan(rows, preset)
     from evidence_assets import profiles
@@ -212,12 +200,12 @@ def show_plan(rows: Sequence[Planned], name: str) -> None:
     from evidence_assets import profiles
 
     headers = ("variant", "benchmark", "questions", "model calls", "tokens in", "tokens out", "time")
-    shown = Table(*headers, title=f"{name} with profile {profiles.load().name}")
+    told = []
     for row in rows:
         counts = (row.questions, row.calls, row.tokens_in, row.tokens_out)
-        told = (UNKNOWN if n is None else f"{n:,}" for n in counts)
-        shown.add_row(row.variant, row.benchmark, *told, _duration(row.seconds))
-    out.print(shown)
+        counted = (UNKNOWN if n is None else f"{n:,}" for n in counts)
+        told.append((row.variant, row.benchmark, *counted, _duration(row.seconds)))
+    table(headers, told, title=f"{name} with profile {profiles.load().name}")
     out.print(
         f"time: at the pace of the variant's last steps here, evidence included; tokens: as its answers with this model "
         f"took here; {UNKNOWN} where nothing here tells: a benchmark that declares no size, calls that hang on what a "
@@ -273,15 +261,14 @@ def graphs(as_json: JsonOption = False, lake: LakeOption = None) -> None:
 
         with connect(lake) as connection:
             found = graph_sizes(connection)
-    if as_json:
-        print(json.dumps([asdict(row) for row in found], indent=1, ensure_ascii=False))
+    if as_json_only(as_json, [asdict(row) for row in found]):
         return
-    shown = Table("graph", "nodes", "edges", "relations", "source", "edges of it", "licences")
+    rows: list[tuple[str, ...]] = []
     for row in found:
         for number, of in enumerate(row.sources or [None]):
             size = (row.graph, f"{row.nodes:,}", f"{row.edges:,}", f"{row.relations:,}") if not number else ("",) * 4
-            shown.add_row(*size, *((of.source, f"{of.edges:,}", ", ".join(of.licences)) if of else ()))
-    out.print(shown)
+            rows.append((*size, *((of.source, f"{of.edges:,}", ", ".join(of.licences)) if of else ())))
+    table(("graph", "nodes", "edges", "relations", "source", "edges of it", "licences"), rows)
     out.print("An edge that several sources state counts for each of them.", style="dim")
 
 

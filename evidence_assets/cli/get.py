@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from evidence_assets.cli.console import cell, out, sentences
+from evidence_assets.cli.console import out, sentences, table
 from evidence_assets.lake.errors import BadInput
 
 commands = typer.Typer(rich_markup_mode=None)
@@ -34,11 +33,17 @@ def get(
 
         if not name:
             raw = fetched_below(find_lake() / "raw")
-            shown = Table("name", "revision", "home", "files", "there")
-            for one, home in sorted(homes().items()):
-                there = sum((raw / file.to).exists() for file in home.files)
-                shown.add_row(one, cell(home.revision), cell(home.url(home.files[0])), str(len(home.files)), str(there))
-            out.print(shown)
+            rows = [
+                (
+                    one,
+                    home.revision,
+                    home.url(home.files[0]),
+                    len(home.files),
+                    sum((raw / f.to).exists() for f in home.files),
+                )
+                for one, home in sorted(homes().items())
+            ]
+            table(("name", "revision", "home", "files", "there"), rows)
             return
         whole = name.partition(".")[0]
         if whole not in homes():

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
-from evidence_assets.cli.console import LakeOption, cell, out, plain, sentences
+from evidence_assets.cli.console import LakeOption, out, plain, sentences, table
 
 if TYPE_CHECKING:
     from evidence_assets.cli.demo import Report, Wanted
@@ -79,10 +78,7 @@ def _plan(wanted: Wanted, benchmark: str, variants: Sequence[Variant]) -> None:
     with dg.DagsterInstance.get() as instance:
         rows = parts(defs().resolve_asset_graph(), wanted, lake, instance)
         planned = plan_variants(variants, [benchmark], lake, instance)
-    shown = Table("asset", "partitions", "made before")
-    for part in rows:
-        shown.add_row(part.asset, str(part.partitions), str(part.there))
-    out.print(shown)
+    table(("asset", "partitions", "made before"), ((part.asset, part.partitions, part.there) for part in rows))
     show_plan(planned, benchmark)
 
 
@@ -130,28 +126,18 @@ def scoreboard(
                 {"benchmark": benchmark},
             ).fetchall()
     headers = (
-        "benchmark",
-        "variant",
-        "reasoner",
-        "metric",
-        "value",
-        "95 %",
-        "n",
-        "supported",
-        "right of these",
-        "published",
-        "difference",
-        "printed in",
-    )
-    shown = Table(*headers, title="Scoreboard")
+        "benchmark", "variant", "reasoner", "metric", "value", "95 %", "n", "supported", "right of these", "published",
+        "difference", "printed in",
+    )  # fmt: skip
+    told = []
     for scope, variant, reasoner, metric, value, low, high, n, supported, right, published, source in rows:
         interval = "" if low is None else f"{low:.3f} – {high:.3f}"
-        shown.add_row(
-            scope, variant, reasoner, metric, "" if value is None else f"{value:.3f}", interval, str(n),
+        told.append((
+            scope, variant, reasoner, metric, "" if value is None else f"{value:.3f}", interval, n,
             *("" if share is None else f"{share:.0%}" for share in (supported, right)), "" if published is None else f"{published:.3f}",
-            _difference(value, low, high, published), cell(source),
-        )  # fmt: skip
-    out.print(shown)
+            _difference(value, low, high, published), source,
+        ))  # fmt: skip
+    table(headers, told, title="Scoreboard")
     out.print(
         "value: the best option of every question counts; supported: share whose best option the evidence supports",
         style="dim",

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
-from evidence_assets.cli.console import JsonOption, LakeOption, out, sentences
+from evidence_assets.cli.console import JsonOption, LakeOption, as_json_only, out, sentences
 
 commands = typer.Typer(rich_markup_mode=None)
 
@@ -52,8 +51,7 @@ def prompts(
                 silent.append(error)
         if not found:
             raise silent[0]
-    if as_json:
-        print(json.dumps([asdict(one) for one in found], indent=1, ensure_ascii=False))
+    if as_json_only(as_json, [asdict(one) for one in found]):
         return
     for number, each in enumerate(found, 1):
         asked = each.request

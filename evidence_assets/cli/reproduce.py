@@ -132,6 +132,16 @@ def _tables(lake: Path | None) -> list[PrintedTable]:
     if lake or (find_lake() / "format.json").exists():
         with connect(lake) as connection:
             ours = scored(connection, variants())
+    if ours and not lake:
+        from dagster import DagsterInstance
+
+        from evidence_assets.assets.times import times
+        from evidence_assets.cli.demo import dagster_home
+        from evidence_assets.lake.store import Lake
+
+        dagster_home()
+        with DagsterInstance.get() as instance:
+            ours |= times(instance, able, Lake(find_lake()))
     return printed_tables(able, variants(), benchmarks, ours)
 
 
@@ -147,6 +157,7 @@ def _named(name: str, tables: Sequence[PrintedTable]) -> PrintedTable:
 
 def _summary(table: PrintedTable) -> dict[str, Any]:
     from evidence_assets.experiment.beside_print import obtained, vectors_of
+    from evidence_assets.experiment.scores.published_figures import RECORDED
 
     needed = {name: where for b in table.benchmarks.values() for name, where in obtained(b).items()}
     needed |= {
@@ -158,6 +169,7 @@ def _summary(table: PrintedTable) -> dict[str, Any]:
         "printed": len(table.cells),
         "fillable": len(table.fillable),
         "filled": len(table.filled),
+        "from_records": sum(each.from_records for each in table.cells),
         "reasons": [
             {"reason": reason, "cells": lacking.total(), "of": dict(lacking)}
             for reason, lacking in table.reasons.items()
@@ -166,7 +178,8 @@ def _summary(table: PrintedTable) -> dict[str, Any]:
         "data": needed,
         "models": {name: _megabytes(name) for name in table.models},
         "run": [f"evidence run {name} --variants {','.join(variants)}" for name, variants in table.runs.items()]
-        + ([f"evidence reproduce {table.name} --run"] if table.harvests else []),
+        + ([f"evidence reproduce {table.name} --run"] if table.harvests else [])
+        + [f"evidence run {name} --variants {RECORDED}" for name in table.recorded],
     }
 
 
@@ -190,6 +203,8 @@ def _rows(each: Cell) -> list[tuple[Any, ...]]:
     if not each.ours:
         names = sorted({c.variant.label for c in each.candidates})
         why = f"{each.reason} ({each.lacks})" if each.reason else "not made yet"
+        if each.from_records:
+            why = "not run here: from recorded answers of its own, if you have them"
         return [(*head, None, None, None, None, None, ", ".join(names), why, f.note)]
     return [
         (
@@ -224,6 +239,10 @@ def _list(tables: Sequence[PrintedTable]) -> None:
         for each in zip(*((t.cells, t.fillable, t.filled) for t in tables), strict=True)
     )
     out.print("{:,} cells are printed, {:,} can be filled, {:,} are filled.".format(*counts))
+    records = sum(each.from_records for table in tables for each in table.cells)
+    out.print(
+        f"{records:,} are of systems of others: files of what they answered fill them (`raw/recorded`), nothing is run."
+    )
     out.print("\nWhy the others cannot be:")
     for reason, lacking in sorted(reasons.items(), key=lambda item: -item[1].total()):
         of = ", ".join(f"{what} ({n})" for what, n in lacking.most_common())

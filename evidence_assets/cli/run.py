@@ -30,10 +30,7 @@ def chosen_variants(benchmark: Benchmark, names: Sequence[str], model: str = "")
 
     Variants of presets that are not opted in are opted in for this process.
 
-    Raises
-    ------
-    BadInput
-        Where the family has no such variant.
+    Raises BadInput where the family has no such variant.
     """
     own = [v for v in variants() if v.family == benchmark.family and not v.asked]
     loaded = {c.label: c for v in own if v.loaded for c in crossings(systems.load(v.system), v)}

@@ -1,8 +1,7 @@
 """From evidence to predictions, whoever answers, and to what is answered from a part of the evidence.
 
-Belongs here: what every answerer gives, the one writer of predictions, the one writer of counterfactuals, and the
-answerer that most systems share, a solver that weighs options. What is asked again, and what the answers then mean, is
-the same for all of them (``necessity``). Who answers in a few words is in ``short_answering``.
+Belongs here: what every answerer gives, the writers of predictions and of counterfactuals (``necessity``), and the
+answerer that most systems share, a solver that weighs options. Who answers in a few words is in ``short_answering``.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Any, Protocol
 
 import polars as pl
 
-from evidence_assets.experiment.chains import chain_of, evidence_items, for_option, option_task
+from evidence_assets.experiment.chains import chain_of, choose_task, evidence_items, for_option, kept_of, option_task
 from evidence_assets.experiment.confidence import probabilities
 from evidence_assets.experiment.necessity import Case, check_batch
 from evidence_assets.experiment.rows import TOGETHER, RowWriter
@@ -228,13 +227,17 @@ def counterfactual_rows(
     return made
 
 
-def case_of(
-    question_id: str, rows: Sequence[Mapping[str, Any]], cited: Sequence[Mapping[str, Any]]
-) -> tuple[Case, list[CitedRow]]:
-    """The case of an answer from these rows of evidence that rests on the ``cited`` ones."""
-    facts = tuple(dict.fromkeys(row["content_hash"] for row in rows))
-    resting = tuple(dict.fromkeys(row["content_hash"] for row in cited))
-    return Case(question_id, facts, resting), [(row["evidence_id"], row["content_hash"]) for row in cited]
+def case_of(question_id: str, rows: Iterable[CitedRow], cited: Iterable[str]) -> tuple[Case, list[CitedRow]]:
+    """The case of an answer from these rows of evidence that rests on those whose ids are ``cited``."""
+    stated = dict(rows)
+    resting = [(evidence_id, stated[evidence_id]) for evidence_id in cited]
+    facts, resting_facts = (tuple(dict.fromkeys(found)) for found in (stated.values(), (fact for _, fact in resting)))
+    return Case(question_id, facts, resting_facts), resting
+
+
+def hashes_of(rows: Iterable[Mapping[str, Any]]) -> list[CitedRow]:
+    """Ids and content hashes of rows of evidence."""
+    return [(row["evidence_id"], row["content_hash"]) for row in rows]
 
 
 def evidence_by_question(evidence: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
@@ -283,25 +286,17 @@ class WeighsOptions:
         return self._chains.get(question.question_id, [])
 
     def _task(self, question: Asked) -> ChooseAnswer:
-        labels = question.labels
-        return ChooseAnswer(
-            question.text,
-            labels,
-            question.options,
-            tuple(chain_of(row) for row in self._chains_of(question) if row["status"] != "failed"),
-            {label: for_option(self._evidence, question.question_id, label) for label in labels},
-            question.task,
-            question.negated,
-        )
+        chains = tuple(chain_of(row) for row in self._chains_of(question) if row["status"] != "failed")
+        evidence = {label: for_option(self._evidence, question.question_id, label) for label in question.labels}
+        return choose_task(question, chains, evidence)
 
     def input_of(self, question: Asked) -> str:
-        """See :class:`Answerer`: the chains, or without any the evidence with its scores."""
+        """The chains, or without any the evidence with its scores."""
         if chains := self._chains_of(question):
             return content_id([(row["chain_id"], row["content_hash"], row["status"]) for row in chains])
         return content_id([(item.content_hash, item.score) for item in self._weighed(question)])
 
     def answer(self, questions: Sequence[Asked]) -> Iterator[Answer]:
-        """See :class:`Answerer`."""
         for question, choice in zip(questions, self._solver.choose([self._task(q) for q in questions]), strict=True):
             used = tuple(
                 UsedRow("chain", row["chain_id"], row["content_hash"], rank)
@@ -329,48 +324,35 @@ class WeighsOptions:
         return list({item.evidence_id: item for group in items for item in group}.values())
 
     def case(self, prediction: Mapping[str, Any]) -> tuple[Case, list[CitedRow]]:
-        """See :class:`Answerer`."""
         question = self._questions[prediction["question_id"]]
         items = [
             item for label, _ in question.hypotheses for item in for_option(self._evidence, question.question_id, label)
         ]
-        by_id = {item.evidence_id: item for item in items}
+        stated = {item.evidence_id: item.content_hash for item in items}
         cited = [
-            by_id[identifier]
+            identifier
             for row in self._chains_of(question)
             if question.negated or row["hypothesis"] == prediction["answer"]
             for step in row["steps"]
             for identifier in step["cited"]
-            if identifier in by_id
+            if identifier in stated
         ]
-        facts = tuple(dict.fromkeys(item.content_hash for item in items))
-        case = Case(question.question_id, facts, tuple(dict.fromkeys(item.content_hash for item in cited)))
-        return case, [(item.evidence_id, item.content_hash) for item in cited]
+        return case_of(question.question_id, stated.items(), cited)
 
     def input_again(self, case: Case) -> str:
-        """See :class:`Answerer`."""
         tasks = self._tasks((case.question_id, case.evidence))
-        return content_id([(task.input_hash, self._solver.task_version(task)) for task in tasks])
+        return content_id([(task.input_hash, self._solver.version) for task in tasks])
 
     def again(self, requests: Sequence[Request]) -> list[str]:
-        """See :class:`Answerer`: every option is explained anew, and one chosen."""
+        """Every option is explained anew, and one chosen."""
         tasks = [self._tasks(request) for request in requests]
         distinct = {task.input_hash: task for group in tasks for task in group}
         chains = dict(zip(distinct, self._solver.explain(list(distinct.values())), strict=True))
         choices = []
         for (question_id, _), group in zip(requests, tasks, strict=True):
-            question, results = self._questions[question_id], [chains[task.input_hash] for task in group]
-            choices.append(
-                ChooseAnswer(
-                    question.text,
-                    question.labels,
-                    question.options,
-                    tuple(result for result in results if isinstance(result, Chain)),
-                    {task.hypothesis: task.evidence for task in group},
-                    question.task,
-                    question.negated,
-                )
-            )
+            results = tuple(c for task in group if isinstance(c := chains[task.input_hash], Chain))
+            evidence = {task.hypothesis: task.evidence for task in group}
+            choices.append(choose_task(self._questions[question_id], results, evidence))
         return [
             "failed" if isinstance(choice, Failure) else _supported_answer(choice)
             for choice in self._solver.choose(choices)
@@ -381,11 +363,6 @@ class WeighsOptions:
         question_id, kept = request
         question, stay = self._questions[question_id], set(kept)
         return [
-            option_task(
-                question,
-                label,
-                option,
-                tuple(e for e in for_option(self._evidence, question_id, label) if e.content_hash in stay),
-            )
+            option_task(question, label, option, kept_of(for_option(self._evidence, question_id, label), stay))
             for label, option in question.hypotheses
         ]

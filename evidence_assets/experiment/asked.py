@@ -1,8 +1,7 @@
 """Single questions: one row of the benchmark ``asked``, answered by the stages of a variant as the assets are.
 
-Belongs here: what a question is asked of, its row, and running a variant's stages for it alone. Each question is a
-partition ``asked|<question_id>`` of the assets of its family, so that two questions never write the same file, and trace,
-impact and cards know it like any other. Which variant answers is chosen by the caller.
+Each question is a partition ``asked|<question_id>`` of the assets of its family, so that two questions never write the same
+file, and trace, impact and cards know it like any other. Which variant answers is chosen by the caller.
 """
 
 from __future__ import annotations
@@ -101,10 +100,7 @@ def question_of(text: str, options: Sequence[str], source: Source, table: Table 
     Of a table, what does not end in a question mark is a claim to verify; a question without options chooses among the
     table's own cells.
 
-    Raises
-    ------
-    BadInput
-        Where there is nothing asked, one option alone, too many, or one twice.
+    Raises BadInput where there is nothing asked, one option alone, too many, or one twice.
     """
     text, options = " ".join(text.split()), [" ".join(option.split()) for option in options]
     if not text:

@@ -5,7 +5,7 @@ Belongs here: the one writer of chains, the one writer of citations, and evidenc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Protocol
 
 import polars as pl
@@ -17,7 +17,16 @@ from evidence_assets.lake.blocks import Blocks
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, GENERATED, USED, edge
 from evidence_assets.reasoning.citations import check
-from evidence_assets.reasoning.tasks import Chain, EvidenceItem, ExplainOption, Failure, Reply, Solver, Step
+from evidence_assets.reasoning.tasks import (
+    Chain,
+    ChooseAnswer,
+    EvidenceItem,
+    ExplainOption,
+    Failure,
+    Reply,
+    Solver,
+    Step,
+)
 
 Items = dict[tuple[str, str], tuple[EvidenceItem, ...]]
 
@@ -41,6 +50,20 @@ def for_option(items: Items, question_id: str, label: str) -> tuple[EvidenceItem
 def option_task(question: Asked, label: str, option: str, items: tuple[EvidenceItem, ...]) -> ExplainOption:
     """The task to explain one option of a question from these items."""
     return ExplainOption(question.text, label, option, items, question.task, question.negated)
+
+
+def choose_task(
+    question: Asked, chains: tuple[Chain, ...], evidence: dict[str, tuple[EvidenceItem, ...]]
+) -> ChooseAnswer:
+    """The task to choose among the options of a question."""
+    return ChooseAnswer(
+        question.text, question.labels, question.options, chains, evidence, question.task, question.negated
+    )
+
+
+def kept_of(items: Iterable[EvidenceItem], facts: Collection[str] | None) -> tuple[EvidenceItem, ...]:
+    """The items that state one of these facts; all of them where none are named."""
+    return tuple(item for item in items if facts is None or item.content_hash in facts)
 
 
 def chain_id_of(question_id: str, hypothesis: str, selector: str, reasoner: str, model_id: str) -> str:
@@ -72,10 +95,7 @@ def chain_rows(
             chain_id = chain_id_of(question.question_id, label, selector, solver.name, solver.model_id)
             tasks[chain_id] = option_task(question, label, option, for_option(items, question.question_id, label))
             question_of[chain_id] = question
-    inputs = {
-        chain_id: content_id(task.input_hash, solver.name, solver.task_version(task))
-        for chain_id, task in tasks.items()
-    }
+    inputs = {key: content_id(task.input_hash, solver.name, solver.version) for key, task in tasks.items()}
     writer = RowWriter(
         "chains", previous, lineage, inputs, kind="chain", row_id="chain_id", by="chain_id", blocks=blocks
     )

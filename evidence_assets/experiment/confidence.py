@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from evidence_assets.experiment.scores.metrics import Estimate, accuracy
+from evidence_assets.experiment.scores.metrics import Estimate, accuracy, bare
 from evidence_assets.models.vectors import softmax
 
 SUREST = (25, 50, 75)
@@ -61,4 +61,4 @@ def confidence_metrics(confidence: Sequence[float], right: Sequence[bool]) -> di
         "risk_area": float(np.mean(risk_coverage(ordered))),
         "calibration_error": calibration_error(confidence, right),
     }
-    return metrics | {name: Estimate(value, math.nan, math.nan, len(right)) for name, value in plain.items()}
+    return metrics | {name: bare(value, len(right)) for name, value in plain.items()}

@@ -27,12 +27,13 @@ from evidence_assets.lake.lineage import DERIVED, GENERATED
 from evidence_assets.lake.memory import give_back
 from evidence_assets.lake.store import Lake, asset_folder, typed
 from evidence_assets.models.in_use import encoder, model_key
+from evidence_assets.models.protocols import FloatArray
 from evidence_assets.models.running import cards
 from evidence_assets.profiles import ModelSettings
 from evidence_assets.retrieval import corpus as rows
 from evidence_assets.retrieval import index_building, token_store
 from evidence_assets.retrieval.corpus_files import write_corpus_files
-from evidence_assets.retrieval.embedding import embed
+from evidence_assets.retrieval.embedding import OverBlocks, embed
 from evidence_assets.retrieval.vector_index import IndexMeta
 
 Tokens = Literal["stored", "on_demand"]
@@ -65,12 +66,13 @@ def chunks(step: Step, name: str, portions: Sequence[Portion]) -> Made:
     return Made(table, metadata={"documents": documents, "tokens": tokens, "portions_cut": count})
 
 
-def embeddings(step: Step, name: str) -> Made:
+def embeddings(step: Step, name: str, over: OverBlocks = map) -> Made:
     """One vector a chunk of the step's shard; those of unchanged texts are taken over, those of a killed step, too.
 
     Chunks are cut to what the profile's first encoder reads; of one that is too long for another, its pieces are encoded.
     """
-    model = encoder(on_a_card(step.profile.encoder, step.shard))
+    settings = on_a_card(step.profile.encoder, step.shard)
+    model = encoder(settings)
     columns = ["chunk_id", "doc_id", "text", "n_tokens", "source"]
     texts = step.lake.read("chunks", f"corpus/{name}/chunks", step.partition, columns).sort("chunk_id")
     waiting: list[pa.Table] = []
@@ -81,17 +83,22 @@ def embeddings(step: Step, name: str) -> Made:
             step.blocks.keep({"chunk_embeddings": pa.concat_tables(waiting)})
             waiting.clear()
 
-    # The inner one: what remembers sentences for those who ask would remember the last of the corpus instead.
-    inner = getattr(model, "inner", model)
     table, reused = embed(
-        texts, step.previous(), inner, model_key(model), keep, step.progress("chunks encoded"),
-        partial(encoded, inner) if step.encoder else None,
+        texts, step.previous(), model, model_key(model), keep, step.progress("chunks encoded"),
+        partial(_vectors, settings, bool(step.encoder)), over,
     )  # fmt: skip
     ids = table.column("chunk_id").to_pylist()
     lineage = [_edges(ids, DERIVED, "chunk", ids)]
     if key := encoded_by(step):
         lineage.append(_edges(ids, GENERATED, "model", [key] * len(ids)))
     return Made(table, pa.concat_tables(lineage), {"model": model_key(model)}, reused)
+
+
+def _vectors(settings: ModelSettings, in_pieces: bool, texts: Sequence[str]) -> FloatArray:
+    """Vectors of texts by the encoder of these settings, in whatever process."""
+    # The inner one: what remembers sentences for those who ask would remember the last of the corpus instead.
+    inner = encoder(settings).inner
+    return encoded(inner, texts) if in_pieces else inner.sentences(texts)
 
 
 def _edges(ids: list[str], relation: str, kind: str, parents: list[str]) -> pa.Table:

@@ -67,7 +67,7 @@ def sum_of(figure: Figure) -> Sum | None:
         others = [f.fraction for f in figures() if not f.ours and _printed_beside(f, own)]
         return Sum("difference", (own.key,), max(others)) if others else None
     if figure.metric.endswith("_drop"):
-        return Sum("difference", (replace(own, variant="full").key, own.key)) if figure.variant != "vanilla" else None
+        return Sum("difference", (replace(own, variant="full").key, own.key))
     if theirs := _PUBLISHED.search(figure.note):
         return Sum("gain", (own.key,), float(theirs["percent"]) / 100)
     found = _AGAINST.search(figure.label) or _AGAINST.search(figure.note)

@@ -1,12 +1,17 @@
-"""What benchmarks are answered from, opened for a step: graphs with vectors of the step's encoder, and tables."""
+"""What benchmarks are answered from, opened for a step: graphs with vectors of the step's encoder, tables, and what other
+linkers found."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
 from evidence_assets import profiles
+from evidence_assets.benchmarks.reading_json import jsonl
 from evidence_assets.benchmarks.records import Table
 from evidence_assets.benchmarks.rows import table_of
 from evidence_assets.experiment.question_concepts import Expansion, subgraph_rows
-from evidence_assets.experiment.selection import asked
+from evidence_assets.experiment.selection import Asked, Pick, Progress, Selector, asked
 from evidence_assets.experiment.step import Made, Step
 from evidence_assets.graphs import stored
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
@@ -27,6 +32,30 @@ def graph_of(step: Step) -> KnowledgeGraph:
     if not step.benchmark.graph:
         raise BadInput(f"benchmark {step.benchmark_name} names no graph: declare the one that it is answered from")
     return open_graph(step.lake, step.benchmark.graph, step.encoder)
+
+
+LINKS = "links"
+"""Folder below ``raw`` of what other linkers found, and name of its asset: ``links/<benchmark>/<linker>.jsonl``, a question a
+line with its id in the official files and its entities, ``{"id": "12", "entities": ["Paris"]}``."""
+
+
+class LinkedElsewhere:
+    """A selector that takes what another linker found each question to name for its topic entities; nothing where the
+    linker has no line of it."""
+
+    def __init__(self, selector: Selector, step: Step, linker: str) -> None:
+        file = step.lake.raw_place(f"{LINKS}/{step.benchmark.whole}/{linker}.jsonl")
+        named = {row.label("id"): row.texts("entities") for row in jsonl(file)}
+        rows = step.read_here("questions", f"questions/{step.benchmark.family}")
+        self._named: Mapping[str, tuple[str, ...]] = {
+            question: named.get(source, ()) for question, source in rows.select("question_id", "source_id").iter_rows()
+        }
+        self.name, self._selector = selector.name, selector
+        self.version = content_id("linked", linker, sorted(self._named.items()), selector.version)
+
+    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> Iterable[list[Pick]]:
+        linked = [replace(q, topic_entities=self._named.get(q.question_id, ())) for q in questions]
+        return self._selector.select(linked, progress)
 
 
 def encoded_by(step: Step) -> str:

@@ -42,12 +42,8 @@ class Case:
 class Verdict:
     """What the counterfactuals say of one answer.
 
-    Attributes
-    ----------
-    necessary, sufficient
-        None where nothing is cited: then there is nothing to take away or to keep.
-    needed
-        For each cited id, in the order of citing, whether the answer changes without it alone.
+    ``necessary``, ``sufficient``: None where nothing is cited: then there is nothing to take away or to keep.
+    ``needed``: For each cited id, in the order of citing, whether the answer changes without it alone.
     """
 
     question_id: str
@@ -56,22 +52,10 @@ class Verdict:
     needed: dict[str, bool]
 
 
-def check(answer: Callable[[tuple[str, ...]], Label], case: Case) -> Verdict:
-    """Necessity and sufficiency of the citations of one answer.
-
-    Examples
-    --------
-    >>> either = lambda ids: "yes" if {"a", "b"} & set(ids) else "insufficient"
-    >>> check(either, Case("q", ("a", "b", "c"), ("a",)))
-    Verdict(question_id='q', necessary=False, sufficient=True, needed={'a': False})
-    """
-    return check_batch(lambda requests: [answer(subset) for _, subset in requests], [case])[0]
-
-
 def check_batch(
     answer: Callable[[Sequence[tuple[str, tuple[str, ...]]]], Sequence[Label]], cases: Sequence[Case]
 ) -> list[Verdict]:
-    """The same for many answers with one call: `answer` takes (question id, evidence ids) pairs, each asked once."""
+    """Necessity and sufficiency of what answers cite: `answer` takes (question id, evidence ids) pairs, each asked once."""
     plans = [_plan(case) for case in cases]
     requests = list(
         dict.fromkeys((case.question_id, ids) for case, plan in zip(cases, plans, strict=True) for ids in plan)

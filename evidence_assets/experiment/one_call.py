@@ -12,13 +12,15 @@ from typing import Any
 
 import polars as pl
 
-from evidence_assets.experiment.answers import Answer, CitedRow, Request, UsedRow
+from evidence_assets.experiment.answers import Answer, CitedRow, Request, UsedRow, case_of
 from evidence_assets.experiment.chains import (
     add_chain,
     chain_id_of,
     chain_of,
+    choose_task,
     evidence_items,
     for_option,
+    kept_of,
 )
 from evidence_assets.experiment.necessity import Case
 from evidence_assets.experiment.rows import RowWriter
@@ -28,7 +30,7 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.reasoning.citations import check
 from evidence_assets.reasoning.prompted import Once
-from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, Failure
+from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, Failure
 
 VERSION = "1"
 
@@ -49,18 +51,9 @@ class AnswersOnce:
 
     def _asks(self, question: Asked, kept: Sequence[str] | None = None) -> ChooseAnswer:
         """What is asked of a question, from all of its evidence or from some facts."""
-        stay = None if kept is None else set(kept)
-        items = {
-            label: tuple(
-                item
-                for item in for_option(self._evidence, question.question_id, label)
-                if stay is None or item.content_hash in stay
-            )
-            for label in question.labels
-        }
-        return ChooseAnswer(
-            question.text, question.labels, question.options, (), items, question.task, question.negated
-        )
+        return choose_task(question, (), {
+            label: kept_of(for_option(self._evidence, question.question_id, label), kept) for label in question.labels
+        })  # fmt: skip
 
     def chains(self, selector: str, previous: pl.DataFrame, lineage: pl.DataFrame) -> Made:
         """One chain a question: the explanation, under the option that it was given for."""
@@ -74,18 +67,16 @@ class AnswersOnce:
             result = replace(result, reply=reply)
             if isinstance(result, Chain) and reply:
                 result = replace(result, prompt_hash=reply.prompt_hash)
-            add_chain(writer, chain_id, ids[chain_id], selector, self, result, _items(tasks[chain_id]))
+            add_chain(writer, chain_id, ids[chain_id], selector, self, result, tasks[chain_id].facts)
         return writer.finish()
 
     # As an answerer -------------------------------------------------------------------------------------------------
 
     def input_of(self, question: Asked) -> str:
-        """See :class:`Answerer`."""
         row = self._chains.get(question.question_id)
         return content_id([row["chain_id"], row["hypothesis"], row["content_hash"], row["status"]] if row else [])
 
     def answer(self, questions: Sequence[Asked]) -> Iterator[Answer]:
-        """See :class:`Answerer`."""
         for question in questions:
             row = self._chains.get(question.question_id)
             if row is None:
@@ -96,27 +87,23 @@ class AnswersOnce:
                 yield Answer.failed(row["error"], used)
                 continue
             answer = row["hypothesis"] or None
-            verdicts = [c.verdict for c in check(chain_of(row), _items(self._asks(question)))]
+            verdicts = [c.verdict for c in check(chain_of(row), self._asks(question).facts)]
             share = round(verdicts.count("verified") / len(verdicts), 6) if verdicts else 0.0
             supported = (answer,) if answer and share else ()
             yield Answer(answer, "answered" if answer else "insufficient", supported, confidence=share, used=used)
 
     def case(self, prediction: Mapping[str, Any]) -> tuple[Case, list[CitedRow]]:
-        """See :class:`Answerer`."""
         question = self._questions[prediction["question_id"]]
-        items = _items(self._asks(question))
+        items = self._asks(question).facts
         row = self._chains[question.question_id]
         named = {identifier for step in row["steps"] for identifier in step["cited"]}
-        cited = [item for item in items if item.evidence_id in named]
-        case = Case(question.question_id, tuple(i.content_hash for i in items), tuple(i.content_hash for i in cited))
-        return case, [(item.evidence_id, item.content_hash) for item in cited]
+        stated = [(item.evidence_id, item.content_hash) for item in items]
+        return case_of(question.question_id, stated, [identifier for identifier, _ in stated if identifier in named])
 
     def input_again(self, case: Case) -> str:
-        """See :class:`Answerer`."""
         return content_id(_input(self._asks(self._questions[case.question_id], case.evidence)), self.version)
 
     def again(self, requests: Sequence[Request]) -> list[str]:
-        """See :class:`Answerer`."""
         tasks = [self._asks(self._questions[question_id], kept) for question_id, kept in requests]
         return [
             "failed" if isinstance(said, Failure) else said[0].answer or said[0].status
@@ -124,11 +111,6 @@ class AnswersOnce:
         ]
 
 
-def _items(task: ChooseAnswer) -> tuple[EvidenceItem, ...]:
-    """The evidence of all options, every fact once."""
-    return tuple({item.content_hash: item for items in task.evidence.values() for item in items}.values())
-
-
 def _input(task: ChooseAnswer) -> str:
-    items = [(i.kind, i.source_id, i.locator, i.text) for i in _items(task)]
+    items = [(i.kind, i.source_id, i.locator, i.text) for i in task.facts]
     return content_id("once", task.task, task.question, task.labels, task.options, task.negated, items)

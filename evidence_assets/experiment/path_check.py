@@ -38,7 +38,8 @@ def paths_wrong(evidence: pl.DataFrame, lake: Lake) -> list[str]:
                 cited |= {edge for edge, _ in walked_edges(locator)}
             except ValueError:
                 continue  # said of the row below
-        facts = facts_named(lake, benchmarks[str(benchmark)].joined_graph, cited) if cited else {}
+        stated = benchmarks[str(benchmark)]
+        facts = facts_named(lake, stated.graph or stated.joined_graph, cited) if cited else {}
         wrong += [
             f"path {row['evidence_id']}: {complaint}"
             for row in paths.iter_rows(named=True)

@@ -33,10 +33,8 @@ def prompts(system: System, variant: Variant, lake: Lake, question: str = "") ->
 
     A system that asks about something else than questions shows what it asks about the first of these.
 
-    Raises
-    ------
-    BadInput
-        If no question of the variant's has an id that begins so, or it has no evidence yet, or nothing is asked about it.
+    Raises BadInput if no question of the variant's has an id that begins so, or it has no evidence yet, or nothing is
+    asked about it.
     """
     method, requests = system.method_of(variant), list[Request]()
     if isinstance(method, OwnStages) and method.asks_first and not question:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import chain
+from itertools import chain, product
 
 import duckdb
 import polars as pl
@@ -24,6 +24,10 @@ from evidence_assets.experiment.presets import presets
 from evidence_assets.experiment.scores.published import Figure, figures
 from evidence_assets.experiment.scores.published_figures import (
     LABELS,
+    RECORDED,
+    TIMES,
+    PrintedAs,
+    TimedAs,
     comparable,
     figure_for,
     part_of,
@@ -60,7 +64,15 @@ class Candidate:
             for printed_as in self.variant.published
             for metric in self.metrics
         )
-        return {figure.key for figure in found if figure is not None and figure.part == part_of(name)}
+        own = {figure.key for figure in found if figure is not None and figure.part == part_of(name)}
+        return own | {figure.key for _, figure in self.timed()}
+
+    def timed(self) -> Iterator[tuple[TimedAs, Figure]]:
+        """The printed times that what its steps take is compared with."""
+        for timed, metric in product(self.variant.timed, TIMES):
+            figure = figure_for(self.benchmark.name, PrintedAs(timed.system, timed.variant), self.model_id, metric)
+            if figure is not None and figure.part == part_of(self.benchmark.name):
+                yield timed, figure
 
 
 @dataclass(frozen=True)
@@ -90,6 +102,11 @@ class Cell:
     """Why it cannot be filled, for all such cells; empty where it can."""
     lacks: str = ""
     """What of this cell it is that is lacking."""
+
+    @property
+    def from_records(self) -> bool:
+        """Whether only a file of what a system of others once answered can fill it."""
+        return bool(self.candidates) and all(c.variant.method == RECORDED for c in self.candidates)
 
     @property
     def filled(self) -> bool:
@@ -160,17 +177,24 @@ class PrintedTable:
     @property
     def models(self) -> list[str]:
         """The language models that it takes."""
-        return sorted({c.model_id for cell in self.fillable for c in cell.candidates} - {""})
+        return sorted(
+            {c.model_id for cell in self.fillable for c in cell.candidates if c.variant.method != RECORDED} - {""}
+        )
 
     @property
     def runs(self) -> dict[str, list[str]]:
-        """The variants that fill it, with their models, by benchmark; harvests answer none."""
+        """The variants that fill it, with their models, by benchmark; harvests and records answer none."""
         found: dict[str, set[str]] = defaultdict(set)
         for cell in self.fillable:
             for c in cell.candidates:
-                if c.variant.family != "knowledge":
+                if c.variant.family != "knowledge" and c.variant.method != RECORDED:
                     found[c.benchmark.name].add(c.variant.label)
         return {benchmark: sorted(names) for benchmark, names in sorted(found.items())}
+
+    @property
+    def recorded(self) -> list[str]:
+        """The benchmarks of which files of recorded answers fill cells of it."""
+        return sorted({c.benchmark.name for cell in self.cells if cell.from_records for c in cell.candidates})
 
 
 def candidates(variant: Variant, system: System, benchmarks: Iterable[Benchmark]) -> list[Candidate]:
@@ -239,7 +263,7 @@ def _metrics(task: str, paths: bool, retrieval: bool, recalled: bool) -> frozens
 
 def scored(connection: duckdb.DuckDBPyConnection, variants: Iterable[Variant]) -> dict[Key, list[Ours]]:
     """The lake's scores that have a printed figure beside them, by what that is printed for."""
-    known = {f"{v.family}/{v.name}": v for v in variants if v.published}
+    known = {f"{v.family}/{v.name}": v for v in variants}
     rows = connection.execute(
         "SELECT asset, scope_kind, selector, scope_id, model_id, metric, value, low, high, n, reasoner FROM scores "
         "WHERE scope_kind IN ('benchmark', 'collection') AND published IS NOT NULL AND value IS NOT NULL ORDER BY ALL"
@@ -248,14 +272,17 @@ def scored(connection: duckdb.DuckDBPyConnection, variants: Iterable[Variant]) -
     for asset, kind, selector, scope, model, metric, *numbers in rows:
         _, family, name, *models = (re.sub(AFTER_HARVEST, "", asset) if kind == "collection" else asset).split("/")
         variant = known.get(f"{family}/{name}")
-        for printed_as in variant.published if variant else ():
+        if variant is None:
+            continue
+        recorded = PrintedAs(*selector.partition("+")[::2], model)
+        for printed_as in [recorded] if variant.method == RECORDED else variant.published:
             of_baseline = selector.partition("@")[0] in BASELINES
             if kind == "collection" and of_baseline != (printed_as.system in BASELINES):
                 continue
             figure = figure_for(scope, printed_as, model, metric)
             if figure is not None:
                 score = Ours("@".join([name, *models]), scope, model, metric, *numbers)
-                found[figure.key].append(replace(score, differs=variant.differs if variant else ""))
+                found[figure.key].append(replace(score, differs=variant.differs))
     return dict(found)
 
 
@@ -270,10 +297,13 @@ def printed_tables(
     for candidate in able:
         for key in candidate.beside():
             filling[key].append(candidate)
+    for key, recorded in _from_records(filling, variants, declared).items():
+        filling[key] = recorded
     found: dict[tuple[str, str], PrintedTable] = {}
     for figure in figures():
-        own = tuple(ours.get(figure.key, ())) if comparable(figure) else ()
-        fit = tuple(filling[figure.key]) if figure.key in filling and comparable(figure) else ()
+        measured = comparable(figure) or figure.metric in TIMES
+        own = tuple(ours.get(figure.key, ())) if measured else ()
+        fit = tuple(filling[figure.key]) if figure.key in filling and measured else ()
         table = found.setdefault((figure.document, figure.table), PrintedTable(figure.document, figure.table))
         total = sum_of(figure) if comparable(figure) else None
         lacking_part = ""
@@ -292,6 +322,37 @@ def printed_tables(
             cell = Cell(figure, fit, own, reason, lacks)
         table.cells.append(cell)
     return list(found.values())
+
+
+def _from_records(
+    filled: Collection[Key], variants: Collection[Variant], declared: Mapping[str, Benchmark]
+) -> dict[Key, list[Candidate]]:
+    """What recorded answers would fill: figures of systems that no variant is, and of models that no profile names."""
+    scoring = {v.family: v for v in variants if v.method == RECORDED}
+    here = {name.system for v in variants for name in v.published}
+    found: dict[Key, list[Candidate]] = {}
+    for figure in figures():
+        named = PrintedAs(figure.system, figure.variant, figure.model)
+        foreign = figure.system not in here or (figure.model and not _naming(figure.model))
+        if figure.key in filled or not comparable(figure) or not foreign:
+            continue
+        own = [b for b in declared.values() if (b.whole, part_of(b.name)) == (figure.benchmark, figure.part)]
+        for benchmark in (b for b in own if b.family in scoring and b.runs_in()):
+            variant = scoring[benchmark.family].model_copy(update={"published": (named,)})
+            candidate = Candidate(variant, benchmark, figure.model, metrics_of(variant, benchmark))
+            if figure.key in candidate.beside():
+                found.setdefault(figure.key, []).append(candidate)
+    return found
+
+
+@cache
+def _naming(model: str) -> list[str]:
+    """The packaged profiles that name a printed model."""
+    return [
+        name
+        for name in profiles.available()
+        if model in {printed_model(g.name, [model]) for g in profiles.load(name).generators.values()}
+    ]
 
 
 def summed(total: Sum, ours: Mapping[Key, Sequence[Ours]]) -> tuple[Ours, ...]:
@@ -360,10 +421,6 @@ def _reason(
             "Printed without a model, where the model in use has a figure of its own.",
             figure.variant or figure.system,
         )
-    elsewhere = [
-        name
-        for name in profiles.available()
-        if figure.model in {printed_model(g.name, [figure.model]) for g in profiles.load(name).generators.values()}
-    ]
+    elsewhere = _naming(figure.model)
     named = f", but {' and '.join(elsewhere)} does" if elsewhere else ""
     return f"The profile {profile} names no model that is printed{named}.", figure.model

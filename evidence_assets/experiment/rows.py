@@ -54,16 +54,10 @@ class RowWriter:
 
     A row whose ``input_hash`` is what it would be again is taken over, unless it failed.
 
-    Parameters
-    ----------
-    previous, lineage
-        The rows that the partition has now, and their lineage.
-    inputs
-        For each value of the column ``by`` (such as a question's id), the hash of all that decides its rows.
-    kind, row_id
-        What a row is called in the lineage, and the column that holds its id.
-    blocks
-        Where rows are kept while the others are made, so that a kill loses those of the last minute.
+    ``previous``, ``lineage``: The rows that the partition has now, and their lineage.
+    ``inputs``: For each value of the column ``by`` (such as a question's id), the hash of all that decides its rows.
+    ``kind``, ``row_id``: What a row is called in the lineage, and the column that holds its id.
+    ``blocks``: Where rows are kept while the others are made, so that a kill loses those of the last minute.
     """
 
     def __init__(

@@ -28,10 +28,7 @@ def read_settings(
 ) -> S:
     """Settings of this type with ``stated`` values over the ``defaults`` of a profile.
 
-    Raises
-    ------
-    BadInput
-        If a name is none of its fields, or a value does not fit; ``where`` says whose settings they are.
+    Raises BadInput if a name is none of its fields, or a value does not fit; ``where`` says whose settings they are.
     """
     known = parameter_names(settings)
     for name in stated:

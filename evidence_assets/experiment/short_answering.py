@@ -8,7 +8,15 @@ from typing import Any
 
 import polars as pl
 
-from evidence_assets.experiment.answers import Answer, CitedRow, Request, case_of, evidence_by_question, used_evidence
+from evidence_assets.experiment.answers import (
+    Answer,
+    CitedRow,
+    Request,
+    case_of,
+    evidence_by_question,
+    hashes_of,
+    used_evidence,
+)
 from evidence_assets.experiment.necessity import Case
 from evidence_assets.experiment.selection import Asked
 from evidence_assets.lake.ids import content_id
@@ -75,7 +83,6 @@ class AnswersShortly:
         self.name, self.model_id, self.version = solver.name, solver.model_id, solver.version
 
     def input_of(self, question: Asked) -> str:
-        """See :class:`Answerer`."""
         rows = self._evidence.get(question.question_id, [])
         return content_id(
             question.text,
@@ -84,7 +91,6 @@ class AnswersShortly:
         )
 
     def answer(self, questions: Sequence[Asked]) -> Iterator[Answer]:
-        """See :class:`Answerer`."""
         ready = [q for q in questions if q.question_id not in self._failed]
         tasks = [short_task(q, self._evidence.get(q.question_id, [])) for q in ready]
         results = dict(zip([q.question_id for q in ready], self._solver.answer(tasks) if ready else [], strict=True))
@@ -104,18 +110,16 @@ class AnswersShortly:
             )  # fmt: skip
 
     def case(self, prediction: Mapping[str, Any]) -> tuple[Case, list[CitedRow]]:
-        """See :class:`Answerer`."""
         rows = self._evidence.get(prediction["question_id"], [])
         used = self._used.get(prediction["prediction_id"], set())
-        return case_of(prediction["question_id"], rows, [row for row in rows if row["evidence_id"] in used])
+        cited = [row["evidence_id"] for row in rows if row["evidence_id"] in used]
+        return case_of(prediction["question_id"], hashes_of(rows), cited)
 
     def input_again(self, case: Case) -> str:
-        """See :class:`Answerer`."""
         rows = self._evidence.get(case.question_id, [])
         return content_id(self._questions[case.question_id].text, [(r["evidence_id"], r["why"]) for r in rows])
 
     def again(self, requests: Sequence[Request]) -> list[str]:
-        """See :class:`Answerer`."""
         tasks = []
         for question_id, kept in requests:
             stay = set(kept)

@@ -49,7 +49,9 @@ def language_model(step: Step, settings: GeneratorSettings) -> LanguageModel:
     asked, cache = generator(settings), CompletionCache(step.lake.cache)
     if isinstance(asked, AsksRevision):
         asked.settle_revision(cache)
-    model = LanguageModel(asked, cache, step.progress("requests"), step.words)
+    calls = step.calls
+    left = None if calls is None else lambda: calls - sum(model.usage.calls for model in step.asked)
+    model = LanguageModel(asked, cache, step.progress("requests"), step.words, left)
     step.asked.append(model)
     return model
 

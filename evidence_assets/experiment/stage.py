@@ -33,20 +33,13 @@ class Read:
 class Stage:
     """One asset of a variant.
 
-    Attributes
-    ----------
-    make
-        Makes the rows of one partition.
-    version
-        Everything of code and settings that decides the rows.
-    pool
-        The concurrency pool: ``gpu`` where a model is loaded in the process, ``llm`` where a served one is asked.
-    check, against
-        What the blocking check looks at besides schema, order and lineage: the rows alone, or the rows beside the lake.
-    models
-        The models that it works with, where they are not the profile's first, by kind.
-    paced
-        Assets whose measured pace together is that of the variant; shown with its scores.
+    ``make``: Makes the rows of one partition.
+    ``version``: Everything of code and settings that decides the rows.
+    ``pool``: The concurrency pool: ``gpu`` where a model is loaded in the process, ``llm`` where a served one is asked.
+    ``check``, ``against``: What the blocking check looks at besides schema, order and lineage: the rows alone, or the
+        rows beside the lake.
+    ``models``: The models that it works with, where they are not the profile's first, by kind.
+    ``paced``: Assets whose measured pace together is that of the variant; shown with its scores.
     """
 
     key: str

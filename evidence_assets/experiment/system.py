@@ -77,24 +77,17 @@ class _Parametrised(Generic[S]):
 class Method(_Parametrised[S]):
     """A way to pick evidence; the stages from there to scores are those of the task family.
 
-    Attributes
-    ----------
-    open
-        Makes the selector for one step, named as the variant is.
-    reads
-        What of a benchmark it reads.
-    more_reads
-        Assets that it reads besides.
-    failed
-        Why questions of a partition could not be prepared, by question id: they end as failed rows, and nothing is asked.
-    answerer
-        Makes who answers, where that is the system itself; see ``experiment.stages``.
-    own_encoder
-        Whether its encoder meets no stored vectors although it reads some: those of the profile's first then do.
-    asks
-        What it asks a language model, to pick or to answer.
-    published
-        How its paper asks for answers, by name (``reasoning.published.STYLES``); empty where it does not say.
+    ``open``: Makes the selector for one step, named as the variant is.
+    ``reads``: What of a benchmark it reads.
+    ``more_reads``: Assets that it reads besides.
+    ``failed``: Why questions of a partition could not be prepared, by question id: they end as failed rows, and nothing
+        is asked.
+    ``answerer``: Makes who answers, where that is the system itself; see ``experiment.stages``.
+    ``own_encoder``: Whether its encoder meets no stored vectors although it reads some: those of the profile's first
+        then do.
+    ``asks``: What it asks a language model, to pick or to answer.
+    ``published``: How its paper asks for answers, by name (``reasoning.published.STYLES``); empty where it does not
+        say.
     """
 
     open: Callable[[str, Step, S], Selector]
@@ -132,10 +125,7 @@ class OwnStages(_Parametrised[S]):
 class System:
     """One published system, or a group of baselines.
 
-    Attributes
-    ----------
-    version
-        Changes when equal input gives another output; the system's golden test goes red when it should have.
+    ``version``: Changes when equal input gives another output; the system's golden test goes red when it should have.
     """
 
     name: str
@@ -168,10 +158,7 @@ def crossings(system: System, variant: Variant, opted: frozenset[str] | None = N
 
     A kind that it does not work with is left out. Models that come first in the profile are not named.
 
-    Raises
-    ------
-    BadInput
-        If a model is none of the profile's.
+    Raises BadInput if a model is none of the profile's.
     """
     method = system.method_of(variant)
     kinds = set(method.models(method.settings_of(variant)))

@@ -1,8 +1,7 @@
 """Variants of systems: each stated once, in ``systems/<system>/variants.yaml``, under ``family/name`` as in asset keys.
 
-Belongs here: what a variant states, and reading all of them without Dagster and without importing a system. What a
-method's parameters are is said by its settings (``experiment.settings``), what a variant's stages are in
-``experiment.stages``.
+All are read without Dagster and without importing a system. What a method's parameters are is said by its settings
+(``experiment.settings``), what a variant's stages are in ``experiment.stages``.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from evidence_assets import profiles
 from evidence_assets.benchmarks.declared import FAMILIES, of_family
 from evidence_assets.experiment.presets import Models, is_loaded
-from evidence_assets.experiment.scores.published_figures import PrintedAs
+from evidence_assets.experiment.scores.published_figures import PrintedAs, TimedAs
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import yaml_mapping
 from evidence_assets.profiles import KINDS, Kind
@@ -68,6 +67,8 @@ class Variant(BaseModel):
         tuple[PrintedAs, ...], BeforeValidator(lambda one: [one] if isinstance(one, dict) else one)
     ] = ()
     """Under which name the figures that it is compared with are printed, or a list of them: a run may stand in several."""
+    timed: tuple[TimedAs, ...] = ()
+    """Under which names what its steps take is printed."""
     differs: str = ""
     """Where it is other than the run that its figures are printed for, beyond models and data."""
     presets: tuple[str, ...] = ()

@@ -98,10 +98,7 @@ class PartitionRows:
 def located(connection: duckdb.DuckDBPyConnection, prediction: str) -> tuple[str, Places | None]:
     """The full id of a prediction and the partition that it lies in.
 
-    Raises
-    ------
-    UnknownId
-        Where no row has this id, or one that is no prediction.
+    Raises UnknownId where no row has this id, or one that is no prediction.
     """
     place = row_of_a_question(connection, prediction)
     kind, identifier = place[:2] if place else lineage.find(connection, prediction)

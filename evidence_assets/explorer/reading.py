@@ -66,6 +66,8 @@ def as_dict(connection: duckdb.DuckDBPyConnection, prediction: str) -> dict[str,
 
 _TOLD = ("prediction_id", "question_id", "answer", "supported_answers", "status", "confidence", "error", "selector", "reasoner",
          "model_id")  # fmt: skip
+_LIKEWISE = 5
+"""Further answers that the same reading of the evidence leads to, of which so many are told."""
 
 
 def says(rows: AnswerRows) -> str:
@@ -76,9 +78,11 @@ def says(rows: AnswerRows) -> str:
     if question is None or not question["options"]:
         if not answer or rows.prediction["status"] == "insufficient":
             return "the evidence does not say"
-        if rows.prediction["status"] == "ambiguous":
-            return f"perhaps {answer}: the evidence does not decide"
-        return f"nearest statement: “{answer}”" if _quotes_a_text(rows) else str(answer)
+        if _quotes_a_text(rows):
+            return f"nearest statement: “{answer}”"
+        likewise = [one for one in rows.prediction["supported_answers"] or () if one != answer]
+        told = f"{answer} (likewise: {', '.join(likewise[:_LIKEWISE])})" if likewise else str(answer)
+        return f"perhaps {told}: the evidence does not decide" if rows.prediction["status"] == "ambiguous" else told
     options = dict(zip(option_labels(question["task"], question["options"]), question["options"], strict=True))
     text = str(options.get(answer, answer or "none"))
     if question["source_id"].partition("=")[0] == "table" and question["task"] == "table_qa":

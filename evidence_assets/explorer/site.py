@@ -57,18 +57,12 @@ def in_words(row: Mapping[str, Any], answer: str | None) -> str:
 class Site:
     """A lake's pages.
 
-    Parameters
-    ----------
-    static
-        Whether the pages are written as files, which no server answers: forms are left out.
+    ``static``: Whether the pages are written as files, which no server answers: forms are left out.
     """
 
     def __init__(self, opened: OpenLake, *, static: bool = False) -> None:
         self.opened = opened
-        self._templates = Environment(
-            loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-            lstrip_blocks=True,
-        )  # fmt: skip
+        self._templates = templates()
         self._templates.globals |= {
             "link": link,
             "in_words": in_words,
@@ -77,7 +71,6 @@ class Site:
             "len": len,
             "zip": zip,
         }
-        self._templates.filters |= {"short": short, "share": share}
 
     def reply(self, path: str, asked: Mapping[str, str]) -> Reply:
         """What stands at an address; an unknown one, or one of nothing in the lake, is told so."""
@@ -129,6 +122,16 @@ class Site:
                 f"{'no answer has' if not rows else 'several answers have'} an id that begins with {identifier!r}"
             )
         return link("question", rows[0]["question_id"], variant=rows[0]["variant"])
+
+
+def templates() -> Environment:
+    """The pages' templates, which escape every text."""
+    made = Environment(
+        loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    made.filters |= {"short": short, "share": share}
+    return made
 
 
 def short(text: object, most: int = 160) -> str:

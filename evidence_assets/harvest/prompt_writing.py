@@ -1,8 +1,7 @@
 """Writes candidate prompts out of keywords: by a keyword-to-sentence model, or by a masked one that stands in for it.
 
-Belongs here: from keyword orders to prompts. For a masked model a sentence is laid out as its keywords with gaps of a few
-masked words between them; the gaps are filled left to right with the words that the model finds likeliest for all pairs
-together, so that a connective fits the relation rather than one pair.
+For a masked model a sentence is laid out as its keywords with gaps of a few masked words between them, filled left to right
+with the words likeliest for all pairs together, so that a connective fits the relation rather than one pair.
 """
 
 from __future__ import annotations
@@ -54,14 +53,9 @@ def infill_prompts(
 ) -> list[str]:
     """Prompts that hold all items of an order, in that order, with gaps filled by the model.
 
-    Parameters
-    ----------
-    orders
-        Keyword orders; ``<HEAD>`` and ``<TAIL>`` are items like the others.
-    keep
-        How many prompts come back: those whose gap words have the highest mean log-probability.
-    max_layouts
-        Layouts tried at most, those with the fewest gap words first.
+    ``orders``: Keyword orders; ``<HEAD>`` and ``<TAIL>`` are items like the others.
+    ``keep``: How many prompts come back: those whose gap words have the highest mean log-probability.
+    ``max_layouts``: Layouts tried at most, those with the fewest gap words first.
     """
     layouts = _layouts(orders, max_layouts)
     if not layouts or not pairs:

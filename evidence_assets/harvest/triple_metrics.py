@@ -68,10 +68,7 @@ def reference_accuracy(
     its cosine with at least ``required_share`` of them exceeds ``threshold`` (``share``), or with any (``maximum``, the
     rule printed for tuples that the baseline did not find). Mean and standard deviation over the rounds.
 
-    Parameters
-    ----------
-    generated, reference
-        One vector a tuple, n × d; scaled to unit length here.
+    ``generated``, ``reference``: One vector a tuple, n × d; scaled to unit length here.
     """
     if not len(reference):
         raise ValueError("the reference holds no tuple of this relation")
@@ -131,10 +128,7 @@ def ranked_agreement(
     A prompt finds a candidate that is among the likeliest ``share`` of its shape under that prompt alone; likelihoods
     of different shapes cannot be compared.
 
-    Parameters
-    ----------
-    log_likelihoods
-        Candidates × prompts.
+    ``log_likelihoods``: Candidates × prompts.
     """
     values = np.asarray(log_likelihoods)
     finds = np.zeros(values.shape, dtype=bool)

@@ -141,22 +141,14 @@ def search_tuples(
 
     Pairs of an entity with itself and entities that repeat a word are never formed.
 
-    Parameters
-    ----------
-    log_probs
-        Answers queries; word i of its rows is ``vocabulary[i]``.
-    weights
-        One for each prompt; they are normalised to sum to 1.
-    max_occurrences
-        How often one entity may stand in the result, as head or tail. Applied over all shapes together in the order
-        of the result, so that it does not depend on the order of the search; heaps widen until ``n`` of each survive
-        or there are no more pairs.
-    batch_size
-        Nodes opened at a time; each asks one query a prompt.
+    ``log_probs``: Answers queries; word i of its rows is ``vocabulary[i]``.
+    ``weights``: One for each prompt; they are normalised to sum to 1.
+    ``max_occurrences``: How often one entity may stand in the result, as head or tail. Applied over all shapes together
+        in the order of the result, so that it does not depend on the order of the search; heaps widen until ``n`` of
+        each survive or there are no more pairs.
+    ``batch_size``: Nodes opened at a time; each asks one query a prompt.
 
-    Returns
-    -------
-    Pairs of all heaps together, by descending score, ties by text.
+    Returns pairs of all heaps together, by descending score, ties by text.
     """
     share = np.asarray(weights, dtype=np.float64)
     if len(share) == 0 or not np.isfinite(share).all() or (share < 0).any() or share.sum() <= 0:

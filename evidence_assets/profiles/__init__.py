@@ -32,7 +32,13 @@ KINDS: dict[Kind, str] = {
 """Kinds of models, each with the field of a profile that names those of its kind."""
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]+$")]
 """How a profile calls a model; it stands in asset keys, groups and tags."""
+MEMORY = r"^\d+(\.\d+)? ?[MG]B$"
 _HERE = Path(__file__).parent
+
+
+def in_bytes(memory: str) -> int:
+    """A size such as 500MB in bytes."""
+    return int(float(memory[:-2]) * {"M": 10**6, "G": 10**9}[memory[-2]])
 
 
 class _Strict(BaseModel):
@@ -82,12 +88,12 @@ class Chunking(_Strict):
 
 class IndexSettings(_Strict):
     kind: Literal["auto", "flat", "ivf"] = Field("auto", description="auto chooses by size and memory.")
-    memory: str = Field("8GB", pattern=r"^\d+(\.\d+)? ?[MG]B$", description="What an index may take, such as 500MB.")
+    memory: str = Field("8GB", pattern=MEMORY, description="What an index may take, such as 500MB.")
 
     @property
     def bytes(self) -> int:
         """The memory in bytes."""
-        return int(float(self.memory[:-2]) * {"M": 10**6, "G": 10**9}[self.memory[-2]])
+        return in_bytes(self.memory)
 
 
 class Retrieval(_Strict):
@@ -158,6 +164,22 @@ class Pools(_Strict):
     llm: int = Field(4, ge=1, description="Steps that ask a served language model.")
 
 
+class Needs(_Strict):
+    """What a step takes of a machine, where Ray chooses one for it."""
+
+    cpus: float = Field(1, ge=0)
+    gpus: float = Field(0, ge=0)
+    memory: str = Field("2GB", pattern=MEMORY)
+
+
+class NeedsByPool(_Strict):
+    """What steps take of a machine by the pool that they wait for."""
+
+    gpu: Needs = Needs(memory="4GB")
+    llm: Needs = Needs()
+    other: Needs = Needs()
+
+
 class Calibration(_Strict):
     """Temperatures that turn weights of options into probabilities, by task family; fitted on development data."""
 
@@ -184,6 +206,15 @@ class Profile(_Strict):
     ugat: GraphPaths
     calibration: Calibration = Field(default_factory=Calibration)
     pools: Pools = Field(default_factory=lambda: Pools(gpu=1, llm=4))
+    automation: bool = Field(
+        False,
+        description="Whether what asks a language model is made again by itself, too, where its inputs have changed.",
+    )
+    calls_a_day: int = Field(0, ge=0, description="How often automation may ask language models in a day (UTC).")
+    executor: Literal["processes", "ray"] = Field(
+        "processes", description="ray has steps work as jobs of the Ray cluster at RAY_ADDRESS."
+    )
+    needs: NeedsByPool = Field(default_factory=NeedsByPool, description="What Ray sets aside for a step.")
     prompts: str = Field("", description="Folder with prompts in words of one's own, beside this file or absolute.")
     presets: tuple[str, ...] = Field((), description="Presets whose variants are loaded besides the default ones.")
     sample: Literal["full", "small"] = Field("full", description="Size of the sample world; small is for quick tests.")

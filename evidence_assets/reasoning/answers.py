@@ -84,23 +84,13 @@ def parse_answer(
 ) -> str:
     """The label that ``reply`` answers with.
 
-    Parameters
-    ----------
-    reply
-        What the model wrote, whatever it is.
-    labels, options
-        The labels of the options and their texts, as many; for a claim the labels are the options.
-    several
-        What to do with an answer that names several labels, such as ``A/B``: refuse it, or take the first, as some
-        published scores do.
+    ``reply``: What the model wrote, whatever it is.
+    ``labels``, ``options``: The labels of the options and their texts, as many; for a claim the labels are the options.
+    ``several``: What to do with an answer that names several labels, such as ``A/B``: refuse it, or take the first, as
+        some published scores do.
 
-    Raises
-    ------
-    UnusableReply
-        With the reason, when the reply does not name exactly one option.
+    Raises UnusableReply with the reason, when the reply does not name exactly one option.
 
-    Examples
-    --------
     >>> parse_answer("I think so: the answer is (B).", "AB", ["ant", "bee"])
     'B'
     """

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
-from evidence_assets.lake.errors import UnusableReply
+from evidence_assets.lake.errors import NoCallsLeft, UnusableReply
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Completion, Generator, Kept, Request
 from evidence_assets.reasoning.requests import REPAIR, repair_request
@@ -55,6 +55,11 @@ class Usage:
     tokens_in: int = 0
     tokens_out: int = 0
 
+    @property
+    def calls(self) -> int:
+        """Replies that the model was asked for."""
+        return self.replies - self.kept_replies
+
     def read(self, completion: Completion, *, kept: bool) -> None:
         """Count a reply."""
         self.replies += 1
@@ -80,16 +85,10 @@ class Usage:
 class LanguageModel:
     """A language model as tasks ask it.
 
-    Parameters
-    ----------
-    generator
-        The model.
-    cache
-        Where usable completions are kept between runs; none are kept without.
-    on_progress
-        Called with (tasks done, tasks in all).
-    words
-        What prompts say.
+    ``cache``: Where usable completions are kept between runs; none are kept without.
+    ``on_progress``: Called with (tasks done, tasks in all).
+    ``words``: What prompts say.
+    ``calls_left``: How many times it may still be asked; without end where none is given.
     """
 
     def __init__(
@@ -98,8 +97,9 @@ class LanguageModel:
         cache: Kept | None = None,
         on_progress: Progress | None = None,
         words: Words = PACKAGED,
+        calls_left: Callable[[], int] | None = None,
     ) -> None:
-        self.words = words
+        self.words, self._calls_left = words, calls_left
         self._generator, self._cache, self._on_progress = generator, cache, on_progress
         self.model_id = f"{generator.model_id}@{generator.revision}"
         """Name and revision, as all rows that it makes state them."""
@@ -117,12 +117,10 @@ class LanguageModel:
 
         A reply that ``read`` refuses (:class:`UnusableReply`) is asked for once more with the reason; if that is unusable
         too, the task fails with both reasons. Only usable replies are cached, so that a failed row is asked anew. The same
-        request is asked once. A server that gives out raises :class:`ModelUnavailable` after what it did reply is cached.
+        request is asked once. A server that gives out raises :class:`ModelUnavailable` after what it did reply is cached,
+        and so do calls that give out.
 
-        Parameters
-        ----------
-        read
-            Gets the number of the request and the text of its reply.
+        ``read``: Gets the number of the request and the text of its reply.
         """
         results: dict[int, T | Failure] = {}
         refusals: dict[int, tuple[str, str]] = {}
@@ -167,13 +165,19 @@ class LanguageModel:
                     for number in numbers:
                         take(number, known)
             tell()
-            for place, completion in _each(self._generator, [asked[numbers[0]] for _, numbers in missing]):
+            allowed = missing if self._calls_left is None else missing[: max(0, self._calls_left())]
+            for place, completion in _each(self._generator, [asked[numbers[0]] for _, numbers in allowed]):
                 key, numbers = missing[place]
                 self.usage.read(completion, kept=False)
                 usable = [take(number, completion) for number in numbers]
                 if self._cache is not None and all(usable):
                     self._cache.put(key, completion)
                 tell()
+            if len(allowed) < len(missing):
+                raise NoCallsLeft(
+                    f"the calls of language models that automation has for today (calls_a_day) are used up; {len(missing):,} "
+                    f"were wanted, {len(allowed):,} were left: what was replied is kept, and the rest is asked tomorrow"
+                )
 
         round_of(dict(enumerate(requests)))
         first, refusals = refusals, {}

@@ -27,10 +27,6 @@ class BestFound:
     model_id = "best_found"
     version = VERSION
 
-    def task_version(self, task: ExplainOption) -> str:
-        """The version: nothing else bears on a task."""
-        return self.version
-
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
         """A chain without a step for each option."""
         return [Chain(task.hypothesis, ()) for task in tasks]

@@ -1,9 +1,7 @@
 """The extractive reasoner: multiple-choice questions answered by the nearest statement of the evidence, no model asked.
 
-Belongs here: which statement of an option's evidence comes nearest to question and option, the chain that quotes it, and
-the comparison of the options. It is deterministic, generates nothing and knows nothing but the evidence and what its
-encoder finds alike; it is named ``extractive`` in every table. Questions of yes and no are read in ``yes_no``; questions
-on tables have a reasoner of their own.
+It is deterministic, generates nothing and knows nothing but the evidence and what its encoder finds alike; it is named
+``extractive`` in every table. Questions of yes and no are read in ``yes_no``, questions on tables in ``tables``.
 """
 
 from __future__ import annotations
@@ -56,14 +54,9 @@ class ExtractiveSolver:
     counts only where the evidence does not tell: not where one option's support is at least 0.60 and leads by 0.06.
     Whether the evidence supports the answer is read from support alone.
 
-    Parameters
-    ----------
-    encoder
-        Gives the vectors that are compared.
-    documents
-        The document of each of some chunks, by id; whoever lacks it takes every chunk for one of its own.
-    on_progress
-        Called with (tasks done, tasks in all).
+    ``encoder``: Gives the vectors that are compared.
+    ``documents``: The document of each of some chunks, by id; whoever lacks it takes every chunk for one of its own.
+    ``on_progress``: Called with (tasks done, tasks in all).
     """
 
     name = "extractive"
@@ -78,10 +71,6 @@ class ExtractiveSolver:
         self.encoder, self.documents, self.on_progress = encoder, documents, on_progress
         self.model_id = f"extractive+{encoder.model_id}"
         self.version = f"{VERSION}-{encoder.revision}"
-
-    def task_version(self, task: ExplainOption) -> str:
-        """The version: nothing else bears on a task."""
-        return self.version
 
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
         """One chain an option: the statement that comes nearest to it, quoted and cited."""

@@ -27,11 +27,8 @@ def parse_steps(reply: str, task: ExplainOption) -> tuple[Step, ...]:
 
     A number that no evidence has is kept as a citation of ``evidence N``, which the citation check finds absent.
 
-    Raises
-    ------
-    UnusableReply
-        With the reason, when the reply is not the JSON object that was asked for, or in another script than the
-        question.
+    Raises UnusableReply with the reason, when the reply is not the JSON object that was asked for, or in another script
+    than the question.
     """
     steps = json_object(reply).get("steps")
     if not isinstance(steps, list):
@@ -56,10 +53,7 @@ def parse_choice(reply: str, task: ChooseAnswer) -> str | None:
 def json_object(reply: str) -> dict[str, Any]:
     """The JSON object that a reply consists of, alone or in one fenced block.
 
-    Raises
-    ------
-    UnusableReply
-        With the reason, when it is anything else.
+    Raises UnusableReply with the reason, when it is anything else.
     """
     fenced = _FENCE.match(reply.strip())
     try:
@@ -74,10 +68,7 @@ def json_object(reply: str) -> dict[str, Any]:
 def one_of(reply: str, labels: Sequence[str]) -> str:
     """The one label that a reply consists of; case, quotes and a closing full stop are forgiven, nothing else.
 
-    Raises
-    ------
-    UnusableReply
-        If the reply is not exactly one of the labels.
+    Raises UnusableReply if the reply is not exactly one of the labels.
 
     >>> one_of(" refutes.", ("SUPPORTS", "REFUTES"))
     'REFUTES'

@@ -58,10 +58,6 @@ class PromptedSolver:
         self._model, self.model_id, self._style = model, model.model_id, style or OURS
         self.version = content_id(VERSION, model.version, *(t.version_in(model.words) for t in self._style.tasks))
 
-    def task_version(self, task: ExplainOption) -> str:
-        """The version: nothing else bears on a task."""
-        return self.version
-
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
         """One chain an option."""
         assert self._style.explain is not None, "who explains nothing is asked for no explanation"

@@ -148,17 +148,12 @@ def verdict_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:
 
 def passages_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:
     """Ask for answer and explanation at once, from the passages of all options together."""
-    passages = passages_of(task)
+    passages = task.facts
     return words.of(PASSAGES).request(
         EXPLAIN_TOKENS, question=_asked(task), answers=_listed(task),
         passages=fenced("passages", _pieces("Passage ", passages)) if passages else "", none="" if passages else "none",
         negated=_negated(task), labels=" or ".join(task.labels),
     )  # fmt: skip
-
-
-def passages_of(task: ChooseAnswer) -> tuple[EvidenceItem, ...]:
-    """The evidence of all options, every fact once."""
-    return tuple({item.content_hash: item for items in task.evidence.values() for item in items}.values())
 
 
 def answer_of(reply: str, task: ChooseAnswer) -> tuple[Choice, Chain]:
@@ -169,13 +164,13 @@ def answer_of(reply: str, task: ChooseAnswer) -> tuple[Choice, Chain]:
     said = found["answer"].strip()
     none = said.strip("*_.\"'()[] ").casefold().removeprefix("the evidence is ") == _INSUFFICIENT
     answer = None if none else parse_answer(said, task.labels, task.options)
-    chain = Chain(answer or "", steps_of(found["why"], passages_of(task)))
+    chain = Chain(answer or "", steps_of(found["why"], task.facts))
     answered = ChooseAnswer(
         task.question,
         task.labels,
         task.options,
         (chain,),
-        {chain.hypothesis: passages_of(task)},
+        {chain.hypothesis: task.facts},
         task.task,
         task.negated,
     )

@@ -1,19 +1,21 @@
 """The typed tasks on tables as requests to a language model, and its replies as typed results.
 
-What belongs here: filling the templates, and joining cells with evidence: a reply's ``[r3c1]`` is the citation of the
-evidence that stands there.
+What belongs here: filling the templates, and joining cells with evidence: a cell is led by its place, so that a reply's
+``[r3c1]`` is the citation of the evidence that stands there; what is from outside the table is numbered ``[o1]``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.models.protocols import Request
-from evidence_assets.reasoning import table_tasks
 from evidence_assets.reasoning.parsing import one_of
 from evidence_assets.reasoning.requests import fenced
 from evidence_assets.reasoning.tables.outside import outside_items
 from evidence_assets.reasoning.tables.solver import view_of
+from evidence_assets.reasoning.tables.view import Place, TableView
 from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, ExplainOption, Step
 from evidence_assets.reasoning.templates import PACKAGED, Template, Words
 
@@ -24,6 +26,9 @@ EXPLAIN = Template.load(__package__, "table_explain", "question table alone outs
 CHOOSE = Template.load(__package__, "table_choose", "question options table cases bare negated labels")
 EXPLAIN_TOKENS = 1024
 CHOOSE_TOKENS = 32
+_CITATION, _OUTSIDE = re.compile(r"\[r(\d+)c(\d+)\]"), re.compile(r"\[o(\d+)\]")
+_QUOTE = re.compile(r"\[(?:r\d+c\d+|o\d+)\]\s*[\"“]([^\"”]*)[\"”]")
+_STEP = re.compile(r"^\s*(?:\d+[.)]|[-*•])\s+")
 
 
 def is_table_task(task: ExplainOption | ChooseAnswer) -> bool:
@@ -32,13 +37,7 @@ def is_table_task(task: ExplainOption | ChooseAnswer) -> bool:
 
 
 def explain_request(task: ExplainOption, words: Words = PACKAGED) -> Request:
-    """Ask for the explanation of one label or option.
-
-    Raises
-    ------
-    ValueError
-        If the cells are of several tables or a locator names no cell, or the label of a claim is none.
-    """
+    """Ask for the explanation of one label or option; cells of several tables are refused, and a label that is none."""
     claim = task.task == "verification"
     if claim and task.hypothesis not in STANCES:
         raise ValueError(f"no such label: {task.hypothesis!r}; use one of {', '.join(STANCES)}")
@@ -53,13 +52,7 @@ def explain_request(task: ExplainOption, words: Words = PACKAGED) -> Request:
 
 
 def choose_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:
-    """Ask for exactly one label, given the table and the explanations that there are.
-
-    Raises
-    ------
-    ValueError
-        If the cells are of several tables or a locator names no cell.
-    """
+    """Ask for exactly one label, given the table and the explanations that there are."""
     claim = task.task == "verification"
     listed = "\n".join(f"{label}) {option}" for label, option in zip(task.labels, task.options, strict=True))
     cases = [fenced(f"case for {chain.hypothesis}", _written(chain)) for chain in task.chains]
@@ -75,22 +68,46 @@ def _question(task: ExplainOption | ChooseAnswer) -> str:
     return fenced("claim" if task.task == "verification" else "question", task.question)
 
 
+def table_text(view: TableView, *, marked: bool = True) -> str:
+    """A table as text with bars between cells, each ``marked`` one led by its place, so that it can be cited."""
+    lines = [f"Caption: {view.caption}"] if view.caption else []
+    for i in sorted({*view.shape.header_rows, *view.shape.sections, *view.body}):
+        cells = [view.cell((i, j)).plain for j in view.columns]
+        if marked:
+            cells = [f"[r{i}c{j}] {text or '(empty)'}" for j, text in zip(view.columns, cells, strict=True)]
+        lines.append(" | ".join(cells))
+    return "\n".join(lines)
+
+
 def parse_steps(reply: str, task: ExplainOption) -> tuple[Step, ...]:
     """Steps of an explanation; a cell that is no evidence, as it was empty, is cited by its place and found absent.
 
-    Raises
-    ------
-    UnusableReply
-        If there is no text, or it cites a place that the table does not have.
+    Whether a quotation is true is checked elsewhere. A reply without text is refused, and one that cites a place that the
+    table does not have, or a piece from outside that was not given.
     """
     view, ids = view_of(task.evidence)
     beside = [item.evidence_id for item in outside_items(task.evidence)]
-    steps = []
-    for step in table_tasks.parse_explanation(reply, view):
-        cells = [ids.get(place, f"r{place[0]}c{place[1]}") for place in step.cells]
-        others = [beside[place] for place in table_tasks.outside_cited(step.text, len(beside))]
-        steps.append(Step(step.text, (*cells, *others), step.quoted))
-    return tuple(steps)
+    parts: list[str] = []
+    for line in (line.strip() for line in reply.splitlines()):
+        if _STEP.match(line) or (line and not parts):
+            parts.append(_STEP.sub("", line))
+        elif line:
+            parts[-1] += " " + line
+    if not parts:
+        raise UnusableReply("the reply holds no explanation")
+    return tuple(Step(part, tuple(_cited(part, view, ids, beside)), tuple(_QUOTE.findall(part))) for part in parts)
+
+
+def _cited(part: str, view: TableView, ids: Mapping[Place, str], beside: Sequence[str]) -> Iterator[str]:
+    """The evidence that a step names, each once: cells by their places, then pieces from outside by their numbers."""
+    for row, column in dict.fromkeys((int(row), int(column)) for row, column in _CITATION.findall(part)):
+        if not (row < len(view.shape.grid) and column < view.shape.width):
+            raise UnusableReply(f"the reply cites r{row}c{column}, but the table has no such cell")
+        yield ids.get((row, column), f"r{row}c{column}")
+    for number in dict.fromkeys(map(int, _OUTSIDE.findall(part))):
+        if not 1 <= number <= len(beside):
+            raise UnusableReply(f"the reply cites o{number}, but {len(beside) or 'no'} pieces from outside were given")
+        yield beside[number - 1]
 
 
 def parse_choice(reply: str, task: ChooseAnswer) -> str:
@@ -100,8 +117,11 @@ def parse_choice(reply: str, task: ChooseAnswer) -> str:
 
 def shown_table(given: Sequence[EvidenceItem], *, marked: bool = True) -> str:
     """The table that the cells show, what is from outside marked as such below it."""
-    table = table_tasks.table_text(view_of(given)[0], marked=marked)
-    return fenced("table", table_tasks.with_outside(table, [item.text for item in outside_items(given)]))
+    lines = [table_text(view_of(given)[0], marked=marked)]
+    if beside := outside_items(given):
+        lines += ["", "Outside the table:"]
+        lines += [f"[o{number}] {' '.join(item.text.split())}" for number, item in enumerate(beside, 1)]
+    return fenced("table", "\n".join(lines))
 
 
 def _given(task: ExplainOption | ChooseAnswer) -> list[EvidenceItem]:

@@ -117,6 +117,11 @@ class ChooseAnswer:
     task: str = "mcqa"
     negated: bool = False
 
+    @property
+    def facts(self) -> tuple[EvidenceItem, ...]:
+        """The evidence of all options, every fact once."""
+        return tuple({item.content_hash: item for items in self.evidence.values() for item in items}.values())
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -157,10 +162,6 @@ class Solver(Protocol):
     @property
     def version(self) -> str:
         """Everything besides the task that decides the result: model revision, prompt version, code version."""
-        ...
-
-    def task_version(self, task: ExplainOption) -> str:
-        """The version as far as it bears on one task; a chain is written anew when it changes."""
         ...
 
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]: ...

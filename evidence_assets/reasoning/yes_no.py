@@ -1,8 +1,7 @@
 """Questions that a text answers with yes, no or maybe: what its findings come to.
 
-Belongs here: reading the statements of one document, the nearest to the question, for findings and for findings of
-nothing ("no significant difference"), and the shares of the three labels that follow. Yes, no and maybe are no options
-to look for in a text.
+The statements of the document nearest to the question are read for findings and for findings of nothing ("no significant
+difference"); yes, no and maybe are no options to look for in a text.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,11 @@ NAMED = 5
 """Chunks without a vector that a message names."""
 Half = npt.NDArray[np.float16]
 Encode = Callable[[Sequence[str]], FloatArray]
+Encoded = tuple[Half, list[int]]
+"""Vectors of a block of texts, and the places of those that are no numbers."""
+EncodeBlock = Callable[[list[str]], Encoded]
+OverBlocks = Callable[[EncodeBlock, Iterable[list[str]]], Iterable[Encoded]]
+"""How blocks are encoded, in their order; as ``map`` does it, or by others."""
 
 
 def embed(
@@ -31,6 +37,7 @@ def embed(
     keep: Callable[[pa.Table, bool], None] = lambda rows, last: None,
     heard: Callable[[int, int], None] = lambda done, total: None,
     encode: Encode | None = None,
+    over: OverBlocks = map,
 ) -> tuple[pa.Table, int]:
     """A row a chunk, the vectors of unchanged texts taken over; and how many were.
 
@@ -41,7 +48,9 @@ def embed(
     heard
         Told how many chunks are encoded, of how many.
     encode
-        How texts become vectors, where the encoder may not read all of them whole.
+        How texts become vectors, where the encoder may not read all of them whole, or is not the one that works.
+    over
+        How blocks of texts are encoded.
 
     Raises
     ------
@@ -64,8 +73,12 @@ def embed(
     todo = [i for i in order if i not in taken_over]
     bad: list[int] = []
     done = 0
-    for block in _blocks(todo):
-        vectors[block], wrong = _encoded(encode or encoder.sentences, [chunks["text"][i] for i in block])
+    blocks = list(_blocks(todo))
+    texts = ([chunks["text"][i] for i in block] for block in blocks)
+    for block, (some_vectors, wrong) in zip(
+        blocks, over(partial(_encoded, encode or encoder.sentences), texts), strict=True
+    ):
+        vectors[block] = some_vectors
         bad += [block[i] for i in wrong]
         good = sorted(set(block) - set(bad))
         done += len(block)
@@ -82,7 +95,7 @@ def _blocks(todo: Sequence[int]) -> Iterator[list[int]]:
         yield list(todo[start : start + TOGETHER])
 
 
-def _encoded(encode: Encode, texts: Sequence[str]) -> tuple[Half, list[int]]:
+def _encoded(encode: Encode, texts: Sequence[str]) -> Encoded:
     """Vectors, and the places of those that are no numbers."""
     try:
         vectors: npt.NDArray[Any] = encode(texts)

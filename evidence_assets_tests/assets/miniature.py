@@ -16,10 +16,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evidence_assets.benchmarks.declared import benchmarks
+from evidence_assets.benchmarks.readers import questions_of
 from evidence_assets.benchmarks.records import CLAIM_LABELS
 from evidence_assets.cli.demo import Wanted, batches
 from evidence_assets.cli.run import harvested, needed
+from evidence_assets.experiment.reproduction import Candidate
 from evidence_assets.experiment.variants import Variant
+from evidence_assets.lake.store import Lake
 from evidence_assets.models.masked import HFMaskedLM
 from evidence_assets.models.protocols import Completion, Request
 from evidence_assets.systems.kbloom.references import references
@@ -181,6 +184,22 @@ def official_files(raw: Path) -> None:
         index = {f"stark/{base}/split/{split}.index": "0\n1\n" for split in ("test", "test-0.1")}
         csv = dict.fromkeys(("stark_qa.csv", "stark_qa_human_generated_eval.csv"), free.TestStark.HEAD + rows)
         lay(raw, index | {f"stark/{base}/stark_qa/{name}": text for name, text in csv.items()})
+
+
+def recorded_files(lake: Lake, candidates: Iterable[Candidate]) -> None:
+    """What systems of others answered, under the names that their figures are printed for: to each question something."""
+    for candidate in candidates:
+        (printed,), benchmark = candidate.variant.published, candidate.benchmark
+        name = "+".join(filter(None, (printed.system, printed.variant))) + (
+            f"@{printed.model}" if printed.model else ""
+        )
+        rows = [
+            {"id": q.source_id, "answer": q.gold[0], "ranked": q.gold, "triples": [["bee", "is a", "insect"]]}
+            for q in questions_of(lake, benchmark) if q.split == benchmark.split
+        ]  # fmt: skip
+        file = lake.raw_place(f"recorded/{benchmark.whole}/{name}.jsonl")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(lines(*rows))
 
 
 NEIGHBOURS = {"sub_uri": "Q1", "sub_label": "town", "predicate_id": "P47", "obj_uri": "Q2", "obj_label": "sea"}

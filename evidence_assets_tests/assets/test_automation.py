@@ -9,10 +9,11 @@ import dagster as dg
 import pytest
 
 from evidence_assets.assets import following
-from evidence_assets.assets.automation import KILLS, READ_VERSION, Models, Part, Records, follow
+from evidence_assets.assets.automation import KILLS, READ_VERSION, Models, Part, Records, calls_left, follow
 from evidence_assets.assets.following import carry_through
 from evidence_assets.assets.in_process import ALIVE, KILLED_BEFORE, end_killed_runs
 from evidence_assets.assets.resources import LakeResource
+from evidence_assets.assets.table_asset import CALLED, CALLS
 from evidence_assets.lake.store import Lake
 
 WORLD: dict[str, str] = {}
@@ -276,29 +277,45 @@ def test_one_run_carries_a_change_through_and_says_what_failed(tmp_path: Path) -
     assert failed.startswith("left (run ") and said == ["left", "sink"], "what else changed goes on, and it ends"
 
 
-@pytest.mark.parametrize(
-    ("here", "leave", "asked"),
-    [
-        (True, "", []),
-        (True, "1", [["second", "third"]]),
-        (False, "", []),
-        (False, "1", [["second", "third"]]),
-    ],
-)
-def test_leave_is_given_by_the_variable_alone(
-    here: bool, leave: str, asked: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def apart(ticker: Ticker, folder: Path) -> list[tuple[list[str], str | None]]:
+    """What `follow_apart` asks for, with the calls that each step may make; but for the seeds that a profile brings."""
+    context = dg.build_sensor_context(ticker.instance, repository_def=ticker.loaded.get_repository_def())
+    found = following.follow_apart(context, lake=LakeResource(root=str(folder)))
+    requests = (found.run_requests or ()) if isinstance(found, dg.SensorResult) else ()
+    keys = [([key.to_user_string() for key in one.asset_selection or ()], one.tags.get(CALLS)) for one in requests]
+    return [(names, calls) for names, calls in keys if not names[0].endswith("seeds")]
+
+
+@pytest.mark.parametrize("here", [True, False])
+@pytest.mark.parametrize(("stated", "calls"), [("", None), ("automation: true", None), ("calls_a_day: 7", None),
+                                               ("automation: true\ncalls_a_day: 7", "7")])  # fmt: skip
+def test_leave_is_given_by_the_profile_and_for_so_many_calls_a_day(
+    here: bool, stated: str, calls: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ticker = Ticker(chain("llm"))
     chained(ticker)
     ticker.make("first", partition="a")
-    monkeypatch.setenv("EVIDENCE_PROFILE", "paper")
-    monkeypatch.setenv(following.LEAVE_VARIABLE, leave)
+    (tmp_path / "own.yaml").write_text(f"extends: paper\nname: own\n{stated}\n")
+    monkeypatch.setenv("EVIDENCE_PROFILE", str(tmp_path / "own.yaml"))
     monkeypatch.setattr(following, "_here", lambda _: here)
-    context = dg.build_sensor_context(ticker.instance, repository_def=ticker.loaded.get_repository_def())
-    found = following.follow_apart(context, lake=LakeResource(root=str(tmp_path)))
-    requests = found.run_requests or () if isinstance(found, dg.SensorResult) else ()
-    keys = [[key.to_user_string() for key in request.asset_selection or ()] for request in requests]
-    assert [some for some in keys if not some[0].endswith("seeds")] == asked, "but for the seeds that a profile brings"
+    asked = [(["second", "third"], calls)] if calls else []
+    assert apart(ticker, tmp_path) == asked
+    if not asked:
+        return
+    # A run that has not said how often it asked may ask as often as it may; one that has counts by what it says.
+    keys = {dg.AssetKey("second"), dg.AssetKey("third")}
+    job = ticker.loaded.resolve_implicit_global_asset_job_def().get_subset(asset_selection=keys)
+    run = ticker.instance.create_run_for_job(
+        job, asset_selection=keys, tags={CALLS: "7", "dagster/partition": "a"}, status=dg.DagsterRunStatus.STARTED
+    )
+    assert calls_left(ticker.instance) == 0 and apart(ticker, tmp_path) == []
+    ticker.instance.add_run_tags(run.run_id, {f"{CALLED}second": "3"})
+    ticker.instance.report_run_failed(run)
+    assert calls_left(ticker.instance) == 4
+    assert apart(ticker, tmp_path) == [], "what failed is not repeated"
+    ticker.instance.add_run_tags(run.run_id, {f"{CALLED}second": "7"})
+    monkeypatch.setattr(following, "calls_left", lambda _: 7)  # it is another day
+    assert apart(ticker, tmp_path) == asked, "but for what had no call left"
 
 
 def test_what_was_killed_is_made_again_but_not_for_ever(tmp_path: Path) -> None:

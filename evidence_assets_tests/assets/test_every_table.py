@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from evidence_assets import profiles, systems
+from evidence_assets.assets.times import times
 from evidence_assets.benchmarks.declared import declared
 from evidence_assets.experiment import solvers
 from evidence_assets.experiment.presets import VARIABLE, presets
 from evidence_assets.experiment.reproduction import Cell, PrintedTable, candidates, printed_tables, scored
+from evidence_assets.experiment.scores.published_figures import RECORDED
 from evidence_assets.experiment.variants import variants
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.systems.kbloom import methods
@@ -21,6 +23,7 @@ from evidence_assets_tests.assets.miniature import (
     make_harvests,
     masked,
     official_files,
+    recorded_files,
     variants_by_benchmark,
 )
 from evidence_assets_tests.assets.small_worlds import SmallWorld, small_world
@@ -36,7 +39,7 @@ def tables(world: SmallWorld | None = None) -> list[PrintedTable]:
     ours = {}
     if world is not None:
         with connect(world.lake.root) as connection:
-            ours = scored(connection, variants())
+            ours = scored(connection, variants()) | times(world.instance, able, world.lake)
     return printed_tables(able, variants(), declared(), ours)
 
 
@@ -66,6 +69,7 @@ def miniature(
         with small_world(root / "world", lines, patch) as world:
             official_files(world.lake.raw)
             chosen = [c for t in tables() for cell in claimed(t, profile) for c in cell.candidates]
+            recorded_files(world.lake, (c for c in chosen if c.variant.method == RECORDED))
             answering = [(c.variant, c.benchmark.name) for c in chosen if c.variant.family != "knowledge"]
             make(world, variants_by_benchmark(answering))
             harvests = {c.variant.place: c.variant for c in chosen if c.variant.family == "knowledge"}
@@ -94,7 +98,10 @@ def published_harvesting(profile: str, folder: Path) -> list[str]:
 
 def claimed(table: PrintedTable, profile: str) -> list[Cell]:
     """The cells that claim to be fillable; of those that another profile claims, too, none."""
-    return [cell for cell in table.fillable if profile == "paper" or (cell.figure.model and table.document != "thesis")]
+    here = [
+        cell for cell in table.fillable if cell.figure.model and table.document != "thesis" and not cell.from_records
+    ]
+    return table.fillable if profile == "paper" else here
 
 
 @pytest.mark.slow

@@ -11,6 +11,8 @@ import pytest
 
 from evidence_assets import systems
 from evidence_assets.benchmarks.declared import Benchmark, benchmarks
+from evidence_assets.benchmarks.declared import declared as every_benchmark
+from evidence_assets.experiment.presets import presets
 from evidence_assets.experiment.system import lacking, source_reads
 from evidence_assets.experiment.variants import variants_of
 from evidence_assets.lake import connect
@@ -23,7 +25,10 @@ POOL = "retrieval: {R: 10}"
 PARTITION = "sample_mcqa|0"
 QUESTIONS = 6
 ALL = [v for v in variants_of("uscrake") if v.family == "mcqa"]
-DECLARED = {v.name: v for v in ALL if not v.evidence}
+GRID = {f"uscrake_k{k}_s{s}" for k in (5, 10, 15, 20) for s in (5, 10, 15, 20)} - {"uscrake_k15_s10"}
+"""Every k with every s but the published pair."""
+MADE = {"uscrake_k5_s20", "uscrake_k20_s5"}
+DECLARED = {v.name: v for v in ALL if not v.evidence and v.name not in GRID - MADE}
 ANSWERED = ("uscrake", "uscrake_no_chains", "uscrake_moverscore_chunks", "uscrake_published_graph")
 CORPUS = [f"corpus/sample/{part}" for part in ("chunks", "embeddings", "index", "token_store")]
 GRAPH = [f"knowledge/sample/{part}" for part in ("triples", "nodes", "edges", "csr", "node_vectors")]
@@ -63,11 +68,15 @@ def test_every_variant_of_the_method_is_declared_and_answered() -> None:
     wanted = {
         "jsd", "jsd_unscaled", "cosine", "euclidean", "moverscore", "maxsim", "fusion", "jsd_words", "jsd_corpus_weights",
     }  # fmt: skip
-    sweeps = {"hybrid", "r15000", "r20000", "k5", "k10", "k15", "k20", "s5", "s10", "s15", "s20"}
-    named = {f"uscrake_{cost}_chunks" for cost in wanted} | {f"uscrake_{name}" for name in sweeps}
+    named = {f"uscrake_{cost}_chunks" for cost in wanted} | {
+        f"uscrake_{name}" for name in ("hybrid", "r15000", "r20000")
+    }
     named |= {"uscrake", "uscrake_published", "uscrake_chunks", "uscrake_graph", "uscrake_published_graph"}
-    assert set(DECLARED) == named
-    assert {v.name for v in ALL} == named | {"uscrake_no_chains"}
+    assert {v.name for v in ALL} == named | GRID | {"uscrake_no_chains"}
+    sizes = {(v.parameters["k"], v.parameters["s"]) for v in ALL if v.name in GRID}
+    assert len(sizes) == len(GRID) and set(presets()["uscrake_sweeps"].benchmarks) == {
+        "obqa.sample100-seed0", "csqa.sample100-seed0"
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", DECLARED)
@@ -122,8 +131,9 @@ def test_a_graph_beside_a_corpus_is_read_by_what_joins_both_alone(made: SmallWor
     assert lacking(ugat, declared) == "benchmark sample_mcqa names no graph"
     neither = Benchmark(name="x", task="mcqa")
     assert lacking(uscrake, neither) == "benchmark x names no corpus and no graph"
-    graph_alone = Benchmark(name="x", task="mcqa", graph="g", background_graph="h")
-    assert graph_alone.joined_graph == "g" and not lacking(ugat, graph_alone)
+    assert Benchmark(name="x", task="mcqa", graph="g").joined_graph == "g"
+    for_each = every_benchmark()["medmcqa"]  # printed with two graphs
+    assert (for_each.graph, for_each.joined_graph) == ("medical", "conceptnet") and not lacking(ugat, for_each)
 
 
 def test_the_token_encoder_is_a_setting_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,10 +14,12 @@ from evidence_assets.assets.resources import LakeResource
 from evidence_assets.benchmarks import registry
 from evidence_assets.benchmarks.declarations import instances
 from evidence_assets.benchmarks.declared import Part, declared
-from evidence_assets.benchmarks.readers import PAIRED, questions_of, tables_of
+from evidence_assets.benchmarks.readers import questions_of, tables_of
+from evidence_assets.benchmarks.registry import PAIRS
 from evidence_assets.benchmarks.rows import question_rows, table_rows
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
+from evidence_assets_tests.benchmarks.official.test_table_readers import TABMCQ_HEAD
 
 
 def lake_with(root: Path, files: dict[str, str]) -> Lake:
@@ -40,7 +42,7 @@ def test_every_official_benchmark_names_a_reader_and_a_split_that_exist() -> Non
         assert benchmark.profiles == ("paper",), name
         assert benchmark.expected.questions > 0, name
         assert bool(benchmark.expected.options) == (benchmark.family in ("mcqa", "table")), name
-        assert (benchmark.reader in (*PAIRED, "tabmcq")) == (benchmark.family == "table"), name
+        assert (benchmark.reader in (*PAIRS, "tabmcq")) == (benchmark.family == "table"), name
         info = registry.info(benchmark.reader)
         assert info.task in OTHERWISE_ASKED.get(benchmark.task, (benchmark.task,)), name
         assert benchmark.split in info.splits and benchmark.split not in info.hidden, name
@@ -109,7 +111,7 @@ def test_a_claim_whose_id_comes_twice_is_refused(tmp_path: Path, reader: str, qu
             {"hotpotqa_train.json": "[]"},
             r"train\.json: holds no question; wanted is HotpotQA, split",
         ),
-        ("tabmcq", "all", {"MCQs.tsv": ""}, r"/b: holds no question; wanted is TabMCQ, split all: MCQs\.tsv"),
+        ("tabmcq", "all", {"MCQs.tsv": TABMCQ_HEAD}, r"/b: holds no question; wanted is TabMCQ, split all: MCQs\.tsv"),
         (
             "scitab",
             "test",
@@ -132,7 +134,7 @@ def test_a_split_without_a_question_is_refused(
     benchmark = Benchmark(name="mine", task="mcqa", reader=reader, path="b", split=split)
     with pytest.raises(BadInput, match=said):
         list(questions_of(lake, benchmark))
-    if reader in PAIRED:
+    if reader in PAIRS:
         with pytest.raises(BadInput, match=said):
             list(tables_of(lake, benchmark))
 

@@ -27,6 +27,7 @@ SERVED = "Qwen/Qwen2.5-72B-Instruct-AWQ"
 def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A lake with one score that a figure is printed for, three of four right where 95.40 % is printed."""
     monkeypatch.setenv("EVIDENCE_LAKE", str(tmp_path / "lake"))
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
     monkeypatch.delenv(PROFILE_VARIABLE, raising=False)
     metrics = {"accuracy": accuracy([True, True, True, False])}
     rows = metric_rows("obqa", "uscrake_published", "prompted", SERVED, metrics, [PrintedAs("uscrake", "full")])

@@ -61,7 +61,7 @@ def test_unknown_names_are_refused_with_their_neighbour(monkeypatch: pytest.Monk
         chosen_variants(benchmark, ["uscrak"])
     with pytest.raises(BadInput, match="reasons with a model 'qwen'"):
         chosen_variants(benchmark, [], "qwen")
-    assert [v.name for v in chosen_variants(benchmark, ["uscrake_k5"])] == ["uscrake_k5"]
+    assert [v.name for v in chosen_variants(benchmark, ["uscrake_k5_s5"])] == ["uscrake_k5_s5"]
     assert {v.name for v in chosen_variants(benchmark, [])} >= {"uscrake", "bm25"}
 
 

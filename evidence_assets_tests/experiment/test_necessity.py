@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence_assets.experiment.necessity import Case, Verdict, check, check_batch
+from evidence_assets.experiment.necessity import Case, Verdict, check_batch
+
+
+def check(answer: Callable[[tuple[str, ...]], str], case: Case) -> Verdict:
+    return check_batch(lambda requests: [answer(subset) for _, subset in requests], [case])[0]
 
 
 def both_needed(ids: tuple[str, ...]) -> str:

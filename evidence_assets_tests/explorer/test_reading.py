@@ -9,10 +9,11 @@ import pytest
 from typer.testing import CliRunner
 
 from evidence_assets.cli import app
+from evidence_assets.explorer.answers import AnswerRows
 from evidence_assets.explorer.cards import card
 from evidence_assets.explorer.graph_sizes import GraphSize, SourceSize, graph_sizes
 from evidence_assets.explorer.path_reading import walked
-from evidence_assets.explorer.reading import reading
+from evidence_assets.explorer.reading import reading, says
 from evidence_assets.lake import connect
 from evidence_assets.lake.lineage import USED, edge
 from evidence_assets.lake.store import Lake
@@ -157,3 +158,19 @@ def test_graphs_are_counted_with_their_sources_and_licences(lake: Lake) -> None:
     assert done.exit_code == 0 and "CC-BY-4.0" in done.output
     done = CliRunner().invoke(app, ["graphs", "--json", "--lake", str(lake.root)])
     assert json.loads(done.output)[1]["sources"][0]["edges"] == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "others", "said"),
+    [
+        ("answered", "a", [], "a"),
+        ("answered", "a", ["b", "c"], "a (likewise: b, c)"),
+        ("ambiguous", "a", ["b"], "perhaps a (likewise: b): the evidence does not decide"),
+        ("insufficient", "a", ["b"], "the evidence does not say"),
+    ],
+)  # fmt: skip
+def test_an_answer_without_options_names_all_that_its_reading_leads_to(
+    status: str, answer: str, others: list[str], said: str
+) -> None:
+    row = prediction(1, answer=answer, status=status, supported_answers=[answer, *others])
+    assert says(AnswerRows(row, None, [], [], [], None)) == said

@@ -148,4 +148,4 @@ def test_a_table_that_a_file_names_lies_beside_it(tmp_path: Path, name: str) -> 
         list(read_about_files(inner / "claims.jsonl"))
     (inner / "test_examples.json").write_text(json.dumps({name: [["A is 1."], [1], "c"]}))
     with pytest.raises(BadInput, match="is named by the statements but is not there"):
-        list(read_tabfact(inner / "test_examples.json", inner, "test"))
+        list(read_tabfact([inner / "test_examples.json", inner], "test"))

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from evidence_assets.lake.ids import content_id
-from evidence_assets.models.encoders import EMBEDDED, load_encoder
 from evidence_assets.models.in_use import RememberingEncoder
 from evidence_assets.reasoning.citations import check
 from evidence_assets.reasoning.extractive import (
@@ -25,6 +24,7 @@ from evidence_assets.reasoning.extractive import (
 )
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
 from evidence_assets_tests.conftest import SMALL_SAMPLE
+from evidence_assets_tests.systems.small_models import minilm
 
 QUESTION = "Which illness is metformin meant to help with?"
 OPTIONS = ("type 2 diabetes", "asthma", "gout", "malaria")
@@ -43,7 +43,7 @@ def rows(*texts: str, kind: str = "chunk") -> tuple[EvidenceItem, ...]:
 
 @pytest.fixture(scope="module")
 def solver() -> ExtractiveSolver:
-    return ExtractiveSolver(load_encoder(EMBEDDED, device="cpu"))
+    return ExtractiveSolver(minilm())
 
 
 def answer(
@@ -196,7 +196,7 @@ def ordered(solver: ExtractiveSolver, folder: Path) -> list[str]:
 
 
 def test_no_order_moves_any_chain_or_choice_of_the_sample() -> None:
-    encoder = RememberingEncoder(load_encoder(EMBEDDED, device="cpu"))
+    encoder = RememberingEncoder(minilm())
     assert ordered(ExtractiveSolver(encoder), SMALL_SAMPLE) == []
     assert len(ordered(Obedient(encoder), SMALL_SAMPLE)) > 20, "a reasoner that obeys is caught"
 
@@ -232,7 +232,7 @@ def test_of_a_text_longer_than_the_encoder_reads_the_end_is_read(solver: Extract
 
 def test_progress_is_told() -> None:
     seen: list[tuple[int, int]] = []
-    encoder = load_encoder(EMBEDDED, device="cpu")
+    encoder = minilm()
     solver = ExtractiveSolver(encoder, on_progress=lambda done, total: seen.append((done, total)))
     solver.explain([ExplainOption("q", "A", "a", ())] * 2)
     assert seen == [(1, 2), (2, 2)]

@@ -9,7 +9,8 @@ import pytest
 from evidence_assets.models.protocols import Completion, Request
 from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.reasoning.prompted import PromptedSolver
-from evidence_assets.reasoning.table_prompts import explain_request, is_table_task
+from evidence_assets.reasoning.table_prompts import explain_request, is_table_task, parse_steps, table_text
+from evidence_assets.reasoning.tables.view import TableView
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Step
 from evidence_assets_tests.reasoning.test_prompted import CHOOSE, EXPLAIN, DictCache, Scripted, common_start
 
@@ -158,3 +159,13 @@ def test_text_questions_keep_their_own_words() -> None:
 
     PromptedSolver(LanguageModel(Scripted(reply), DictCache())).explain([EXPLAIN])
     assert seen[0].json_schema and "numbered evidence" in seen[0].system
+
+
+def test_the_table_is_written_with_places_and_steps_are_read_by_them() -> None:
+    view = TableView.of("t", "Scores", ["Model", "F1"], [["A", "[BOLD] 1.0"], ["B", ""]])
+    assert table_text(view).splitlines() == [
+        "Caption: Scores", "[r0c0] Model | [r0c1] F1", "[r1c0] A | [r1c1] 1.0", "[r2c0] B | [r2c1] (empty)",
+    ]  # fmt: skip
+    first, second = parse_steps('1. [r1c0] "Como" has [r1c1] "425".\n2. So it leads,\nby far.', CLAIM)
+    assert first == Step('[r1c0] "Como" has [r1c1] "425".', ("e10", "e11"), ("Como", "425"))
+    assert second == Step("So it leads, by far.")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from evidence_assets.models.encoders import EMBEDDED, load_encoder
 from evidence_assets.reasoning.citations import check
 from evidence_assets.reasoning.extractive import ExtractiveSolver
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption
 from evidence_assets.reasoning.yes_no import FIRST, LABELS, WITH_NOTHING_FOUND
+from evidence_assets_tests.systems.small_models import minilm
 
 QUESTION = "Does early exercise reduce pain after knee surgery?"
 FOUND = "Pain was significantly lower with early exercise (p < 0.01). Patients walked 20 % farther."
@@ -16,7 +16,7 @@ OTHER = "There was no effect of the diet on milk yield. Cows did not change weig
 
 def answered(*texts: str, documents: dict[str, str] | None = None) -> tuple[list[Chain], Choice]:
     items = tuple(EvidenceItem(f"e{n}", "chunk", f"c{n}", "", text) for n, text in enumerate(texts))
-    solver = ExtractiveSolver(load_encoder(EMBEDDED, device="cpu"), documents=lambda chunks: documents or {})
+    solver = ExtractiveSolver(minilm(), documents=lambda chunks: documents or {})
     tasks = [ExplainOption(QUESTION, label, option, items) for label, option in zip("ABC", LABELS, strict=True)]
     chains = [chain for chain in solver.explain(tasks) if isinstance(chain, Chain)]
     for chain in chains:

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 
-from evidence_assets.models.protocols import Completion, Request, TokenVectors
+from evidence_assets.models.encoders import EMBEDDED, load_encoder
+from evidence_assets.models.protocols import Completion, Encoder, Request, TokenVectors
 from evidence_assets.text.words import word_key, words_with_offsets
+
+
+@cache
+def minilm() -> Encoder:
+    """The embedded encoder, loaded once for all tests of a process that only ask it."""
+    return load_encoder(EMBEDDED, device="cpu")
 
 
 class WordEncoder:

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import evidence_assets.graphs
-from evidence_assets.models.encoders import EMBEDDED, load_encoder
 from evidence_assets.retrieval.bm25 import CorpusStatistics
 from evidence_assets.transport import TokenPool, ground_cost, ground_costs, top_k
+from evidence_assets_tests.systems.small_models import minilm
 from evidence_assets_tests.transport.test_ground_costs import assert_nearest
 
 DESCRIBED = Path(evidence_assets.graphs.__file__).parent
@@ -49,7 +49,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     found = re.split(r"(?<=[.:])\s+", " ".join(" ".join((page or "").split()) for page in pages))
     sentences = [s for s in dict.fromkeys(found) if 20 < len(s) < 160][:SENTENCES]
     assert len(sentences) > 50
-    tokens = load_encoder(EMBEDDED, device="cpu").tokens(sentences)
+    tokens = minilm().tokens(sentences)
     statistics = CorpusStatistics.from_texts([t.tokens for t in tokens])
     rng = np.random.default_rng(0)
     members = [rng.choice(len(tokens), size=rng.integers(1, 4)).tolist() for _ in range(CHUNKS)]

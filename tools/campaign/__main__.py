@@ -1,4 +1,4 @@
-"""``python -m tools.campaign kill | fuzz | load``: see the package."""
+"""``python -m tools.campaign kill | fuzz | load | crowd``: see the package."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     load.add_argument("--minutes", type=float, default=1)
     load.add_argument("--readers", type=int, default=50)
     load.add_argument("--events", type=int, default=100_000)
-    for command in (kill, fuzz, load):
+    crowd = commands.add_parser("crowd", help="two demos and two backfills at once on one lake")
+    for command in (kill, fuzz, load, crowd):
         command.add_argument("--seed", type=int, default=1)
         command.add_argument("--folder", type=Path, help="where worlds lie, and those with defects stay")
     options = parser.parse_args(arguments)
@@ -38,6 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from tools.campaign import load as readers
 
             return int(bool(readers.campaign(folder, options.minutes, options.readers, options.events, options.seed)))
+        if options.campaign == "crowd":
+            from tools.campaign import crowd as writers
+
+            return int(bool(writers.campaign(folder)))
         from tools.campaign import fuzz as inputs
 
         return int(bool(inputs.campaign(folder, options.inputs, options.seed, options.only)))

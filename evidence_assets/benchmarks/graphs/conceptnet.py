@@ -1,10 +1,5 @@
-"""ConceptNet: the full assertions file, and the completion files with relation, head, tail and perhaps a label.
-
-`assertions`
-    conceptnet-assertions-5.x.csv(.gz): five tab-separated columns, assertion URI, relation URI, start URI, end URI and
-    a JSON object with weight and licence. Concepts are named /c/<language>/<words>/<part of speech>/…
-`completion`
-    The CN-100k files: three columns (relation, head, tail), or four with 1 for true and 0 for corrupted.
+"""ConceptNet: the full assertions (five columns, concepts as /c/<language>/<words>/…), and the completion files of CN-100k:
+relation, head, tail and perhaps 1 for true or 0 for corrupted.
 """
 
 from __future__ import annotations

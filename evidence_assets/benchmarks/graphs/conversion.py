@@ -38,13 +38,9 @@ def convert(
 
     An id without a name stands for itself; a name that several ids bear is followed by the id: ``Paris (Q830149)``.
 
-    Parameters
-    ----------
-    around
-        Ids, or names in a format without ids: only triples at most ``hops`` steps from one of them are kept; all where
-        none is given.
-    memory
-        What DuckDB may take; the rest is on disk beside ``target``.
+    ``around``: Ids, or names in a format without ids: only triples at most ``hops`` steps from one of them are kept;
+        all where none is given.
+    ``memory``: What DuckDB may take; the rest is on disk beside ``target``.
     """
     read = format_named(format, files)
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -13,9 +13,7 @@ from evidence_assets.benchmarks.graphs import (
     freebase,
     hetionet,
     primekg,
-    simplequestions,
     tab_separated,
-    umls,
     wikidata,
 )
 from evidence_assets.benchmarks.graphs.triples import Named, TripleRecord
@@ -26,18 +24,12 @@ from evidence_assets.lake.errors import BadInput
 class Format:
     """How one format is read.
 
-    Attributes
-    ----------
-    files
-        What its files are, in the order in which `read` takes them.
-    read
-        The triples.
-    vocabulary
-        Under which source name `relation_mapping.tsv` translates its relations; empty where they stay as they are.
-    synonyms
-        (name, synonym) pairs that the files state besides.
-    named
-        The triples, and the names of what stands in them as ids; nothing where they are in names.
+    ``files``: What its files are, in the order in which `read` takes them.
+    ``read``: The triples.
+    ``vocabulary``: Under which source name `relation_mapping.tsv` translates its relations; empty where they stay as
+        they are.
+    ``synonyms``: (name, synonym) pairs that the files state besides.
+    ``named``: The triples, and the names of what stands in them as ids; nothing where they are in names.
     """
 
     files: tuple[str, ...]
@@ -49,14 +41,14 @@ class Format:
 
 FORMATS: dict[str, Format] = {
     "tab_separated": Format(("triples",), tab_separated.read),
-    "umls": Format(("triples",), umls.read, "umls"),
+    "umls": Format(("triples",), tab_separated.umls, "umls"),
     "disease_database": Format(
         ("relations", "names"), disease_database.read, synonyms=lambda files: disease_database.synonyms(files[1])
     ),
     "conceptnet": Format(("assertions",), conceptnet.assertions, "conceptnet"),
     "conceptnet_completion": Format(("triples",), conceptnet.completion, "conceptnet"),
     "primekg": Format(("kg.csv",), primekg.read, "primekg"),
-    "simplequestions": Format(("facts",), simplequestions.read),
+    "simplequestions": Format(("facts",), tab_separated.simplequestions),
     "drugbank": Format(
         ("interactions", "vocabulary"), drugbank.read, synonyms=lambda files: drugbank.synonyms(files[1])
     ),

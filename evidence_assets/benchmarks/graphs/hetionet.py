@@ -7,7 +7,6 @@ from pathlib import Path
 
 from evidence_assets.benchmarks.graphs.triples import TripleRecord
 from evidence_assets.benchmarks.reading import headed_rows
-from evidence_assets.lake.errors import BadInput
 
 
 def read(edges: Path, nodes: Path) -> Iterator[TripleRecord]:
@@ -25,7 +24,5 @@ def read(edges: Path, nodes: Path) -> Iterator[TripleRecord]:
             if key not in named:
                 raise row.bad(f"node {key} is not in {nodes.name}", field)
             ends.append(named[key])
-        if row.line is None:
-            raise BadInput("a row without a line", file=edges)
         (head, head_type), (tail, tail_type) = ends
-        yield TripleRecord(head, row.text("metaedge").strip(), tail, row.line, head_type, tail_type)
+        yield TripleRecord(head, row.text("metaedge").strip(), tail, row.line or 0, head_type, tail_type)

@@ -15,16 +15,10 @@ from evidence_assets.lake.errors import BadInput
 class TripleRecord(NamedTuple):
     """One triple as its source states it.
 
-    Attributes
-    ----------
-    head, relation, tail
-        Names, never blank.
-    line
-        Line of the file, from 1.
-    head_type, tail_type
-        Kind of entity, where the source says.
-    label
-        False for a triple that the source marks as untrue, None where it marks nothing.
+    ``head``, ``relation``, ``tail``: Names, never blank.
+    ``line``: Line of the file, from 1.
+    ``head_type``, ``tail_type``: Kind of entity, where the source says.
+    ``label``: False for a triple that the source marks as untrue, None where it marks nothing.
     """
 
     head: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from evidence_assets.benchmarks.checks import Located, SeenIds, question
+from evidence_assets.benchmarks.checks import Located, SeenIds
 from evidence_assets.benchmarks.info import DatasetInfo
 from evidence_assets.benchmarks.reading import Row, headed_rows
 from evidence_assets.benchmarks.reading_json import jsonl
@@ -39,16 +39,8 @@ def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
             continue
         relevant = sorted((-score, document) for document, score in scores.items() if score > 0)
         gold = tuple(document for _, document in relevant)
-        yield question(
-            row,
-            benchmark=info.name,
-            source_id=source_id,
-            split=split,
-            task="skb_search",
-            text=row.text("text"),
-            gold=gold,
-            gold_evidence=tuple(GoldEvidence("chunk", document, "", texts[document]) for document in gold),
-        )
+        evidence = tuple(GoldEvidence("chunk", document, "", texts[document]) for document in gold)
+        yield info.question(row, split, source_id, row.text("text"), gold=gold, gold_evidence=evidence)
     for missing in sorted(judgements):
         raise Row({}, judged).bad(f"query {missing!r} is judged but not in {queries.name}", "query-id")
 

@@ -1,11 +1,14 @@
-"""Choice questions as several benchmarks write them: lettered options, and the layout of the Allen Institute."""
+"""Choice questions as several benchmarks write them: lettered options, and the layout of the Allen Institute, JSON lines.
+
+ARC (Challenge and Easy), CommonsenseQA with the concept asked about, and RiddleSense are nothing but that layout.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
-from evidence_assets.benchmarks.checks import Located, question
+from evidence_assets.benchmarks.checks import Located
 from evidence_assets.benchmarks.info import DatasetInfo
 from evidence_assets.benchmarks.reading import Row
 from evidence_assets.benchmarks.reading_json import jsonl
@@ -36,12 +39,10 @@ def one_of(row: Row, field: str, options: tuple[str, ...]) -> str:
     return letter
 
 
-def ai2_question(
-    row: Row, benchmark: str, split: str, *, hidden: bool = False, gold_evidence: tuple[GoldEvidence, ...] = ()
-) -> Located:
+def ai2_question(info: DatasetInfo, row: Row, split: str, gold_evidence: tuple[GoldEvidence, ...] = ()) -> Located:
     """``{"id", "question": {"stem", "choices": [{"label", "text"}]}, "answerKey"}``.
 
-    The labels may be letters or digits; options are lettered by their place. ``hidden`` splits lack the answer key.
+    The labels may be letters or digits; options are lettered by their place. Hidden splits lack the answer key.
     """
     asked = row.row("question")
     choices = asked.rows("choices")
@@ -50,27 +51,61 @@ def ai2_question(
     if len(set(labels)) < len(labels):
         raise row.bad("two choices have the same label", "question.choices")
     gold: tuple[str, ...] = ()
-    if not hidden or row.text_or_none("answerKey"):
+    if split not in info.hidden or row.text_or_none("answerKey"):
         key = row.label("answerKey")
         if key not in labels:
             raise row.bad(f"{key!r} is not one of {', '.join(labels)}", "answerKey")
         gold = (letter_of(row, "answerKey", labels.index(key), options),)
-    return question(
-        row,
-        benchmark=benchmark,
-        source_id=row.label("id"),
-        split=split,
-        task="mcqa",
-        text=asked.text("stem"),
-        options=options,
-        gold=gold,
-        topic_entities=tuple(filter(None, [asked.text_or_none("question_concept")])),
-        gold_evidence=gold_evidence,
-    )
+    concept = asked.text_or_none("question_concept")
+    return info.question(
+        row, split, row.label("id"), asked.text("stem"), options=options, gold=gold, gold_evidence=gold_evidence,
+        topic_entities=(concept,) if concept else (),
+    )  # fmt: skip
 
 
 def read_ai2(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
     """A split of a dataset that is nothing but JSON lines in this layout."""
-    for file in info.find(folder, split):
-        for row in jsonl(file):
-            yield ai2_question(row, info.name, split, hidden=split in info.hidden)
+    return (ai2_question(info, row, split) for row in info.each(folder, split, jsonl))
+
+
+def _arc(name: str, kind: str, counts: dict[str, int]) -> DatasetInfo:
+    return DatasetInfo(
+        name=name,
+        title=f"ARC-{kind}",
+        task="mcqa",
+        files={split: (f"ARC-{kind}/ARC-{kind}-{split.title()}.jsonl",) for split in ("train", "dev", "test")},
+        counts=counts,
+        licence="CC BY-SA 4.0",
+        source="https://allenai.org/data/arc",
+    )
+
+
+CSQA = DatasetInfo(
+    name="csqa",
+    title="CommonsenseQA 1.11",
+    task="mcqa",
+    files={
+        "train": ("train_rand_split.jsonl",),
+        "dev": ("dev_rand_split.jsonl",),
+        "test": ("test_rand_split_no_answers.jsonl",),
+    },
+    counts={"train": 9741, "dev": 1221, "test": 1140},
+    hidden=("test",),
+    licence="MIT",
+    source="https://www.tau-nlp.org/commonsenseqa",
+    note="Results are published on dev.",
+)
+RIDDLE = DatasetInfo(
+    name="riddle",
+    title="RiddleSense",
+    task="mcqa",
+    files={"train": ("rs_train.jsonl",), "dev": ("rs_dev.jsonl",), "test": ("rs_test_hidden.jsonl",)},
+    counts={"train": 3510, "dev": 1021, "test": 1184},
+    hidden=("test",),
+    licence="non-commercial use only",
+    source="https://inklab.usc.edu/RiddleSense/",
+    note="Results are published on dev.",
+)
+ARC_C = _arc("arc_c", "Challenge", {"train": 1119, "dev": 299, "test": 1172})
+ARC_E = _arc("arc_e", "Easy", {"train": 2251, "dev": 570, "test": 2376})
+READERS = tuple((info, read_ai2) for info in (ARC_C, ARC_E, CSQA, RIDDLE))

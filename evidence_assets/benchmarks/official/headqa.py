@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from evidence_assets.benchmarks.checks import Located, question
+from evidence_assets.benchmarks.checks import Located
 from evidence_assets.benchmarks.info import DatasetInfo
 from evidence_assets.benchmarks.official.choices import letter_of
 from evidence_assets.benchmarks.reading import Row
@@ -48,16 +48,8 @@ def _question(info: DatasetInfo, split: str, exam: str, row: Row) -> Located:
     right = row.number("ra")
     if right not in numbers:
         raise row.bad(f"{right} is not one of the answers {', '.join(map(str, numbers))}", "ra")
-    return question(
-        row,
-        benchmark=info.name,
-        source_id=f"{exam}/{row.label('qid')}",
-        split=split,
-        task="mcqa",
-        text=row.text("qtext"),
-        options=options,
-        gold=(letter_of(row, "ra", numbers.index(right), options),),
-    )
+    gold = (letter_of(row, "ra", numbers.index(right), options),)
+    return info.question(row, split, f"{exam}/{row.label('qid')}", row.text("qtext"), options=options, gold=gold)
 
 
 READERS = (

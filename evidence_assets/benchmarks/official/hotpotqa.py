@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from evidence_assets.benchmarks.checks import Located, question
+from evidence_assets.benchmarks.checks import Located
 from evidence_assets.benchmarks.info import DatasetInfo
 from evidence_assets.benchmarks.reading import Row
 from evidence_assets.benchmarks.reading_json import json_items, json_rows, jsonl
@@ -53,38 +54,30 @@ MUSIQUE = DatasetInfo(
 
 
 def read_hotpotqa(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
-    for file in info.find(folder, split):
-        hidden = split in info.hidden
-        for row in json_rows(file):
-            paragraphs = dict(_paragraphs(row))
-            yield question(
-                row,
-                benchmark=info.name,
-                source_id=row.text("_id"),
-                split=split,
-                task="kgqa",
-                text=row.text("question"),
-                gold=() if hidden else (row.text("answer"),),
-                gold_evidence=() if hidden else tuple(_supporting(row, paragraphs)),
-            )
+    hidden = split in info.hidden
+    for row in info.each(folder, split, json_rows):
+        paragraphs = dict(_paragraphs(row))
+        gold = () if hidden else (row.text("answer"),)
+        evidence = () if hidden else tuple(_supporting(row, paragraphs))
+        yield info.question(row, split, row.text("_id"), row.text("question"), gold=gold, gold_evidence=evidence)
 
 
 def _paragraphs(row: Row) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Title and sentences of each paragraph that comes with a question."""
-    for place, entry in enumerate(row.list("context")):
-        field = f"context[{place}]"
-        if not isinstance(entry, list) or len(entry) != 2:
-            raise row.bad("expected a title and a list of sentences", field)
-        found = Row({"title": entry[0], "sentences": entry[1]}, row.file, row.line, field)
+    for found in _titled(row, "context", "sentences", "a title and a list of sentences"):
         yield found.text("title"), found.texts("sentences", blank=True)
 
 
-def _supporting(row: Row, paragraphs: dict[str, tuple[str, ...]]) -> Iterator[GoldEvidence]:
-    for place, entry in enumerate(row.list("supporting_facts")):
-        field = f"supporting_facts[{place}]"
+def _titled(row: Row, field: str, second: str, expected: str) -> Iterator[Row]:
+    """The pairs of a list, each a title and something else."""
+    for place, entry in enumerate(row.list(field)):
         if not isinstance(entry, list) or len(entry) != 2:
-            raise row.bad("expected a title and the number of a sentence", field)
-        found = Row({"title": entry[0], "sentence": entry[1]}, row.file, row.line, field)
+            raise row.bad(f"expected {expected}", f"{field}[{place}]")
+        yield Row({"title": entry[0], second: entry[1]}, row.file, row.line, f"{field}[{place}]")
+
+
+def _supporting(row: Row, paragraphs: dict[str, tuple[str, ...]]) -> Iterator[GoldEvidence]:
+    for found in _titled(row, "supporting_facts", "sentence", "a title and the number of a sentence"):
         title, number = found.text("title"), found.number("sentence")
         sentences = paragraphs.get(title)
         if sentences is None or not 0 <= number < len(sentences):
@@ -113,27 +106,15 @@ def read_hotpotqa_documents(folder: Path, split: str) -> Iterator[Document]:
 
 
 def read_musique(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
-    for file in info.find(folder, split):
-        for row in _objects(file):
-            hidden = split in info.hidden or row.values.get("answerable") is False
-            aliases = row.texts("answer_aliases") if row.values.get("answer_aliases") else ()
-            yield question(
-                row,
-                benchmark=info.name,
-                source_id=row.text("id"),
-                split=split,
-                task="kgqa",
-                text=row.text("question"),
-                gold=() if hidden else (row.text("answer"),),
-                aliases=() if hidden else (aliases,),
-                gold_evidence=()
-                if hidden
-                else tuple(
-                    GoldEvidence("chunk", _paragraph_id(part), "", part.text("paragraph_text"))
-                    for part in row.rows("paragraphs")
-                    if part.get("is_supporting") is True
-                ),
-            )
+    for row in info.each(folder, split, _objects):
+        aliases = row.texts("answer_aliases") if row.values.get("answer_aliases") else ()
+        known: dict[str, Any] = {}
+        if split not in info.hidden and row.values.get("answerable") is not False:
+            supporting = (part for part in row.rows("paragraphs") if part.get("is_supporting") is True)
+            known = {"gold": (row.text("answer"),), "aliases": (aliases,), "gold_evidence": tuple(
+                GoldEvidence("chunk", _paragraph_id(part), "", part.text("paragraph_text")) for part in supporting
+            )}  # fmt: skip
+        yield info.question(row, split, row.text("id"), row.text("question"), **known)
 
 
 def read_musique_documents(folder: Path, split: str) -> Iterator[Document]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from evidence_assets.benchmarks.info import DatasetInfo
-from evidence_assets.benchmarks.reading import delimited
 from evidence_assets.benchmarks.reading_json import jsonl
 
 INFO = DatasetInfo(
@@ -21,39 +20,18 @@ INFO = DatasetInfo(
 )
 
 
-@dataclass(frozen=True)
-class Fact:
-    """One fact: Wikidata ids and labels of subject and object, and the property between them."""
+class Fact(NamedTuple):
+    """One fact by its labels, and the Wikidata property between them."""
 
-    subject_id: str
     subject: str
     relation: str
-    object_id: str
     object: str
-    line: int
 
 
 def read_facts(folder: Path) -> Iterator[Fact]:
     """The facts of all relations, in the order of their files' names."""
-    for file in INFO.find(folder, "all"):
-        relation = file.name.partition(".")[0]
-        for row in jsonl(file):
-            if row.text_or_none("predicate_id") not in (None, relation):
-                raise row.bad(f"{row.values['predicate_id']!r} in the file of {relation}", "predicate_id")
-            yield Fact(
-                row.text("sub_uri"),
-                row.text("sub_label"),
-                relation,
-                row.text("obj_uri"),
-                row.text("obj_label"),
-                row.line or 0,
-            )
-
-
-def read_relations(folder: Path) -> dict[str, str]:
-    """English label of each property: from ``relations.jsonl`` (official) or ``relations.tsv`` (id, label)."""
-    official = INFO.find_one(folder, "relations.jsonl")
-    if official:
-        return {row.text("relation"): row.text("label") for row in jsonl(official)}
-    table = INFO.find_one(folder, "relations.tsv")
-    return {fields[0]: fields[1] for _, fields in delimited(table, columns=2)} if table else {}
+    for row in INFO.each(folder, "all", jsonl):
+        relation = row.file.name.partition(".")[0]
+        if row.text_or_none("predicate_id") not in (None, relation):
+            raise row.bad(f"{row.values['predicate_id']!r} in the file of {relation}", "predicate_id")
+        yield Fact(row.text("sub_label"), relation, row.text("obj_label"))

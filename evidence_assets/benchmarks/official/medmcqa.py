@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from evidence_assets.benchmarks.checks import Located, question
+from evidence_assets.benchmarks.checks import Located
 from evidence_assets.benchmarks.info import DatasetInfo
 from evidence_assets.benchmarks.official.choices import letter_of
-from evidence_assets.benchmarks.reading import Row
 from evidence_assets.benchmarks.reading_json import jsonl
 from evidence_assets.benchmarks.records import GoldEvidence
 
@@ -26,28 +25,14 @@ INFO = DatasetInfo(
 
 
 def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
-    for file in info.find(folder, split):
-        for row in jsonl(file):
-            options = tuple(row.text(field) for field in ("opa", "opb", "opc", "opd"))
-            explanation = row.text_or_none("exp")
-            source_id = row.label("id")
-            yield question(
-                row,
-                benchmark=info.name,
-                source_id=source_id,
-                split=split,
-                task="mcqa",
-                text=row.text("question"),
-                options=options,
-                gold=_gold(row, options, hidden=split in info.hidden),
-                gold_evidence=(GoldEvidence("chunk", source_id, "", explanation),) if explanation else (),
-            )
-
-
-def _gold(row: Row, options: tuple[str, ...], *, hidden: bool) -> tuple[str, ...]:
-    if hidden and row.values.get("cop") in (None, -1):
-        return ()
-    return (letter_of(row, "cop", row.number("cop"), options, first=1),)
+    for row in info.each(folder, split, jsonl):
+        options = tuple(row.text(field) for field in ("opa", "opb", "opc", "opd"))
+        explanation, source_id = row.text_or_none("exp"), row.label("id")
+        hidden = split in info.hidden and row.values.get("cop") in (None, -1)
+        gold = () if hidden else (letter_of(row, "cop", row.number("cop"), options, first=1),)
+        evidence = (GoldEvidence("chunk", source_id, "", explanation),) if explanation else ()
+        text = row.text("question")
+        yield info.question(row, split, source_id, text, options=options, gold=gold, gold_evidence=evidence)
 
 
 READERS = ((INFO, read),)

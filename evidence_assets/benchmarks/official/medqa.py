@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from evidence_assets.benchmarks.checks import Located, question
+from evidence_assets.benchmarks.checks import Located
 from evidence_assets.benchmarks.info import DatasetInfo
 from evidence_assets.benchmarks.official.choices import lettered, one_of
-from evidence_assets.benchmarks.reading import Row
 from evidence_assets.benchmarks.reading_json import jsonl
 
 INFO = DatasetInfo(
@@ -31,23 +30,12 @@ def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
             answer = row.text("answer")
             if answer != options[ord(gold) - ord("A")]:
                 raise row.bad(f"{answer!r} is not the text of option {gold}", "answer")
-            yield question(
-                row,
-                benchmark=info.name,
-                source_id=f"{split}-{place:04d}",
-                split=split,
-                task="mcqa",
-                text=row.text("question"),
-                options=options,
-                gold=(gold,),
-                topic_entities=_phrases(row),
-            )
-
-
-def _phrases(row: Row) -> tuple[str, ...]:
-    """What MetaMap found in the question, where the file says so; some of its phrases are empty."""
-    found = row.texts("metamap_phrases", blank=True) if "metamap_phrases" in row.values else ()
-    return tuple(dict.fromkeys(phrase.strip() for phrase in found if phrase.strip()))
+            # What MetaMap found in the question, where the file says so; some of its phrases are empty.
+            found = row.texts("metamap_phrases", blank=True) if "metamap_phrases" in row.values else ()
+            yield info.question(
+                row, split, f"{split}-{place:04d}", row.text("question"), options=options, gold=(gold,),
+                topic_entities=tuple(dict.fromkeys(phrase.strip() for phrase in found if phrase.strip())),
+            )  # fmt: skip
 
 
 READERS = ((INFO, read),)

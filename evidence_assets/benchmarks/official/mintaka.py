@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from evidence_assets.benchmarks.checks import Located, question
+from evidence_assets.benchmarks.checks import Located
 from evidence_assets.benchmarks.info import DatasetInfo
 from evidence_assets.benchmarks.reading import Row
 from evidence_assets.benchmarks.reading_json import json_rows
@@ -25,26 +25,14 @@ INFO = DatasetInfo(
 
 
 def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
-    for file in info.find(folder, split):
-        for row in json_rows(file):
-            gold = _answers(row.row("answer"))
-            linked = [
-                item.text_or_none(field)
-                for item in row.rows("questionEntity")
-                if item.get("entityType") == "entity"
-                for field in ("name", "label")
-            ]  # its id and what it is called
-            yield question(
-                row,
-                benchmark=info.name,
-                source_id=row.label("id"),
-                split=split,
-                task="kgqa",
-                text=row.text("question"),
-                gold=tuple(gold),
-                aliases=tuple(gold.values()),
-                topic_entities=tuple(dict.fromkeys(filter(None, linked))),
-            )
+    for row in info.each(folder, split, json_rows):
+        gold = _answers(row.row("answer"))
+        entities = (item for item in row.rows("questionEntity") if item.get("entityType") == "entity")
+        linked = [item.text_or_none(field) for item in entities for field in ("name", "label")]  # id and name
+        yield info.question(
+            row, split, row.label("id"), row.text("question"), gold=tuple(gold), aliases=tuple(gold.values()),
+            topic_entities=tuple(dict.fromkeys(filter(None, linked))),
+        )  # fmt: skip
 
 
 def _answers(row: Row) -> dict[str, tuple[str, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from evidence_assets.benchmarks.checks import Located, question
+from evidence_assets.benchmarks.checks import Located
 from evidence_assets.benchmarks.info import DatasetInfo
 from evidence_assets.benchmarks.official.choices import lettered, one_of
 from evidence_assets.benchmarks.reading_json import json_members
@@ -34,16 +34,8 @@ def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
             for key in members.values:
                 row = members.row(key)
                 options = lettered(row, "options")
-                yield question(
-                    row,
-                    benchmark=info.name,
-                    source_id=f"{split}/{key}",
-                    split=split,
-                    task="mcqa",
-                    text=row.text("question"),
-                    options=options,
-                    gold=(one_of(row, "answer", options),),
-                )
+                gold = (one_of(row, "answer", options),)
+                yield info.question(row, split, f"{split}/{key}", row.text("question"), options=options, gold=gold)
         if not some:
             raise BadInput("the file lacks this test set", file=file, field=split)
 

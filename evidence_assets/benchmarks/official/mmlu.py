@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from evidence_assets.benchmarks.checks import Located, question
+from evidence_assets.benchmarks.checks import Located
 from evidence_assets.benchmarks.info import DatasetInfo
 from evidence_assets.benchmarks.official.choices import one_of
 from evidence_assets.benchmarks.reading import headed_rows
@@ -41,16 +41,8 @@ def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
         subject = file.name.removesuffix(".gz").removesuffix(".csv").removesuffix(f"_{split}")
         for place, row in enumerate(headed_rows(file, COLUMNS, header=COLUMNS)):
             options = tuple(row.text(letter) for letter in "ABCD")
-            yield question(
-                row,
-                benchmark=info.name,
-                source_id=f"{subject}-{split}-{place:03d}",
-                split=split,
-                task="mcqa",
-                text=row.text("question"),
-                options=options,
-                gold=(one_of(row, "answer", options),),
-            )
+            source_id, gold = f"{subject}-{split}-{place:03d}", (one_of(row, "answer", options),)
+            yield info.question(row, split, source_id, row.text("question"), options=options, gold=gold)
 
 
 READERS = (

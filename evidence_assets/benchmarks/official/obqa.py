@@ -31,16 +31,12 @@ INFO = DatasetInfo(
 
 def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
     book = {_folded(fact.text): fact for fact in reversed(list(read_facts(folder, info)))}
-    for file in info.find(folder, split):
-        for row in jsonl(file):
-            fact = row.text_or_none("fact1")
-            evidence: tuple[GoldEvidence, ...] = ()
-            if fact:
-                found = book.get(_folded(fact))
-                evidence = (
-                    GoldEvidence("sentence", found.doc_id if found else "openbook", "", found.text if found else fact),
-                )
-            yield ai2_question(row, info.name, split, gold_evidence=evidence)
+    for row in info.each(folder, split, jsonl):
+        evidence: tuple[GoldEvidence, ...] = ()
+        if fact := row.text_or_none("fact1"):
+            found = book.get(_folded(fact), Document("openbook", "", fact, BOOK))
+            evidence = (GoldEvidence("sentence", found.doc_id, "", found.text),)
+        yield ai2_question(info, row, split, evidence)
 
 
 def read_facts(folder: Path, info: DatasetInfo = INFO) -> Iterator[Document]:

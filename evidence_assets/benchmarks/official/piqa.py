@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 
-from evidence_assets.benchmarks.checks import Located, question
+from evidence_assets.benchmarks.checks import Located
 from evidence_assets.benchmarks.info import DatasetInfo
 from evidence_assets.benchmarks.official.choices import letter_of
 from evidence_assets.benchmarks.reading import Row, text_lines
@@ -36,31 +36,23 @@ def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
         for row in jsonl(asked):
             yield _question(info, row, split, ())
         return
-    for found, entry in zip_longest(jsonl(asked), _labels(labels[0])):
+    stated = ((number, line) for number, line in text_lines(labels[0]) if line.strip())
+    for found, entry in zip_longest(jsonl(asked), stated):
         if found is None or entry is None:
             longer, shorter = (labels[0], asked) if found is None else (asked, labels[0])
             raise BadInput(f"has fewer rows than {longer.name}", file=shorter)
         number, label = entry
         place = Row({"label": label}, labels[0], number)
-        options = (found.text("sol1"), found.text("sol2"))
-        yield _question(info, found, split, (letter_of(place, "label", place.number("label"), options),))
-
-
-def _labels(file: Path) -> Iterator[tuple[int, str]]:
-    return ((number, line) for number, line in text_lines(file) if line.strip())
+        yield _question(info, found, split, (letter_of(place, "label", place.number("label"), _options(found)),))
 
 
 def _question(info: DatasetInfo, row: Row, split: str, gold: tuple[str, ...]) -> Located:
-    return question(
-        row,
-        benchmark=info.name,
-        source_id=row.label("id") if "id" in row.values else f"{split}-{row.line}",
-        split=split,
-        task="mcqa",
-        text=row.text("goal"),
-        options=(row.text("sol1"), row.text("sol2")),
-        gold=gold,
-    )
+    source_id, options = row.label("id") if "id" in row.values else f"{split}-{row.line}", _options(row)
+    return info.question(row, split, source_id, row.text("goal"), options=options, gold=gold)
+
+
+def _options(row: Row) -> tuple[str, str]:
+    return row.text("sol1"), row.text("sol2")
 
 
 READERS = ((INFO, read),)

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from evidence_assets.benchmarks.checks import unique_pairs
 from evidence_assets.benchmarks.info import DatasetInfo
-from evidence_assets.benchmarks.official.table_fields import cell_row, cell_rows, claim_label, claims_alone
+from evidence_assets.benchmarks.official.table_fields import cell_row, cell_rows, claim_label, claims_alone, with_tables
 from evidence_assets.benchmarks.reading import Row
 from evidence_assets.benchmarks.reading_json import jsonl
 from evidence_assets.benchmarks.records import CLAIM_LABELS, Question, Table
@@ -29,11 +28,6 @@ INFO = DatasetInfo(
     licence="CC BY-NC 4.0",
     source="https://github.com/mubasharaak/PubHealthTab",
 )
-
-
-def read(path: Path, split: str = "all") -> Iterator[tuple[Question, Table]]:
-    """Claims in file order, each with its table; without a table id of its own a table is named after its claim."""
-    return unique_pairs(_rows(path, split))
 
 
 def _rows(path: Path, split: str) -> Iterator[tuple[Row, Question, Table]]:
@@ -61,3 +55,4 @@ def _rows(path: Path, split: str) -> Iterator[tuple[Row, Question, Table]]:
 
 
 READERS = ((INFO, claims_alone(_rows)),)
+PAIRS = {BENCHMARK: with_tables(INFO, _rows)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from evidence_assets.benchmarks.checks import Located, question
+from evidence_assets.benchmarks.checks import Located
 from evidence_assets.benchmarks.info import DatasetInfo
 from evidence_assets.benchmarks.reading import Row
 from evidence_assets.benchmarks.reading_json import json_members
@@ -30,22 +30,14 @@ INFO = DatasetInfo(
 
 
 def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
-    for file in info.find(folder, split):
-        for pmid, row in json_members(file):
-            decision = row.text("final_decision")
-            if decision not in OPTIONS:
-                raise row.bad(f"{decision!r} is not one of {', '.join(OPTIONS)}", f"{pmid}.final_decision")
-            yield question(
-                row,
-                benchmark=info.name,
-                source_id=pmid,
-                split=split,
-                task="mcqa",
-                text=row.text("QUESTION"),
-                options=OPTIONS,
-                gold=("ABC"[OPTIONS.index(decision)],),
-                gold_evidence=(GoldEvidence("chunk", pmid, "", _abstract(row)),),
-            )
+    for pmid, row in info.each(folder, split, json_members):
+        decision = row.text("final_decision")
+        if decision not in OPTIONS:
+            raise row.bad(f"{decision!r} is not one of {', '.join(OPTIONS)}", f"{pmid}.final_decision")
+        yield info.question(
+            row, split, pmid, row.text("QUESTION"), options=OPTIONS, gold=("ABC"[OPTIONS.index(decision)],),
+            gold_evidence=(GoldEvidence("chunk", pmid, "", _abstract(row)),),
+        )  # fmt: skip
 
 
 def read_abstracts(folder: Path, split: str) -> Iterator[Document]:

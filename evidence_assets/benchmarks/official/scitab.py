@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from evidence_assets.benchmarks.checks import unique_pairs
 from evidence_assets.benchmarks.info import DatasetInfo
-from evidence_assets.benchmarks.official.table_fields import cell_row, cell_rows, claim_label, claims_alone
+from evidence_assets.benchmarks.official.table_fields import cell_row, cell_rows, claim_label, claims_alone, with_tables
 from evidence_assets.benchmarks.reading import Row
 from evidence_assets.benchmarks.reading_json import json_rows
 from evidence_assets.benchmarks.records import CLAIM_LABELS, Question, Table
@@ -29,11 +28,6 @@ INFO = DatasetInfo(
 )
 
 
-def read(path: Path, split: str = "all") -> Iterator[tuple[Question, Table]]:
-    """Claims in file order, each with its table; claims about one table share its ``table_id``."""
-    return unique_pairs(_rows(path, split))
-
-
 def _rows(path: Path, split: str) -> Iterator[tuple[Row, Question, Table]]:
     for row in json_rows(path):
         claim, table_id, label = row.text("claim"), row.text("table_id"), claim_label(row)
@@ -44,3 +38,4 @@ def _rows(path: Path, split: str) -> Iterator[tuple[Row, Question, Table]]:
 
 
 READERS = ((INFO, claims_alone(_rows)),)
+PAIRS = {BENCHMARK: with_tables(INFO, _rows)}

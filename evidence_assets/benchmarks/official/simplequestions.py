@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from evidence_assets.benchmarks.checks import Located, question
+from evidence_assets.benchmarks.checks import Located
 from evidence_assets.benchmarks.info import DatasetInfo
 from evidence_assets.benchmarks.reading import Row, delimited
 from evidence_assets.benchmarks.records import GoldEvidence
@@ -74,17 +74,10 @@ def _mid(row: Row, field: str) -> str:
 
 
 def _question(info: DatasetInfo, row: Row, split: str, topic: str, answer: str, fact: str, graph: str) -> Located:
-    return question(
-        row,
-        benchmark=info.name,
-        source_id=f"{split}-{row.line}",
-        split=split,
-        task="kgqa",
-        text=row.text("question"),
-        gold=(answer,),
-        topic_entities=(topic,),
+    return info.question(
+        row, split, f"{split}-{row.line}", row.text("question"), gold=(answer,), topic_entities=(topic,),
         gold_evidence=(GoldEvidence("triple", graph, "", fact),),
-    )
+    )  # fmt: skip
 
 
 READERS = ((FREEBASE, read_freebase), (WIKIDATA, read_wikidata))

@@ -1,10 +1,8 @@
 """STaRK's knowledge bases in their processed layout (its questions: ``stark_questions``).
 
-The layout is a folder of ``node_info``, ``node_types``, ``node_type_dict``, ``edge_index``, ``edge_types`` and
-``edge_type_dict``: tensors as ``.pt``, dictionaries as ``.pkl``. Opening a pickle can run any program, so dictionaries
-are read as JSON, which ``evidence convert stark`` writes of them once, and tensors only as tensors. What differs by base: MAG's
-folder has no names of types, since its own program holds them; AMAZON with its brands, categories and colours lies in
-``processed/cache/brand-category-color``, and ``processed`` itself holds the products alone.
+Tensors are ``.pt`` files, dictionaries ``.pkl``. Opening a pickle can run any program, so dictionaries are read as JSON,
+which ``evidence convert stark`` writes of them once. MAG's folder has no names of types; AMAZON with its brands, categories
+and colours lies in ``processed/cache/brand-category-color``, and ``processed`` itself holds the products alone.
 """
 
 from __future__ import annotations

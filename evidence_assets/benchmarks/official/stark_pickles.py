@@ -1,8 +1,7 @@
 """STaRK's dictionaries, which are pickles, as JSON: read as data, entry by entry, so that nothing in them is run.
 
-Opening a pickle runs what it says. Here its operations are looked at one by one, and only those that build plain data are
-followed; any other ends with a sentence. Entries are written as soon as they are whole, and of what was seen only that is
-kept which a first pass saw referred to again.
+Opening a pickle runs what it says. Here its operations are looked at one by one; any that does not build plain data ends
+with a sentence. Entries are written when they are whole, and only what a first pass saw referred to again is kept.
 """
 
 from __future__ import annotations

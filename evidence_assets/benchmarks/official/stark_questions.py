@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from evidence_assets.benchmarks.checks import Located, question
+from evidence_assets.benchmarks.checks import Located
 from evidence_assets.benchmarks.info import DatasetInfo
 from evidence_assets.benchmarks.reading import Row, headed_rows, text_lines
 from evidence_assets.lake.errors import BadInput
@@ -39,15 +39,7 @@ def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
     for row in headed_rows(file, ("id", "query", "answer_ids")):
         source_id = str(row.number("id"))
         if wanted is None or wanted.pop(source_id, None) is not None:
-            yield question(
-                row,
-                benchmark=info.name,
-                source_id=source_id,
-                split=split,
-                task="skb_search",
-                text=row.text("query"),
-                gold=_answers(row),
-            )
+            yield info.question(row, split, source_id, row.text("query"), gold=_answers(row))
     for missing, line in (wanted or {}).items():
         raise BadInput(f"question {missing} is not in {file.name}", file=index[0], line=line)
 
@@ -74,20 +66,12 @@ def _answers(row: Row) -> tuple[str, ...]:
     return tuple(str(value) for value in dict.fromkeys(values))
 
 
+_SPLITS: dict[str, tuple[str, ...]] = {"all": (CSV,)} | {
+    split: (CSV, f"split/{split}.index") for split in ("train", "val", "test", "test-0.1")
+}
+_HUMAN: dict[str, tuple[str, ...]] = {"all": (HUMAN_CSV,)}
 READERS = tuple(
-    entry
+    (_info(base, kind, files, counts[base]), read)
     for base in SYNTHESIZED
-    for entry in (
-        (
-            _info(
-                base,
-                "synth",
-                {"all": (CSV,)}
-                | {split: (CSV, f"split/{split}.index") for split in ("train", "val", "test", "test-0.1")},
-                SYNTHESIZED[base],
-            ),
-            read,
-        ),
-        (_info(base, "human", {"all": (HUMAN_CSV,)}, HUMAN[base]), read),
-    )
+    for kind, files, counts in (("synth", _SPLITS, SYNTHESIZED), ("human", _HUMAN, HUMAN))
 )

@@ -6,7 +6,7 @@ tables as ``#``-separated files in a folder (``all_csv`` in the official release
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,16 +32,18 @@ INFO = DatasetInfo(
 )
 
 
-def read(path: Path, tables: Path, split: str = "all") -> Iterator[tuple[Question, Table]]:
-    """Statements in file order, each with its table; a table is read once for all of its statements."""
-    return unique_pairs(_rows(path, tables, split))
-
-
 def read_split(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
     """The statements of a split, as the registry asks for them."""
-    for file in info.find(folder, split):
-        for row, question, _ in _rows(file, tables_in(folder), split):
-            yield row, question
+    rows = info.each(folder, split, lambda file: _rows(file, tables_in(folder), split))
+    return ((row, question) for row, question, _ in rows)
+
+
+def read(files: Sequence[Path], split: str) -> Iterator[tuple[Question, Table]]:
+    """Statements in file order, each with its table; a table is read once for all of its statements."""
+    if len(files) < 2 and not files[0].is_dir():
+        raise BadInput("reader 'tabfact' needs the folder of the tables, too: declare `tables`")
+    tables = files[1] if len(files) > 1 else tables_in(files[0])
+    return unique_pairs(_rows(INFO.file_of(files[0], split), tables, split))
 
 
 def tables_in(folder: Path) -> Path:
@@ -86,3 +88,4 @@ def _table(tables: Path, table_id: str, caption: str) -> Table:
 
 
 READERS = ((INFO, read_split),)
+PAIRS = {BENCHMARK: read}

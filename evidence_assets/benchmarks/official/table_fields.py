@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from evidence_assets.benchmarks.checks import Located
-from evidence_assets.benchmarks.info import DatasetInfo, Reader
+from evidence_assets.benchmarks.checks import Located, unique_pairs
+from evidence_assets.benchmarks.info import DatasetInfo, PairReader, Reader
 from evidence_assets.benchmarks.reading import Row
 from evidence_assets.benchmarks.records import Question, Table
 
@@ -22,13 +22,20 @@ _LABELS = {
 }  # fmt: skip
 
 
-def claims_alone(rows: Callable[[Path, str], Iterator[tuple[Row, Question, Table]]]) -> Reader:
+Rows = Callable[[Path, str], Iterator[tuple[Row, Question, Table]]]
+
+
+def with_tables(info: DatasetInfo, rows: Rows) -> PairReader:
+    """Reads each claim with its table: of the file that is named, or of a split's in a folder."""
+    return lambda files, split: unique_pairs(rows(info.file_of(files[0], split), split))
+
+
+def claims_alone(rows: Rows) -> Reader:
     """The reader that the registry asks for the claims of a split, of one that reads a file's claims with their tables."""
 
     def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
-        for file in info.find(folder, split):
-            for row, question, _ in rows(file, split):
-                yield row, question
+        found = info.each(folder, split, lambda file: rows(file, split))
+        return ((row, question) for row, question, _ in found)
 
     return read
 

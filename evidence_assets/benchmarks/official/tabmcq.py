@@ -11,7 +11,8 @@ from pathlib import Path
 
 from evidence_assets.benchmarks.checks import Located
 from evidence_assets.benchmarks.info import DatasetInfo
-from evidence_assets.benchmarks.reading import Row, delimited
+from evidence_assets.benchmarks.official.choices import letter_of
+from evidence_assets.benchmarks.reading import Row, delimited, headed_rows
 from evidence_assets.benchmarks.records import GoldEvidence, Question, Table
 from evidence_assets.lake.errors import BadInput
 
@@ -50,78 +51,44 @@ def read_table(path: Path) -> Table:
 
 def read_questions(folder: Path, split: str = "all") -> Iterator[Question]:
     """Questions in file order, with the gold cell, its row and the aligned columns as gold evidence."""
-    for _, question in _rows(folder / "MCQs.tsv", split):
-        yield question
+    return (question for _, question in _rows(folder / "MCQs.tsv", split))
 
 
 def read_split(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
     """The questions, as the registry asks for them."""
-    for file in info.find(folder, split):
-        yield from _rows(file, split)
+    return info.each(folder, split, lambda file: _rows(file, split))
 
 
 def _rows(path: Path, split: str) -> Iterator[Located]:
-    folder = path.parent
     known: dict[str, Table] = {}
-    fields: tuple[str, ...] = ()
-    for line, row in delimited(path, "\t", quoted=True):
-        if not fields:
-            fields = tuple(name.strip() for name in row)
-            missing = [name for name in (_QUESTION, _ALIGNMENT, _CORRECT, _TABLE, _ROW, _COLUMN) if name not in fields]
-            if missing:
-                raise BadInput(f"lacks the column {missing[0]!r}", file=path, line=line)
-            continue
-        if not any(row):
-            continue
-        if len(row) != len(fields):
-            raise BadInput(f"has {len(row)} fields instead of {len(fields)}", file=path, line=line)
-        record = dict(zip(fields, (value.strip() for value in row), strict=True))
-        yield Row({**record}, path, line), _question(record, folder, known, path, line, split)
+    for read in headed_rows(path, (_QUESTION, _ALIGNMENT, _CORRECT, _TABLE, _ROW, _COLUMN), "\t"):
+        if any(read.values.values()):
+            row = Row({name: value.strip() for name, value in read.values.items()}, path, read.line)
+            yield row, _question(row, known, split)
 
 
-def _question(
-    record: dict[str, str], folder: Path, known: dict[str, Table], path: Path, line: int, split: str
-) -> Question:
-    options = tuple(value for name, value in record.items() if name.startswith("CHOICE "))
-    correct = _integer(record, _CORRECT, path, line)
-    if not 1 <= correct <= len(options):
-        raise BadInput(f"is {correct}, but there are {len(options)} choices", file=path, line=line, field=_CORRECT)
-    if not record[_QUESTION]:
-        raise BadInput("is empty", file=path, line=line, field=_QUESTION)
-    table_id = record[_TABLE]
+def _question(row: Row, known: dict[str, Table], split: str) -> Question:
+    options = tuple(value for name, value in row.values.items() if name.startswith("CHOICE "))
+    gold = letter_of(row, _CORRECT, row.number(_CORRECT), options, first=1)
+    table_id = row.text(_TABLE)
     if table_id not in known:
-        folder_name, _, number = table_id.partition("-")
-        table_path = folder / "Tables" / folder_name / f"{number}.tsv"
-        if not number or not table_path.is_file():
-            raise BadInput(f"names {table_id!r}, but there is no such table", file=path, line=line, field=_TABLE)
-        known[table_id] = read_table(table_path)
-    table, at_row, at_column = (
-        known[table_id],
-        _integer(record, _ROW, path, line),
-        _integer(record, _COLUMN, path, line),
-    )
+        folder, _, number = table_id.partition("-")
+        place = row.file.parent / "Tables" / folder / f"{number}.tsv"
+        if not number or not place.is_file():
+            raise row.bad(f"names {table_id!r}, but there is no such table", _TABLE)
+        known[table_id] = read_table(place)
+    table, at_row, at_column = known[table_id], row.number(_ROW), row.number(_COLUMN)
     try:
-        aligned = tuple(int(part) for part in record[_ALIGNMENT].split(",") if part.strip())
+        aligned = tuple(int(part) for part in row.text(_ALIGNMENT, blank=True).split(",") if part.strip())
     except ValueError as error:
-        raise BadInput(
-            f"{record[_ALIGNMENT]!r} is no list of columns", file=path, line=line, field=_ALIGNMENT
-        ) from error
+        raise row.bad(f"{row.values[_ALIGNMENT]!r} is no list of columns", _ALIGNMENT) from error
     evidence = (
         GoldEvidence("cell", table_id, f"r{at_row}c{at_column}", _cell(table, at_row, at_column)),
         GoldEvidence("row", table_id, f"r{at_row}", ""),
         *(GoldEvidence("column", table_id, f"c{column}", _cell(table, 0, column)) for column in aligned),
     )
-    return Question(
-        BENCHMARK, f"{line}", split, "table_qa", record[_QUESTION], options, (chr(ord("A") + correct - 1),), table_id,
-        gold_evidence=evidence,
-    )  # fmt: skip
-
-
-def _integer(record: dict[str, str], field: str, path: Path, line: int) -> int:
-    try:
-        return int(record[field])
-    except ValueError as error:
-        raise BadInput(f"{record[field]!r} is no whole number", file=path, line=line, field=field) from error
+    text, source_id = row.text(_QUESTION), str(row.line)
+    return Question(BENCHMARK, source_id, split, "table_qa", text, options, (gold,), table_id, gold_evidence=evidence)
 
 
 def _cell(table: Table, row: int, column: int) -> str:

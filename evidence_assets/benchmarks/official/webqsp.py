@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from evidence_assets.benchmarks.checks import Located, question
+from evidence_assets.benchmarks.checks import Located
 from evidence_assets.benchmarks.info import DatasetInfo
 from evidence_assets.benchmarks.reading import Row
 from evidence_assets.benchmarks.reading_json import json_items
@@ -53,17 +53,10 @@ def _question(info: DatasetInfo, split: str, row: Row) -> Located:
             argument, name = answer.text("AnswerArgument"), answer.text_or_none("EntityName")
             known = gold.get(name or argument, ())
             gold[name or argument] = tuple(dict.fromkeys((*known, argument))) if name else known
-    return question(
-        row,
-        benchmark=info.name,
-        source_id=row.text("QuestionId"),
-        split=split,
-        task="kgqa",
-        text=row.text("RawQuestion"),
-        gold=tuple(gold),
-        aliases=tuple(gold.values()),
+    return info.question(
+        row, split, row.text("QuestionId"), row.text("RawQuestion"), gold=tuple(gold), aliases=tuple(gold.values()),
         topic_entities=tuple(topics),
-    )
+    )  # fmt: skip
 
 
 READERS = ((INFO, read),)

@@ -1,9 +1,7 @@
 """Scores of rankings and answers, their means with intervals, and paired comparisons.
 
-Belongs here: pure functions from gains, replies, labels or vectors to one number or one interval; every interval that
-the lake shows is made here. Does not belong here: reading predictions, or published figures.
-
-A ranking is handed over as its *gains*: 1 or 0 for each item in rank order, for relevant or not.
+Pure functions from gains, replies, labels or vectors to one number or one interval; every interval that the lake shows is
+made here. A ranking is handed over as its *gains*: 1 or 0 for each item in rank order, for relevant or not.
 """
 
 from __future__ import annotations
@@ -127,6 +125,11 @@ class Estimate:
     low: float
     high: float
     n: int
+
+
+def bare(value: float, n: int) -> Estimate:
+    """A value without an interval."""
+    return Estimate(value, math.nan, math.nan, n)
 
 
 def accuracy(correct: Collection[bool] | NDArray[np.bool_]) -> Estimate:

@@ -47,7 +47,7 @@ def points(connection: duckdb.DuckDBPyConnection, metrics: Sequence[str], scope:
     """The scores of these metrics on benchmarks, or on what else is scored, by its name and by variant.
 
     A variant is called as its asset is, with its model after an ``@`` where that is not the profile's first; one asset
-    scores several harvests, which are called by what they were made by.
+    scores several harvests, or recorded systems of others, which are called by what they were made by.
     """
     rows = connection.execute(
         """
@@ -55,7 +55,7 @@ def points(connection: duckdb.DuckDBPyConnection, metrics: Sequence[str], scope:
             SELECT benchmark, selector, sum(length(text)) / count(DISTINCT question_id) AS cost FROM evidence GROUP BY ALL
         )
         SELECT scope_id,
-            CASE WHEN scope_kind = 'benchmark' THEN replace(regexp_replace(asset, '^scores/[^/]+/', ''), '/', '@')
+            CASE WHEN scope_kind = 'benchmark' AND reasoner <> 'recorded' THEN replace(regexp_replace(asset, '^scores/[^/]+/', ''), '/', '@')
             ELSE scores.selector END AS variant,
             metric, value, low, high, published, cost
         FROM scores LEFT JOIN reads ON benchmark = scope_id AND reads.selector = scores.selector
@@ -117,7 +117,8 @@ def intervals(found: Sequence[Point], title: str) -> bytes:
             axes.legend(fontsize=7, loc="lower right")
         axes.set_yticks(list(places), [p.variant for p in ordered], fontsize=8)
         axes.set_ylim(-0.7, tallest - 0.3)
-        axes.set_xlim(-0.02, 1.02)
+        if all(max(p.value, p.published or 0.0) <= 1 for p in ordered):  # a share, not a count or a time
+            axes.set_xlim(-0.02, 1.02)
         axes.grid(axis="x", alpha=0.25)
         _titled(axes, benchmark)
     return _png(figure, title)

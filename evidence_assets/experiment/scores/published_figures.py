@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
@@ -14,12 +14,14 @@ from evidence_assets.experiment.scores.published import Figure, models_printed, 
 
 COMPARABLE = ("percent", "fraction", "score")
 """Scales of figures that a score can be compared with; times are not scores, and most counts are not."""
+TIMES = ("hours", "minutes", "minutes_per_question")
+"""Metrics of figures that are no scores: what steps took is compared with them."""
 COUNTED = ("tuples", "fact_count", "diversity", "correct_of_10", "pairs_with_higher_bartscore")
 """Counts that are scored: how much a harvest yields, and how many of its best tuples hold."""
 LABELS = {"SUPPORTS": "supports", "REFUTES": "refutes", "NOT ENOUGH INFORMATION": "nei"}
 """Printed names of the classes in metrics such as ``recall:SUPPORTS``."""
-
-
+RECORDED = "recorded"
+"""Method, and reasoner, of scores of what systems of others once answered; see ``systems.baselines.recorded``."""
 RECALLED = "_with_recalled"
 """Ends the names of metrics that count what a language model recalled; see ``retrieval_scores``."""
 COUNTING_RECALLED = ("kaping_background",)
@@ -30,17 +32,23 @@ COUNTING_RECALLED = ("kaping_background",)
 class PrintedAs:
     """The name under which a variant's figures are printed.
 
-    Parameters
-    ----------
-    system, variant
-        As ``experiment.scores.published`` names them.
-    model
-        The printed model; where none is given, the one that the model of the predictions is a form of.
+    ``system``, ``variant``: As ``experiment.scores.published`` names them.
+    ``model``: The printed model; where none is given, the one that the model of the predictions is a form of.
     """
 
     system: str
     variant: str = ""
     model: str = ""
+
+
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+class TimedAs:
+    """The name under which the time of some steps of a variant is printed."""
+
+    system: str
+    variant: str
+    steps: tuple[Literal["evidence", "chains", "predictions"], ...]
+    differs: str = "on the machine at hand"
 
 
 def comparable(figure: Figure) -> bool:
@@ -97,7 +105,7 @@ def figure_for(scope: str, printed_as: PrintedAs, model_id: str, metric: str) ->
         model = printed_as.model or printed_model(model_id, models_printed(place, printed_as.system))
         for candidate in dict.fromkeys((model, "")):
             found = published(place, printed_as.system, printed_as.variant, candidate, name, label)
-            if found is not None and comparable(found):
+            if found is not None and (comparable(found) or metric in TIMES):
                 return found
     return None
 

@@ -1,8 +1,7 @@
 """How well retrieved triples fit their questions, whatever answer is made of them.
 
-A question without a gold answer is left out of what looks for one. What a language model recalled counts nowhere here,
-for these are measures of what a source was found to say; only the ``…_with_recalled`` ones, which figures printed for
-background knowledge are compared with, count it.
+A question without a gold answer is left out of what looks for one. What a language model recalled counts in
+``…_with_recalled`` alone, which figures printed for background knowledge are compared with.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from evidence_assets.experiment.scores.gold_evidence import citation_scores, evi
 from evidence_assets.experiment.scores.metrics import (
     Estimate,
     accuracy,
+    bare,
     exact_match,
     gains_of,
     hit_at_k,
@@ -67,7 +68,7 @@ def class_metrics(questions: list[dict[str, Any]], answered: dict[str, dict[str,
         label = score.label
         metrics[f"precision:{label}"] = accuracy([g == label for g, s in zip(gold, said, strict=True) if s == label])
         metrics[f"recall:{label}"] = accuracy([s == label for g, s in zip(gold, said, strict=True) if g == label])
-        metrics[f"f1:{label}"] = Estimate(score.f1, math.nan, math.nan, score.support)
+        metrics[f"f1:{label}"] = bare(score.f1, score.support)
     return metrics
 
 
@@ -149,26 +150,26 @@ def score_rows(
 
 
 def metric_rows(
-    benchmark: str,
+    scope: str,
     selector: str,
     reasoner: str,
     model_id: str,
     metrics: Mapping[str, Estimate],
     printed_as: Sequence[PrintedAs] = (),
+    kind: str = "benchmark",
 ) -> list[dict[str, Any]]:
-    """A row of ``scores`` a metric, beside the printed figure."""
+    """A row of ``scores`` a metric of a benchmark, or of what else is scored, beside the printed figure."""
+    who = [reasoner] if reasoner or kind == "benchmark" else []
     rows = [
         {
-            "score_id": content_id("score", "benchmark", benchmark, selector, reasoner, model_id, metric),
-            "scope_kind": "benchmark",
-            "scope_id": benchmark,
+            "score_id": content_id("score", kind, scope, selector, *who, model_id, metric),
+            "scope_kind": kind,
+            "scope_id": scope,
             "selector": selector,
             "reasoner": reasoner,
             "model_id": model_id,
             "metric": metric,
-            "value": None if math.isnan(e.value) else e.value,
-            "low": None if math.isnan(e.low) else e.low,
-            "high": None if math.isnan(e.high) else e.high,
+            **{name: None if math.isnan(value := getattr(e, name)) else value for name in ("value", "low", "high")},
             "n": e.n,
             "published": None,
             "published_source": None,

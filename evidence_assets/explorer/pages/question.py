@@ -108,7 +108,7 @@ def _drawings(reader: Reader, evidence: Sequence[Row]) -> dict[str, dict[str, An
         texts = dict(rows_with_ids(connection, 'SELECT chunk_id, "text" FROM chunks WHERE chunk_id IN ($ids)', chunks))
     walks = walked(connection, [e["locator"] for e in evidence if e["kind"] == "path"])
     for e in evidence:
-        why = _why(e["why"])
+        why = why_of(e["why"])
         if e["source_kind"] == "chunk" and e["source_id"] in texts:
             made[e["evidence_id"]] = {"marked": marked(texts[e["source_id"]], e["locator"]), "why": why}
         elif e["kind"] == "path" and walks[e["locator"]]:
@@ -123,7 +123,7 @@ def _drawings(reader: Reader, evidence: Sequence[Row]) -> dict[str, dict[str, An
     return made
 
 
-def _why(stated: str | None) -> dict[str, Any]:
+def why_of(stated: str | None) -> dict[str, Any]:
     """The reasons of a pick, where they are a mapping."""
     try:
         value = json.loads(stated) if stated else {}

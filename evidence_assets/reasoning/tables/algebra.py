@@ -1,8 +1,7 @@
 """The algebra that claims and questions are read into, and its evaluation.
 
-What belongs here: each expression names rows, columns or cells of a table; evaluated, it gives its value together with
-the cells that prove it and a sentence that says what was done. What the value means for an option or a label is said by
-`questions` and `claims`. Sums are exact up to the last rounding, and nothing depends on the order of a set.
+An expression names rows, columns or cells; evaluated, it gives its value with the cells that prove it and a sentence that
+says what was done. Sums are exact up to the last rounding, and nothing depends on the order of a set.
 """
 
 from __future__ import annotations
@@ -26,14 +25,9 @@ _ROWS_TOLD = 3
 class Outcome:
     """The value of an expression, and the cells that prove it; which field holds it depends on the operation.
 
-    Attributes
-    ----------
-    number
-        A number worked out; of an order or a trend the share of cases in which it holds.
-    rows
-        Rows with how far each is what was asked for, in [0, 1].
-    pattern
-        Movements of a series in turn: 1 up, -1 down, 0 level, 2 no order.
+    ``number``: A number worked out; of an order or a trend the share of cases in which it holds.
+    ``rows``: Rows with how far each is what was asked for, in [0, 1].
+    ``pattern``: Movements of a series in turn: 1 up, -1 down, 0 level, 2 no order.
     """
 
     operation: str

@@ -1,8 +1,7 @@
 """Typed cells: the values that a table cell or a sentence states, beside its untouched text.
 
-What belongs here: finding numbers with their units, percentages, ranges, deviations, p-values, stars, counts and dates
-in one string. Every value keeps its span in the reading copy (`Cell.plain`), so that a reader can check it. What the
-values mean for a claim is decided by the reasoner.
+Numbers with their units, percentages, ranges, deviations, p-values, counts and dates are found in one string; every value
+keeps its span in the reading copy (`Cell.plain`), so that a reader can check it.
 """
 
 from __future__ import annotations
@@ -24,24 +23,14 @@ Kind = Literal["number", "percentage", "count", "range", "deviation", "p_value",
 class CellValue:
     """One value stated in a text.
 
-    Attributes
-    ----------
-    kind
-        ``count`` is a whole number of something named ("161 children"); ``deviation`` a spread that stands alone.
-    value
-        The number; the middle of a range; the proleptic ordinal day of a date.
-    unit
-        Unit or counted noun as written, "%" for percentages, empty if none.
-    low, high
-        Bounds of a range or of a confidence interval.
-    deviation
-        Spread given with the value, by ± or in parentheses.
-    comparator
-        "<", ">", "≤", "≥" or "≈" where the text bounds the value instead of stating it.
-    scale
-        Factor by which a word behind the number scaled it; the value holds it already.
-    text, start, end
-        The words it was read from, and where they stand in the reading copy.
+    ``kind``: ``count`` is a whole number of something named ("161 children"); ``deviation`` a spread that stands alone.
+    ``value``: The number; the middle of a range; the proleptic ordinal day of a date.
+    ``unit``: Unit or counted noun as written, "%" for percentages, empty if none.
+    ``low``, ``high``: Bounds of a range or of a confidence interval.
+    ``deviation``: Spread given with the value, by ± or in parentheses.
+    ``comparator``: "<", ">", "≤", "≥" or "≈" where the text bounds the value instead of stating it.
+    ``scale``: Factor by which a word behind the number scaled it; the value holds it already.
+    ``text``, ``start``, ``end``: The words it was read from, and where they stand in the reading copy.
     """
 
     kind: Kind
@@ -179,8 +168,6 @@ _WORD_AFTER = re.compile(r"(?:\s|-(?=[A-Za-z]))?(°\s?[CF]\b|[^\W\d_]+(?:/[^\W\d
 def to_float(digits: str) -> float:
     r"""Number from its written form: thousands separators dropped, a comma before one or two digits is a decimal sign.
 
-    Examples
-    --------
     >>> to_float("535,544"), to_float("3,14"), to_float("- 0.87"), to_float(".5"), to_float("1\u202f234")
     (535544.0, 3.14, -0.87, 0.5, 1234.0)
     """
@@ -209,8 +196,6 @@ def _is_finite(value: CellValue) -> bool:
 def as_under(value: CellValue, header: str) -> CellValue:
     """A value as the cells below a header write it, where the header names a scale and the value was written with one.
 
-    Examples
-    --------
     >>> (value,) = parse_values("23 million")
     >>> as_under(value, "Cost (million EUR)").value, as_under(value, "Cost (EUR)").value
     (23.0, 23000000.0)
@@ -229,8 +214,6 @@ def as_under(value: CellValue, header: str) -> CellValue:
 def parse_cell(text: str) -> Cell:
     """Read one cell.
 
-    Examples
-    --------
     >>> [(v.kind, v.value, v.unit) for v in parse_cell("535,544 children 161 children hospitalised").values]
     [('count', 535544.0, 'children'), ('count', 161.0, 'children')]
     >>> value = parse_cell("[BOLD] 0.215***(0.075)").values[0]

@@ -64,22 +64,13 @@ def says(name: str, text: str) -> bool:
 class Degree:
     """A word of degree.
 
-    Attributes
-    ----------
-    direction
-        1 where it asks for greater numbers, -1 for smaller ones.
-    rank
-        2 in "second largest".
-    headers
-        Stems that headers of the columns which it measures tend to hold.
-    in_time
-        Its direction among dates, 0 where it does not speak of time.
-    verb
-        Whether no "than" leads to what it is set against.
-    judging
-        Whether it turns round where less is better: the best time is the shortest.
-    sure
-        False for the words by which papers speak of results, which do not always compare.
+    ``direction``: 1 where it asks for greater numbers, -1 for smaller ones.
+    ``rank``: 2 in "second largest".
+    ``headers``: Stems that headers of the columns which it measures tend to hold.
+    ``in_time``: Its direction among dates, 0 where it does not speak of time.
+    ``verb``: Whether no "than" leads to what it is set against.
+    ``judging``: Whether it turns round where less is better: the best time is the shortest.
+    ``sure``: False for the words by which papers speak of results, which do not always compare.
     """
 
     kind: Kind
@@ -142,8 +133,6 @@ def _phrases() -> tuple[tuple[re.Pattern[str], Degree], ...]:
 def degrees(text: str, masked: Callable[[int], bool] = lambda _: False) -> tuple[Degree, ...]:
     """Words of degree in order, those at masked positions left out.
 
-    Examples
-    --------
     >>> [(d.kind, d.direction, d.rank) for d in degrees("Is the second deepest lake colder than the others?")]
     [('superlative', 1, 2), ('comparative', -1, 1)]
     """
@@ -177,8 +166,6 @@ def degrees(text: str, masked: Callable[[int], bool] = lambda _: False) -> tuple
 def moves(text: str) -> tuple[tuple[int, int], ...]:
     """Movements that a text speaks of, as (offset, sign): 1 up, -1 down, 0 level, 2 none that can be told.
 
-    Examples
-    --------
     >>> [sign for _, sign in moves("it first falls and then rises")]
     [-1, 1]
     """

@@ -49,8 +49,6 @@ def option_match(option: str, cell: str) -> float:
 
     Where both are one number with at most a unit, whether it is the same number; else the Dice overlap of their words.
 
-    Examples
-    --------
     >>> option_match("stars", "planets; stars"), option_match("nine", "9"), option_match("moon", "sun")
     (1.0, 1.0, 0.0)
     >>> option_match("12Kg", "12"), option_match("2 kg", "12 kg"), option_match("1 kg", "less than 1 kg")

@@ -1,8 +1,7 @@
 """Evidence from outside the table: what a text or a graph says where the table leaves a question or claim open.
 
-What belongs here: whether one sentence (or triple) that came with the cells says what is asked, word for word. It speaks
-only where no cell does, and every step that rests on it begins by saying so, as a table that has been filled up from
-elsewhere proves less than one that says it itself.
+Whether one sentence (or triple) that came with the cells says what is asked, word for word. It speaks only where no cell
+does, and every step that rests on it begins by saying so.
 """
 
 from __future__ import annotations

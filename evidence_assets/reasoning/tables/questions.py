@@ -66,8 +66,6 @@ _NUMBERS_ONLY = frozenset({"mean", "sum", "difference", "ratio"})
 def work_out(view: TableView, question: str) -> Outcome | None:
     """Evaluate the expression that a question is read into; None where there is none that the table can show.
 
-    Examples
-    --------
     >>> view = TableView.of("t", "", ["Lake", "Depth (m)"], [["Como", "425"], ["Garda", "346"], ["Iseo", "251"]])
     >>> work_out(view, "How much deeper is Como than Garda?").number
     79.0

@@ -1,8 +1,7 @@
 """The reader: from a claim or a question to one expression of the algebra, and to what the text says of its value.
 
-What belongs here: one rule a kind of expression, the same for claims and questions, in the order in which they are
-tried. A question presumes that the table can answer it, so that a column or a number may go without saying; a claim says
-of the value what must hold. Whether it does, and which option it is, is seen in `claims` and `questions`.
+One rule a kind of expression, the same for claims and questions, in the order in which they are tried. A question presumes
+that the table can answer it, so that a column or a number may go without saying; a claim says of the value what must hold.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The shape of a table: which rows are header, which columns name the rows, which way the table reads.
 
-What belongs here: repairing raggedness into a grid that keeps every cell where it stood, and finding headers, row
-labels, section rows and sideways tables from the kinds of the cells. Grid row 0 is the header row as read; the body
-starts at grid row 1, so that a place (row, column) means the same before and after.
+Ragged rows become a grid that keeps every cell where it stood; headers, row labels, sections and sideways tables are told
+by the kinds of the cells. Grid row 0 is the header row as read, so that a place means the same before and after.
 """
 
 from __future__ import annotations
@@ -24,25 +23,16 @@ Grid = tuple[tuple[Cell, ...], ...]
 class TableShape:
     """What each part of a grid is.
 
-    Attributes
-    ----------
-    grid
-        All rows in equal width, the header first; cells that a ragged row lacked are empty.
-    header_rows
-        Grid rows that name columns; empty when even the first row holds data.
-    labels
-        Name of each column: its header cells from top to bottom, repeated names once; empty names stay empty. In the
-        upper of several header rows a name holds over the empty cells on its right, as merged cells leave them.
-    row_header_columns
-        Columns that name the rows, from the left.
-    body
-        Grid rows with data.
-    sections
-        Grid rows that hold one text only and head the rows below.
-    row_labels
-        For each grid row the texts that name it: its section, then its row header cells, empty ones filled from above.
-    sideways
-        Whether attributes stand down the side and things across the top.
+    ``grid``: All rows in equal width, the header first; cells that a ragged row lacked are empty.
+    ``header_rows``: Grid rows that name columns; empty when even the first row holds data.
+    ``labels``: Name of each column: its header cells from top to bottom, repeated names once; empty names stay empty.
+        In the upper of several header rows a name holds over the empty cells on its right, as merged cells leave them.
+    ``row_header_columns``: Columns that name the rows, from the left.
+    ``body``: Grid rows with data.
+    ``sections``: Grid rows that hold one text only and head the rows below.
+    ``row_labels``: For each grid row the texts that name it: its section, then its row header cells, empty ones filled
+        from above.
+    ``sideways``: Whether attributes stand down the side and things across the top.
     """
 
     grid: Grid
@@ -66,8 +56,6 @@ class TableShape:
 def detect_shape(header: Sequence[str], rows: Sequence[Sequence[str]]) -> TableShape:
     """Find the shape of a table; no table is refused, one without rows or columns has an empty body.
 
-    Examples
-    --------
     >>> shape = detect_shape(["", "A", "A"], [["", "EM", "F1"], ["BiDAF", "70.4", "79.8"], ["MQAN", "31.8", "75.4"]])
     >>> shape.header_rows, shape.labels, shape.row_header_columns, shape.body
     ((0, 1), ('', 'A EM', 'A F1'), (0,), (2, 3))

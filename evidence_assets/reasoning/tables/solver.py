@@ -25,10 +25,7 @@ _LOCATOR = re.compile(r"r(\d+)c(\d+)")
 def place_of(locator: str) -> Place:
     """``(row, column)`` of a locator such as ``r3c1``.
 
-    Raises
-    ------
-    ValueError
-        If it names no cell.
+    Raises ValueError if it names no cell.
     """
     match = _LOCATOR.fullmatch(locator)
     if match is None:
@@ -57,10 +54,6 @@ class TableSolver:
     name = "extractive"
     model_id = "extractive"
     version = "6"
-
-    def task_version(self, task: ExplainOption) -> str:
-        """The version: nothing else bears on a task."""
-        return self.version
 
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
         """One chain a task, for its one option or label."""

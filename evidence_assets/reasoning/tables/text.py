@@ -51,8 +51,6 @@ _SUFFIXES = (
 def plain_text(text: str) -> str:
     """Reading copy of a text: marks, tags and entities resolved, spaces collapsed; "[EMPTY]" becomes nothing.
 
-    Examples
-    --------
     >>> plain_text("[BOLD] 76.41"), plain_text("<italic>F</italic>1"), plain_text("[EMPTY]"), plain_text("a<br>b")
     ('76.41', 'F1', '', 'a b')
     >>> plain_text("10<sup>3</sup>"), plain_text("76.4<sup>1</sup>")
@@ -97,8 +95,6 @@ def token_set(texts: Iterable[str]) -> frozenset[str]:
 def stem(word: str) -> str:
     """Cut one inflection from an English word, enough for "vaporizing" to meet "vaporization"; never below 3 letters.
 
-    Examples
-    --------
     >>> stem("vaporizing") == stem("vaporization"), stem("stars"), stem("gas"), stem("1,021")
     (True, 'star', 'gas', '1021')
     """
@@ -136,8 +132,6 @@ def word_set(text: str) -> frozenset[str]:
 def letter_runs(text: str) -> frozenset[str]:
     """Runs of three signs in the content tokens of a text, each token set off by spaces.
 
-    Examples
-    --------
     >>> sorted(letter_runs("a moon"))
     [' mo', 'moo', 'on ', 'oon']
     """
@@ -151,8 +145,6 @@ _ALTERNATIVE = re.compile(r"\s*;\s*")
 def alternatives(text: str) -> list[str]:
     """A cell's text, and each of its parts where semicolons list alternatives.
 
-    Examples
-    --------
     >>> alternatives("planets; stars"), alternatives("moon")
     (['planets; stars', 'planets', 'stars'], ['moon'])
     """
@@ -166,8 +158,6 @@ _BRACKETS_AT_END = re.compile(r"\s*[(\[]([^()\[\]]*)[)\]]\s*$")
 def without_unit(header: str) -> str:
     """A header as it is spoken: without the unit or remark that follows in brackets.
 
-    Examples
-    --------
     >>> without_unit("Melting point (°C)"), unit_in("Melting point (°C)"), without_unit("(all)"), unit_in("Year")
     ('Melting point', '°C', '(all)', '')
     """

@@ -44,11 +44,8 @@ class WordVectors:
     A text that the file knows as a whole, its words joined by underscores, has that vector (ConceptNet Numberbatch and
     word2vec name phrases so), any other the mean of its words'.
 
-    Parameters
-    ----------
-    file
-        ``word number number …`` a line, perhaps after a line of two counts, or, where it is named ``.bin``, word2vec's
-        binary form; either may be packed (``.gz``).
+    ``file``: ``word number number …`` a line, perhaps after a line of two counts, or, where it is named ``.bin``,
+        word2vec's binary form; either may be packed (``.gz``).
     """
 
     def __init__(self, file: Path) -> None:

@@ -1,10 +1,7 @@
 """Triples on short paths from what a question names, ranked by the meaning of the path: this project's own ranking.
 
-Attention2Query ranks nodes first and grades the triples among them one by one. A triple two steps away shares few words
-with its question, and the node that it leads to need not be like the question at all, so both sort out what a question
-over two facts needs. Here a path is ranked as a whole, and its triples come together.
-
-Belongs here: that ranking, with options or without. The published stages are in ``a2q``.
+A triple two steps away shares few words with its question, and attention and grades, one triple at a time, sort it out.
+Here a path is ranked as a whole, and its triples come together. The published stages are in ``system``.
 """
 
 from __future__ import annotations

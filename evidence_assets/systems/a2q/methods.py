@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evidence_assets.benchmarks.declared import declared, raw_files
-from evidence_assets.experiment.inputs import graph_of
+from evidence_assets.experiment.inputs import LINKS, LinkedElsewhere, graph_of
 from evidence_assets.experiment.selection import Selector
 from evidence_assets.experiment.stage import Read
 from evidence_assets.experiment.step import Step
@@ -78,7 +78,12 @@ def _a2q(name: str, step: Step, settings: A2QSettings) -> Selector:
 
 
 def _nearest(name: str, step: Step, settings: TripleSettings) -> Selector:
-    return a2q.NearestTriples(name, graph_of(step), encoder(step.profile.encoder), settings)
+    nearest = a2q.NearestTriples(name, graph_of(step), encoder(step.profile.encoder), settings)
+    return LinkedElsewhere(nearest, step, settings.links) if settings.links else nearest
+
+
+def _links(variant: Variant, settings: TripleSettings) -> Sequence[Read]:
+    return [Read(f"raw/{LINKS}")] if settings.links else []
 
 
 def _paths(name: str, step: Step, settings: PathSettings) -> Selector:
@@ -97,7 +102,11 @@ SYSTEM = System(
             models=_models,
         ),
         "nearest_triples": Method(
-            settings=TripleSettings, open=_nearest, reads=("graph", "graph_passages"), models=_encoder
+            settings=TripleSettings,
+            open=_nearest,
+            reads=("graph", "graph_passages"),
+            more_reads=_links,
+            models=_encoder,
         ),
         "linked_paths": Method(settings=PathSettings, open=_paths, reads=("graph", "graph_passages"), models=_encoder),
         "tuned_classifier": OwnStages(

@@ -57,13 +57,15 @@ class TripleSettings:
     those around the nodes that it names.
 
     With ``options`` the question is read as followed by its options, so that it is told what Attention2Query is told.
-    With ``topics`` the nodes are those of the entities that the dataset itself states.
+    With ``topics`` the nodes are those of the entities that the dataset itself states, with ``links`` those that the linker
+    of this name found, in a user's file (``experiment.inputs.LINKS``).
     """
 
     top_n: int = 10
     linked: bool = False
     options: bool = False
     topics: bool = False
+    links: str = ""
 
 
 @dataclass(frozen=True)

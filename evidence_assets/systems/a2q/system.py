@@ -75,17 +75,12 @@ def meanings(graph: KnowledgeGraph, relation: str, most: int = 3) -> dict[str, s
 class A2Q:
     """Selects the top triples for a question.
 
-    Parameters
-    ----------
-    graph
-        With a passage, in the encoder's space, for each node.
-    reranker
-        The relevance classifier, whose scores are graded from 1 to 10 over each question's triples; None ranks by
-        attention alone.
-    definitions
-        Taxonomy: what a phrase means. Where it knows a phrase, the definition's vector takes the phrase's place.
-    nodes
-        Vectors of the nodes in the encoder's space, where they are not those of their passages.
+    ``graph``: With a passage, in the encoder's space, for each node.
+    ``reranker``: The relevance classifier, whose scores are graded from 1 to 10 over each question's triples; None
+        ranks by attention alone.
+    ``definitions``: Taxonomy: what a phrase means. Where it knows a phrase, the definition's vector takes the phrase's
+        place.
+    ``nodes``: Vectors of the nodes in the encoder's space, where they are not those of their passages.
     """
 
     def __init__(
@@ -261,7 +256,7 @@ class NearestTriples:
         made, every = [], np.arange(graph.arrays.n_edges)
         for question, text, query in zip(questions, texts, queries, strict=True):
             edges: IntArray = every
-            if settings.linked or settings.topics:
+            if settings.linked or settings.topics or settings.links:
                 named = nodes_named(text, graph.linker) if settings.linked else topics_of(question, graph.linker)
                 edges = graph.arrays.edges_at(named)
             made.append(_nearest(graph, query, edges, vectors, settings.top_n))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from evidence_assets.experiment.inputs import open_graph
+from evidence_assets.experiment.inputs import LINKS, LinkedElsewhere, open_graph
 from evidence_assets.experiment.selection import Selector, asked
 from evidence_assets.experiment.solvers import asking_version, has_model, language_model, pool_of
 from evidence_assets.experiment.stage import Read, Stage
@@ -37,9 +37,10 @@ def _recalled(step: Step, settings: BackgroundSettings) -> background.StoredBack
 
 def _open(name: str, step: Step, settings: BackgroundSettings) -> Selector:
     recalled = _recalled(step, settings) if settings.recall else None
-    return background.BackgroundKnowledge(
+    selector = background.BackgroundKnowledge(
         name, open_graph(step.lake, step.benchmark.graph), encoder(step.profile.encoder), settings, recalled
     )
+    return LinkedElsewhere(selector, step, settings.links) if settings.links else selector
 
 
 def _failed(step: Step, settings: BackgroundSettings) -> Mapping[str, str]:
@@ -50,9 +51,12 @@ def _failed(step: Step, settings: BackgroundSettings) -> Mapping[str, str]:
 
 
 def _reads(variant: Variant, settings: BackgroundSettings) -> Sequence[Read]:
+    links = [Read(f"raw/{LINKS}")] if settings.links else []
     if not settings.recall:
-        return []
-    return [Read(variant.at(f"{table}/graph/{settings.recall}", ["generator"])) for table in ("chains", "triples")]
+        return links
+    return links + [
+        Read(variant.at(f"{table}/graph/{settings.recall}", ["generator"])) for table in ("chains", "triples")
+    ]
 
 
 def _models(settings: BackgroundSettings) -> tuple[Kind, ...]:

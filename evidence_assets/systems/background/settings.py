@@ -11,7 +11,8 @@ class BackgroundSettings:
 
     Triples of the graph lie within ``D`` steps of the topic entities (published: 1); ``max_triples`` caps them before
     they are encoded, nearer steps, then lower edge numbers stay. The ``top_k`` nearest to the question are kept; K is not
-    stated there, 10 is ours.
+    stated there, 10 is ours. ``links``: the linker whose entities are the topics, in a user's file
+    (``experiment.inputs.LINKS``); ours where none is named.
     """
 
     graph: bool = True
@@ -19,3 +20,4 @@ class BackgroundSettings:
     D: int = 1
     top_k: int = 10
     max_triples: int = 2000
+    links: str = ""

@@ -1,8 +1,7 @@
 """Knowledge-graph prompting with the model's background knowledge (Ho, Nguyen; after KAPING).
 
-Belongs here: the triples that a language model recalls, as rows, and triples of graph and model ranked together. The
-answer they lead to is a short answer (``reasoning.short_answers``). Triples of the model are model knowledge: they are
-stored with the origin ``background`` and their evidence says ``"origin": "model"``; they never count as a source.
+Triples of graph and model are ranked together. Those of the model are model knowledge: they are stored with the origin
+``background`` and their evidence says ``"origin": "model"``; they never count as a source.
 """
 
 from __future__ import annotations
@@ -221,12 +220,8 @@ class Retrieved:
 class BackgroundKnowledge:
     """Retrieves triples for questions.
 
-    Parameters
-    ----------
-    graph
-        Its linker finds the topic entities.
-    recalled
-        What a model recalled for the questions. None is allowed where it is not asked for.
+    ``graph``: Its linker finds the topic entities.
+    ``recalled``: What a model recalled for the questions. None is allowed where it is not asked for.
     """
 
     def __init__(
@@ -258,7 +253,7 @@ class BackgroundKnowledge:
         """
         drafts: list[tuple[list[str], list[tuple[int | Stated, str]], list[str]]] = []
         for question in questions:
-            topics, edges = self._graph_triples(question.text)
+            topics, edges = self._graph_triples(question)
             notes = [] if edges or not self._settings.graph else ["the question names no node of the graph"]
             found: dict[str, tuple[int | Stated, str]] = {}
             for edge_number in edges:
@@ -288,12 +283,16 @@ class BackgroundKnowledge:
             return ""
         return self._recalled.failed.get(question.question_id, "")
 
-    def _graph_triples(self, text: str) -> tuple[list[str], list[int]]:
+    def _graph_triples(self, question: Asked) -> tuple[list[str], list[int]]:
         """Topic entities of a question and the edges within ``D`` steps of them, nearer ones first."""
         if not self._settings.graph:
             return [], []
-        spans = self._graph.linker.find_spans(text)
-        ring = sorted({node for span in spans for node in span.link.nodes})
+        linker, text = self._graph.linker, question.text
+        if self._settings.links:
+            links = {entity: linker.link(entity) for entity in question.topic_entities}
+        else:
+            links = {text[span.start : span.end]: span.link for span in linker.find_spans(text)}
+        ring = sorted({node for link in links.values() for node in link.nodes})
         graph, seen, edges = self._graph.arrays, set(ring), dict[int, None]()
         for _ in range(self._settings.D):
             fresh = graph.edges_at(np.array(ring, dtype=np.int64)).tolist()
@@ -303,7 +302,7 @@ class BackgroundKnowledge:
             ends = {int(node) for edge in fresh for node in (graph.heads[edge], graph.tails[edge])}
             ring = sorted(ends - seen)
             seen |= ends
-        return [text[span.start : span.end] for span in spans], list(edges)[: self._settings.max_triples]
+        return list(links), list(edges)[: self._settings.max_triples]
 
     def _ranked(
         self,

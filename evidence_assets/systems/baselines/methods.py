@@ -1,4 +1,4 @@
-"""BM25 and embedding cosine, over chunks and over cells: their settings, and how they are opened."""
+"""BM25 and embedding cosine, over chunks and over cells, how they are opened; and recorded answers of others."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from typing import Any
 
 from evidence_assets.experiment.chunk_search import Bm25Chunks, chunks_in
 from evidence_assets.experiment.inputs import tables_of
+from evidence_assets.experiment.scores.published_figures import RECORDED
 from evidence_assets.experiment.selection import Selector
 from evidence_assets.experiment.step import Step
-from evidence_assets.experiment.system import Method, System
+from evidence_assets.experiment.system import Method, NoSettings, OwnStages, System
 from evidence_assets.models.in_use import encoder
 from evidence_assets.profiles import Kind, Profile
 from evidence_assets.systems.baselines import VERSION
 from evidence_assets.systems.baselines import system as baselines
+from evidence_assets.systems.baselines.recorded import recorded_stages
 
 
 @dataclass(frozen=True)
@@ -67,5 +69,6 @@ SYSTEM = System(
         "cosine": _method(_cosine, "corpus", "encoder"),
         "bm25_cells": _method(_bm25_cells, "tables"),
         "cosine_cells": _method(_cosine_cells, "tables", "encoder"),
+        RECORDED: OwnStages(settings=NoSettings, stages=recorded_stages),
     },
 )

@@ -15,6 +15,7 @@ from evidence_assets.experiment.answers import (
     UsedRow,
     case_of,
     evidence_by_question,
+    hashes_of,
     used_evidence,
 )
 from evidence_assets.experiment.necessity import Case
@@ -27,9 +28,8 @@ class RanksNodes:
     """Nodes best first; supported are those that satisfy the triplets.
 
     The best node is among what an answer used, so that its name stands beside its id wherever the answer is traced.
-    Asked again without some edges, these are taken out of the knowledge base itself, so that another node, or the same
-    one by its text alone, may come first; what is found in documents stays. Each request builds the rows of the base
-    anew: for bases of thousands of edges, not of millions.
+    Asked again without some edges, these are taken out of the knowledge base itself; what is found in documents stays.
+    Each request builds the rows of the base anew: for bases of thousands of edges, not of millions.
     """
 
     def __init__(
@@ -47,11 +47,9 @@ class RanksNodes:
         return [row for row in self._rows(question_id) if row["source_kind"] == "edge"]
 
     def input_of(self, question: Asked) -> str:
-        """See ``Answerer``."""
         return content_id([(row["evidence_id"], row["content_hash"]) for row in self._rows(question.question_id)])
 
     def answer(self, questions: Sequence[Asked]) -> Iterator[Answer]:
-        """See ``Answerer``."""
         for question, ranking in zip(questions, self._system.rank(questions), strict=True):
             ranked = tuple(node.node_id for node in ranking.nodes)
             self.notes["questions_with_unusable_triplets"] += bool(ranking.notes)
@@ -67,17 +65,15 @@ class RanksNodes:
             )
 
     def case(self, prediction: Mapping[str, Any]) -> tuple[Case, list[CitedRow]]:
-        """See ``Answerer``: an answer rests on the edges by which it satisfies the triplets."""
+        """An answer rests on the edges by which it satisfies the triplets."""
         edges = self._edge_rows(prediction["question_id"])
-        resting = [row for row in edges if json.loads(row["why"])["answer"] == prediction["answer"]]
-        return case_of(prediction["question_id"], edges, resting)
+        resting = [row["evidence_id"] for row in edges if json.loads(row["why"])["answer"] == prediction["answer"]]
+        return case_of(prediction["question_id"], hashes_of(edges), resting)
 
     def input_again(self, case: Case) -> str:
-        """See ``Answerer``."""
         return content_id(self._questions[case.question_id].text, case.evidence)
 
     def again(self, requests: Sequence[Request]) -> list[str]:
-        """See ``Answerer``."""
         answers = []
         for question_id, kept in requests:
             stay = set(kept)

@@ -27,12 +27,9 @@ def node_passages(
 ) -> Iterator[Passage]:
     """Cut each node's name, type and document passage by passage, then its relations in sentences.
 
-    Parameters
-    ----------
-    relations
-        At most so many relations of a node are put into words; a hub's further ones are left out of its vector.
-    tokens
-        Length limit of a passage, or what the encoder reads if that is less.
+    ``relations``: At most so many relations of a node are put into words; a hub's further ones are left out of its
+        vector.
+    ``tokens``: Length limit of a passage, or what the encoder reads if that is less.
     """
     limit = min(tokens, encoder.max_tokens)
     described = zip(graph.node_ids, graph.names, graph.node_types.tolist(), graph.documents, strict=True)

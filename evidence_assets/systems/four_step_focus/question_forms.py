@@ -1,9 +1,7 @@
 """Triplets of a question without any model: questions written in known forms, taken apart by those forms.
 
-The sample's questions describe what they ask for by phrases of their relations ("a medicine prescribed for gout"), one
-inside the other, and joined for a conjunction ("Which drug is at once …, … and …?"). Reading them back is exact and
-deterministic. A question in other words is refused with a reason and never guessed at: this is no language model and
-is not passed off as one.
+The sample's questions name what they ask for by phrases of their relations ("a medicine prescribed for gout"), one inside
+the other or joined ("Which drug is at once …, … and …?"). A question in other words is refused with a reason.
 """
 
 from __future__ import annotations

@@ -76,16 +76,10 @@ def schema_of(graph: KnowledgeGraph) -> Schema:
 class FourStepFocus:
     """Ranks the nodes of a knowledge base for questions.
 
-    Parameters
-    ----------
-    reader
-        Step 1; None leaves out steps 1 and 2 (the baselines).
-    grader
-        Step 4; None keeps the order of the vector search.
-    symmetric
-        Edge types that hold in both directions however they are stored.
-    answer_types
-        Node types that can be an answer; all where none is named.
+    ``reader``: Step 1; None leaves out steps 1 and 2 (the baselines).
+    ``grader``: Step 4; None keeps the order of the vector search.
+    ``symmetric``: Edge types that hold in both directions however they are stored.
+    ``answer_types``: Node types that can be an answer; all where none is named.
     """
 
     def __init__(

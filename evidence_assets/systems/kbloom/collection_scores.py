@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evidence_assets.experiment.scores.metrics import accuracy
+from evidence_assets.experiment.scores.metrics import Estimate, accuracy, bare
+from evidence_assets.experiment.scores.scoring import metric_rows
 from evidence_assets.harvest.triple_metrics import (
     Pair,
     Rule,
     Spread,
-    cohens_kappa,
     diversity,
     entities,
     extracted_facts,
@@ -28,8 +28,7 @@ from evidence_assets.harvest.triple_metrics import (
     novelty,
     reference_accuracy,
 )
-from evidence_assets.systems.kbloom.judging import Likelihood, statement
-from evidence_assets.systems.kbloom.scores import Number, rows_of
+from evidence_assets.systems.kbloom.judging import Likelihood, agreement, statement, unseeded, verdicts_of
 from evidence_assets.systems.kbloom.seeds import Relation
 from evidence_assets.systems.kbloom.statement_judging import Judge
 
@@ -60,15 +59,11 @@ def size_rows(
             if not pairs:
                 continue
             mine = triples.filter((pl.col("origin") == origin) & pl.col("relation_id").is_in([r.id for r in members]))
-            numbers: dict[str, Number] = {
-                "tuples": (len(pairs), None, None, len(pairs)),
-                "fact_count": (extracted_facts(pairs), None, None, len(pairs)),
-                "diversity": (diversity(pairs), None, None, len(pairs)),
-            }
+            numbers = {"tuples": bare(len(pairs), len(pairs)), **_sizes(pairs)}
             agreed = mine["agreement"].drop_nulls()
             if len(agreed):
-                numbers["agreement"] = (float(agreed.to_numpy().mean()), None, None, len(agreed))
-            rows += rows_of("collection", collection, variant, str(mine["model_id"][0]), numbers)
+                numbers["agreement"] = bare(float(agreed.to_numpy().mean()), len(agreed))
+            rows += metric_rows(collection, variant, "", str(mine["model_id"][0]), numbers, kind="collection")
     return rows
 
 
@@ -102,16 +97,11 @@ def reference_rows(
             for own, rule in _ruled(ours, pairs, [other for name, other in harvested.items() if name != origin])
         )
         found = [pair for own in pairs.values() for pair in own]
-        numbers: dict[str, Number] = {
-            "fact_count": (extracted_facts(found), None, None, len(found)),
-            "diversity": (diversity(found), None, None, len(found)),
-            "novelty": (novelty(found, known) / 100, None, None, len(found)),
-        }
-        for metric, number in (("accuracy", share), ("accuracy_maximum", maximum), ("novel_only_precision", novel)):
-            if number is not None:
-                numbers[metric] = number
+        numbers = _sizes(found) | {"novelty": bare(novelty(found, known) / 100, len(found))}
+        compared = {"accuracy": share, "accuracy_maximum": maximum, "novel_only_precision": novel}
+        numbers |= {metric: number for metric, number in compared.items() if number is not None}
         model = str(triples.filter(pl.col("origin") == origin)["model_id"][0])
-        rows += rows_of("collection", reference, variant, model, numbers)
+        rows += metric_rows(reference, variant, "", model, numbers, kind="collection")
     return rows
 
 
@@ -123,39 +113,23 @@ def judged_rows(
     rows: list[dict[str, Any]] = []
     for collection, members in _collections(relations).items():
         by_id = {relation.id: relation for relation in members}
-        seeds = {(r.id, head.casefold(), tail.casefold()) for r in members for head, tail in r.pairs}
         for origin, variant in variants.items():
-            texts = [
-                statement(by_id[name], *pair)
-                for name, own in pairs_of(triples, origin, members).items()
-                for pair in own
-                if (name, pair[0].casefold(), pair[1].casefold()) not in seeds
-            ]
+            harvested = pairs_of(triples, origin, members).items()
+            texts = [t for name, own in harvested for t in _texts(by_id[name], unseeded(by_id[name], own))]
             if not texts:
                 continue
             model = str(triples["model_id"][0])
-            said = [[v if isinstance(v, bool) else None for v in judge.judge(texts)] for judge in judges]
+            said = [verdicts_of(judge, texts) for judge in judges]
             for judge, verdicts in zip(judges, said, strict=True):
                 usable = [verdict for verdict in verdicts if verdict is not None]
                 if usable:
-                    right, noisy = accuracy(usable), accuracy([not verdict for verdict in usable])
-                    numbers: dict[str, Number] = {
-                        "precision": (right.value, right.low, right.high, right.n),
-                        "noisy_percent": (noisy.value, noisy.low, noisy.high, noisy.n),
-                    }
-                    rows += rows_of("collection", collection, variant, model, numbers, judge.model_id)
-            both = (
-                [(a, b) for a, b in zip(*said[:2], strict=True) if a is not None and b is not None]
-                if len(said) > 1
-                else []
-            )
-            if both:
-                kappa, agreed = cohens_kappa(*zip(*both, strict=True)), accuracy([a == b for a, b in both])
-                numbers = {
-                    "kappa": (None if kappa != kappa else kappa, None, None, len(both)),
-                    "exact_agreement": (agreed.value, agreed.low, agreed.high, agreed.n),
-                }
-                rows += rows_of("collection", collection, variant, model, numbers, judges[0].model_id)
+                    wrong = [not verdict for verdict in usable]
+                    numbers = {"precision": accuracy(usable), "noisy_percent": accuracy(wrong)}
+                    rows += metric_rows(collection, variant, judge.model_id, model, numbers, kind="collection")
+            kappa, agreed = agreement(said) if len(said) > 1 else (0.0, [])
+            if agreed:
+                numbers = {"kappa": bare(kappa, len(agreed)), "exact_agreement": accuracy(agreed)}
+                rows += metric_rows(collection, variant, judges[0].model_id, model, numbers, kind="collection")
     return rows
 
 
@@ -174,39 +148,40 @@ def best_rows(
     """
     rows: list[dict[str, Any]] = []
     for relation in (one for one in relations if one.id == LOOKED_AT):
-        seeds = {(head.casefold(), tail.casefold()) for head, tail in relation.pairs}
         rated: dict[str, npt.NDArray[np.floating]] = {}
+
+        def add(origin: str, reasoner: str, numbers: dict[str, Estimate], scope: str = relation.collection) -> None:
+            harvester = str(triples["model_id"][0])
+            rows.extend(metric_rows(scope, variants[origin], reasoner, harvester, numbers, kind="collection"))
+
         for origin in variants:
-            found = pairs_of(triples, origin, [relation]).get(relation.id, [])
-            best = [pair for pair in found if (pair[0].casefold(), pair[1].casefold()) not in seeds][:BEST]
+            best = unseeded(relation, pairs_of(triples, origin, [relation]).get(relation.id, []))[:BEST]
             if not best:
                 continue
-            texts = [statement(relation, *pair) for pair in best]
-            numbers: dict[str, Number] = {}
-            model = str(triples["model_id"][0])
+            texts = _texts(relation, best)
             if judges:
                 right = sum(verdict is True for verdict in judges[0].judge(texts))
-                number: Number = (right, None, None, len(best))
-                scored = {f"correct_of_{BEST}:{LOOKED_AT}": number}
-                rows += rows_of("collection", relation.collection, variants[origin], model, scored, judges[0].model_id)
+                add(origin, judges[0].model_id, {f"correct_of_{BEST}:{LOOKED_AT}": bare(right, len(best))})
             if likelihood is None:
                 continue
             asked = [(statement(relation, *seed), text) for text in texts for seed in relation.pairs]
             rated[origin] = likelihood.score(asked).reshape(len(best), -1).astype(float)
-            numbers = {"bartscore_mean": (float(rated[origin].mean()), None, None, len(best))}
+            numbers = {"bartscore_mean": bare(float(rated[origin].mean()), len(best))}
             for name, value in (("max", rated[origin].max()), ("min", rated[origin].min())):
                 for said, digits in (("range", 2), ("rounded", 1)):
-                    numbers[f"bartscore_{name}:{said}"] = (round(float(value), digits), None, None, len(best))
-            rows += rows_of("collection", relation.collection, variants[origin], model, numbers, likelihood.model_id)
+                    numbers[f"bartscore_{name}:{said}"] = bare(round(float(value), digits), len(best))
+            add(origin, likelihood.model_id, numbers)
         if likelihood is not None and len(rated) == 2:
             ours, theirs = (of.mean(axis=1) for of in rated.values())
             count = min(len(ours), len(theirs))
-            number = (int((ours[:count] > theirs[:count]).sum()), None, None, count)
-            scored = {"pairs_with_higher_bartscore": number}
-            rows += rows_of(
-                "collection", relation.collection, variants[next(iter(rated))], model, scored, likelihood.model_id
-            )
+            higher = bare(int((ours[:count] > theirs[:count]).sum()), count)
+            add(next(iter(rated)), likelihood.model_id, {"pairs_with_higher_bartscore": higher})
     return rows
+
+
+def _sizes(pairs: Sequence[Pair]) -> dict[str, Estimate]:
+    """How much there is, and how varied."""
+    return {"fact_count": bare(extracted_facts(pairs), len(pairs)), "diversity": bare(diversity(pairs), len(pairs))}
 
 
 def _collections(relations: Sequence[Relation]) -> dict[str, list[Relation]]:
@@ -242,11 +217,11 @@ def _ruled(
     return [(ours, "share"), (ours, "maximum"), (alone, "maximum")]
 
 
-def _together(parts: Sequence[tuple[int, Spread]]) -> Number | None:
+def _together(parts: Sequence[tuple[int, Spread]]) -> Estimate | None:
     """The relations' accuracies as one, each weighed by its tuples; the draws of one do not depend on another's."""
     whole = sum(size for size, _ in parts)
     if not whole:
         return None
     mean = sum(size * spread.mean for size, spread in parts) / whole / 100
     deviation = sqrt(sum((size * spread.deviation) ** 2 for size, spread in parts)) / whole / 100
-    return mean, max(0.0, mean - 1.96 * deviation), min(1.0, mean + 1.96 * deviation), whole
+    return Estimate(mean, max(0.0, mean - 1.96 * deviation), min(1.0, mean + 1.96 * deviation), whole)

@@ -1,8 +1,7 @@
 """How much of what a model could yield a harvest has found: rows of ``scores``, by capture and recapture.
 
-The kept prompts of a relation are dealt into two sets that share none; each set harvests by itself, and the overlap of
-the two catches says how large the stock is. Prompts that were mined from the same seeds share their bias, so that the
-stock is rather underestimated and the coverage overestimated.
+The kept prompts of a relation are dealt into two sets; each harvests by itself, and the overlap of the two catches says how
+large the stock is. Prompts mined from the same seeds share their bias, so that coverage is rather overestimated.
 """
 
 from __future__ import annotations
@@ -12,10 +11,11 @@ from typing import Any
 
 import polars as pl
 
+from evidence_assets.experiment.scores.metrics import bare
+from evidence_assets.experiment.scores.scoring import metric_rows
 from evidence_assets.harvest.prompt_mining import MinedPrompt
 from evidence_assets.harvest.triple_metrics import capture_recapture
 from evidence_assets.models.masked import MaskedLM
-from evidence_assets.systems.kbloom.scores import Number, rows_of
 from evidence_assets.systems.kbloom.seeds import Relation
 from evidence_assets.systems.kbloom.system import KBloomSettings, Kinds, SentenceEncoder, harvest
 
@@ -56,9 +56,6 @@ def coverage_rows(
         ]
         estimate = capture_recapture(*catches)
         found = len(catches[0] | catches[1])
-        numbers: dict[str, Number] = {
-            "coverage": (estimate.share, None, None, found),
-            "findable": (estimate.population, None, None, found),
-        }
-        rows += rows_of("relation", relation.id, variant, model_key, numbers)
+        numbers = {"coverage": bare(estimate.share, found), "findable": bare(estimate.population, found)}
+        rows += metric_rows(relation.id, variant, "", model_key, numbers, kind="relation")
     return rows

@@ -6,16 +6,16 @@ to models as statements, by the template of their relation.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evidence_assets.experiment.scores.metrics import bootstrap
-from evidence_assets.harvest.triple_metrics import cohens_kappa, judge_precision, novel_only
-from evidence_assets.systems.kbloom.scores import Number, rows_of
+from evidence_assets.experiment.scores.metrics import Estimate, bare, bootstrap
+from evidence_assets.experiment.scores.scoring import metric_rows
+from evidence_assets.harvest.triple_metrics import Pair, cohens_kappa, judge_precision, novel_only
 from evidence_assets.systems.kbloom.seeds import Relation
 from evidence_assets.systems.kbloom.statement_judging import Judge
 from evidence_assets.text.prompt_text import as_sentence, fill
@@ -32,6 +32,27 @@ class Likelihood(Protocol):
 def statement(relation: Relation, head: str, tail: str) -> str:
     """A triple as a sentence, by its relation's template."""
     return as_sentence(fill(relation.template, head, tail))
+
+
+Verdicts = list[bool | None]
+"""Of statements in order, whether each is correct; None where nothing usable was said."""
+
+
+def verdicts_of(judge: Judge, texts: Sequence[str]) -> Verdicts:
+    """What a judge says of statements."""
+    return [verdict if isinstance(verdict, bool) else None for verdict in judge.judge(texts)]
+
+
+def agreement(said: Sequence[Verdicts]) -> tuple[float, list[bool]]:
+    """Cohen's kappa of the first two judges, and whether they say the same of each statement that both judged."""
+    both = [(a, b) for a, b in zip(*said[:2], strict=True) if a is not None and b is not None]
+    return (cohens_kappa(*zip(*both, strict=True)) if both else float("nan")), [a == b for a, b in both]
+
+
+def unseeded(relation: Relation, pairs: Iterable[Pair]) -> list[Pair]:
+    """The pairs that are no seeds of the relation, however they are capitalised."""
+    seeds = {(head.casefold(), tail.casefold()) for head, tail in relation.pairs}
+    return [pair for pair in pairs if (pair[0].casefold(), pair[1].casefold()) not in seeds]
 
 
 def judged_rows(
@@ -53,47 +74,40 @@ def judged_rows(
     """
     rows: list[dict[str, Any]] = []
     for relation in sorted(relations, key=lambda each: each.id):
-        seeds = {(head.casefold(), tail.casefold()) for head, tail in relation.pairs}
-        pairs: dict[str, list[tuple[str, str]]] = {}
+        pairs: dict[str, list[Pair]] = {}
         for origin in variants:
             own = triples.filter((pl.col("origin") == origin) & (pl.col("relation_id") == relation.id)).sort("rank")
-            pairs[origin] = [
-                p for p in own.select("head", "tail").rows() if (p[0].casefold(), p[1].casefold()) not in seeds
-            ]
+            pairs[origin] = unseeded(relation, own.select("head", "tail").iter_rows())
         for origin, variant in variants.items():
             if not pairs[origin]:
                 continue
             texts = [statement(relation, *pair) for pair in pairs[origin]]
             elsewhere = [pair for other, found in pairs.items() if other != origin for pair in found]
             novel = novel_only(pairs[origin], elsewhere)
-            verdicts = [[v if isinstance(v, bool) else None for v in judge.judge(texts)] for judge in judges]
+            verdicts = [verdicts_of(judge, texts) for judge in judges]
             model = str(triples["model_id"][0])
             for judge, said in zip(judges, verdicts, strict=True):
                 numbers = _verdict_numbers(said, [said[i] for i in novel] if elsewhere else None)
-                rows += rows_of("relation", relation.id, variant, model, numbers, judge.model_id)
+                rows += metric_rows(relation.id, variant, judge.model_id, model, numbers, kind="relation")
             if len(verdicts) > 1:
-                both = [(a, b) for a, b in zip(*verdicts[:2], strict=True) if a is not None and b is not None]
-                kappa = cohens_kappa(*zip(*both, strict=True)) if both else float("nan")
-                number: Number = (None if kappa != kappa else kappa, None, None, len(both))
-                rows += rows_of("relation", relation.id, variant, model, {"judge_kappa": number}, judges[0].model_id)
+                kappa, both = agreement(verdicts)
+                numbers = {"judge_kappa": bare(kappa, len(both))}
+                rows += metric_rows(relation.id, variant, judges[0].model_id, model, numbers, kind="relation")
             if likelihood is not None:
                 before = " ".join(statement(relation, *seed) for seed in relation.pairs)
-                rated = bootstrap(likelihood.score([(before, text) for text in texts]), resamples=1000)
-                number = (rated.value, rated.low, rated.high, rated.n)
-                rows += rows_of("relation", relation.id, variant, model, {"likelihood": number}, likelihood.model_id)
+                numbers = {
+                    "likelihood": bootstrap(likelihood.score([(before, text) for text in texts]), resamples=1000)
+                }
+                rows += metric_rows(relation.id, variant, likelihood.model_id, model, numbers, kind="relation")
     return rows
 
 
-def _verdict_numbers(said: Sequence[bool | None], novel: Sequence[bool | None] | None) -> dict[str, Number]:
-    judged = sum(verdict is not None for verdict in said)
+def _verdict_numbers(said: Verdicts, novel: Verdicts | None) -> dict[str, Estimate]:
+    judged = len(said) - said.count(None)
     if not judged:
-        return {"judge_precision": (None, None, None, 0)}
+        return {"judge_precision": bare(float("nan"), 0)}
     precision, noisy = judge_precision(said)
-    numbers: dict[str, Number] = {
-        "judge_precision": (precision, None, None, judged),
-        "judge_noisy": (noisy, None, None, judged),
-    }
-    if novel is not None and any(verdict is not None for verdict in novel):
-        of = sum(verdict is not None for verdict in novel)
-        numbers["judge_precision_novel"] = (judge_precision(novel)[0], None, None, of)
+    numbers = {"judge_precision": bare(precision, judged), "judge_noisy": bare(noisy, judged)}
+    if novel is not None and (of := len(novel) - novel.count(None)):
+        numbers["judge_precision_novel"] = bare(judge_precision(novel)[0], of)
     return numbers

@@ -55,18 +55,12 @@ ALL_SEEDS = Read(SEEDS, "every")
 class HarvestSettings(KBloomSettings):
     """A harvest and what is made of it.
 
-    Attributes
-    ----------
-    collections
-        Collections of relations that are merged, each into an asset of its own.
-    baseline
-        Whether the baseline is run beside it.
-    kinds
-        Asset of ``triples`` whose types of heads and tails say of what kind an entity is, for seed files that name some.
-    coverage
-        Whether its coverage is estimated, which harvests every relation twice more.
-    truth
-        ``sample`` scores it against the facts that the sample corpus states.
+    ``collections``: Collections of relations that are merged, each into an asset of its own.
+    ``baseline``: Whether the baseline is run beside it.
+    ``kinds``: Asset of ``triples`` whose types of heads and tails say of what kind an entity is, for seed files that
+        name some.
+    ``coverage``: Whether its coverage is estimated, which harvests every relation twice more.
+    ``truth``: ``sample`` scores it against the facts that the sample corpus states.
     """
 
     collections: tuple[str, ...] = ()
@@ -398,9 +392,10 @@ def judge_first(variant: Variant, settings: HarvestSettings, step: Step) -> None
 
 def scored_on(settings: HarvestSettings) -> list[Scope]:
     """The collections that harvests of these settings are scored for, and the references that they are compared with."""
-    judged = {"precision", "noisy_percent", "kappa", "exact_agreement"} if _judges() else set[str]()
+    judged = {"kappa", "exact_agreement"} if len(_judges()) > 1 else set[str]()
     if _judges():
-        judged.add(f"correct_of_{collection_scores.BEST}:{collection_scores.LOOKED_AT}")
+        best = f"correct_of_{collection_scores.BEST}:{collection_scores.LOOKED_AT}"
+        judged |= {"precision", "noisy_percent", best}
     if profiles.load().harvesting.likelihood is not None:
         extremes = {f"bartscore_{end}:{said}" for end in ("max", "min") for said in ("range", "rounded")}
         judged |= {"bartscore_mean", *extremes} | ({"pairs_with_higher_bartscore"} if settings.baseline else set())

@@ -16,7 +16,8 @@ import numpy as np
 import polars as pl
 from scipy.stats import binom
 
-from evidence_assets.experiment.scores.metrics import accuracy, bootstrap, paired_bootstrap
+from evidence_assets.experiment.scores.metrics import Estimate, accuracy, bare, bootstrap, paired_bootstrap
+from evidence_assets.experiment.scores.scoring import metric_rows
 from evidence_assets.harvest.triple_metrics import (
     Direction,
     Fact,
@@ -32,9 +33,6 @@ from evidence_assets.systems.kbloom.seeds import Relation
 K = 50
 TUNED, REPORTED = "tuned half", "reported half"
 """Scopes beside the collections: the relations that the default's ranking was chosen on, and the others."""
-
-Number = tuple[float | None, float | None, float | None, int]
-"""Value, lower and upper end of its 95 % interval, and what it rests on."""
 
 
 def read_facts(path: Path) -> list[Fact]:
@@ -116,7 +114,7 @@ def score_rows(
     rows: list[dict[str, Any]] = []
     model = triples["model_id"][0] if triples.height else ""
     reference = set(known)
-    scored: dict[str, dict[str, tuple[dict[str, Number], Control]]] = {}
+    scored: dict[str, dict[str, tuple[dict[str, Estimate], Control]]] = {}
     groups: dict[str, list[str]] = {}
     for relation in sorted(relations, key=lambda r: r.id):
         own = [fact for fact in stated if fact[1] == relation.id]
@@ -135,13 +133,14 @@ def score_rows(
             if not truths:
                 continue
             checked = control(relation, ranked, own, held)
-            numbers: dict[str, Number] = {
+            numbers: dict[str, Estimate] = {
                 f"precision@{K}": _share(sum(hits[:K]), K),
                 "r_precision": _share(sum(hits[:truths]), truths),
                 "recall": _share(sum(hits), truths),
             }
             size = _size_numbers(harvested, reference)
-            rows += rows_of("relation", relation.id, variant, model, numbers | _control_numbers([checked]) | size)
+            whole = numbers | _control_numbers([checked]) | size
+            rows += metric_rows(relation.id, variant, "", model, whole, kind="relation")
             scored.setdefault(variant, {})[relation.id] = numbers, checked
             for group in (relation.collection, half_of(relation.id)):
                 members = groups.setdefault(group, [])
@@ -149,41 +148,41 @@ def score_rows(
     for group, members in sorted(groups.items()):
         for variant, of_relation in scored.items():
             together = _control_numbers([of_relation[name][1] for name in members])
-            rows += rows_of("collection", group, variant, model, _means(of_relation, members) | together)
+            means = _means(of_relation, members) | together
+            rows += metric_rows(group, variant, "", model, means, kind="collection")
         rows += _comparison(group, members, scored, model)
     return rows
 
 
-def _means(of_relation: Mapping[str, tuple[dict[str, Number], Control]], members: Sequence[str]) -> dict[str, Number]:
-    means: dict[str, Number] = {}
+def _means(
+    of_relation: Mapping[str, tuple[dict[str, Estimate], Control]], members: Sequence[str]
+) -> dict[str, Estimate]:
+    means: dict[str, Estimate] = {}
     for metric in of_relation[members[0]][0]:
-        estimate = bootstrap([of_relation[name][0][metric][0] or 0.0 for name in members], resamples=1000)
-        means[metric] = (estimate.value, estimate.low, estimate.high, estimate.n)
+        means[metric] = bootstrap([of_relation[name][0][metric].value for name in members], resamples=1000)
     return means
 
 
 def _comparison(
     group: str,
     members: Sequence[str],
-    scored: Mapping[str, Mapping[str, tuple[dict[str, Number], Control]]],
+    scored: Mapping[str, Mapping[str, tuple[dict[str, Estimate], Control]]],
     model: str,
 ) -> list[dict[str, Any]]:
     first, *others = scored
-    numbers: dict[str, Number] = {}
+    numbers: dict[str, Estimate] = {}
     for other in others:
         for metric in scored[first][members[0]][0]:
-            ours, theirs = ([scored[v][name][0][metric][0] or 0.0 for name in members] for v in (first, other))
-            gain = paired_bootstrap(ours, theirs)
-            numbers[f"{metric}_over_{other}"] = (gain.value, gain.low, gain.high, gain.n)
-    return rows_of("collection", group, first, model, numbers)
+            ours, theirs = ([scored[v][name][0][metric].value for name in members] for v in (first, other))
+            numbers[f"{metric}_over_{other}"] = paired_bootstrap(ours, theirs)
+    return metric_rows(group, first, "", model, numbers, kind="collection")
 
 
-def _share(right: int, of: int) -> Number:
-    estimate = accuracy([True] * right + [False] * (of - right))
-    return estimate.value, estimate.low, estimate.high, of
+def _share(right: int, of: int) -> Estimate:
+    return accuracy([True] * right + [False] * (of - right))
 
 
-def _size_numbers(harvested: pl.DataFrame, reference: set[str]) -> dict[str, Number]:
+def _size_numbers(harvested: pl.DataFrame, reference: set[str]) -> dict[str, Estimate]:
     """What needs no truth: how much there is, how varied, how new, and how far the prompts agree on it."""
     pairs = list(zip(harvested["head"], harvested["tail"], strict=True))
     if not pairs:
@@ -198,39 +197,15 @@ def _size_numbers(harvested: pl.DataFrame, reference: set[str]) -> dict[str, Num
         numbers["novelty"] = novelty(pairs, reference)
     if len(agreed):
         numbers["agreement"] = float(agreed.to_numpy().mean())
-    return {metric: (value, None, None, len(pairs)) for metric, value in numbers.items()}
+    return {metric: bare(value, len(pairs)) for metric, value in numbers.items()}
 
 
-def _control_numbers(controls: Sequence[Control]) -> dict[str, Number]:
+def _control_numbers(controls: Sequence[Control]) -> dict[str, Estimate]:
     found, held = sum(one.found for one in controls), sum(one.held for one in controls)
     if not held:
         return {}
     return {
         "held_out_recall": _share(found, held),
-        "held_out_chance": (sum(one.expected for one in controls) / held, None, None, held),
-        "held_out_p": (above_chance(controls), None, None, held),
+        "held_out_chance": bare(sum(one.expected for one in controls) / held, held),
+        "held_out_p": bare(above_chance(controls), held),
     }
-
-
-def rows_of(
-    kind: str, scope: str, variant: str, model: str, numbers: Mapping[str, Number], reasoner: str = ""
-) -> list[dict[str, Any]]:
-    """Rows of ``scores`` for the numbers of one scope and variant; ``reasoner`` is who judged, where someone did."""
-    return [
-        {
-            "score_id": content_id("score", kind, scope, variant, *([reasoner] if reasoner else []), model, metric),
-            "scope_kind": kind,
-            "scope_id": scope,
-            "selector": variant,
-            "reasoner": reasoner,
-            "model_id": model,
-            "metric": metric,
-            "value": value,
-            "low": low,
-            "high": high,
-            "n": n,
-            "published": None,
-            "published_source": None,
-        }
-        for metric, (value, low, high, n) in numbers.items()
-    ]

@@ -144,15 +144,10 @@ def harvest(
 
     Pairs with an entity that is known to be of other kinds than the relation allows are candidates and no triples.
 
-    Parameters
-    ----------
-    idf
-        Inverse document frequency of a lower-case word; by default that of the corpus of all candidates' and seeds'
-        filled sentences. Negative values count as 0.
-    prompts
-        Prompts mined before, for instance to compare variants or disjoint prompt sets; mined here by default.
-    kinds
-        Needed by a relation that names the kinds of its heads or tails.
+    ``idf``: Inverse document frequency of a lower-case word; by default that of the corpus of all candidates' and
+        seeds' filled sentences. Negative values count as 0.
+    ``prompts``: Prompts mined before, for instance to compare variants or disjoint prompt sets; mined here by default.
+    ``kinds``: Needed by a relation that names the kinds of its heads or tails.
     """
     check_seeds(relation, model)
     check_kinds(relation, kinds)

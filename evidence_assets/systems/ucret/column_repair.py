@@ -39,22 +39,13 @@ _MOST_ROWS_NAMED = 3
 class TableWords:
     """The words and numbers of a table's columns, read once for all texts about it.
 
-    Attributes
-    ----------
-    headers
-        Content words of each header, without the unit behind it.
-    cells
-        Content words of each column's cells by row; a row that is too short has an empty set there.
-    parts
-        The words of each column's distinct cells, and of each alternative where a cell lists several.
-    listed
-        By row the words of each alternative of the cells that list several; nothing for other cells.
-    runs
-        Runs of letters of each column's cells.
-    numbers
-        All numbers of each column's cells.
-    constant
-        Whether a column says the same in every row, so that it tells no row from another.
+    ``headers``: Content words of each header, without the unit behind it.
+    ``cells``: Content words of each column's cells by row; a row that is too short has an empty set there.
+    ``parts``: The words of each column's distinct cells, and of each alternative where a cell lists several.
+    ``listed``: By row the words of each alternative of the cells that list several; nothing for other cells.
+    ``runs``: Runs of letters of each column's cells.
+    ``numbers``: All numbers of each column's cells.
+    ``constant``: Whether a column says the same in every row, so that it tells no row from another.
     """
 
     headers: tuple[frozenset[str], ...]

@@ -42,15 +42,10 @@ _CHUNK_FLOATS = 4_000_000
 class ColumnSettings:
     """A way to select columns.
 
-    Attributes
-    ----------
-    measure
-        ``cosine`` and ``jsd`` are the published ones; ``words`` leaves out the clusters and falls back to the largest
-        Jaccard overlaps; ``all`` keeps every column.
-    jaccard
-        Threshold tau on the overlap of tokens.
-    gate
-        theta, the least cosine, or eta, the largest divergence in nats, between text and chosen cluster.
+    ``measure``: ``cosine`` and ``jsd`` are the published ones; ``words`` leaves out the clusters and falls back to the
+        largest Jaccard overlaps; ``all`` keeps every column.
+    ``jaccard``: Threshold tau on the overlap of tokens.
+    ``gate``: theta, the least cosine, or eta, the largest divergence in nats, between text and chosen cluster.
     """
 
     measure: Measure
@@ -134,19 +129,11 @@ def select_lines(
 ) -> list[Selection]:
     """Select columns for many texts, each against its own table.
 
-    Parameters
-    ----------
-    text_tokens, text_vectors
-        Token set and vector ``(P, d)`` of each claim or question.
-    table_of
-        For each text the place of its table in ``tables``.
-    tables
-        Columns of each table. Clusters are found once for equal tables with equal columns left over.
+    ``text_tokens``, ``text_vectors``: Token set and vector ``(P, d)`` of each claim or question.
+    ``table_of``: For each text the place of its table in ``tables``.
+    ``tables``: Columns of each table. Clusters are found once for equal tables with equal columns left over.
 
-    Returns
-    -------
-    list of Selection
-        In the order of the texts; a table without columns gives an empty one.
+    Returns list of Selection: In the order of the texts; a table without columns gives an empty one.
     """
     if settings.measure == "all":
         return [

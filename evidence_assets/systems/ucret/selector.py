@@ -63,10 +63,7 @@ class BridgedTable:
     Outside evidence keeps its own kind (chunk, triple …), so that it is never taken for a cell, and its ``why`` says
     ``outside``. It is looked for once a question, by the claim, or by the question with all of its options.
 
-    Parameters
-    ----------
-    outside
-        Finds the evidence; None where the benchmark names nothing to look in, so that the cells stand alone.
+    ``outside``: Finds the evidence; None where the benchmark names nothing to look in, so that the cells stand alone.
     """
 
     def __init__(self, cells: CollapsedTable, outside: Selector | None) -> None:

@@ -16,24 +16,17 @@ _RANGES = {"clusters": (1, 1000), "tau": (0, 1), "theta": (-1, 1), "eta": (0, 1)
 class UcretSettings:
     """A way from a table to its evidence; the defaults are the printed setting of UCRET.
 
-    Attributes
-    ----------
-    measure
-        ``cosine`` and ``jsd`` are the published ones; ``words`` leaves out the clusters and falls back to the largest
-        overlaps of words; ``all`` keeps every column.
-    tau
-        Least overlap of words between a column and the text.
-    clusters, theta, eta, temperature
-        k; the least cosine, or the largest divergence in nats, between the text and its cluster of columns; and the
-        temperature of the distributions that the divergence compares. By default 2, 0.60, 0.30 and 1.
-    column_text
-        What of a column is encoded: its header and cells as published, or its header (its cells if it has none).
-    with_options
-        Whether options belong to the text that columns are compared with.
-    repair
-        Whether columns with the numbers, names and options of the text, and those that name rows, are put back.
-    rows
-        Whether rows are selected in the same way; rows that hold a name of the text always stay.
+    ``measure``: ``cosine`` and ``jsd`` are the published ones; ``words`` leaves out the clusters and falls back to the
+        largest overlaps of words; ``all`` keeps every column.
+    ``tau``: Least overlap of words between a column and the text.
+    ``clusters``, ``theta``, ``eta``, ``temperature``: k; the least cosine, or the largest divergence in nats, between
+        the text and its cluster of columns; and the temperature of the distributions that the divergence compares. By
+        default 2, 0.60, 0.30 and 1.
+    ``column_text``: What of a column is encoded: its header and cells as published, or its header (its cells if it has
+        none).
+    ``with_options``: Whether options belong to the text that columns are compared with.
+    ``repair``: Whether columns with the numbers, names and options of the text, and those that name rows, are put back.
+    ``rows``: Whether rows are selected in the same way; rows that hold a name of the text always stay.
     """
 
     measure: Measure = "cosine"

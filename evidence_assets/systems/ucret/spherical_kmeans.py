@@ -34,16 +34,11 @@ _MAX_STEPS = 100
 class Clusters:
     """Result of clustering ``B`` sets of ``n`` points each.
 
-    Attributes
-    ----------
-    assignment
-        ``(B, n)`` cluster of each point.
-    centroids
-        ``(B, k, d)``; a cluster without a point (possible only among equal points) has the point it was seeded with.
-    objective
-        ``(steps, B)`` summed distance of the points to their centroid after each assignment.
-    converged
-        ``(B,)`` whether the last step changed no assignment.
+    ``assignment``: ``(B, n)`` cluster of each point.
+    ``centroids``: ``(B, k, d)``; a cluster without a point (possible only among equal points) has the point it was
+        seeded with.
+    ``objective``: ``(steps, B)`` summed distance of the points to their centroid after each assignment.
+    ``converged``: ``(B,)`` whether the last step changed no assignment.
     """
 
     assignment: NDArray[np.int64]
@@ -89,12 +84,8 @@ def cluster_batch(points: Floats, k: int, *, geometry: Geometry = "cosine", seed
     The random numbers depend on the seed alone, so that a set gets the same clusters whatever stands beside it: one
     for the first centre, one for each further centre, then one a step for re-seeding.
 
-    Parameters
-    ----------
-    points
-        ``(B, n, d)``: unit vectors for ``cosine``, distributions for ``jsd``.
-    k
-        Clusters wanted.
+    ``points``: ``(B, n, d)``: unit vectors for ``cosine``, distributions for ``jsd``.
+    ``k``: Clusters wanted.
     """
     if k < 1:
         raise ValueError(f"k must be at least 1, not {k}")

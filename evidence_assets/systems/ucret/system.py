@@ -1,9 +1,7 @@
 """UCRET and UCRET-JS: from a claim or question and its table to the cells that are evidence, and to an answer.
 
-Belongs here: the published first stage and its variants, composed from column selection, repairs and row selection; the
-cells that remain, each with the rule that kept it. The second and third stage are typed tasks: a solver gets the cells
-as evidence, explains each label or option, and compares the explanations. `TableSolver` does so without a model;
-`table_tasks` holds what a language model is told.
+Belongs here: the published first stage and its variants, and the cells that remain, each with the rule that kept it. The
+second and third stage are typed tasks: a solver explains each label or option from the cells, and compares.
 
 Cells keep their place in the whole table: ``r0`` is the header as read, the body starts at ``r1``.
 """
@@ -123,10 +121,7 @@ def collapsed_tables(
 
     Selected for all at once, but the cells of one question at a time are made: together they are by far the most.
 
-    Raises
-    ------
-    KeyError
-        If a question names a table that is not there.
+    Raises KeyError if a question names a table that is not there.
     """
     names = list(dict.fromkeys(question.table_id for question in questions))
     place = {name: i for i, name in enumerate(names)}

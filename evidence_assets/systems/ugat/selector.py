@@ -25,12 +25,9 @@ DIGITS = 4
 class GraphPaths:
     """The best paths from what is relevant to a question to each of its options.
 
-    Parameters
-    ----------
-    around
-        What each question names and what lies around it, by question id; a question that is not there has no evidence.
-    settings
-        The stages; ``settings.scorer`` says how nodes are scored.
+    ``around``: What each question names and what lies around it, by question id; a question that is not there has no
+        evidence.
+    ``settings``: The stages; ``settings.scorer`` says how nodes are scored.
     """
 
     def __init__(

@@ -16,27 +16,24 @@ CANDIDATES = 3
 class UgatSettings:
     """Parameters of the stages; how wide a neighbourhood is, is said in `experiment.question_concepts.Expansion`.
 
-    Attributes
-    ----------
-    scorer
-        How nodes are scored; `gat` is the published one. `none` keeps every node of the subgraph and ranks by the cosine
-        to the question (the published ablation).
-    D
-        Depth: most steps from the concepts; 3 is the published best.
-    rank
-        What paths are ordered by, and their score: the mean relevance of their ``nodes`` (as printed), or the cosine of
-        their ``words`` to the question, for the best `CANDIDATES` times ``passages`` paths of an option by relevance.
-    steps
-        T: training steps of the published scorers.
-    max_sources
-        Most nodes that paths start from: the concepts, then the relevant nodes with the best scores.
-    path_length, paths_per_pair, passages
-        Longest path, most paths between two nodes, most passages of an option.
+    ``scorer``: How nodes are scored; `gat` is the published one. `none` keeps every node of the subgraph and ranks by
+        the cosine to the question (the published ablation).
+    ``D``: Depth: most steps from the concepts; 3 is the published best.
+    ``rank``: What paths are ordered by, and their score: the mean relevance of their ``nodes`` (as printed), or the
+        cosine of their ``words`` to the question, for the best `CANDIDATES` times ``passages`` paths of an option by
+        relevance.
+    ``layers``, ``heads``, ``steps``: L, K and T, the training steps, of the published scorers; print states none of
+        them, ours are the defaults.
+    ``max_sources``: Most nodes that paths start from: the concepts, then the relevant nodes with the best scores.
+    ``path_length``, ``paths_per_pair``, ``passages``: Longest path, most paths between two nodes, most passages of an
+        option.
     """
 
     scorer: Literal["gat", "gcn", "cosine", "contrastive", "walk", "none"] = "gat"
     rank: Literal["nodes", "words"] = "nodes"
     D: int = 3
+    layers: int = AttentionSettings.layers
+    heads: int = AttentionSettings.heads
     steps: int = 50
     max_sources: int = 64
     path_length: int = 3
@@ -48,4 +45,4 @@ class UgatSettings:
         """How nodes are scored; None where they are not."""
         if self.scorer == "none":
             return None
-        return MEASURED.get(self.scorer) or AttentionSettings(variant=self.scorer, steps=self.steps)
+        return MEASURED.get(self.scorer) or AttentionSettings(self.scorer, self.layers, self.heads, self.steps)

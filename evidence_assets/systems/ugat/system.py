@@ -1,8 +1,7 @@
 """UGAT-MedQA, stages 3 to 5: from the part of the graph around a question to paths put into words.
 
-Stages 1 and 2 (which nodes question and options name, and what lies around the question's) are worked out once a
-question, in `experiment.question_concepts`; stage 6 (the answer) is a reasoning task. Options are only what paths lead
-to, so that no candidate draws evidence to itself.
+Stages 1 and 2 are worked out once a question, in `experiment.question_concepts`; stage 6 (the answer) is a reasoning task.
+Options are only what paths lead to, so that no candidate draws evidence to itself.
 """
 
 from __future__ import annotations
@@ -28,20 +27,14 @@ from evidence_assets.systems.ugat.settings import CANDIDATES, UgatSettings
 class PathPassage:
     """One path put into words: a row of `evidence` of the kind `path`.
 
-    Attributes
-    ----------
-    option, score
-        The option it leads to, and what it is ranked by; see `UgatSettings.rank`.
-    locator
-        The stored edges with the direction they are walked in, see `reasoning.paths.path_locator`.
-    edge_ids, nodes
-        Every edge that the passage says something from, without repeats, and the node numbers walked through.
-    text
-        One sentence an edge, as stored: a path walked backwards does not turn a sentence round.
-    attention
-        For edges inside the scored subgraph: edge id, weight that its head gives its tail, and the tail its head.
-    contradictory
-        Whether two of its edges say opposed things of the same two nodes.
+    ``option``, ``score``: The option it leads to, and what it is ranked by; see `UgatSettings.rank`.
+    ``locator``: The stored edges with the direction they are walked in, see `reasoning.paths.path_locator`.
+    ``edge_ids``, ``nodes``: Every edge that the passage says something from, without repeats, and the node numbers
+        walked through.
+    ``text``: One sentence an edge, as stored: a path walked backwards does not turn a sentence round.
+    ``attention``: For edges inside the scored subgraph: edge id, weight that its head gives its tail, and the tail its
+        head.
+    ``contradictory``: Whether two of its edges say opposed things of the same two nodes.
     """
 
     option: str
@@ -58,12 +51,8 @@ class PathPassage:
 class PathSelection:
     """Everything that was found for one question.
 
-    Attributes
-    ----------
-    passages
-        For each option label its passages, best first; an option without any is there with none.
-    subgraph, scores
-        What was looked at, and how its nodes were scored (None where nothing was).
+    ``passages``: For each option label its passages, best first; an option without any is there with none.
+    ``subgraph``, ``scores``: What was looked at, and how its nodes were scored (None where nothing was).
     """
 
     question_id: str

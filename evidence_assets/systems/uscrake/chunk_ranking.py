@@ -1,9 +1,7 @@
 """Fine ranking of text for USCRaKE: chunks of a pool, then the sentences of the chunks that are kept.
 
 Belongs here: scores of texts against a query by their token vectors under a named cost, the words that aligned, the
-titles that link passages. Where the pool comes from and what becomes of the ranking is decided in ``system``.
-
-Scores are larger for what is nearer; a transport cost counts negatively.
+titles that link passages. Scores are larger for what is nearer; a transport cost counts negatively.
 """
 
 from __future__ import annotations
@@ -57,10 +55,7 @@ class Weighs(Protocol):
 def check_cost(name: str) -> None:
     """Refuse a name that is neither a ranking nor a registered ground cost.
 
-    Raises
-    ------
-    ValueError
-        It names the one whose name is most like it.
+    Raises ValueError: It names the one whose name is most like it.
     """
     known = (*RANKINGS, *ground_costs())
     if name not in known:

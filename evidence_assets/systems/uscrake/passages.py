@@ -36,14 +36,9 @@ class Passages:
     ) -> SeenPassages:
         """The chunks as they are ranked.
 
-        Parameters
-        ----------
-        view, words
-            The encoder of their tokens, and whether these are whole words.
-        reading
-            How tokens are weighed.
-        titles
-            Whether the tokens of its title stand before those of a chunk.
+        ``view``, ``words``: The encoder of their tokens, and whether these are whole words.
+        ``reading``: How tokens are weighed.
+        ``titles``: Whether the tokens of its title stand before those of a chunk.
         """
         terms = self.store.forms if words else self.store.pieces
         return SeenPassages(self.corpus, self.store.tokens(view), terms, reading, view.dimensions, titles)

@@ -23,37 +23,27 @@ _CHOICES = {
 class Settings:
     """Parameters of a variant.
 
-    Attributes
-    ----------
-    cost
-        A registered ground cost (``transport.costs``), of which ``jsd`` is the published one, or a ranking
+    ``cost``: A registered ground cost (``transport.costs``), of which ``jsd`` is the published one, or a ranking
         (``chunk_ranking.RANKINGS``).
-    R, k, s
-        Chunks of the coarse pool, chunks kept, triples kept, each for a question and option.
-    coarse
-        ``dense`` is the index alone, ``hybrid`` joins its pool with that of BM25.
-    parts
-        Evidence from ``chunks``, from the ``graph``, or ``both``.
-    grain, sentences
-        Whether sentences or whole chunks are evidence, and how many sentences an option gets at most; twice k where 0 is stated.
-    titles
-        Whether the words of its title are ranked as words of each chunk; the published ranking knows no titles.
-    links
-        How much ``fusion`` raises a chunk whose title a better one names (``chunk_ranking.TitleLinks``); 0 for not at all.
-    transported
-        Chunks of the pool that ``fusion`` transports exactly, late interaction leading the way; the others are left out.
-    judge
-        What the judge of text and triples has to say in their joint order: 1 for the judge alone, as published, 0 for
-        text in its own order. Text that stands alone is never judged.
-    triples_judged
-        Triples that the judge reads for each that is kept; the others are dropped by the words they share.
-    temperature
-        T of the softmax, under costs that take one.
-    tokens
-        Whether a word that the encoder cuts into ``pieces`` counts as these, or ``words`` as the means of theirs.
-    weights
-        Masses of tokens: BM25 within the own ``text``; summed over the ``corpus``, the other reading of equation 7.9;
-        or ``idf`` alone, as some costs need.
+    ``R``, ``k``, ``s``: Chunks of the coarse pool, chunks kept, triples kept, each for a question and option.
+    ``coarse``: ``dense`` is the index alone, ``hybrid`` joins its pool with that of BM25.
+    ``parts``: Evidence from ``chunks``, from the ``graph``, or ``both``.
+    ``grain``, ``sentences``: Whether sentences or whole chunks are evidence, and how many sentences an option gets at
+        most; twice k where 0 is stated.
+    ``titles``: Whether the words of its title are ranked as words of each chunk; the published ranking knows no titles.
+    ``links``: How much ``fusion`` raises a chunk whose title a better one names (``chunk_ranking.TitleLinks``); 0 for
+        not at all.
+    ``transported``: Chunks of the pool that ``fusion`` transports exactly, late interaction leading the way; the others
+        are left out.
+    ``judge``: What the judge of text and triples has to say in their joint order: 1 for the judge alone, as published,
+        0 for text in its own order. Text that stands alone is never judged.
+    ``triples_judged``: Triples that the judge reads for each that is kept; the others are dropped by the words they
+        share.
+    ``temperature``: T of the softmax, under costs that take one.
+    ``tokens``: Whether a word that the encoder cuts into ``pieces`` counts as these, or ``words`` as the means of
+        theirs.
+    ``weights``: Masses of tokens: BM25 within the own ``text``; summed over the ``corpus``, the other reading of
+        equation 7.9; or ``idf`` alone, as some costs need.
     """
 
     cost: str = "fusion"

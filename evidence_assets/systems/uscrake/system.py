@@ -8,9 +8,8 @@
    against question ⊕ option, the best s triples stay beside the text, and all are ranked in one list, in which the
    judge has the share that the settings give it.
 
-What the reasoner reads is the evidence as picked: by default the best sentences of the kept chunks, cited by their
-characters within the chunk, because a sentence can be checked at a glance; ``grain: chunk`` gives whole chunks, as
-published. Each row's reasons say whether it entails, contradicts or only mentions the option. Equal scores fall back on the order of chunk ids, and of edge ids.
+Evidence are the best sentences of the kept chunks, cited by their characters, or whole chunks, as published. Each row's
+reasons say whether it entails, contradicts or only mentions the option. Equal scores fall back on the order of ids.
 """
 
 from __future__ import annotations
@@ -63,14 +62,9 @@ class _Option:
 class Uscrake:
     """The selector: see the module's description.
 
-    Parameters
-    ----------
-    passages, encoder
-        The corpus, and the encoder of its index; no corpus where the benchmark names none.
-    token_encoder
-        The encoder of the token store.
-    graph
-        Where triples come from; None where the benchmark names no graph.
+    ``passages``, ``encoder``: The corpus, and the encoder of its index; no corpus where the benchmark names none.
+    ``token_encoder``: The encoder of the token store.
+    ``graph``: Where triples come from; None where the benchmark names no graph.
     """
 
     def __init__(

@@ -65,8 +65,6 @@ def word_form(word: str) -> str:
 
     Encoders that cut at spaces alone leave punctuation at a word.
 
-    Examples
-    --------
     >>> word_form("Sweet."), word_form("...")
     ('sweet', '.')
     """

@@ -10,10 +10,11 @@ from typing import ClassVar
 
 import pytest
 
-from evidence_assets.benchmarks.graphs import conceptnet, rows, umls
+from evidence_assets.benchmarks.graphs import conceptnet, rows
 from evidence_assets.benchmarks.graphs.formats import FORMATS, format_named
 from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.benchmarks.graphs.rows import GraphSource
+from evidence_assets.benchmarks.graphs.tab_separated import umls
 from evidence_assets.benchmarks.graphs.triples import TripleRecord, frames
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import prepare
@@ -286,9 +287,9 @@ def test_frames_come_in_batches() -> None:
 
 @pytest.mark.dev_data
 def test_the_real_files(dev_data: Path) -> None:
-    sizes = {name: len(list(umls.read(dev_data / "umls" / f"{name}.txt"))) for name in ("train", "valid", "test")}
+    sizes = {name: len(list(umls(dev_data / "umls" / f"{name}.txt"))) for name in ("train", "valid", "test")}
     assert sizes == {"train": 5_216, "valid": 652, "test": 661}
-    first = next(iter(umls.read(dev_data / "umls" / "train.txt")))
+    first = next(iter(umls(dev_data / "umls" / "train.txt")))
     assert first == TripleRecord("acquired abnormality", "location_of", "experimental model of disease", 1)
     labelled = list(conceptnet.completion(dev_data / "conceptnet" / "dev1.txt"))
     assert len(labelled) == 1_200 and {record.label for record in labelled} == {True, False}

@@ -288,17 +288,10 @@ class TestBeir(ReaderContract):
     )
 
 
-def test_lama_facts_and_relation_labels(tmp_path: Path) -> None:
+def test_lama_facts(tmp_path: Path) -> None:
     fact = {"sub_uri": "Q1", "obj_uri": "Q2", "sub_label": "Ann", "obj_label": "Bern", "predicate_id": "P19"}
-    lay(
-        tmp_path,
-        {
-            "TREx/P19.jsonl": lines(fact),
-            "relations.jsonl": lines({"relation": "P19", "template": "-", "label": "birth"}),
-        },
-    )
-    assert next(lama.read_facts(tmp_path)).object_id == "Q2"
-    assert lama.read_relations(tmp_path) == {"P19": "birth"}
+    lay(tmp_path, {"TREx/P19.jsonl": lines(fact)})
+    assert list(lama.read_facts(tmp_path)) == [("Ann", "P19", "Bern")]
     lay(tmp_path, {"TREx/P20.jsonl": lines(fact)})
     with pytest.raises(BadInput, match=r"P20\.jsonl:1: predicate_id: 'P19' in the file of P20"):
         list(lama.read_facts(tmp_path))

@@ -40,7 +40,9 @@ class TestScitab(ReaderContract):
     EMPTY = (("test", {FILE: "[]"}, FILE),)
 
     def test_the_table_is_read_as_it_stands(self, tmp_path: Path) -> None:
-        ((claim, table),) = scitab.read(lay(tmp_path, {self.FILE: json.dumps([self.ROW])}) / self.FILE)
+        ((claim, table),) = scitab.PAIRS["scitab"](
+            [lay(tmp_path, {self.FILE: json.dumps([self.ROW])}) / self.FILE], "all"
+        )
         assert claim.gold == ("NOT ENOUGH INFORMATION",)
         assert (table.header, table.rows) == (("name", "[BOLD] value"), (("A", "1"), ("B",)))
 
@@ -67,7 +69,7 @@ class TestPubhealthtab(ReaderContract):
         down = {"claim": "d", "label": "NEI", "table": {"header_vertical": ["x", "y"], "rows": [["1"], ["2"]]}}
         none = {"claim": "e", "label": "refutes", "table": {"rows": []}}
         lay(tmp_path, {self.FILE: lines(self.ROW, down, none)})
-        (_, first), (_, second), (_, third) = pubhealthtab.read(tmp_path / self.FILE)
+        (_, first), (_, second), (_, third) = pubhealthtab.PAIRS["pubhealthtab"]([tmp_path / self.FILE], "all")
         assert (first.header, first.rows, first.caption) == (("a", "b"), (("1", "2"),), "k")
         assert second.rows == (("x", "1"), ("y", "2"))
         assert (third.header, third.rows) == ((), ())
@@ -97,7 +99,7 @@ class TestTabfact(ReaderContract):
     def test_statements_share_their_table(self, tmp_path: Path) -> None:
         told = {"1.csv": [["Messi has 10.", "Kane has 9."], [1, 0], "goals"]}
         lay(tmp_path, self.TABLE | {self.FILE: json.dumps(told)})
-        (first, table), (second, _) = tabfact.read(tmp_path / self.FILE, tmp_path / "data/all_csv")
+        (first, table), (second, _) = tabfact.read([tmp_path / self.FILE, tmp_path / "data/all_csv"], "all")
         assert (first.gold, second.gold) == (("SUPPORTS",), ("REFUTES",))
         assert (table.header, table.rows[1], table.caption) == (("player", "goals"), ("Kane", "8"), "goals")
 
@@ -142,12 +144,12 @@ class TestTabmcq(ReaderContract):
                     ("Q?\tx\ta\tb\t1\tm-1&2\t1\t0", "QUESTION-ALIGNMENT"),
                     ("Q?\t0\ta\tb\t1\tm-1&2\tx\t0", "RELEVANT ROW"),
                     ("\t0\ta\tb\t1\tm-1&2\t1\t0", "QUESTION"),
-                    ("Q?\t0\ta\tb", "has 4 fields instead of 8"),
+                    ("Q?\t0\ta\tb", "4 fields, expected 8"),
                 )
             )
         ),
     )
-    EMPTY = (("all", {"MCQs.tsv": ""}, "MCQs.tsv"),)
+    EMPTY = (("all", {"MCQs.tsv": TABMCQ_HEAD}, "MCQs.tsv"),)
 
     def test_annotation_outside_the_table_keeps_its_place(self, tmp_path: Path) -> None:
         lay(tmp_path, self.TABLE | {"MCQs.tsv": TABMCQ_HEAD + "Q?\t0\ta\tb\t1\tm-1&2\t99\t7\n"})
@@ -165,6 +167,6 @@ def test_the_real_files(dev_data: Path) -> None:
     assert (len(tables), len(questions)) == (62, 300)
     assert all(question.gold_evidence[0].text for question in questions)
     assert all(question.table_id in tables for question in questions)
-    claims = list(scitab.read(dev_data / "scitab" / "sci_tab.json"))
+    claims = list(scitab.PAIRS["scitab"]([dev_data / "scitab" / "sci_tab.json"], "all"))
     assert len(claims) == 120
     assert len({table.table_id for _, table in claims}) == 83

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import polars as pl
 import pytest
 
 from evidence_assets.benchmarks.graphs.rows import triple_id
+from evidence_assets.experiment.inputs import LinkedElsewhere
 from evidence_assets.experiment.selection import Asked
+from evidence_assets.experiment.step import Step
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.schemas import TABLES
-from evidence_assets.lake.store import prepare
+from evidence_assets.lake.store import Lake, prepare
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.systems.background.settings import BackgroundSettings
@@ -25,6 +29,7 @@ from evidence_assets.systems.background.system import (
     triple_rows,
 )
 from evidence_assets_tests.graphs.small_graph import graph_of
+from evidence_assets_tests.lake_rows import question
 from evidence_assets_tests.systems.small_models import Kept, Scripted, WordEncoder
 
 NAMES = ["Switzerland", "Swiss franc", "Bern", "Alps", "Europe"]
@@ -180,3 +185,22 @@ def test_an_empty_graph() -> None:
     bk = BackgroundKnowledge("bk", graph_of([], [], []), WordEncoder(), BackgroundSettings())
     assert bk.retrieve([QUESTION])[0].picks == ()
     assert bk.retrieve([]) == []
+
+
+def test_topics_are_those_that_another_linker_found(tmp_path: Path) -> None:
+    lake = Lake.create(tmp_path / "lake", question_shards=1)
+    rows = [question(i, "sample_kgqa", source_id=f"s{i}", task="kgqa", options=[]) for i in (1, 2)]
+    lake.write("questions/graph", "sample_kgqa|0", {"questions": rows})
+    file = lake.raw_place("links/sample_kgqa/refined.jsonl")
+    step = Step(lake, "evidence", "evidence/graph/x", "sample_kgqa|0")
+    versions = set()
+    for entities, said in ((["Alps"], ["Alps located in Europe"]), (["Bern", "Mars"], ["Switzerland capital Bern"])):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps({"id": "s1", "entities": entities}) + "\n")
+        selector = LinkedElsewhere(system(BackgroundSettings(links="refined")), step, "refined")
+        linked, unknown = selector.select([QUESTION, BAD])
+        assert [pick.text for pick in linked] == said and unknown == []
+        versions.add(selector.version)
+    assert len(versions) == 2, "other links, other evidence"
+    with pytest.raises(BadInput, match=r"refnied\.jsonl"):
+        LinkedElsewhere(system(), step, "refnied")

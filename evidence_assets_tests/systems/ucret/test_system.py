@@ -209,7 +209,7 @@ def test_on_real_questions_the_answer_column_is_kept_and_read(dev_data: Path) ->
 
 @pytest.mark.dev_data
 def test_on_real_claims_the_whole_table_beats_the_majority_class(dev_data: Path) -> None:
-    claims = list(scitab.read(dev_data / "scitab" / "sci_tab.json"))
+    claims = list(scitab.PAIRS["scitab"]([dev_data / "scitab" / "sci_tab.json"], "all"))
     asked = [TableQuestion(q.question_id, q.text, t.table_id) for q, t in claims]
     evidence = list(collapsed_tables(asked, {t.table_id: t for _, t in claims}, VARIANTS["keep_all"], HashedWords()))
     right = sum(answer(e, ()).answer == q.gold[0] for (q, _), e in zip(claims, evidence, strict=True))

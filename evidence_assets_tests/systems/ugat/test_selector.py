@@ -23,13 +23,13 @@ from evidence_assets.experiment.question_concepts import (
 )
 from evidence_assets.experiment.selection import Asked, Pick, evidence_rows
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
-from evidence_assets.models.encoders import EMBEDDED, load_encoder
 from evidence_assets.reasoning.extractive import ExtractiveSolver
 from evidence_assets.reasoning.paths import Fact, wrong_with
 from evidence_assets.systems.ugat.selector import GraphPaths
 from evidence_assets.systems.ugat.settings import UgatSettings
 from evidence_assets.text.negation import asks_for_exception
 from evidence_assets_tests.graphs.small_graph import small_graph, stored
+from evidence_assets_tests.systems.small_models import minilm
 
 THIRST = Asked(
     "q1", "b", "mcqa", "Which sign would fit the illness that metformin relieves?",
@@ -164,7 +164,7 @@ def test_a_negated_question_is_answered_by_the_option_that_no_path_leads_to(
     selector = GraphPaths("ugat", graph, surroundings_of([question], graph, WIDE), load(), SETTINGS)
     none = stored("lineage_edges", [])
     evidence = stored("evidence", evidence_rows(selector, [question], stored("evidence", []), none).rows)
-    solver = ExtractiveSolver(load_encoder(EMBEDDED, device="cpu"))
+    solver = ExtractiveSolver(minilm())
     chains = stored("chains", chain_rows(solver, "ugat", [question], evidence, stored("chains", []), none).rows)
     answerer = WeighsOptions(solver, [question], evidence, chains)
     made = prediction_rows(answerer, "ugat", [question], stored("predictions", []), none)

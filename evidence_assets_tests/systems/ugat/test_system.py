@@ -11,6 +11,7 @@ import pytest
 
 from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.experiment.question_concepts import NamedNodes, QuestionConcepts, Surroundings
+from evidence_assets.experiment.settings import read_settings
 from evidence_assets.graphs.arrays import FloatArray
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.reasoning.paths import walked_edges
@@ -115,6 +116,13 @@ def test_paths_are_ranked_by_the_cosine_of_what_their_edges_say_to_the_question(
         assert passage.score == pytest.approx(cosine, abs=1e-5)
     scores = [passage.score for passage in found.passages["C"]]
     assert scores == sorted(scores, reverse=True) != [said[p.text].score for p in found.passages["C"]]
+
+
+def test_layers_and_heads_are_those_of_the_variant() -> None:
+    stated = read_settings(UgatSettings, {"layers": 1, "heads": 8}, where="variant x", defaults={"steps": 7}).attention
+    assert stated is not None and (stated.layers, stated.heads, stated.steps) == (1, 8, 7)
+    one, two = (relevant_paths(QUESTION, replace(SETTINGS, layers=layers)).scores for layers in (1, 2))
+    assert one is not None and two is not None and not np.allclose(one.scores, two.scores)
 
 
 def test_no_path_starts_at_another_option() -> None:

@@ -108,8 +108,6 @@ def published(
 ) -> Figure | None:
     """The number printed for this that a score is compared with; None if none is.
 
-    Examples
-    --------
     >>> published("scitab", "ucret", "full", "llama-3.3-70b").value
     60.88
     """
@@ -143,6 +141,9 @@ def _preference(figure: Figure) -> tuple[bool, bool, bool]:
 _SWAPPED = {("novelty", "count"): "diversity", ("diversity", "percent"): "novelty"}
 """Columns that stand under each other's heads in print, as their notes say: a count of entities, and a share of new ones."""
 
+_UNSTATED = {("a2q", "6"): "csqa"}
+"""What a table that names no benchmark is compared on, as its notes say that none is stated."""
+
 
 def _figure(row: Row) -> Figure:
     texts = {field: row.text(field, blank=True) for field in COLUMNS}
@@ -151,6 +152,8 @@ def _figure(row: Row) -> Figure:
             raise row.bad(f"{texts[field]!r} is not one of {', '.join(known)}", field)
     if "printed under head" in texts["note"]:
         texts["metric"] = _SWAPPED[texts["metric"], texts["scale"]]
+    if "not stated" in texts["note"]:
+        texts["benchmark"] = texts["benchmark"] or _UNSTATED.get((texts["document"], texts["table"]), "")
     return Figure(
         **{field: texts[field] for field in COLUMNS[:9]},
         value=_number(row, "value"),

@@ -1,0 +1,110 @@
+"""Where steps work: in processes of their run's machine, or as jobs of a Ray cluster.
+
+Belongs here: all that knows Ray. What a step needs of a machine is the profile's (``needs``), by the pool of the step.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import dagster as dg
+import numpy as np
+
+from evidence_assets import profiles
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.profiles import Needs
+from evidence_assets.retrieval.embedding import EncodeBlock, Encoded, OverBlocks
+
+LOST = 2
+"""Times that a step begins again whose machine is gone."""
+STEP_VARIABLE = "DAGSTER_RUN_STEP_KEY"
+"""What a Ray job has in its environment that is a step."""
+
+
+def _on_ray() -> bool:
+    return profiles.load().executor == "ray"
+
+
+def _is_job() -> bool:
+    """Whether this process is a step that works as a Ray job."""
+    return _on_ray() and STEP_VARIABLE in os.environ
+
+
+def _needs(pool: str | None) -> Needs:
+    needs = profiles.load().needs
+    return {"gpu": needs.gpu, "llm": needs.llm}.get(pool or "", needs.other)
+
+
+def _stated(needs: Needs) -> dict[str, float | int]:
+    """What is asked of Ray, in the words of a task or an actor."""
+    return {"num_cpus": needs.cpus, "num_gpus": needs.gpus, "memory": profiles.in_bytes(needs.memory)}
+
+
+def placed(pool: str | None = None, *, hands_out: bool = False) -> dict[str, Any]:
+    """What Dagster is told of where the step of an asset or a check works.
+
+    ``pool``: The pool that it waits for.
+    ``hands_out``: Whether its work is done by actors (`over_workers`): it waits, and holds no processor or card meanwhile.
+    """
+    told: dict[str, Any] = {"pool": pool} if pool else {}
+    if not _on_ray():
+        return told
+    stated = _stated(_needs(pool)) | ({"num_cpus": 0, "num_gpus": 0} if hands_out else {})
+    told["op_tags"] = {"dagster-ray/config": {name: value for name, value in stated.items() if value}}
+    if not _is_job():
+        # Only who watches over steps begins one again: a machine that is gone takes it along, a wrong input stays wrong.
+        told["retry_policy"] = dg.RetryPolicy(max_retries=LOST)
+    return told
+
+
+def executor() -> dg.ExecutorDefinition | None:
+    """What carries the steps of a run out; Dagster's own where none is given."""
+    if not _on_ray():
+        return None
+    try:
+        from dagster_ray import ray_executor
+    except ImportError as error:
+        raise BadInput("executor: ray needs packages: pip install 'evidence-assets[ray]'") from error
+    made: dg.ExecutorDefinition = ray_executor
+    return made
+
+
+def over_workers() -> OverBlocks:
+    """How blocks of texts are encoded: one after another here, or in a Ray job by actors wherever there is room."""
+    return _by_actors if _is_job() else map
+
+
+class _Actor:
+    """Encodes blocks; the model is loaded with the first."""
+
+    def __init__(self, encode: EncodeBlock) -> None:
+        self._encode = encode
+
+    def __call__(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        vectors, wrong = self._encode([str(text) for text in row["texts"]])
+        return {"vectors": vectors.ravel(), "texts": len(vectors), "wrong": np.array(wrong, np.int64)}
+
+
+def _by_actors(encode: EncodeBlock, blocks: Iterable[list[str]]) -> Iterator[Encoded]:
+    """The same blocks through a pipeline of Ray Data, in their order; one whose machine is gone is encoded by another."""
+    import ray
+    import ray.data
+
+    rows = [{"texts": block} for block in blocks]
+    if not rows:
+        return
+    ray.init(address="auto", ignore_reinit_error=True)
+    ray.data.DataContext.get_current().execution_options.preserve_order = True
+    needs, there = _needs("gpu"), ray.cluster_resources()
+    room = [there.get(kind, 0) / asked for kind, asked in (("CPU", needs.cpus), ("GPU", needs.gpus)) if asked]
+    actors = min(len(rows), max(1, int(min(room, default=len(rows)))))
+    data = ray.data.from_items(rows, override_num_blocks=len(rows)).map(
+        _Actor,
+        fn_constructor_args=(encode,),
+        compute=ray.data.ActorPoolStrategy(min_size=1, max_size=actors),
+        **_stated(needs),
+    )
+    for row in data.iter_rows():
+        yield np.reshape(row["vectors"], (row["texts"], -1)), [int(place) for place in row["wrong"]]

@@ -1,0 +1,38 @@
+"""A question is told to be in another language only where it surely is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from evidence_assets.text.languages import language_of
+
+
+@pytest.mark.parametrize(
+    ("question", "language"),
+    [
+        ("Wie lange schlafen Katzen?", "German"),
+        ("Combien de temps dorment les chats?", "French"),
+        ("¿Cuánto duermen los gatos?", "Spanish"),
+        ("Quanto tempo dormem os gatos?", "Portuguese"),
+        ("Hoe lang slapen katten?", "Dutch"),
+        ("Hur länge sover katter?", "Swedish"),
+        ("Jak długo śpią koty?", "Polish"),
+        ("Сколько спят кошки?", "Cyrillic script"),
+        ("How long do cats sleep?", "English"),
+        ("Lamotrigine, epilepsy", ""),
+        ("1234", ""),
+    ],
+)  # fmt: skip
+def test_short_questions(question: str, language: str) -> None:
+    assert language_of(question) == language
+
+
+def test_no_real_english_question_is_taken_for_another(dev_data: Path) -> None:
+    stems = [
+        json.loads(line)["question"]["stem"]
+        for line in (dev_data / "obqa/Data/Main/dev.jsonl").read_text().splitlines()
+    ]
+    assert len(stems) > 100 and {language_of(stem) for stem in stems} <= {"English", ""}
