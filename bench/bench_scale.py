@@ -31,11 +31,9 @@ from bench.recombined import BETWEEN, Recombined, questions, write_documents
 from evidence_assets.benchmarks.corpora import portions
 from evidence_assets.experiment import corpus_making
 from evidence_assets.experiment.step import Made, Step
-from evidence_assets.lake.memory import give_back
 from evidence_assets.lake.store import Lake
 from evidence_assets.models import in_use
 from evidence_assets.models.encoders import EMBEDDED, load_encoder
-from evidence_assets.retrieval import index_building
 from evidence_assets.retrieval.corpus import open_corpus
 
 NAME = "scale"
@@ -112,20 +110,14 @@ def embeddings(lake: Lake, source: Path) -> None:
 
 
 def index(lake: Lake, source: Path) -> dict[str, Any]:
-    """Corpus files and index; beside what the index alone takes, what one of a single block does, which any index takes."""
-    build, built, smallest = corpus_making.index_building.write, dict[str, Any](), dict[str, Any]()
+    build, built = corpus_making.index_building.write, dict[str, Any]()
 
-    def alone(folder: Path, **named: Any) -> Any:
-        with tempfile.TemporaryDirectory() as small:
-            np.save(Path(small, "vectors.npy"), np.load(folder / "vectors.npy", mmap_mode="r")[: index_building.BLOCK])
-            with measured(smallest):
-                build(Path(small), **named)
-        give_back()
+    def alone(*arguments: Any, **named: Any) -> Any:
         with measured(built):
-            return build(folder, **named)
+            return build(*arguments, **named)
 
     corpus_making.index_building.write = alone
-    return {**vars(corpus_making.index(lake, NAME)), "gained": built["gained"], "smallest": smallest["gained"]}
+    return {**vars(corpus_making.index(lake, NAME)), "gained": built["gained"]}
 
 
 def tokens(lake: Lake, source: Path) -> None:
@@ -280,7 +272,7 @@ def show(results: dict[int, dict[str, dict[str, Any]]], pace: float) -> None:
         print(f"\nIndex of {told['vectors']:,}: {told['kind']}, {told['bytes'] / MIB:,.0f} MiB, {told['nprobe']} lists searched, "
               f"recall {recall} ({told['queries'] or 'every vector is looked at'}); built within "
               f"{told['gained'] / (told['bytes'] / MIB):.2f} times its size, {told['gained']:,.0f} MiB above what the process "
-              f"held before; a first index, of one block, took {told['smallest']:,.0f} MiB")  # fmt: skip
+              "held before")  # fmt: skip
     if len(sizes) > 1:
         print(f"\nThe encoder takes {1000 * pace:.1f} s for 1,000 chunks of these.\n")
         small, large = results[sizes[-2]], results[sizes[-1]]
