@@ -170,9 +170,16 @@ class Cluster:
     def start_ray(self) -> None:
         """A head that does no work, and workers of one core each."""
         # A node that is not up in half a minute gives up, and begins again, as its container would.
-        node = ["sh", "-c", 'until "$@"; do sleep 2; done', "node", Path(sys.executable).with_name("ray"), "start"]
+        node: list[str | Path] = [
+            "sh",
+            "-c",
+            'until "$@"; do sleep 2; done',
+            "node",
+            Path(sys.executable).with_name("ray"),
+            "start",
+        ]
         port = str(self.ports["ray"])
-        shared = ["--block", "--disable-usage-stats", "--object-store-memory", "200000000"]
+        shared: list[str | Path] = ["--block", "--disable-usage-stats", "--object-store-memory", "200000000"]
 
         def ports() -> list[str]:
             """Of a node's own: several of them share this machine."""
@@ -275,7 +282,7 @@ def selection(benchmark: str, variants: Sequence[str], pool: str = "") -> list[d
         one: dict[str, Any] = {"assetKey": {"path": list(key.path)}}
         if names:
             one["partitions"] = {"ranges": [{"start": name, "end": name} for name in names]}
-        if graph.get(key).is_executable and (not pool or pool in graph.get(key).pools):
+        if graph.get(key).is_executable and (not pool or pool in (graph.get(key).pools or ())):
             asked.append(one)
     return asked
 

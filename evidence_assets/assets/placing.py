@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 import dagster as dg
 import numpy as np
@@ -42,13 +42,21 @@ def _stated(needs: Needs) -> dict[str, float | int]:
     return {"num_cpus": needs.cpus, "num_gpus": needs.gpus, "memory": profiles.in_bytes(needs.memory)}
 
 
-def placed(pool: str | None = None, *, hands_out: bool = False) -> dict[str, Any]:
+class Placing(TypedDict, total=False):
+    """Arguments of an asset or a check."""
+
+    pool: str
+    op_tags: Mapping[str, Any]
+    retry_policy: dg.RetryPolicy
+
+
+def placed(pool: str | None = None, *, hands_out: bool = False) -> Placing:
     """What Dagster is told of where the step of an asset or a check works.
 
     ``pool``: The pool that it waits for.
     ``hands_out``: Whether its work is done by actors (`over_workers`): it waits, and holds no processor or card meanwhile.
     """
-    told: dict[str, Any] = {"pool": pool} if pool else {}
+    told: Placing = {"pool": pool} if pool else {}
     if not _on_ray():
         return told
     stated = _stated(_needs(pool)) | ({"num_cpus": 0, "num_gpus": 0} if hands_out else {})

@@ -274,7 +274,8 @@ def scored(connection: duckdb.DuckDBPyConnection, variants: Iterable[Variant]) -
         variant = known.get(f"{family}/{name}")
         if variant is None:
             continue
-        recorded = PrintedAs(*selector.partition("+")[::2], model)
+        system, _, part = selector.partition("+")
+        recorded = PrintedAs(system, part, model)
         for printed_as in [recorded] if variant.method == RECORDED else variant.published:
             of_baseline = selector.partition("@")[0] in BASELINES
             if kind == "collection" and of_baseline != (printed_as.system in BASELINES):

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tools.campaign.kill import left
 from tools.campaign.world import REPOSITORY, World, in_child, prepare, table
-from tools.cluster import Cluster, answers, backfill, carried_out, parquet, wait
+from tools.cluster import Cluster, answers, backfill, carried_out, parquet, selection, wait
 
 BENCHMARK = "sample_tables"
 
@@ -56,7 +56,7 @@ def campaign(folder: Path, say: Callable[[str], None] = print) -> int:
         machine.start_all()
         began = time.monotonic()
         demos = [machine.demo(machine.world, name) for name in ("one", "other")]
-        asked = [backfill(machine, BENCHMARK, name) for name in ("first", "second")]
+        asked = [backfill(machine, selection(BENCHMARK, []), name) for name in ("first", "second")]
         states = [carried_out(machine, name, lambda running: None) for name in asked]
         statuses = [demo.wait() for demo in demos]
         took = f"{time.monotonic() - began:.0f}"
