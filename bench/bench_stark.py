@@ -28,6 +28,7 @@ import torch
 from evidence_assets.benchmarks.official.stark import read_stark
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.passage_files import PassageFiles, write_passage_files
+from evidence_assets.graphs.stored import ENDS, MAPPED, build_arrays
 from evidence_assets.graphs.substitution import Constant, Pattern, Variable, substitute
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.retrieval.vector_index import VectorIndex
@@ -123,7 +124,19 @@ def main() -> None:
         found = substitute(graph, query, x)
         print(f"rows and graph for substitution built in {built:.2f} s; a query of three triplets, {len(found.candidates)} "
               f"candidates, {1000 * (time.process_time() - start):.1f} ms")  # fmt: skip
+        told(opened, folder / "csr")
         search(opened, folder)
+
+
+def told(graph: KnowledgeGraph, folder: Path) -> None:
+    """Bytes of what an answering process maps instead of holding it: arrays, and names, documents and ids."""
+    nodes = pl.DataFrame({name: graph.node_column(name) for name in MAPPED["nodes"]})
+    edges = pl.DataFrame({name: graph.edge_column(name) for name in (*ENDS, *MAPPED["edges"])})
+    build_arrays(folder, nodes, edges, "")
+    sizes = {
+        ending: sum(path.stat().st_size for path in folder.glob(f"*.{ending}")) / 2**20 for ending in ("npy", "arrow")
+    }
+    print(f"memory-mapped: {sizes['npy']:.0f} MiB of arrays, {sizes['arrow']:.0f} MiB of names, documents and ids")
 
 
 def search(graph: KnowledgeGraph, folder: Path) -> None:

@@ -33,7 +33,7 @@ def rows_asset(name: str, group: str, version: str) -> dg.AssetsDefinition:
         group_name=group,
         owners=[OWNER],
         kinds={"numpy"},
-        code_version=f"{version}:{FORMAT}",
+        code_version=f"{version}:{FORMAT}:{stored.MAPPED_FORMAT}",
         deps=[dep(f"{base}/nodes"), dep(f"{base}/edges")],
         **placed(),
     )
@@ -42,8 +42,8 @@ def rows_asset(name: str, group: str, version: str) -> dg.AssetsDefinition:
         built_from = stored.tables_version(opened, name, "nodes", "edges")
         arrays = stored.build_arrays(
             opened.index_folder(f"{base}/csr"),
-            opened.read("kg_nodes", f"{base}/nodes", columns=["node_id"])["node_id"],
-            opened.read("kg_edges", f"{base}/edges", columns=stored.ENDS),
+            opened.read("kg_nodes", f"{base}/nodes", columns=stored.MAPPED["nodes"]),
+            opened.read("kg_edges", f"{base}/edges", columns=[*stored.ENDS, *stored.MAPPED["edges"]]),
             built_from,
         )
         return dg.MaterializeResult(

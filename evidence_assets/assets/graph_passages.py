@@ -46,7 +46,7 @@ def passages_asset(
         step = encoding(step, name)
         model = encoder(step.profile.encoder)
         passages = cut(open_graph(step.lake, graph, name), model)
-        table, reused = passage_table(passages, step.previous(), model, model_key(model))
+        table, reused = passage_table(passages, step.previous(), model, model_key(model), step.blocks)
         return Made(table, lineage_of(table, encoded_by(step)), {"model": model_key(model)}, reused)
 
     return table_asset(

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.stored import TEXTS_AT_ONCE, Known, vectors_of
+from evidence_assets.lake.blocks import Blocks
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, GENERATED
 from evidence_assets.lake.store import typed
@@ -49,15 +50,15 @@ def fact_passages(graph: KnowledgeGraph) -> Iterator[Passage]:
 
 
 def passage_table(
-    passages: Iterable[Passage], previous: pl.DataFrame, encoder: Encoder, model_id: str
+    passages: Iterable[Passage], previous: pl.DataFrame, encoder: Encoder, model_id: str, blocks: Blocks | None = None
 ) -> tuple[pa.Table, int]:
     """Rows of ``kg_passages``, vectors of unchanged texts taken over; and how many were.
 
     Passages of one owner follow one another and are numbered in the order given. Of them ``TEXTS_AT_ONCE`` are Python objects at
-    a time, the rest lie in Arrow.
+    a time, the rest lie in Arrow; what was made since is put into ``blocks`` when a block is due.
     """
     known = Known(previous["input_hash"].to_numpy().astype("S32"), matrix(previous["vector"]))
-    made, reused, owner, ordinal = [typed("kg_passages", [])], 0, ("", ""), -1
+    made, reused, kept, owner, ordinal = [typed("kg_passages", [])], 0, 1, ("", ""), -1
     todo = iter(passages)
     while block := list(islice(todo, TEXTS_AT_ONCE)):
         vectors = np.zeros((len(block), encoder.dimensions), np.float32)
@@ -83,6 +84,9 @@ def passage_table(
             "input_hash": hashes.astype("U32"),
         }
         made.append(typed("kg_passages", columns))
+        if blocks is not None and blocks.due():
+            blocks.keep({"kg_passages": pa.concat_tables(made[kept:])})
+            kept = len(made)
     return pa.concat_tables(made), reused
 
 

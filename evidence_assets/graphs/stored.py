@@ -23,7 +23,7 @@ from evidence_assets.graphs.arrays import GraphArrays
 from evidence_assets.graphs.entity_linking import Encode
 from evidence_assets.graphs.knowledge_graph import GraphVectors, KnowledgeGraph, Shape, shape_of, surface_forms
 from evidence_assets.graphs.passage_files import COLUMNS, PassageFiles, write_passage_files
-from evidence_assets.lake.array_files import find_keys, open_array
+from evidence_assets.lake.array_files import find_keys, open_array, opened
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.ids import content_id, with_model
@@ -35,8 +35,12 @@ from evidence_assets.text.chunking import chunks
 
 TABLES_OF = {"nodes": "kg_nodes", "edges": "kg_edges"}
 ENDS = ["head_id", "relation", "tail_id"]
+MAPPED = {"nodes": ["node_id", "name", "aliases", "type", "document"], "edges": ["edge_id"]}
+"""Columns that lie beside the arrays as they are in memory: forty million ids of edges would take two gigabytes."""
 FORMS_FORMAT = 3
 """Changes with the order of the vectors of names."""
+MAPPED_FORMAT = 1
+"""Changes with the columns that lie beside the arrays."""
 TEXTS_AT_ONCE = 4096
 """Texts that are encoded before their vectors are put away."""
 Heard = Callable[[int, int], None]
@@ -64,11 +68,14 @@ def tables_version(lake: Lake, name: str, *parts: str) -> str:
     return content_id([lake.version(TABLES_OF[part], f"knowledge/{name}/{part}") for part in parts])
 
 
-def build_arrays(folder: Path, node_ids: pl.Series, edges: pl.DataFrame, built_from: str) -> GraphArrays:
-    """Write the graph in compressed rows; node and edge numbers are those of the stored tables' order."""
-    arrays, relations = shape_of(node_ids, edges)
+def build_arrays(folder: Path, nodes: pl.DataFrame, edges: pl.DataFrame, built_from: str) -> GraphArrays:
+    """Write the graph in compressed rows, with the columns ``MAPPED``; numbers are those of the stored tables' order."""
+    arrays, relations = shape_of(nodes["node_id"], edges)
     with replacing_folder(folder) as temporary:
         arrays.save(temporary)
+        for part, rows in (("nodes", nodes), ("edges", edges)):
+            columns = rows.select(MAPPED[part])
+            columns.write_ipc(temporary / f"{part}.arrow", compat_level=pl.CompatLevel.newest())
         (temporary / "relations.json").write_text(json.dumps(relations, indent=1) + "\n", encoding="utf-8")
         Meta(built_from).write(temporary)
     return arrays
@@ -185,6 +192,9 @@ def _open_graph(root: str, name: str, encoder: Encoder, of: str, stamp: Stamp) -
     version, model_id = tables_version(lake, name, "nodes", "edges"), f"{encoder.model_id}@{encoder.revision}"
 
     def column(part: str, name: str) -> pl.Series:
+        mapped = lake.index_folder(f"{place}/csr") / f"{part}.arrow"
+        if name in MAPPED[part] and mapped.exists() and Meta(version).is_of(mapped.parent):
+            return opened(mapped, partial(_column, name))
         return lake.read(TABLES_OF[part], f"{place}/{part}", columns=[name])[name]
 
     def shape() -> Shape:
@@ -219,6 +229,14 @@ def _open_graph(root: str, name: str, encoder: Encoder, of: str, stamp: Stamp) -
         cache(partial(column, "edges")),
         GraphVectors(partial(encoded, encoder), form_vectors, names, passages, passage_files),
     )
+
+
+def _column(name: str, path: Path) -> pl.Series:
+    """A column of an Arrow file, memory-mapped."""
+    try:
+        return pl.read_ipc(path, columns=[name], memory_map=True)[name]
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(str(error)) from error
 
 
 def _index_of(folder: Path, version: str, model_id: str) -> VectorIndex:

@@ -131,8 +131,10 @@ def _pack_weights(network: Any) -> None:
             self.weight, self.bias = onednn._reorder_linear_weight(linear.weight.detach()), linear.bias
 
         def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-            product: torch.Tensor = onednn._linear_pointwise(inputs, self.weight, self.bias, "none", [], "")
-            return product
+            rows = inputs.flatten(0, -2)
+            filled = torch.nn.functional.pad(rows, (0, 0, 0, -len(rows) % step_of(len(rows))))
+            product: torch.Tensor = onednn._linear_pointwise(filled, self.weight, self.bias, "none", [], "")
+            return product[: len(rows)].view(*inputs.shape[:-1], -1)
 
     for parent in list(network.modules()):
         for name, child in parent.named_children():
@@ -147,6 +149,18 @@ def _longest(model: Any) -> int:
     if "roberta" in config.model_type:  # counts its positions from the padding id on
         positions -= int(config.pad_token_id) + 1
     return min(int(model.max_seq_length or positions), positions)
+
+
+def step_of(tokens: int) -> int:
+    """Products of so many tokens are filled up with zeros to a multiple of this: sixteen, or at most an eighth more.
+
+    Of every number of tokens that it ever multiplied oneDNN keeps kernels, 1.7 MB for the layers of the embedded encoder, half of
+    which no bound on its cache gives back.
+
+    >>> step_of(20), step_of(300), step_of(2000)
+    (16, 32, 128)
+    """
+    return max(_LEAST_TOKENS, 1 << max(0, tokens.bit_length() - 4))
 
 
 class TransformerEncoder:

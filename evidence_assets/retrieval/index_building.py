@@ -217,7 +217,7 @@ def _encode(index: Any, vectors: VectorFile, heard: Callable[[int, int], None]) 
     """Put all vectors into an exact index whose room is made at once: one that grows takes up to three times as much."""
     index.codes.resize(vectors.n * index.code_size)
     codes = faiss().rev_swig_ptr(index.codes.data(), vectors.n * index.code_size).reshape(-1, index.code_size)
-    for done, block in _counted(vectors):
+    for done, block in _counted(vectors, BLOCK // 4):  # an exact index may itself be as small as a block
         codes[done - len(block) : done] = index.sa_encode(block)
         heard(done, vectors.n)
     index.ntotal = vectors.n
@@ -229,10 +229,10 @@ def _add(index: Any, vectors: VectorFile, heard: Callable[[int, int], None]) -> 
         heard(done, vectors.n)
 
 
-def _counted(vectors: VectorFile) -> Iterator[tuple[int, FloatArray]]:
+def _counted(vectors: VectorFile, size: int = BLOCK) -> Iterator[tuple[int, FloatArray]]:
     """Blocks, each with the number of vectors up to its end."""
     done = 0
-    for block in vectors.blocks():
+    for block in vectors.blocks(size):
         done += len(block)
         yield done, block
 

@@ -13,6 +13,7 @@ from evidence_assets.transport import Texts
 __all__ = ["maxsim_texts", "nearest_of", "nearest_tokens"]
 
 Array = NDArray[np.float64]
+Cosines = NDArray[np.float32]
 BLOCK_TOKENS = 4096
 
 
@@ -53,13 +54,16 @@ def maxsim_texts(query: ArrayLike, pool: Texts, weights: ArrayLike | None = None
     return np.asarray(w @ nearest)
 
 
-def nearest_tokens(query: ArrayLike, texts: Texts) -> Array:
+def nearest_tokens(query: ArrayLike, texts: Texts) -> Cosines:
     """Cosine of each query token (rows) with the nearest token of each text (columns)."""
     return nearest_of([query], texts)[0]
 
 
-def nearest_of(queries: Sequence[ArrayLike], texts: Texts) -> list[Array]:
-    """The same for several queries, which are compared with a text in one product."""
+def nearest_of(queries: Sequence[ArrayLike], texts: Texts) -> list[Cosines]:
+    """The same for several queries, which are compared with a text in one product.
+
+    In the precision of the product: of a pool of some ten thousand texts it is what takes most memory.
+    """
     units = []
     for query in queries:
         q = torch.from_numpy(np.array(query, dtype=np.float32))
@@ -69,7 +73,7 @@ def nearest_of(queries: Sequence[ArrayLike], texts: Texts) -> list[Array]:
     if not units:
         return []
     together = torch.cat(units)
-    found = np.empty((len(together), len(texts)))
+    found = np.empty((len(together), len(texts)), np.float32)
     for start, pool in texts.tiles():
         for first, last in pool.blocks(BLOCK_TOKENS):
             low, high = int(pool.offsets[first]), int(pool.offsets[last])

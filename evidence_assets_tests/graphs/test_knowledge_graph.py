@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -250,7 +251,7 @@ class TestLake(GraphContract):
         lake.write("knowledge/base/edges", "", {"kg_edges": pl.DataFrame(edges)})
         if self.arrays:
             version = tables_version(lake, "base", "nodes", "edges")
-            build_arrays(lake.index_folder("knowledge/base/csr"), nodes["node_id"], pl.DataFrame(edges), version)
+            build_arrays(lake.index_folder("knowledge/base/csr"), pl.DataFrame(nodes), pl.DataFrame(edges), version)
         graph = open_graph(lake, "base", WordEncoder())
         assert isinstance(graph.arrays.heads, np.memmap) == self.arrays
         for column in (graph.node_ids, graph.names, graph.documents, graph.node_types, graph.forms, graph.edge_ids):
@@ -262,6 +263,15 @@ class TestLakeWithArrays(TestLake):
     """From rows and memory-mapped arrays, as merged graphs lie in the lake."""
 
     arrays = True
+
+
+def test_a_cut_file_of_names_is_named(tmp_path: Path) -> None:
+    TestLakeWithArrays().make(tmp_path, World([0, 1], [(0, 0, 1)]))
+    lake = Lake(tmp_path / "lake")
+    names = lake.index_folder("knowledge/base/csr") / "nodes.arrow"
+    os.truncate(names, names.stat().st_size // 2)
+    with pytest.raises(StaleInput, match=r"nodes\.arrow is cut short or damaged"):
+        _ = open_graph(lake, "base", WordEncoder()).names
 
 
 def test_opening_gives_everybody_the_same_object_until_a_file_changes(tmp_path: Path) -> None:

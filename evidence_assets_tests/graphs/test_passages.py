@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import polars as pl
 import pytest
 
+import evidence_assets.lake.blocks
 from evidence_assets.benchmarks.records import Question
 from evidence_assets.benchmarks.rows import question_rows
+from evidence_assets.experiment.step import Step
 from evidence_assets.graphs import passages as graph_passages
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.passages import fact_passages, lineage_of, passage_table
+from evidence_assets.lake.store import Lake
+from evidence_assets.models.protocols import FloatArray
 from evidence_assets.systems.four_step_focus.node_search import node_passages
 from evidence_assets_tests.graphs.small_graph import stored
 from evidence_assets_tests.systems.four_step_focus.test_system import BASE, NAMES
@@ -51,6 +57,26 @@ def test_rows_do_not_depend_on_how_many_are_made_at_once(monkeypatch: pytest.Mon
     monkeypatch.setattr(graph_passages, "TEXTS_AT_ONCE", at_once)
     in_blocks, reused, _ = passages(BASE, whole[::2])
     assert reused == len(whole[::2]) and in_blocks.equals(whole)
+
+
+def test_what_was_encoded_before_a_fault_is_taken_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(graph_passages, "TEXTS_AT_ONCE", 3)
+    monkeypatch.setattr(evidence_assets.lake.blocks, "BLOCK_SECONDS", 0.0)
+    step = Step(Lake.create(tmp_path, question_shards=1, corpus_shards=1), "kg_passages", "knowledge/base/passages")
+    whole, _, _ = passages(BASE)
+
+    class Breaks(WordEncoder):
+        def sentences(self, texts: Sequence[str]) -> FloatArray:
+            if len(self.asked) >= 6:
+                raise OSError("the card fell off the bus")
+            return super().sentences(texts)
+
+    encoder = Breaks()
+    with pytest.raises(OSError, match="fell off"):
+        passage_table(node_passages(BASE, encoder), step.previous(), encoder, "words@1", step.blocks)
+    after, reused, again = passages(BASE, step.previous())
+    assert after.equals(whole)
+    assert reused == 6 and not set(again.asked) & set(encoder.asked)
 
 
 def test_a_graph_stands_by_names_and_sentences() -> None:

@@ -39,7 +39,7 @@ def test_vectors_stand_in_the_order_of_nodes_and_edges(tmp_path: Path) -> None:
 
 def test_a_folder_remembers_what_it_was_built_from(tmp_path: Path) -> None:
     nodes, edges = merged(tmp_path)
-    build_arrays(tmp_path / "csr", nodes["node_id"], edges, "v1")
+    build_arrays(tmp_path / "csr", nodes, edges, "v1")
     assert Meta("v1").is_of(tmp_path / "csr")
     assert not Meta("v2").is_of(tmp_path / "csr")
     assert not Meta("v1").is_of(tmp_path / "nowhere")

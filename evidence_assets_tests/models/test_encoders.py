@@ -209,3 +209,24 @@ def test_unknown_names_say_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_torch_is_imported_lazily() -> None:
     code = "import sys, evidence_assets.models.encoders; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is read as Linux states it")
+def test_kernels_of_many_shapes_do_not_stay() -> None:
+    code = """
+from pathlib import Path
+from evidence_assets.lake.memory import give_back
+from evidence_assets.models.encoders import EMBEDDED, load_encoder
+
+def own():
+    give_back()
+    return int(Path("/proc/self/status").read_text().split("RssAnon:")[1].split()[0]) / 1024
+
+encoder = load_encoder(EMBEDDED)
+before = own()
+for words in range(20, 120):
+    encoder.sentences(["a " * words])
+print(own() - before)
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert float(done.stdout) < 40

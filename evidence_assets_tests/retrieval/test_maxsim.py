@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evidence_assets.retrieval.maxsim import maxsim_texts
+from evidence_assets.retrieval.maxsim import maxsim_texts, nearest_tokens
 from evidence_assets.transport import TokenMeasure, TokenPool
 
 RNG = np.random.default_rng(0)
@@ -26,6 +26,7 @@ def test_maxsim_equals_a_plain_loop() -> None:
     assert maxsim_texts(query, pool, weights) == pytest.approx(expected, abs=1e-6)
     assert maxsim_texts(query, pool, np.zeros(4)) == pytest.approx(maxsim_texts(query, pool), abs=1e-12)
     assert len(maxsim_texts(query, TokenPool(np.empty((0, 8)), [0], []))) == 0
+    assert nearest_tokens(query, pool).dtype == np.float32
     with pytest.raises(ValueError, match="cannot be compared"):
         maxsim_texts(query[:, :3], pool)
     with pytest.raises(ValueError, match="not negative"):

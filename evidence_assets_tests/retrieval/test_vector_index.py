@@ -97,7 +97,7 @@ def test_the_exact_search_in_blocks_is_that_of_the_whole(
     np.save(tmp_path / "vectors.npy", vectors.astype(np.float16))
     file = VectorFile(tmp_path / "vectors.npy")
     whole = file.blocks
-    monkeypatch.setattr(file, "blocks", lambda: whole(64))
+    monkeypatch.setattr(file, "blocks", lambda size: whole(64))
     assert np.array_equal(exact(file, queries, k), nearest(vectors, queries, k))
 
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from evidence_assets.models.protocols import TokenVectors
 from evidence_assets.models.running import device_of
 from evidence_assets.models.vectors import unit_rows
-from evidence_assets.retrieval.maxsim import nearest_of
+from evidence_assets.retrieval.maxsim import Cosines, nearest_of
 from evidence_assets.retrieval.token_cache import TextTokens
 from evidence_assets.text.nearest import nearest
 from evidence_assets.transport import Texts, TokenMeasure, TokenPool, ground_cost, ground_costs, strongest_pairs, top_k
@@ -81,7 +81,12 @@ def transported(query: Query, texts: Texts, weighs: Weighs, chosen: Sequence[int
     return np.array([solve(measure.masses, masses[own], costs[:, own]).value for own in rows], dtype=np.float64)
 
 
-def fused(query: Query, texts: Texts, weighs: Weighs, deep: int, nearest: Array) -> Array:
+def late_interaction(nearest: Cosines) -> Array:
+    """The mean of the tokens' cosines with the nearest of a text, for each text."""
+    return np.asarray(nearest.mean(axis=0, dtype=np.float64))
+
+
+def fused(query: Query, texts: Texts, weighs: Weighs, deep: int, nearest: Cosines) -> Array:
     r"""The mean of two similarities of a text, of which one looks for each word of the query, the other for all together.
 
     .. math:: S(y) = \tfrac{1}{2}\Bigl(\tfrac{1}{|q|}\sum_i \max_j \cos(q_i, y_j) + 1 - \mathrm{OT}_{\cos}(q, y)\Bigr)
@@ -90,7 +95,7 @@ def fused(query: Query, texts: Texts, weighs: Weighs, deep: int, nearest: Array)
     of them in the text. Both are cosines, so that scores of different queries are on one scale. Only the ``deep`` best
     texts of late interaction are transported, the others are left out. ``nearest`` is that of ``nearest_tokens``.
     """
-    late = nearest.mean(axis=0)
+    late = late_interaction(nearest)
     chosen = best(late, deep)
     scores = np.full(len(texts), -np.inf)
     scores[chosen] = (late[chosen] + 1.0 - transported(query, texts, weighs, chosen)) / 2
@@ -115,7 +120,7 @@ def scores_of(
     if cost in RANKINGS:
         nearest = nearest_of([q.tokens.vectors for q in queries], texts)
         if cost == "maxsim":
-            return [each.mean(axis=0) for each in nearest]
+            return [late_interaction(each) for each in nearest]
         return [fused(q, texts, weighs, deep or len(texts), n) for q, n in zip(queries, nearest, strict=True)]
     measures = [query_measure(q, cost, weighs, temperature) for q in queries]
     made = []
@@ -166,7 +171,7 @@ class TitleLinks:
         found = np.array(links, dtype=np.int64).reshape(-1, 2)
         return cls(found[:, 0], found[:, 1])
 
-    def raised(self, scores: Array, nearest: Array, weight: float) -> Array:
+    def raised(self, scores: Array, nearest: Cosines, weight: float) -> Array:
         r"""Scores in which a text gains what it says of the question beyond a better one that names it.
 
         .. math:: S'(y) = \max_{x \to y,\, S(x) > S(y)} \min\Bigl(S(x),\,
@@ -179,7 +184,8 @@ class TitleLinks:
         made = scores.copy()
         better = scores[self.sources] > scores[self.targets]
         sources, targets = self.sources[better], self.targets[better]
-        gain = np.maximum(0.0, nearest[:, targets] - nearest[:, sources]).mean(axis=0)
+        further = nearest[:, targets].astype(np.float64) - nearest[:, sources]
+        gain = np.maximum(0.0, further).mean(axis=0)
         # Just below the source, so that equal scores cannot turn the order.
         below = np.nextafter(scores[sources], -np.inf)
         np.maximum.at(made, targets, np.minimum(below, scores[targets] + weight * gain))

@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from evidence_assets.experiment.selection import Asked, Parent, Pick, Progress, pick_fact
 from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.memory import give_back
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.retrieval.maxsim import nearest_of
 from evidence_assets.systems.uscrake import VERSION
@@ -175,6 +176,7 @@ class Uscrake:
         for _, group in groupby(zip(options, pools, strict=True), lambda pair: pair[0].question.question_id):
             of_question, own = zip(*group, strict=True)
             made += self._text_items(seen, of_question, own)
+        give_back()  # else what a large pool took stays with the process, the more the larger the pool
         return made
 
     def _pools(self, passages: Passages, options: Sequence[_Option]) -> list[Ints]:
