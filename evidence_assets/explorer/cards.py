@@ -33,7 +33,11 @@ def card(connection: duckdb.DuckDBPyConnection, prediction: str) -> str:
         else:
             place = places[row["evidence_id"]]
             stands_in = f"{row['source_kind']} {row['source_id']}" + (f", {row['locator']}" if row["locator"] else "")
-            known |= {"stands in": stands_in, "source": f"{place.title}: {place.where}", "why": why_of(row["why"]) or None}
+            known |= {
+                "stands in": stands_in,
+                "source": f"{place.title}: {place.where}",
+                "why": why_of(row["why"]) or None,
+            }
         evidence.append((row, known | {"evidence": row["evidence_id"]}))
     return templates().get_template("card.html").render(
         question=rows.question, answer=answer, options=_options(rows), chains=rows.chains, citations=rows.citations,
