@@ -12,11 +12,11 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Characters that a terminal obeys, but for tabs and ends of lines."""
-out = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+out = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
 err = Console(stderr=True, highlight=False)
 """Where progress is told, so that what is asked for stands alone on standard output."""
 
@@ -65,7 +65,7 @@ def as_json_only(as_json: bool, rows: Any) -> bool:
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[Any]], **options: Any) -> None:
     """Print rows below their headers."""
-    shown = Table(*headers, **options)
+    shown = Table(*(Column(name, overflow="fold") for name in headers), **options)
     for row in rows:
         shown.add_row(*map(cell, row))
     out.print(shown)

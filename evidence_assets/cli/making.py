@@ -113,7 +113,8 @@ def scoreboard(
             rows = connection.execute(
                 """
                 SELECT scope_id,
-                       if(scope_kind = 'collection' OR reasoner = 'recorded', selector, regexp_extract(asset, '[^/]+$')) AS variant,
+                       if(scope_kind = 'collection' OR reasoner = 'recorded', selector,
+                          array_to_string(string_split(asset, '/')[3:], '@')) AS variant,
                        reasoner, metric, value, low, high, n, supported, right_of_these, published, published_source
                 FROM scores LEFT JOIN (
                     PIVOT (
