@@ -87,7 +87,7 @@ $(VENV)/.cluster: $(VENV)/.dev
 	@touch $@
 
 cluster: $(VENV)/.cluster
-	$(BIN)/python -m tools.cluster --folder "$$(mktemp -d)/cluster" --drill postgres --drill cancel --drill twice
+	$(BIN)/python -m tools.cluster --folder "$$(mktemp -d)/cluster" --benchmark sample_mcqa --variants bm25 $(foreach drill,postgres worker store cancel twice ten,--drill $(drill))
 
 clean:
 	rm -rf $(VENV) .served .dagster .mypy_cache .pytest_cache .ruff_cache .hypothesis build *.egg-info

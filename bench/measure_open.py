@@ -19,7 +19,7 @@ from pathlib import Path
 from evidence_assets import systems
 from evidence_assets.benchmarks.declared import benchmarks
 from evidence_assets.benchmarks.readers import questions_of
-from evidence_assets.cli.ask import variants_for
+from evidence_assets.cli.ask import clearest, variants_for
 from evidence_assets.experiment import asked
 from evidence_assets.experiment.asked import Answered, Source
 from evidence_assets.experiment.scores.metrics import accuracy, exact_match
@@ -36,12 +36,13 @@ def ask(lake: Lake, text: str, source: Source) -> Answered:
     """The first answer of the variants in turn, as the command has it."""
     question = asked.question_of(text, (), source)
     asked.store(lake, question)
-    for variant in variants_for("graph", source, "", ""):
-        made = stages(systems.load(variant.system), variant)
-        done = asked.answer(lake, question.question_id, question.task, source, made, lambda said: None)
-        if done.prediction["status"] != "insufficient":
-            break
-    return done
+    made = (
+        asked.answer(
+            lake, question.question_id, question.task, source, stages(systems.load(v.system), v), lambda said: None
+        )
+        for v in variants_for("graph", source, "", "")
+    )
+    return clearest(made)
 
 
 def main() -> None:

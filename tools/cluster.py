@@ -267,7 +267,7 @@ def end(process: subprocess.Popen[bytes], mark: str) -> None:
             os.kill(int(outlived.name), signal.SIGKILL)
 
 
-def selection(benchmark: str, variants: Sequence[str], pool: str = "") -> list[dict[str, Any]]:
+def selection(benchmark: str, variants: Sequence[str] = (), pool: str = "") -> list[dict[str, Any]]:
     """A benchmark's scores with all that they are made from, or those of a pool alone, as a backfill is asked for."""
     from evidence_assets.cli.run import benchmark_named, chosen_variants, needed
     from evidence_assets.definitions import defs
@@ -298,10 +298,15 @@ def parquet(root: Path) -> dict[str, str]:
     return {path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def backfill(cluster: Cluster, wanted: Sequence[Mapping[str, Any]], asked_by: str) -> str:
+def backfill(
+    cluster: Cluster, wanted: Sequence[Mapping[str, Any]], asked_by: str, execution: Mapping[str, Any] | None = None
+) -> str:
+    """Ask for a backfill; its name."""
     from evidence_assets.assets.in_process import ASKED_BY
 
-    asked = {"partitionsByAssets": wanted, "tags": [{"key": ASKED_BY, "value": asked_by}]}
+    asked: dict[str, Any] = {"partitionsByAssets": wanted, "tags": [{"key": ASKED_BY, "value": asked_by}]}
+    if execution is not None:
+        asked["runConfigData"] = json.dumps({"execution": {"config": execution}})
     answer = cluster.ask(LAUNCH, asked=asked)
     return str(answer["backfillId"])
 

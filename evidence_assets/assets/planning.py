@@ -15,6 +15,7 @@ from evidence_assets import profiles, systems
 from evidence_assets.assets.pace import A_RELATION, seconds_of
 from evidence_assets.benchmarks.declared import Benchmark, declared
 from evidence_assets.experiment.presets import known, presets
+from evidence_assets.experiment.scores.published_figures import RECORDED
 from evidence_assets.experiment.system import OwnStages, crossings
 from evidence_assets.experiment.variants import Variant, variants
 from evidence_assets.lake.errors import BadInput
@@ -63,7 +64,8 @@ def plan_variants(
     """These variants on those of these benchmarks that they can answer."""
     planned = []
     for variant in chosen:
-        if isinstance(systems.load(variant.system).method_of(variant), OwnStages) and variant.family != "knowledge":
+        own = isinstance(systems.load(variant.system).method_of(variant), OwnStages)
+        if own and variant.family != "knowledge" and variant.method != RECORDED:
             continue  # prepares what others answer from
         if variant.family == "knowledge":
             relations = _harvested(stated_relations, lake)
@@ -140,7 +142,11 @@ def _explains(variant: Variant) -> bool:
 
 def _calls(variant: Variant, questions: int, options: int) -> int | None:
     """Requests to the profile's language model, where their number does not hang on what comes back."""
-    if variant.profile.generator.backend == "extractive" or variant.solver == "extractive":
+    if (
+        variant.profile.generator.backend == "extractive"
+        or variant.solver == "extractive"
+        or variant.method == RECORDED
+    ):
         return 0
     if variant.family in ("mcqa", "table"):
         return questions + (options if _explains(variant) else 0)

@@ -29,6 +29,7 @@ def times(instance: dg.DagsterInstance, able: Sequence[Candidate], lake: Lake) -
             questions, _ = sizes(candidate.benchmark, lake)
             value = {"hours": each * questions / 3600, "minutes": each * questions / 60}.get(figure.metric, each / 60)
             model = candidate.model_id if figure.model or "predictions" in timed.steps else ""
-            score = Ours(variant.label, name, model, figure.metric, value, None, None, questions, differs=timed.differs)
+            made_by = variant.label if model else variant.name
+            score = Ours(made_by, name, model, figure.metric, value, None, None, questions, differs=timed.differs)
             found[figure.key][score] = None
     return {key: list(scores) for key, scores in found.items()}

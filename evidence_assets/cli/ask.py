@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -159,7 +159,7 @@ def variants_for(family: str, source: Source, system: str, model: str) -> list[V
     """The variants that are asked in turn, until the evidence of one says something.
 
     Without options a graph comes first: it names the answer, and tells one reading of the question from another. The
-    texts, whose nearest statement is quoted, speak where the graph knows nothing of what is asked.
+    texts, whose nearest statement is quoted, speak where the graph knows nothing of what is asked or does not decide it.
     """
     if family == "graph" and source.graph and source.corpus and not system:
         return [variant_for(family, place, "", model) for place in (replace(source, corpus=""), source)]
@@ -182,12 +182,19 @@ def _ask(
     if source.corpus and not table:
         asked.check_corpus(lake, source.corpus, text)
     asked.store(lake, question, table)
-    for variant in variants:
-        answered = _answered(lake, question.question_id, question.task, source, variant)
-        if answered.prediction["status"] != "insufficient":
-            break
+    answered = clearest(_answered(lake, question.question_id, question.task, source, variant) for variant in variants)
     _print(lake, answered, time.monotonic() - started, as_json)
     return str(answered.prediction["prediction_id"])
+
+
+def clearest(answers: Iterable[Answered]) -> Answered:
+    """The first answer that the evidence decides; where none is, the first that leaves least open. No more are asked for."""
+    left_open = []
+    for answered in answers:
+        if answered.prediction["status"] == "answered":
+            return answered
+        left_open.append(answered)
+    return min(left_open, key=lambda answered: answered.prediction["status"] != "ambiguous")
 
 
 def _answered(lake: Lake, question_id: str, task: Any, source: Source, variant: Variant) -> Answered:

@@ -112,11 +112,14 @@ def scoreboard(
         with connect(lake) as connection:
             rows = connection.execute(
                 """
-                SELECT scope_id, if(scope_kind = 'collection', selector, regexp_extract(asset, '[^/]+$')) AS variant,
+                SELECT scope_id,
+                       if(scope_kind = 'collection' OR reasoner = 'recorded', selector, regexp_extract(asset, '[^/]+$')) AS variant,
                        reasoner, metric, value, low, high, n, supported, right_of_these, published, published_source
                 FROM scores LEFT JOIN (
-                    PIVOT (SELECT asset, scope_id, metric, value FROM scores WHERE scope_kind = 'benchmark')
-                    ON metric IN ('answered_share' AS supported, 'supported_accuracy' AS right_of_these)
+                    PIVOT (
+                        SELECT asset, scope_id, metric, value FROM scores
+                        WHERE scope_kind = 'benchmark' AND reasoner <> 'recorded'
+                    ) ON metric IN ('answered_share' AS supported, 'supported_accuracy' AS right_of_these)
                     USING max(value) GROUP BY asset, scope_id
                 ) USING (asset, scope_id)
                 WHERE metric IN ('accuracy', 'hit@1', 'precision@50') AND scope_kind <> 'relation'

@@ -70,7 +70,8 @@ class Candidate:
     def timed(self) -> Iterator[tuple[TimedAs, Figure]]:
         """The printed times that what its steps take is compared with."""
         for timed, metric in product(self.variant.timed, TIMES):
-            figure = figure_for(self.benchmark.name, PrintedAs(timed.system, timed.variant), self.model_id, metric)
+            name = PrintedAs(timed.system, timed.variant)
+            figure = figure_for(self.benchmark.name, name, self.model_id, metric, timed=True)
             if figure is not None and figure.part == part_of(self.benchmark.name):
                 yield timed, figure
 

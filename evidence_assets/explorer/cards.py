@@ -13,9 +13,8 @@ import duckdb
 
 from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.explorer.answers import AnswerRows, answer_rows, places_of, stands
-from evidence_assets.explorer.pages.question import why_of
-from evidence_assets.explorer.path_reading import reasons, walked
-from evidence_assets.explorer.site import STATIC, templates
+from evidence_assets.explorer.pages import STATIC, templates
+from evidence_assets.explorer.path_reading import reasons, walked, why_of
 from evidence_assets.lake import lineage
 
 
@@ -34,7 +33,11 @@ def card(connection: duckdb.DuckDBPyConnection, prediction: str) -> str:
         else:
             place = places[row["evidence_id"]]
             stands_in = f"{row['source_kind']} {row['source_id']}" + (f", {row['locator']}" if row["locator"] else "")
-            known |= {"stands in": stands_in, "source": f"{place.title}: {place.where}", "why": why_of(row["why"])}
+            known |= {
+                "stands in": stands_in,
+                "source": f"{place.title}: {place.where}",
+                "why": why_of(row["why"]) or None,
+            }
         evidence.append((row, known | {"evidence": row["evidence_id"]}))
     return templates().get_template("card.html").render(
         question=rows.question, answer=answer, options=_options(rows), chains=rows.chains, citations=rows.citations,

@@ -13,7 +13,8 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 from evidence_assets.explorer.open_lake import OpenLake
-from evidence_assets.explorer.site import STATIC, Site
+from evidence_assets.explorer.pages import STATIC
+from evidence_assets.explorer.site import Site
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 

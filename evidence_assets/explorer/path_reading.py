@@ -105,3 +105,12 @@ def reasons(stated: str | None, walk: Sequence[WalkedEdge]) -> dict[str, list[st
         for edge in dict.fromkeys(walk)
     ]
     return {heading: lines for heading, lines in found.items() if lines}
+
+
+def why_of(stated: str | None) -> dict[str, Any]:
+    """The reasons of a pick, where they are a mapping."""
+    try:
+        value = json.loads(stated) if stated else {}
+    except ValueError:
+        return {"why": stated}
+    return value if isinstance(value, dict) else {"why": value}

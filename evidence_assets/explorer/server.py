@@ -17,7 +17,8 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from evidence_assets.explorer.open_lake import OpenLake
-from evidence_assets.explorer.site import POLICY, STATIC, Site
+from evidence_assets.explorer.pages import STATIC
+from evidence_assets.explorer.site import POLICY, Site
 from evidence_assets.lake.errors import BadInput
 
 PORT = 3001

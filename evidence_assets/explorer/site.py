@@ -8,16 +8,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import duckdb
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.explorer.open_lake import OpenLake, Reader
-from evidence_assets.explorer.pages import Missing, Page, link
+from evidence_assets.explorer.pages import Missing, Page, link, templates
 from evidence_assets.explorer.pages.comparison import comparison, run_comparison
 from evidence_assets.explorer.pages.home import home
 from evidence_assets.explorer.pages.question import question
@@ -26,8 +24,6 @@ from evidence_assets.explorer.pages.relation import relation
 from evidence_assets.explorer.pages.source import source
 from evidence_assets.lake.lineage import UnknownId
 
-HERE = Path(__file__).parent
-STATIC = HERE / "static"
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'"
@@ -122,24 +118,3 @@ class Site:
                 f"{'no answer has' if not rows else 'several answers have'} an id that begins with {identifier!r}"
             )
         return link("question", rows[0]["question_id"], variant=rows[0]["variant"])
-
-
-def templates() -> Environment:
-    """The pages' templates, which escape every text."""
-    made = Environment(
-        loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True,
-    )  # fmt: skip
-    made.filters |= {"short": short, "share": share}
-    return made
-
-
-def short(text: object, most: int = 160) -> str:
-    """A text on one line, cut where it is long."""
-    line = " ".join(str(text).split())
-    return line if len(line) <= most else line[: most - 1] + "…"
-
-
-def share(value: float | None) -> str:
-    """A number between 0 and 1, or nothing."""
-    return "" if value is None else f"{value:.3f}"

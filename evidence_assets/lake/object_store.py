@@ -92,9 +92,10 @@ class ObjectStore:
             self.address,
             client_options={"timeout": "120s", "allow_http": endpoint.startswith("http://")},
             retry_config={
-                "max_retries": 40,
+                "max_retries": 1_000_000,  # only time ends them
                 "retry_timeout": PATIENCE,
-                "backoff": {"max_backoff": timedelta(seconds=8)},
+                # Each wait is drawn from 0.1 s to `base` times the one before: with the usual 2 they would not grow.
+                "backoff": {"base": 6, "max_backoff": timedelta(seconds=8)},
             },
         )
 

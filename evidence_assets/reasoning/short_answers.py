@@ -23,7 +23,7 @@ from evidence_assets.reasoning.tasks import EvidenceItem, Failure, Reply
 from evidence_assets.reasoning.templates import PACKAGED, Template, Words
 from evidence_assets.text.negation import denies
 
-VERSION = "4"
+VERSION = "5"
 """Changes whenever equal input may give another answer."""
 FLOOR = 0.30
 """Weight of a reading under which nothing is answered."""
@@ -121,7 +121,7 @@ class ExtractiveShortAnswers:
     supported. Only sourced facts count.
 
     Where there are texts, they decide: the statement whose cosine with the question is greatest must reach
-    :data:`TEXT_FLOOR`. The answer of the facts stands if it is named there; without facts the answer is the statement
+    :data:`TEXT_FLOOR`. The first end of the facts' best reading that is named there is the answer; without facts the answer is the statement
     itself, word for word; else nothing is answered. What is asked by a denial ("which of these is not …") is not
     answered: that something is so says nothing of what is not.
     """
@@ -189,10 +189,11 @@ def _in_text(
         return ShortAnswer(None, "insufficient")
     confidence = round(min(1.0, nearness[nearest]), 6)
     if any(fact.sourced for fact in task.facts):
-        if of_facts.answer is None or not stands_in(of_facts.answer, nearest.quote):
+        named = next((end for end in of_facts.supported if stands_in(end, nearest.quote)), None)
+        if named is None:
             return ShortAnswer(None, "insufficient")
         used = (nearest.evidence_id, *of_facts.used)
-        return ShortAnswer(of_facts.answer, "answered", of_facts.supported, used, confidence)
+        return ShortAnswer(named, "answered", of_facts.supported, used, confidence)
     return ShortAnswer(nearest.quote, "answered", (nearest.quote,), (nearest.evidence_id,), confidence)
 
 

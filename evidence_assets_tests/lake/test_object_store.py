@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
@@ -107,6 +108,17 @@ class TestS3(StoreContract):
                 assert [s.name for s in through.listed("after")] == [head.name]
                 through.delete([head.name])
             assert door.failed == 3 * 9 and not door.failures
+
+    @pytest.mark.slow
+    def test_a_store_that_stays_away_is_asked_again_with_growing_waits(
+        self, store: ObjectStore, server: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with failing(server) as door:
+            monkeypatch.setenv("AWS_ENDPOINT_URL", door.address)
+            door.failures += ["503", "reset"] * 1_000
+            Timer(20, door.failures.clear).start()
+            ObjectStore(store.address).put("x", b"late")
+            assert 1 < door.failed < 25 and store.get("x") == b"late"
 
     def test_a_put_that_never_arrives_leaves_what_was_there_and_says_so(
         self, store: ObjectStore, server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

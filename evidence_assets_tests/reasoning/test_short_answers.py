@@ -17,7 +17,7 @@ from evidence_assets.reasoning.short_answers import (
     answer_request,
     parse_short_answer,
 )
-from evidence_assets.reasoning.tasks import Failure
+from evidence_assets.reasoning.tasks import EvidenceItem, Failure
 from evidence_assets_tests.systems.small_models import Kept, Scripted, WordEncoder
 
 
@@ -89,6 +89,20 @@ def test_two_readings_that_weigh_the_same_are_ambiguous() -> None:
     answer = solved("web seen", fact(1, "web", "seen", "attic"), fact(2, "attic", "seen", "web"))
     assert answer.status == "ambiguous"
     assert answer.answer == "attic"
+
+
+def test_beside_a_text_the_end_that_it_names_answers_and_where_it_names_none_nothing_does() -> None:
+    def beside(text: str) -> ShortAnswer:
+        said = (EvidenceItem("t1", "sentence", "doc", "0:99", text),)
+        answer = ExtractiveShortAnswers(WordEncoder()).answer([ShortTask("What is a web made by?", FACTS, said)])[0]
+        assert isinstance(answer, ShortAnswer)
+        return answer
+
+    for end in ("spider", "larva"):
+        answer = beside(f"What a web is made by is a {end}.")
+        assert (answer.answer, answer.status) == (end, "answered") and answer.used[0] == "t1"
+        assert set(answer.supported) == {"spider", "larva"}
+    assert beside("What a web is made by is a mouse.").status == "insufficient"
 
 
 def test_a_name_that_is_a_pattern_is_only_a_name() -> None:

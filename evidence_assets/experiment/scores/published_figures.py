@@ -92,8 +92,9 @@ def part_of(scope: str) -> str:
     return scope.partition(".")[2].partition(SEEDED)[0]
 
 
-def figure_for(scope: str, printed_as: PrintedAs, model_id: str, metric: str) -> Figure | None:
-    """The printed figure that a score of this metric on a benchmark, or on a part of one, is compared with.
+def figure_for(scope: str, printed_as: PrintedAs, model_id: str, metric: str, *, timed: bool = False) -> Figure | None:
+    """The printed figure that a score of this metric on a benchmark, or on a part of one, is compared with; with ``timed``
+    that of a time.
 
     One that is printed for the same part comes first, then those for other parts of the benchmark. A figure printed for
     another model is never taken; one printed without naming a model stands where none names ours.
@@ -105,7 +106,7 @@ def figure_for(scope: str, printed_as: PrintedAs, model_id: str, metric: str) ->
         model = printed_as.model or printed_model(model_id, models_printed(place, printed_as.system))
         for candidate in dict.fromkeys((model, "")):
             found = published(place, printed_as.system, printed_as.variant, candidate, name, label)
-            if found is not None and (comparable(found) or metric in TIMES):
+            if found is not None and (timed or comparable(found)):
                 return found
     return None
 

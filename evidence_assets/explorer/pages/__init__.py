@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+HERE = Path(__file__).parent.parent
+STATIC = HERE / "static"
 PER_PAGE = 50
 
 
@@ -50,3 +55,24 @@ def link(*parts: str, **query: str) -> str:
     path = "/" + "/".join(quote(part, safe="") for part in parts)
     given = {name: value for name, value in query.items() if value}
     return path + (f"?{urlencode(given)}" if given else "")
+
+
+def templates() -> Environment:
+    """The pages' templates, which escape every text."""
+    made = Environment(
+        loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    made.filters |= {"short": short, "share": share}
+    return made
+
+
+def short(text: object, most: int = 160) -> str:
+    """A text on one line, cut where it is long."""
+    line = " ".join(str(text).split())
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def share(value: float | None) -> str:
+    """A number between 0 and 1, or nothing."""
+    return "" if value is None else f"{value:.3f}"

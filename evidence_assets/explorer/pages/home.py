@@ -19,7 +19,9 @@ RUNS = 10
 HEADLINES = {"search": "hit@1", "retrieval": "recall@5"}
 """The metric of task families that are not judged by accuracy."""
 SCORES = """
-SELECT scope_id AS benchmark, replace(asset, 'scores/', '') AS variant, reasoner, model_id, metric, value, low, high, n,
+SELECT scope_id AS benchmark, reasoner,
+       if(reasoner = 'recorded', regexp_extract(asset, '^scores/([^/]+/)', 1) || selector, replace(asset, 'scores/', '')) AS variant,
+       model_id, metric, value, low, high, n,
        published, published_source
 FROM scores
 WHERE scope_kind = 'benchmark' AND metric IN ('accuracy', 'hit@1', 'recall@5')

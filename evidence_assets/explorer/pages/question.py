@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from evidence_assets.explorer.drawing import Path as Drawn
 from evidence_assets.explorer.drawing import grid_of, marked, path_picture
 from evidence_assets.explorer.open_lake import Reader
 from evidence_assets.explorer.pages import Missing, Page
-from evidence_assets.explorer.path_reading import reasons, walked
+from evidence_assets.explorer.path_reading import reasons, walked, why_of
 from evidence_assets.explorer.reading import says
 from evidence_assets.lake.catalogue import need
 from evidence_assets.lake.places import rows_with_ids
@@ -121,12 +120,3 @@ def _drawings(reader: Reader, evidence: Sequence[Row]) -> dict[str, dict[str, An
         if rows:
             made[f"table {table}"] = {"table": rows[0]}
     return made
-
-
-def why_of(stated: str | None) -> dict[str, Any]:
-    """The reasons of a pick, where they are a mapping."""
-    try:
-        value = json.loads(stated) if stated else {}
-    except ValueError:
-        return {"why": stated}
-    return value if isinstance(value, dict) else {"why": value}

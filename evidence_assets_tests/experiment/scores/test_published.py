@@ -71,5 +71,7 @@ def test_values_are_those_of_the_material(dev_data: Path) -> None:
     for row in rows:
         if "printed under head" in row["note"]:
             row["metric"] = swapped[row["metric"]]
+        if (row["document"], row["table"]) == ("a2q", "6") and "dataset not stated" in row["note"]:
+            row["benchmark"] = "csqa"  # compared there, as nothing is printed
     fields = ("document", "table", "benchmark", "system", "variant", "model", "metric", "label", "value")
     assert ours == [tuple(row[field] for field in fields) for row in rows]
