@@ -155,7 +155,7 @@ def official_files(raw: Path) -> None:
     lay(raw, {f"seeds/{name}.yaml": seed.format(name, collection) for name, collection in near.items()})
     stated = "UsedFor\triver\tsea\t1\nUsedFor\tcopper\triver\t1\nUsedFor\tsea\ttown\t0\n"
     lay(raw, {path: stated for one in references().values() if one.collection == "conceptnet" for path in one.paths})
-    lay(raw, {"lama/TREx/P47.jsonl": lines(NEIGHBOURS)})
+    lay(raw, {"lama/TREx/P47.jsonl": lines(NEIGHBOURS), "references/umls/train.txt": "river\tadjacent_to\tsea\n"})
     graph = raw / "graphs/conceptnet/conceptnet-assertions-5.7.0.csv.gz"
     graph.parent.mkdir(parents=True)
     graph.write_bytes(

@@ -99,7 +99,9 @@ def published_harvesting(profile: str, folder: Path) -> list[str]:
 def claimed(table: PrintedTable, profile: str) -> list[Cell]:
     """The cells that claim to be fillable; of those that another profile claims, too, none."""
     here = [
-        cell for cell in table.fillable if cell.figure.model and table.document != "thesis" and not cell.from_records
+        cell
+        for cell in table.fillable
+        if cell.figure.model and table.document not in ("thesis", "a2q") and not cell.from_records
     ]
     return table.fillable if profile == "paper" else here
 

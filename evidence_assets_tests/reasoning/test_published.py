@@ -125,7 +125,7 @@ def test_a_closed_book_is_asked_the_plain_question() -> None:
 
 def test_who_is_compared_with_printed_figures_is_asked_as_printed() -> None:
     asking = {v.place: v.as_published for v in variants() if v.family in ("mcqa", "table")}
-    for place in ("mcqa/uscrake_published", "mcqa/uscrake_k10", "mcqa/ugat_published", "mcqa/closed_book",
+    for place in ("mcqa/uscrake_published", "mcqa/uscrake_k10_s5", "mcqa/ugat_published", "mcqa/closed_book",
                   "table/ucret_published", "table/keep_all", "table/without_explanations", "table/ucret_js_eta20"):  # fmt: skip
         assert asking[place], place
     assert not asking["mcqa/uscrake"] and not asking["table/ucret"] and not asking["mcqa/ugat"]
