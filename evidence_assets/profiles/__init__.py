@@ -298,7 +298,7 @@ def _read(path: Path, extended_by: tuple[Path, ...] = ()) -> dict[str, Any]:
         return stated
     extended_by = (*extended_by, path.resolve())
     try:
-        whole = _path_of(str(base))
+        whole = _path_of(str(base), path.parent)
     except BadInput as error:
         raise BadInput(error.message, file=path, field="extends") from error
     if whole.resolve() in extended_by:
@@ -328,9 +328,9 @@ def available() -> list[str]:
     return sorted(path.stem for path in _HERE.glob("*.yaml"))
 
 
-def _path_of(name: str) -> Path:
+def _path_of(name: str, beside: Path = Path()) -> Path:
     packaged = _HERE / f"{name}.yaml"
-    path = packaged if is_file(packaged) else Path(name)
+    path = packaged if is_file(packaged) else beside / name
     if not is_file(path):
         near = nearest(name, available())
         raise BadInput(

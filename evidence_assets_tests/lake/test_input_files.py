@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -109,6 +110,19 @@ def test_fields_that_hold_something_else_are_named(tmp_path: Path) -> None:
     (tmp_path / "base.yaml").write_text(BASE)
     with pytest.raises(BadInput, match=r"base\.yaml: Extra inputs"):
         READERS["base.yaml"](tmp_path)
+
+
+def test_a_profile_extends_one_that_lies_beside_it_wherever_one_stands(tmp_path: Path) -> None:
+    own = tmp_path / "mine" / "p.yaml"
+    own.parent.mkdir()
+    own.write_text("extends: ../shared.yaml\nname: mine\n")
+    (tmp_path / "shared.yaml").write_text("extends: embedded\nname: shared\nsample: small\n")
+    assert profiles.load(str(own)).sample == "small"
+    (tmp_path / "other.yaml").write_text("- a list\n")
+    other = own.with_name("o.yaml")
+    other.write_text("extends: ../other.yaml\nname: other\n")
+    with pytest.raises(BadInput, match=re.escape(str(own.parent / "../other.yaml"))):
+        profiles.load(str(other))
 
 
 def test_a_profile_that_extends_what_is_not_there_or_itself_is_named(tmp_path: Path) -> None:
