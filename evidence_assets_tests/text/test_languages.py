@@ -22,6 +22,8 @@ from evidence_assets.text.languages import language_of
         ("Jak długo śpią koty?", "Polish"),
         ("Сколько спят кошки?", "Cyrillic script"),
         ("How long do cats sleep?", "English"),
+        ("Which drug may treat gout?", "English"),
+        ("world war", ""),  # one small word of German
         ("Lamotrigine, epilepsy", ""),
         ("1234", ""),
     ],
