@@ -23,7 +23,7 @@ from evidence_assets.reasoning.tasks import EvidenceItem, Failure, Reply
 from evidence_assets.reasoning.templates import PACKAGED, Template, Words
 from evidence_assets.text.negation import denies
 
-VERSION = "5"
+VERSION = "6"
 """Changes whenever equal input may give another answer."""
 FLOOR = 0.30
 """Weight of a reading under which nothing is answered."""
@@ -254,7 +254,7 @@ def _short_answer(text: str, task: ShortTask) -> ShortAnswer:
             f.evidence_id for f in task.facts if reply is not None and f.sourced and stands_in(reply, f.sentence)
         ]
         if not holding:
-            return ShortAnswer(None, "insufficient", (), (*(item.evidence_id for item in task.texts), *used))
+            return ShortAnswer(None, "insufficient")
         return ShortAnswer(reply, "answered", (reply or "",), tuple(holding))
     if reply is None:
         return ShortAnswer(None, "insufficient")

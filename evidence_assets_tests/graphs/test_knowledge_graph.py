@@ -203,7 +203,7 @@ class TestMergedTriples(GraphContract):
 
 
 def of_files(files: BaseFiles) -> KnowledgeGraph:
-    return KnowledgeGraph.of_rows("base", files.node_rows("base"), files.edge_rows("base", "here", "CC0"))
+    return KnowledgeGraph.of_rows("base", files.node_rows("base", "here"), files.edge_rows("base", "here", "CC0"))
 
 
 class TestOwnFolder(GraphContract):

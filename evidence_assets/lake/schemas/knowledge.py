@@ -126,6 +126,7 @@ TABLES = [
             ("aliases", TEXTS, "Other forms of the name."),
             ("type", TEXT, "Type, where a source gives one.", NULL),
             ("document", TEXT, "Text about the node, in a semi-structured knowledge base.", NULL),
+            ("source", TEXT, "File of a knowledge base that it stands in; empty where triples make it a node.", NULL),
         ],
         key="node_id",
         row_id="node_id",

@@ -7,11 +7,15 @@ from evidence_assets.lake.schemas.columns import INT, NULL, REAL, TEXT, declared
 TABLES = [
     declared(
         "lineage_edges",
-        "What each row was made from; relations are the PROV words.",
+        "What each row was made from; relations are the PROV words, and what becomes of evidence.",
         [
             ("child_kind", TEXT, "Kind of the row made."),
             ("child_id", TEXT, "Its id."),
-            ("relation", TEXT, "used, was_derived_from or was_generated_by."),
+            (
+                "relation",
+                TEXT,
+                "used, was_derived_from, was_generated_by; of evidence was_shown where nothing is made of it, cited where that holds.",
+            ),
             ("parent_kind", TEXT, "Kind of the row it was made from."),
             ("parent_id", TEXT, "Its id."),
             ("parent_version", TEXT, "The parent's content hash when it was used."),

@@ -15,8 +15,7 @@ import numpy as np
 import polars as pl
 
 from evidence_assets.experiment.rows import RowWriter
-from evidence_assets.experiment.selection import Asked, Parent, Pick, pick_fact
-from evidence_assets.experiment.short_answering import MODEL_KNOWLEDGE
+from evidence_assets.experiment.selection import MODEL_KNOWLEDGE, Asked, Parent, Pick, pick_fact
 from evidence_assets.experiment.step import Made
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph, plain_sentence
 from evidence_assets.lake.ids import content_id
