@@ -28,6 +28,7 @@ from evidence_assets.reasoning.tasks import (
     EvidenceItem,
     ExplainOption,
     Failure,
+    Reasoner,
     Reply,
     Solver,
 )
@@ -69,23 +70,11 @@ class Answer:
         return cls(None, "failed", error=reason, used=used, reply=reply)
 
 
-class Answerer(Protocol):
+class Answerer(Reasoner, Protocol):
     """Answers questions from their evidence, and again from a part of it.
 
     Evidence is taken away by what it says, so that a fact that was picked for several options leaves all of them.
     """
-
-    @property
-    def name(self) -> str:
-        """What the column ``reasoner`` says."""
-        ...
-
-    @property
-    def model_id(self) -> str: ...
-    @property
-    def version(self) -> str:
-        """Who answers, as far as it decides an answer."""
-        ...
 
     def input_of(self, question: Asked) -> str:
         """Hash of everything besides the answerer that decides the answer."""

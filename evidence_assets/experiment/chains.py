@@ -6,7 +6,7 @@ Belongs here: the one writer of chains, the one writer of citations, and evidenc
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import polars as pl
 
@@ -23,6 +23,7 @@ from evidence_assets.reasoning.tasks import (
     EvidenceItem,
     ExplainOption,
     Failure,
+    Reasoner,
     Reply,
     Solver,
     Step,
@@ -108,21 +109,12 @@ def chain_rows(
     return writer.finish()
 
 
-class _Reasoner(Protocol):
-    """Whoever writes chains."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def model_id(self) -> str: ...
-
-
 def add_chain(
     writer: RowWriter,
     chain_id: str,
     question: Asked,
     selector: str,
-    reasoner: _Reasoner,
+    reasoner: Reasoner,
     result: Chain | Failure,
     evidence: Sequence[EvidenceItem],
     hypothesis: str = "",

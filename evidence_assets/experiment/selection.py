@@ -57,14 +57,9 @@ def asked(questions: pl.DataFrame) -> list[Asked]:
     """The questions of a frame, gold answers left behind."""
     return [
         Asked(
-            row["question_id"],
-            row["benchmark"],
-            row["task"],
-            row["text"],
-            tuple(row["options"]),
-            row["table_id"] or "",
-            tuple(row["topic_entities"]),
-            row["negated"],
+            **{name: row[name] for name in ("question_id", "benchmark", "task", "text", "negated")},
+            **{name: tuple(row[name]) for name in ("options", "topic_entities")},
+            table_id=row["table_id"] or "",
         )
         for row in questions.sort("question_id").iter_rows(named=True)
     ]

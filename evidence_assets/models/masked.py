@@ -18,6 +18,7 @@ import numpy.typing as npt
 import torch
 
 from evidence_assets.lake.ids import file_id
+from evidence_assets.models.protocols import Named
 from evidence_assets.models.running import device_of, each_on_one_thread, equal_length_batches, fingerprint
 from evidence_assets.text.prompt_text import SLOT
 from evidence_assets.text.words import is_word
@@ -50,13 +51,9 @@ class WordLogProbs:
 
 
 @runtime_checkable
-class MaskedLM(Protocol):
+class MaskedLM(Named, Protocol):
     """A model that fills masked words. No result depends on the other texts of the call."""
 
-    @property
-    def model_id(self) -> str: ...
-    @property
-    def revision(self) -> str: ...
     @property
     def vocabulary(self) -> tuple[str, ...]:
         """The words that one mask can stand for: whole-word pieces only."""

@@ -56,6 +56,7 @@ class ExtractiveSolver:
 
     ``encoder``: Gives the vectors that are compared.
     ``documents``: The document of each of some chunks, by id; whoever lacks it takes every chunk for one of its own.
+    ``on_progress``: Called with (tasks done, tasks in all).
     """
 
     name = "extractive"
@@ -65,8 +66,9 @@ class ExtractiveSolver:
         encoder: Encoder,
         *,
         documents: Callable[[Sequence[str]], Mapping[str, str]] = lambda chunks: {},
+        on_progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        self.encoder, self.documents = encoder, documents
+        self.encoder, self.documents, self.on_progress = encoder, documents, on_progress
         self.model_id = f"extractive+{encoder.model_id}"
         self.version = f"{VERSION}-{encoder.revision}"
 
@@ -79,7 +81,7 @@ class ExtractiveSolver:
         chunks = sorted({item.source_id for task in tasks if yes_no.is_label(task.option) for item in task.evidence})
         documents = self.documents(chunks) if chunks else {}
         results: list[Chain | Failure] = []
-        for task, found in zip(tasks, read, strict=True):
+        for number, (task, found) in enumerate(zip(tasks, read, strict=True), start=1):
             if task.task not in TASKS:
                 results.append(Failure(f"the extractive reasoner does {' and '.join(TASKS)} tasks, not {task.task}"))
             elif yes_no.is_label(task.option):
@@ -88,6 +90,8 @@ class ExtractiveSolver:
                 results.append(yes_no.explain(task, nearness, documents))
             else:
                 results.append(_nearest(task, found, vectors))
+            if self.on_progress is not None:
+                self.on_progress(number, len(tasks))
         return results
 
     def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:

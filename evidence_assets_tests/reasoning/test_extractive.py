@@ -230,6 +230,14 @@ def test_of_a_text_longer_than_the_encoder_reads_the_end_is_read(solver: Extract
     assert isinstance(chain, Chain)
 
 
+def test_progress_is_told() -> None:
+    seen: list[tuple[int, int]] = []
+    encoder = minilm()
+    solver = ExtractiveSolver(encoder, on_progress=lambda done, total: seen.append((done, total)))
+    solver.explain([ExplainOption("q", "A", "a", ())] * 2)
+    assert seen == [(1, 2), (2, 2)]
+
+
 def test_output_changes_only_with_the_version(solver: ExtractiveSolver) -> None:
     chains, choice = answer(solver)
     found = [choice.answer, choice.status, choice.supported, *((chain.hypothesis, chain.steps) for chain in chains)]
