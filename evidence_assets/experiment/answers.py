@@ -169,24 +169,16 @@ def counterfactual_rows(
         "counterfactuals", previous, lineage, inputs,
         kind="counterfactual", row_id="counterfactual_id", by="question_id",
     )  # fmt: skip
-    said: dict[Request, str] = {}
-
-    def ask(requests: Sequence[Request]) -> list[str]:
-        answers = answerer.again(requests) if requests else []
-        said.update(zip(requests, answers, strict=True))
-        return answers
-
-    verdicts = check_batch(ask, [cases[question_id][0] for question_id in writer.todo])
+    verdicts = check_batch(
+        lambda requests: answerer.again(requests) if requests else [], [cases[each][0] for each in writer.todo]
+    )
     for question_id, verdict in zip(writer.todo, verdicts, strict=True):
         row, (case, cited) = by_question[question_id], cases[question_id]
-        resting = set(case.cited)
-        rest = tuple(fact for fact in case.evidence if fact not in resting)
-        alone = tuple(fact for fact in case.evidence if fact in resting)
         outcome = {
             "answer": row["answer"],
             "cited": list(case.cited),
-            "without_cited": said[question_id, rest] if case.cited else None,
-            "only_cited": said[question_id, alone] if case.cited else None,
+            "without_cited": verdict.without,
+            "only_cited": verdict.alone,
             "necessary": verdict.necessary,
             "sufficient": verdict.sufficient,
             "needed": [fact for fact, needed in verdict.needed.items() if needed],

@@ -58,8 +58,9 @@ def asked(questions: pl.DataFrame) -> list[Asked]:
     return [
         Asked(
             **{name: row[name] for name in ("question_id", "benchmark", "task", "text", "negated")},
-            **{name: tuple(row[name]) for name in ("options", "topic_entities")},
+            options=tuple(row["options"]),
             table_id=row["table_id"] or "",
+            topic_entities=tuple(row["topic_entities"]),
         )
         for row in questions.sort("question_id").iter_rows(named=True)
     ]

@@ -120,7 +120,7 @@ def harvest_rows(
         for candidate in harvest.candidates:
             pair = (candidate.head, candidate.tail)
             candidates[pair] = content_id("candidate", relation.id, model, harvest.variant, *pair)
-            own = {"candidate_id": candidates[pair], "model_id": model, "agreement": agreement.get(pair)}
+            own: Row = {"candidate_id": candidates[pair], "model_id": model, "agreement": agreement.get(pair)}
             said = _said(candidate, "head", "tail", "shape", "log_likelihood") | {"probability_rank": candidate.rank}
             written.candidates.append(shared | said | own)
         for triple in harvest.triples:
