@@ -118,8 +118,10 @@ def add_chain(
     result: Chain | Failure,
     evidence: Sequence[EvidenceItem],
     hypothesis: str = "",
+    content: Sequence[Any] = (),
 ) -> None:
-    """Write one chain, or why there is none for the ``hypothesis``, with all that it was written from."""
+    """Write one chain, or why there is none for the ``hypothesis``, with all that it was written from; its content is its
+    steps and their support, where no other is named."""
     failure = result if isinstance(result, Failure) else None
     chain = Chain(hypothesis, ()) if isinstance(result, Failure) else result
     steps = [{"text": s.text, "cited": list(s.cited), "quoted": list(s.quoted)} for s in chain.steps]
@@ -138,7 +140,7 @@ def add_chain(
             "status": "failed" if failure else "answered",
             "error": failure.reason if failure else None,
             **Reply.columns(result.reply),
-            "content_hash": content_id("chain", steps, chain.support),
+            "content_hash": content_id("chain", *(content or (steps, chain.support))),
         }
     )
     writer.link(chain_id, USED, "question", question.question_id, question.question_id)
