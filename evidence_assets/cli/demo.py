@@ -223,6 +223,8 @@ def _tell(shown: Console, event: Any, done: int, total: int, elapsed: float) -> 
         parts.append(f"{metadata['dagster/row_count']:,} rows")
     if metadata.get("rows_reused"):
         parts.append(f"({metadata['rows_reused']:,} reused)")
+    if "accuracy_95" in metadata:
+        parts.append(f"accuracy {metadata['accuracy_95']}")
     left = elapsed / done * (total - done)
     shown.print(
         f"{done:>4}/{total}  {elapsed:5.0f} s, about {left:3.0f} s left  {' '.join(parts)}",

@@ -111,10 +111,7 @@ def prediction_rows(
         prediction_id: content_id(question.question_id, answerer.name, answerer.version, answerer.input_of(question))
         for prediction_id, question in by_id.items()
     }
-    writer = RowWriter(
-        "predictions", previous, lineage, inputs,
-        kind="prediction", row_id="prediction_id", by="prediction_id", blocks=blocks,
-    )  # fmt: skip
+    writer = RowWriter("predictions", previous, lineage, inputs, "prediction_id", blocks)
     answers = (
         answer
         for start in range(0, len(writer.todo), TOGETHER)
@@ -165,10 +162,7 @@ def counterfactual_rows(
         for question_id, row in by_question.items()
         for case, _ in (cases[question_id],)
     }
-    writer = RowWriter(
-        "counterfactuals", previous, lineage, inputs,
-        kind="counterfactual", row_id="counterfactual_id", by="question_id",
-    )  # fmt: skip
+    writer = RowWriter("counterfactuals", previous, lineage, inputs, "question_id")
     verdicts = check_batch(
         lambda requests: answerer.again(requests) if requests else [], [cases[each][0] for each in writer.todo]
     )

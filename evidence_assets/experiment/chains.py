@@ -97,9 +97,7 @@ def chain_rows(
             tasks[chain_id] = option_task(question, label, option, for_option(items, question.question_id, label))
             question_of[chain_id] = question
     inputs = {key: content_id(task.input_hash, solver.name, solver.version) for key, task in tasks.items()}
-    writer = RowWriter(
-        "chains", previous, lineage, inputs, kind="chain", row_id="chain_id", by="chain_id", blocks=blocks
-    )
+    writer = RowWriter("chains", previous, lineage, inputs, "chain_id", blocks)
     for start in range(0, len(writer.todo), TOGETHER):
         todo = writer.todo[start : start + TOGETHER]
         for chain_id, result in zip(todo, solver.explain([tasks[chain_id] for chain_id in todo]), strict=True):

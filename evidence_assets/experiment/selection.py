@@ -163,9 +163,7 @@ def evidence_rows(
     model = [encoded_by] if encoded_by else []
     by_id = {question.question_id: question for question in questions}
     inputs = {q: content_id(q, selector.name, selector.version, *model) for q in by_id}
-    writer = RowWriter(
-        "evidence", previous, lineage, inputs, kind="evidence", row_id="evidence_id", by="question_id", blocks=blocks
-    )
+    writer = RowWriter("evidence", previous, lineage, inputs, "question_id", blocks)
     todo = [by_id[q] for q in writer.todo]
     for question, picks in _selected(selector, todo, progress):
         ranks: dict[str, int] = {}

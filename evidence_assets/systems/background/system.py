@@ -127,7 +127,7 @@ def recall_rows(
     """
     about = {content_id("chain", q.question_id, "", name, source.name, source.model_id): q for q in questions}
     wanted = {chain_id: content_id(q.question_id, q.text, source.version) for chain_id, q in about.items()}
-    writer = RowWriter("chains", previous, lineage, wanted, kind="chain", row_id="chain_id", by="chain_id")
+    writer = RowWriter("chains", previous, lineage, wanted, "chain_id")
     todo = writer.todo
     for chain_id, result in zip(todo, source.recall([about[c].text for c in todo]) if todo else [], strict=True):
         chain: Chain | Failure
