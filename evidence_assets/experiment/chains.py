@@ -218,8 +218,9 @@ class _Checked:
                 if citation.verdict == "verified":
                     self._link(kind, owner, CITED, "evidence", item.evidence_id, item.content_hash)
 
-    def _link(self, *parts: str) -> None:
-        self._lineage[parts] = edge(*parts)
+    def _link(self, kind: str, row_id: str, relation: str, parent_kind: str, parent_id: str, version: str) -> None:
+        key = row_id, relation, parent_id
+        self._lineage[key] = edge(kind, row_id, relation, parent_kind, parent_id, version)
 
     def made(self) -> Made:
         """All rows, with the share that holds."""

@@ -136,7 +136,9 @@ class _Standard:
                                     version=self._reasoned))  # fmt: skip
         made.append(self._prediction_stage())
         names = [Read(f"knowledge/{graph}/nodes") for graph in self._ranked_bases]
-        cites = [self._chains, self._evidence] if self._explained else [self._predictions, self._evidence, *names]
+        cites: list[str | Read] = (
+            [self._chains, self._evidence] if self._explained else [self._predictions, self._evidence, *names]
+        )
         made.append(self._stage(self._citations, "citations", self._make_citations, "Every citation, checked", cites))
         made.append(self._score_stage())
         if variant.counterfactual:

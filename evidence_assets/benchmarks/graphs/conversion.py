@@ -75,9 +75,9 @@ def convert(
             "SELECT coalesce(a.name, h) AS h, coalesce(b.name, r) AS r, coalesce(c.name, t) AS t FROM stated "
             "LEFT JOIN shown a ON h = a.id LEFT JOIN shown b ON r = b.id LEFT JOIN shown c ON t = c.id"
         )
-        said = "SELECT id, name FROM shown SEMI JOIN (SELECT h AS id FROM stated UNION ALL SELECT t FROM stated) USING (id)"
+        of_these = "SELECT id, name FROM shown SEMI JOIN (SELECT h AS id FROM stated UNION ALL SELECT t FROM stated) USING (id)"
         beside = in_ids and in_ids.with_name(NAMES)
-        for place, rows in ((in_ids, "SELECT h, r, t FROM stated"), (target, in_names), (beside, said)):
+        for place, rows in ((in_ids, "SELECT h, r, t FROM stated"), (target, in_names), (beside, of_these)):
             if place is not None:
                 with replacing_file(place) as temporary:
                     work.execute(
