@@ -71,7 +71,7 @@ def test_lineage_in_an_unexpected_partition_is_found_all_the_same(lake: Lake, mo
     with connect(lake.root) as connection:
         found = trace(connection, long("p3"))
     assert found.as_dict() == everywhere(lake, long("p3"), monkeypatch).as_dict()
-    assert set(lineage.distinct_rows(found)) == {"chain", "chunk", "evidence", "question"}
+    assert set(lineage.distinct_rows(found)) == {"chain", "chunk", "document", "evidence", "file", "question"}
 
 
 def test_an_asset_of_lineage_alone_is_followed_too(lake: Lake) -> None:
