@@ -108,7 +108,6 @@ def table_asset(
     kinds: Sequence[str] = ("parquet",),
     pool: str | None = None,
     hands_out: bool = False,
-    metadata: Mapping[str, Any] | None = None,
     tags: Mapping[str, str] | None = None,
     paced: Sequence[str] = (),
 ) -> dg.AssetsDefinition:
@@ -130,7 +129,7 @@ def table_asset(
         partitions_def=partitions,
         io_manager_key="lake_io",
         **placed(pool, hands_out=hands_out),
-        metadata={"table": table, "dagster/column_schema": column_schema(table), **(metadata or {})},
+        metadata={"table": table, "dagster/column_schema": column_schema(table)},
         tags=dict(tags or {}),
     )
     def _asset(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[Any]:
