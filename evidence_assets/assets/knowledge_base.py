@@ -1,5 +1,6 @@
 """A semi-structured knowledge base: nodes with their documents, edges, and the passages that stand for nodes, indexed."""
 
+from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -65,7 +66,9 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
         passages_key, by = with_model(f"{place}/passages", name), f" by {name}" if name else ""
 
         said = f"Documents and relations of the nodes of {self.name} in passages"
-        passages = passages_asset(self.name, name, said, f"{VERSION}:", node_search.node_passages)
+        tokens = profiles.load().chunking.passage_tokens
+        cut = partial(node_search.node_passages, tokens=tokens)
+        passages = passages_asset(self.name, name, said, f"{VERSION}:{tokens}:", cut)
 
         def make(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
             settings = profiles.load().using({"encoder": name} if name else {})

@@ -226,7 +226,7 @@ def _said(kind: str, row: Row, source: Row) -> tuple[str, str]:
             "doc_id"
         ], f"{source['source']}, document {source['doc_id']}, characters {start}–{end}"
     if kind == "table":
-        return source["caption"] or row["source_id"], f"table {row['source_id']}, cell {row['locator']}"
+        return source["caption"] or row["source_id"], f"table {row['source_id']}, {row['kind']} {row['locator']}"
     if kind == "node":
         return source["name"], source["type"] or ""
     if kind == "triple":

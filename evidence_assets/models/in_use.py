@@ -27,9 +27,10 @@ from evidence_assets.models.protocols import (
 )
 from evidence_assets.models.rerankers import MAXSIM, CrossEncoderReranker, load_reranker
 from evidence_assets.models.sample_masked_lm import SAMPLE_MASKED_LM
+from evidence_assets.models.served_encoder import ServedEncoder
 from evidence_assets.models.text_writing import SentenceWriter, TextLikelihood
 from evidence_assets.models.weights import loading
-from evidence_assets.profiles import ModelSettings
+from evidence_assets.profiles import EncoderSettings, ModelSettings
 
 MASKED_LM = "models/masked_lm"
 """The asset that trains or names the masked language model in use."""
@@ -85,8 +86,14 @@ class RememberingEncoder:
 
 
 @lru_cache
-def encoder(settings: ModelSettings) -> RememberingEncoder:
+def encoder(settings: EncoderSettings) -> RememberingEncoder:
     """The encoder that these settings name."""
+    if settings.base_url:
+        return RememberingEncoder(
+            ServedEncoder(
+                settings.name, **settings.model_dump(include={"base_url", "revision", "api_key_env", "max_tokens"})
+            )
+        )
     loaded = load_encoder(settings.name, revision=settings.revision, device=settings.device, dtype=settings.dtype)
     return RememberingEncoder(loaded)
 
@@ -170,7 +177,7 @@ def substitute_proposer(settings: ModelSettings) -> PermutedLM:
 
 
 @lru_cache
-def reranker(settings: ModelSettings, tokens: ModelSettings) -> Reranker:
+def reranker(settings: ModelSettings, tokens: EncoderSettings) -> Reranker:
     """The reranker that these settings name; ``tokens`` is the encoder whose token vectors ``maxsim`` compares."""
     own = encoder(tokens) if settings.name == MAXSIM else None
     return load_reranker(settings.name, encoder=own, revision=settings.revision, device=settings.device)

@@ -13,6 +13,9 @@ from typing import Protocol
 
 from evidence_assets.lake.ids import content_id
 
+IN_A_TABLE = ("cell", "row", "column")
+"""Kinds of evidence that stand in a table."""
+
 
 @dataclass(frozen=True)
 class EvidenceItem:
