@@ -13,20 +13,13 @@ from evidence_assets.experiment.scores.gold_evidence import evidence_recall
 from evidence_assets.experiment.scores.retrieval_scores import retrieval_metrics
 from evidence_assets.experiment.selection import Asked
 from evidence_assets.experiment.short_answering import AnswersShortly
-from evidence_assets.experiment.step import Made
-from evidence_assets.lake.schemas import TABLES
+from evidence_assets.experiment.step import Before, Made
 from evidence_assets.lake.store import prepare
 from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers
 from evidence_assets_tests.graphs.small_graph import stored
 from evidence_assets_tests.systems.small_models import WordEncoder
 
 QUESTIONS = [Asked("q1", "b", "kgqa", "What is a web made by?"), Asked("q2", "b", "kgqa", "What is milk made by?")]
-
-
-def empty(table: str) -> pl.DataFrame:
-    frame = pl.from_arrow(TABLES[table].arrow.empty_table())
-    assert isinstance(frame, pl.DataFrame)
-    return frame
 
 
 def evidence(*rows: tuple[str, tuple[str, str, str], str]) -> pl.DataFrame:
@@ -49,11 +42,11 @@ FOUND = evidence(("q1", ("web", "made by", "spider"), "graph"), ("q2", ("milk", 
 
 
 def predicted(found: pl.DataFrame = FOUND, before: Made | None = None, failed: dict[str, str] | None = None) -> Made:
-    tables = [empty("predictions"), empty("lineage_edges")]
+    there = None
     if before is not None and before.lineage is not None:
-        tables = [stored("predictions", before.rows), stored("lineage_edges", before.lineage)]
+        there = Before(stored("predictions", before.rows), stored("lineage_edges", before.lineage))
     answerer = AnswersShortly(ExtractiveShortAnswers(WordEncoder()), QUESTIONS, found, failed=failed)
-    return prediction_rows(answerer, "s", QUESTIONS, tables[0], tables[1])
+    return prediction_rows(answerer, "s", QUESTIONS, there)
 
 
 def by_question(made: Made) -> dict[str, dict[str, Any]]:
