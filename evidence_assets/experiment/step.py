@@ -127,14 +127,11 @@ class Step:
         whole = rows if self.lake.is_whole(self.table, self.asset, self.partition) else rows.clear()
         return self.blocks.added_to(self.table, whole)
 
-    def previous_lineage(self) -> pl.DataFrame:
-        """The lineage of what is there now."""
-        return self.blocks.added_to("lineage_edges", self.lake.read("lineage_edges", self.asset, self.partition))
-
     @property
     def before(self) -> Before:
         """All that a writer of rows takes over from."""
-        return Before(self.previous(), self.previous_lineage(), self.blocks)
+        lineage = self.lake.read("lineage_edges", self.asset, self.partition)
+        return Before(self.previous(), self.blocks.added_to("lineage_edges", lineage), self.blocks)
 
     @cached_property
     def blocks(self) -> Blocks:

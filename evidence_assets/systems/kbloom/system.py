@@ -122,8 +122,6 @@ class HarvestedTriple:
 class Harvest:
     """What one relation yielded, with what it takes to write the tables and their lineage."""
 
-    relation_id: str
-    model_id: str
     variant: tuple_search.Variant
     prompts: tuple[MinedPrompt, ...]
     candidates: tuple[Candidate, ...]
@@ -200,7 +198,7 @@ def harvest(
         )
         for rank, (i, clash) in enumerate(zip(best, clashes, strict=True), start=1)
     )
-    return Harvest(relation.id, model.model_id, settings.variant, mined, candidates, triples)
+    return Harvest(settings.variant, mined, candidates, triples)
 
 
 def mine(

@@ -67,7 +67,6 @@ def test_a_harvest_is_deterministic_and_its_rows_hang_together() -> None:
     first = harvest(relation(functional=True), tiny_model(), LetterEncoder(), SMALL)
     again = harvest(relation(functional=True), tiny_model(), LetterEncoder(), replace(SMALL, batch_size=3))
     assert first == again
-    assert first.relation_id == "eats" and first.model_id == "tiny-sample"
     assert sum(prompt.weight for prompt in first.prompts) == pytest.approx(1)
     shapes = Counter(candidate.shape for candidate in first.candidates)
     assert set(shapes) <= {"1-1", "1-2", "2-1", "2-2"} and max(shapes.values()) <= 40
