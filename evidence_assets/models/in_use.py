@@ -14,9 +14,17 @@ from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.encoders import load_encoder
-from evidence_assets.models.masked import HFMaskedLM, MaskedLM
+from evidence_assets.models.masked import HFMaskedLM
 from evidence_assets.models.permuted import PermutedLM
-from evidence_assets.models.protocols import Encoder, FloatArray, LayeredEncoder, Reranker, Tokenizer, TokenVectors
+from evidence_assets.models.protocols import (
+    Encoder,
+    FloatArray,
+    LayeredEncoder,
+    Named,
+    Reranker,
+    Tokenizer,
+    TokenVectors,
+)
 from evidence_assets.models.rerankers import MAXSIM, CrossEncoderReranker, load_reranker
 from evidence_assets.models.sample_masked_lm import SAMPLE_MASKED_LM
 from evidence_assets.models.served_encoder import ServedEncoder
@@ -90,7 +98,7 @@ def encoder(settings: EncoderSettings) -> RememberingEncoder:
     return RememberingEncoder(loaded)
 
 
-def model_key(model: Encoder | MaskedLM | SentenceWriter | PermutedLM) -> str:
+def model_key(model: Named) -> str:
     """Name and revision, as tables keep them."""
     return f"{model.model_id}@{model.revision}"
 
