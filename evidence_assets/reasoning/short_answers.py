@@ -23,7 +23,7 @@ from evidence_assets.reasoning.tasks import EvidenceItem, Failure, Reasoner, Rep
 from evidence_assets.reasoning.templates import PACKAGED, Template, Words
 from evidence_assets.text.negation import denies
 
-VERSION = "5"
+VERSION = "6"
 """Changes whenever equal input may give another answer."""
 FLOOR = 0.30
 """Weight of a reading under which nothing is answered."""
@@ -239,19 +239,18 @@ def parse_short_answer(reply: str) -> str | None:
 
 
 def _short_answer(text: str, task: ShortTask) -> ShortAnswer:
-    """A reply; what it says beyond the names of sourced facts no source carries. From texts it must stand in one."""
+    """A reply; what it says beyond the names of sourced facts no source carries. From texts it must stand in one; where
+    there is no answer, nothing was used for it."""
     reply = parse_short_answer(text)
-    used = tuple(fact.evidence_id for fact in task.facts)
-    if task.texts:
-        holding = [item.evidence_id for item in task.texts if reply is not None and stands_in(reply, item.text)]
-        holding += [
-            f.evidence_id for f in task.facts if reply is not None and f.sourced and stands_in(reply, f.sentence)
-        ]
-        if not holding:
-            return ShortAnswer(None, "insufficient", (), (*(item.evidence_id for item in task.texts), *used))
-        return ShortAnswer(reply, "answered", (reply or "",), tuple(holding))
     if reply is None:
         return ShortAnswer(None, "insufficient")
+    used = tuple(fact.evidence_id for fact in task.facts)
+    if task.texts:
+        holding = [item.evidence_id for item in task.texts if stands_in(reply, item.text)]
+        holding += [f.evidence_id for f in task.facts if f.sourced and stands_in(reply, f.sentence)]
+        if not holding:
+            return ShortAnswer(None, "insufficient", (), (*(item.evidence_id for item in task.texts), *used))
+        return ShortAnswer(reply, "answered", (reply,), tuple(holding))
     names = sorted({name for f in task.facts if f.sourced for name in (f.head, f.tail)})
     spans = EntityLinker(names).find_spans(reply)
     supported = dict.fromkeys(names[node] for span in spans for node in span.link.nodes)

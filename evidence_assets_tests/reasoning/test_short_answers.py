@@ -131,6 +131,15 @@ def test_a_name_that_the_question_holds_is_not_its_answer() -> None:
     assert solved("Is a web made by a spider?", FACTS[0]).answer is None
 
 
+def test_a_model_that_gives_no_answer_used_nothing() -> None:
+    text = EvidenceItem("c1", "chunk", "d", "0:20", "A web is made by a spider.")
+    for texts in ((), (text,)):
+        model = LanguageModel(Scripted(lambda _: "N/A"), Kept())
+        (answer,) = PromptedShortAnswers(model).answer([ShortTask("What is a web made by?", FACTS, texts)])
+        assert isinstance(answer, ShortAnswer)
+        assert (answer.answer, answer.status, answer.used) == (None, "insufficient", ())
+
+
 def test_only_the_sign_for_no_answer_is_none() -> None:
     assert [parse_short_answer(reply) for reply in ("N/A", "n/a.", "NA")] == [None] * 3
     assert parse_short_answer("Na is sodium") == "Na is sodium"
