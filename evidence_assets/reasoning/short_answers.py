@@ -249,7 +249,7 @@ def _short_answer(text: str, task: ShortTask) -> ShortAnswer:
         holding = [item.evidence_id for item in task.texts if stands_in(reply, item.text)]
         holding += [f.evidence_id for f in task.facts if f.sourced and stands_in(reply, f.sentence)]
         if not holding:
-            return ShortAnswer(None, "insufficient", (), (*(item.evidence_id for item in task.texts), *used))
+            return ShortAnswer(None, "insufficient")
         return ShortAnswer(reply, "answered", (reply,), tuple(holding))
     names = sorted({name for f in task.facts if f.sourced for name in (f.head, f.tail)})
     spans = EntityLinker(names).find_spans(reply)
