@@ -16,7 +16,6 @@ from evidence_assets.experiment.selection import Asked
 from evidence_assets.experiment.short_answering import AnswersShortly
 from evidence_assets.experiment.step import Before, Made
 from evidence_assets.lake.lineage import edge
-from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import prepare
 from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers, PromptedShortAnswers
@@ -72,10 +71,7 @@ def test_answers_rest_on_the_evidence_that_they_used_and_model_knowledge_gives_n
 def by_model(reply: str, found: pl.DataFrame) -> dict[str, set[tuple[str, str]]]:
     """What of the evidence each question was shown, used and cites where a language model replies this to all of them."""
     model = LanguageModel(Scripted(lambda _: reply))
-    made = prediction_rows(
-        AnswersShortly(PromptedShortAnswers(model), QUESTIONS, found), "s", QUESTIONS, empty("predictions"),
-        empty("lineage_edges"),
-    )  # fmt: skip
+    made = prediction_rows(AnswersShortly(PromptedShortAnswers(model), QUESTIONS, found), "s", QUESTIONS, None)
     rows, lineage = stored("predictions", made.rows), stored("lineage_edges", made.lineage)
     cited = answer_citation_rows(rows, lineage, found, {}).lineage
     asked = {row["prediction_id"]: row["question_id"] for row in rows.to_dicts()}
