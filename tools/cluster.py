@@ -413,6 +413,8 @@ def main() -> int:
             ]
             if not running or not due:
                 return
+            if lost[0] and cluster.steps(lost[0])[lost[1]]["status"] != "SUCCESS":
+                return  # nothing else may end its run
             if due[0] == "worker":
                 for run in (run["runId"] for run in running):
                     under_way = {key for key, step in cluster.steps(run).items() if step["status"] == "IN_PROGRESS"}
@@ -448,6 +450,8 @@ def main() -> int:
         if lost[0]:
             told_of = cluster.steps(lost[0])[lost[1]]
             print(f"           {lost[1]}: {told_of['status']}, attempts: {len(told_of['attempts'])}", flush=True)
+            if told_of["status"] != "SUCCESS":
+                return 1
         if "store" in harmed:
             print(f"           requests that the store refused or cut off: {cluster.door.failed}", flush=True)
         if missed := set(options.drill) - harmed - {"twice", "ten"}:
