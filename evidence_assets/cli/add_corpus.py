@@ -34,7 +34,6 @@ class Added:
     """Where the documents of a corpus lie now, how many they are, and whether anything changed."""
 
     raw: Path
-    declaration: Path
     documents: int
     changed: bool
     tokens: Tokens
@@ -134,7 +133,7 @@ def add_corpus(
             (temporary / "defs.yaml").write_text(stated, encoding="utf-8")
         (declaration.parent.parent / f".{name}.lock").unlink(missing_ok=True)
         declarations.cache_clear()
-    return Added(raw, declaration, documents, changed, kept)
+    return Added(raw, documents, changed, kept)
 
 
 def _check_name(name: str) -> None:

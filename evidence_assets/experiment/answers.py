@@ -25,8 +25,7 @@ from evidence_assets.experiment.confidence import probabilities
 from evidence_assets.experiment.necessity import Case, check_batch
 from evidence_assets.experiment.rows import TOGETHER, RowWriter
 from evidence_assets.experiment.selection import Asked
-from evidence_assets.experiment.step import Made
-from evidence_assets.lake.blocks import Blocks
+from evidence_assets.experiment.step import Before, Made
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import GENERATED, SHOWN, USED
 from evidence_assets.reasoning.tasks import (
@@ -108,12 +107,7 @@ class Answerer(Reasoner, Protocol):
 
 
 def prediction_rows(
-    answerer: Answerer,
-    selector: str,
-    questions: Sequence[Asked],
-    previous: pl.DataFrame,
-    lineage: pl.DataFrame,
-    blocks: Blocks | None = None,
+    answerer: Answerer, selector: str, questions: Sequence[Asked], before: Before | None = None
 ) -> Made:
     """One answer a question; what was answered before from the same input is taken over."""
     by_id = {content_id("prediction", q.question_id, selector, answerer.name, answerer.model_id): q for q in questions}
@@ -123,7 +117,7 @@ def prediction_rows(
         )
         for prediction_id, question in by_id.items()
     }
-    writer = RowWriter("predictions", previous, lineage, inputs, "prediction_id", blocks)
+    writer = RowWriter("predictions", before, inputs, "prediction_id")
     answers = (
         answer
         for start in range(0, len(writer.todo), TOGETHER)
@@ -166,9 +160,7 @@ def prediction_rows(
     return writer.finish(**notes)
 
 
-def counterfactual_rows(
-    answerer: Answerer, predictions: pl.DataFrame, previous: pl.DataFrame, lineage: pl.DataFrame
-) -> Made:
+def counterfactual_rows(answerer: Answerer, predictions: pl.DataFrame, before: Before | None = None) -> Made:
     """One row an answered question: what is said without the evidence that it cites, and from that alone."""
     answered = predictions.filter((pl.col("status") == "answered") & pl.col("answer").is_not_null()).sort("question_id")
     by_question = {row["question_id"]: row for row in answered.iter_rows(named=True)}
@@ -178,7 +170,7 @@ def counterfactual_rows(
         for question_id, row in by_question.items()
         for case, _ in (cases[question_id],)
     }
-    writer = RowWriter("counterfactuals", previous, lineage, inputs, "question_id")
+    writer = RowWriter("counterfactuals", before, inputs, "question_id")
     verdicts = check_batch(
         lambda requests: answerer.again(requests) if requests else [], [cases[each][0] for each in writer.todo]
     )

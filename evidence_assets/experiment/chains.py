@@ -12,8 +12,7 @@ import polars as pl
 
 from evidence_assets.experiment.rows import TOGETHER, RowWriter
 from evidence_assets.experiment.selection import Asked, is_sourced
-from evidence_assets.experiment.step import Made
-from evidence_assets.lake.blocks import Blocks
+from evidence_assets.experiment.step import Before, Made
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import CITED, DERIVED, GENERATED, SHOWN, USED, edge
 from evidence_assets.reasoning.citations import Citation, check
@@ -85,9 +84,7 @@ def chain_rows(
     selector: str,
     questions: Sequence[Asked],
     evidence: pl.DataFrame,
-    previous: pl.DataFrame,
-    lineage: pl.DataFrame,
-    blocks: Blocks | None = None,
+    before: Before | None = None,
 ) -> Made:
     """One chain a question and option, each from the evidence of that option."""
     items = evidence_items(evidence)
@@ -99,7 +96,7 @@ def chain_rows(
             tasks[chain_id] = option_task(question, label, option, for_option(items, question.question_id, label))
             question_of[chain_id] = question
     inputs = {key: content_id(task.input_hash, solver.name, solver.version, LINEAGE) for key, task in tasks.items()}
-    writer = RowWriter("chains", previous, lineage, inputs, "chain_id", blocks)
+    writer = RowWriter("chains", before, inputs, "chain_id")
     for start in range(0, len(writer.todo), TOGETHER):
         todo = writer.todo[start : start + TOGETHER]
         for chain_id, result in zip(todo, solver.explain([tasks[chain_id] for chain_id in todo]), strict=True):

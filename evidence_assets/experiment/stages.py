@@ -258,10 +258,8 @@ class _Standard:
             lack = lacking(self._method.reads, step.benchmark)
             name = self._selector
             selector = NoEvidence(name, lack) if lack else self._method.open(name, step, self._settings)
-            return evidence_rows(
-                selector, self._asked(step), step.previous(), step.previous_lineage(), step.progress("questions"),
-                step.blocks, encoded_by(step),
-            )  # fmt: skip
+            progress = step.progress("questions")
+            return evidence_rows(selector, self._asked(step), step.before, progress, encoded_by(step))
 
         return self._stage(
             self._evidence, "evidence", make, "Evidence", self._selected_from,
@@ -271,7 +269,7 @@ class _Standard:
 
     def _make_chains(self, step: Step) -> Made:
         if once := self._asks_once(step, step.previous().clear()):
-            return once.chains(self._selector, step.previous(), step.previous_lineage())
+            return once.chains(self._selector, step.before)
         if not self._variant.explain or (self._prompted(step) and self._style.explain is None):
             return Made([])
         return chain_rows(
@@ -279,21 +277,12 @@ class _Standard:
             self._selector,
             self._asked(step),
             step.read_here("evidence", self._evidence),
-            step.previous(),
-            step.previous_lineage(),
-            step.blocks,
+            step.before,
         )
 
     def _prediction_stage(self) -> Stage:
         def make(step: Step) -> Made:
-            return prediction_rows(
-                self._answerer(step),
-                self._selector,
-                self._asked(step),
-                step.previous(),
-                step.previous_lineage(),
-                step.blocks,
-            )
+            return prediction_rows(self._answerer(step), self._selector, self._asked(step), step.before)
 
         return self._stage(
             self._predictions, "predictions", make, "One answer a question", self._answered_from,
@@ -321,10 +310,8 @@ class _Standard:
         return citation_rows(chains, evidence, whole=self._prompted(step) and self._style.once is not None)
 
     def _make_counterfactuals(self, step: Step) -> Made:
-        return counterfactual_rows(
-            self._answerer(step), step.read_here("predictions", self._predictions), step.previous(),
-            step.previous_lineage(),
-        )  # fmt: skip
+        predictions = step.read_here("predictions", self._predictions)
+        return counterfactual_rows(self._answerer(step), predictions, step.before)
 
     # Scores -----------------------------------------------------------------------------------------------------
 

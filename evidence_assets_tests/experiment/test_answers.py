@@ -9,6 +9,7 @@ import polars as pl
 from evidence_assets.experiment.answers import WeighsOptions, counterfactual_rows, prediction_rows
 from evidence_assets.experiment.chains import chain_rows, citation_rows
 from evidence_assets.experiment.selection import Asked
+from evidence_assets.experiment.step import Before
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, ExplainOption, Failure, Step
 from evidence_assets_tests.graphs.small_graph import stored
@@ -64,18 +65,17 @@ def evidence(*rows: tuple[str, str, str]) -> pl.DataFrame:
 
 
 def world(
-    asked: list[Asked], rows: pl.DataFrame, before: tuple[pl.DataFrame, pl.DataFrame] | None = None
-) -> tuple[dict[str, dict[str, object]], Counting, tuple[pl.DataFrame, pl.DataFrame], int]:
-    solver, none = Counting(), stored("lineage_edges", [])
-    chains = stored("chains", chain_rows(solver, "s", asked, rows, stored("chains", []), none).rows)
+    asked: list[Asked], rows: pl.DataFrame, before: Before | None = None
+) -> tuple[dict[str, dict[str, object]], Counting, Before, int]:
+    solver = Counting()
+    chains = stored("chains", chain_rows(solver, "s", asked, rows).rows)
     answerer = WeighsOptions(solver, asked, rows, chains)
-    predicted = prediction_rows(answerer, "s", asked, stored("predictions", []), none)
+    predicted = prediction_rows(answerer, "s", asked)
     solver.explained = 0
-    previous = before or (stored("counterfactuals", []), none)
-    made = counterfactual_rows(answerer, stored("predictions", predicted.rows), *previous)
+    made = counterfactual_rows(answerer, stored("predictions", predicted.rows), before)
     table, lineage = stored("counterfactuals", made.rows), stored("lineage_edges", made.lineage)
     assert made.reused is not None
-    return {row["question_id"]: row for row in table.to_dicts()}, solver, (table, lineage), made.reused
+    return {row["question_id"]: row for row in table.to_dicts()}, solver, Before(table, lineage), made.reused
 
 
 PLAIN = Asked("q", "b", "mcqa", "What?", ("x", "y"))
@@ -144,15 +144,15 @@ def test_what_was_asked_before_is_taken_over_and_other_evidence_asks_anew() -> N
     assert again == first and reused == 1 and solver.explained == 0
     _, solver, _, reused = world([PLAIN], evidence(("q", "A", "another")), kept)
     assert reused == 0 and solver.explained > 0
-    assert set(kept[1]["parent_kind"]) == {"prediction", "evidence"}
+    assert set(kept.lineage["parent_kind"]) == {"prediction", "evidence"}
 
 
 def test_what_is_taken_over_where_only_scores_moved_has_the_lineage_of_what_is_made_anew() -> None:
     rows, solver = evidence(("q", "A", "a"), ("q", "B", "b"), ("q", "B", "c")), Counting()
-    moved, none = rows.with_columns(score=pl.lit(0.5)), stored("lineage_edges", [])
-    first = chain_rows(solver, "s", [PLAIN], rows, stored("chains", []), none)
-    before = stored("chains", first.rows), stored("lineage_edges", first.lineage)
-    again = chain_rows(solver, "s", [PLAIN], moved, *before)
-    anew = chain_rows(solver, "s", [PLAIN], moved, stored("chains", []), none)
+    moved = rows.with_columns(score=pl.lit(0.5))
+    first = chain_rows(solver, "s", [PLAIN], rows)
+    before = Before(stored("chains", first.rows), stored("lineage_edges", first.lineage))
+    again = chain_rows(solver, "s", [PLAIN], moved, before)
+    anew = chain_rows(solver, "s", [PLAIN], moved)
     assert again.reused == 2
     assert stored("lineage_edges", again.lineage).equals(stored("lineage_edges", anew.lineage))

@@ -14,9 +14,8 @@ from evidence_assets.experiment.scores.gold_evidence import evidence_recall
 from evidence_assets.experiment.scores.retrieval_scores import retrieval_metrics
 from evidence_assets.experiment.selection import Asked
 from evidence_assets.experiment.short_answering import AnswersShortly
-from evidence_assets.experiment.step import Made
+from evidence_assets.experiment.step import Before, Made
 from evidence_assets.lake.lineage import edge
-from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import prepare
 from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers, PromptedShortAnswers
@@ -25,12 +24,6 @@ from evidence_assets_tests.lake_rows import prediction
 from evidence_assets_tests.systems.small_models import Scripted, WordEncoder
 
 QUESTIONS = [Asked("q1", "b", "kgqa", "What is a web made by?"), Asked("q2", "b", "kgqa", "What is milk made by?")]
-
-
-def empty(table: str) -> pl.DataFrame:
-    frame = pl.from_arrow(TABLES[table].arrow.empty_table())
-    assert isinstance(frame, pl.DataFrame)
-    return frame
 
 
 def evidence(*rows: tuple[str, tuple[str, str, str], str]) -> pl.DataFrame:
@@ -53,11 +46,11 @@ FOUND = evidence(("q1", ("web", "made by", "spider"), "graph"), ("q2", ("milk", 
 
 
 def predicted(found: pl.DataFrame = FOUND, before: Made | None = None, failed: dict[str, str] | None = None) -> Made:
-    tables = [empty("predictions"), empty("lineage_edges")]
+    there = None
     if before is not None and before.lineage is not None:
-        tables = [stored("predictions", before.rows), stored("lineage_edges", before.lineage)]
+        there = Before(stored("predictions", before.rows), stored("lineage_edges", before.lineage))
     answerer = AnswersShortly(ExtractiveShortAnswers(WordEncoder()), QUESTIONS, found, failed=failed)
-    return prediction_rows(answerer, "s", QUESTIONS, tables[0], tables[1])
+    return prediction_rows(answerer, "s", QUESTIONS, there)
 
 
 def by_question(made: Made) -> dict[str, dict[str, Any]]:
@@ -78,10 +71,7 @@ def test_answers_rest_on_the_evidence_that_they_used_and_model_knowledge_gives_n
 def by_model(reply: str, found: pl.DataFrame) -> dict[str, set[tuple[str, str]]]:
     """What of the evidence each question was shown, used and cites where a language model replies this to all of them."""
     model = LanguageModel(Scripted(lambda _: reply))
-    made = prediction_rows(
-        AnswersShortly(PromptedShortAnswers(model), QUESTIONS, found), "s", QUESTIONS, empty("predictions"),
-        empty("lineage_edges"),
-    )  # fmt: skip
+    made = prediction_rows(AnswersShortly(PromptedShortAnswers(model), QUESTIONS, found), "s", QUESTIONS, None)
     rows, lineage = stored("predictions", made.rows), stored("lineage_edges", made.lineage)
     cited = answer_citation_rows(rows, lineage, found, {}).lineage
     asked = {row["prediction_id"]: row["question_id"] for row in rows.to_dicts()}
