@@ -115,4 +115,9 @@ def test_what_claims_to_fill_a_table_fills_it(tmp_path: Path) -> None:
             assert [table[name] for name in ("printed", "fillable", "from_records", "filled")] == [13, 10, 7, filled]
         else:
             assert f"10 can be filled, {filled} are filled" in done.stdout
-    assert {cell["n"] for cell in table["cells"] if cell["ours"] is not None} == {2}
+    filled_cells = [cell for cell in table["cells"] if cell["ours"] is not None]
+    assert {cell["n"] for cell in filled_cells} == {2}
+    for cell in filled_cells:  # another model, part of the questions, and another extent of the graph
+        said = cell["where ours differs, or why there is none"]
+        for part in (f"printed {cell['model'] or 'without a model'}", "2 of ", "our freebase (the part that you wrote"):
+            assert part in said, (part, said)
