@@ -94,7 +94,7 @@ def test_what_was_shown_used_and_cited_are_told_apart() -> None:
                 if isinstance(c, Chain)
             ]
 
-    made = chain_rows(Misquotes(), "s", [PLAIN], rows)
+    made = chain_rows(Misquotes(), "s", [PLAIN], rows, None)
     chains = stored("chains", made.rows)
     label = dict(chains.select("chain_id", "hypothesis").iter_rows())
     edges = pl.concat([stored("lineage_edges", m.lineage) for m in (made, citation_rows(chains, rows))])
