@@ -17,6 +17,7 @@ from evidence_assets.explorer.drawing import text_of
 from evidence_assets.explorer.pages import STATIC, templates
 from evidence_assets.explorer.path_reading import reasons, walked, why_of
 from evidence_assets.lake import lineage
+from evidence_assets.lake.ids import shortened
 
 
 def card(connection: duckdb.DuckDBPyConnection, prediction: str) -> str:
@@ -82,6 +83,6 @@ def _lineage(node: lineage.Node, shown: set[int]) -> dict[str, Any]:
     above = id(node.next) in shown
     shown.add(id(node.next))
     return {
-        "how": f"{node.relation.replace('_', ' ')} " if node.relation else "", "kind": node.kind, "id": node.id[:12],
+        "how": f"{node.relation.replace('_', ' ')} " if node.relation else "", "kind": node.kind, "id": shortened(node.id),
         "said": said, "above": above and node.next, "below": [] if above else [_lineage(n, shown) for n in node.next],
     }  # fmt: skip

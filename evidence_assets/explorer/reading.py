@@ -84,7 +84,7 @@ def says(rows: AnswerRows) -> str:
             return f"nearest statement: “{answer}”"
         likewise = [one for one in rows.prediction["supported_answers"] or () if one != answer]
         told = f"{answer} (likewise: {', '.join(likewise[:_LIKEWISE])})" if likewise else str(answer)
-        return f"perhaps {told}: the evidence does not decide" if rows.prediction["status"] == "ambiguous" else told
+        return f"the evidence does not decide; nearest is {told}" if rows.prediction["status"] == "ambiguous" else told
     options = dict(zip(option_labels(question["task"], question["options"]), question["options"], strict=True))
     text = str(options.get(answer, answer or "none"))
     if question["source_id"].partition("=")[0] == "table" and question["task"] == "table_qa":
