@@ -35,7 +35,7 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
         source, raw = raw_assets(self, f"raw/knowledge/{self.name}", [self.folder])
 
         def make_nodes(step: Step) -> Made:
-            nodes = self.read(step.lake.raw_place(self.folder)).node_rows(self.name)
+            nodes = self.read(step.lake.raw_place(self.folder)).node_rows(self.name, self.folder)
             return Made(nodes, metadata={"types": nodes["type"].n_unique()})
 
         def make_edges(step: Step) -> Made:
@@ -44,11 +44,11 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
 
         nodes = table_asset(
             f"{place}/nodes", "kg_nodes", make_nodes, description=f"Nodes of {self.name} with their documents.",
-            group=group, code_version="1", deps=[source],
+            group=group, code_version="2", deps=[source],
         )  # fmt: skip
         edges = table_asset(
             f"{place}/edges", "kg_edges", make_edges, description=f"Typed edges of {self.name}.",
-            group=group, code_version="1", deps=[source],
+            group=group, code_version="2", deps=[source],
         )  # fmt: skip
         encoded = [self._encoded(name) for name in ("", *further_encoders(f"{place}/passage_index"))]
         return dg.Definitions(

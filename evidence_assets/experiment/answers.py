@@ -12,14 +12,22 @@ from typing import Any, Protocol
 
 import polars as pl
 
-from evidence_assets.experiment.chains import chain_of, choose_task, evidence_items, for_option, kept_of, option_task
+from evidence_assets.experiment.chains import (
+    LINEAGE,
+    chain_of,
+    choose_task,
+    evidence_items,
+    for_option,
+    kept_of,
+    option_task,
+)
 from evidence_assets.experiment.confidence import probabilities
 from evidence_assets.experiment.necessity import Case, check_batch
 from evidence_assets.experiment.rows import TOGETHER, RowWriter
 from evidence_assets.experiment.selection import Asked
 from evidence_assets.experiment.step import Before, Made
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.lineage import GENERATED, USED
+from evidence_assets.lake.lineage import GENERATED, SHOWN, USED
 from evidence_assets.reasoning.tasks import (
     Chain,
     Choice,
@@ -62,6 +70,8 @@ class Answer:
     used: tuple[UsedRow, ...] = ()
     reply: Reply | None = None
     """What a language model replied, where one was asked for this answer itself."""
+    shown: tuple[UsedRow, ...] = ()
+    """All rows that the answerer was given; of those that are not ``used`` nothing was made."""
 
     @classmethod
     def failed(cls, reason: str, used: tuple[UsedRow, ...] = (), reply: Reply | None = None) -> Answer:
@@ -102,7 +112,9 @@ def prediction_rows(
     """One answer a question; what was answered before from the same input is taken over."""
     by_id = {content_id("prediction", q.question_id, selector, answerer.name, answerer.model_id): q for q in questions}
     inputs = {
-        prediction_id: content_id(question.question_id, answerer.name, answerer.version, answerer.input_of(question))
+        prediction_id: content_id(
+            question.question_id, answerer.name, answerer.version, answerer.input_of(question), LINEAGE
+        )
         for prediction_id, question in by_id.items()
     }
     writer = RowWriter("predictions", before, inputs, "prediction_id")
@@ -137,6 +149,10 @@ def prediction_rows(
         writer.link(prediction_id, USED, "question", question.question_id, question.question_id)
         for row in said.used:
             writer.link(prediction_id, USED, row.kind, row.id, row.version, row.rank)
+        used = {(row.kind, row.id) for row in said.used}
+        for row in said.shown:
+            if (row.kind, row.id) not in used:
+                writer.link(prediction_id, SHOWN, row.kind, row.id, row.version, row.rank)
         if said.reply:
             writer.link(prediction_id, GENERATED, "model", said.reply.model, said.reply.model)
         writer.settle()

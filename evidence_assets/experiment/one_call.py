@@ -14,6 +14,7 @@ import polars as pl
 
 from evidence_assets.experiment.answers import Answer, CitedRow, Request, UsedRow, case_of
 from evidence_assets.experiment.chains import (
+    LINEAGE,
     add_chain,
     chain_id_of,
     chain_of,
@@ -59,7 +60,7 @@ class AnswersOnce:
         """One chain a question: the explanation, under the option that it was given for."""
         ids = {chain_id_of(q, "", selector, self.name, self.model_id): one for q, one in self._questions.items()}
         tasks = {chain_id: self._asks(question) for chain_id, question in ids.items()}
-        inputs = {chain_id: content_id(_input(task), self.version) for chain_id, task in tasks.items()}
+        inputs = {chain_id: content_id(_input(task), self.version, LINEAGE) for chain_id, task in tasks.items()}
         writer = RowWriter("chains", before, inputs, "chain_id")
         asked = self._task.ask_with_cost(self._model, [tasks[chain_id] for chain_id in writer.todo])
         for chain_id, (said, reply) in zip(writer.todo, asked, strict=True):

@@ -60,8 +60,8 @@ class RowWriter:
     """
 
     def __init__(self, table: str, before: Before | None, inputs: Mapping[str, str], by: str) -> None:
-        nothing = Before(pl.DataFrame(typed(table, [])), pl.DataFrame(typed("lineage_edges", [])))
-        previous, lineage, self._blocks = before or nothing
+        rows, edges = (pl.DataFrame(typed(name, [])) for name in (table, "lineage_edges"))
+        previous, lineage, self._blocks = before or Before(rows, edges)
         self._table, self._by, self._inputs = table, by, inputs
         row_id, self._kind = TABLES[table].row_id, TABLES[table].kind
         # Rows of a partition and of its blocks may be of one key: those stand that were made from what there is now.

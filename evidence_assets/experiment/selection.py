@@ -7,7 +7,7 @@ the selectors.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -95,6 +95,21 @@ def pick_fact(
     edge_id = graph.edge_ids[edge]
     parent = Parent("edge", edge_id, edge_id)
     return Pick(option, "triple", (parent,), "", text or graph.sentence(edge), float(score), reason)
+
+
+MODEL_KNOWLEDGE = "model"
+"""What ``why.origin`` of an evidence row says where no source but a language model states the fact."""
+
+
+def why_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Why a row of evidence was picked."""
+    value = json.loads(row["why"]) if row["why"] else {}
+    return value if isinstance(value, dict) else {}
+
+
+def is_sourced(row: Mapping[str, Any]) -> bool:
+    """Whether an evidence row comes from a source, not from what a language model recalled."""
+    return bool(why_of(row).get("origin") != MODEL_KNOWLEDGE)
 
 
 class Selector(Protocol):

@@ -24,29 +24,40 @@ def node_id(base: str, source_id: str) -> str:
     return f"{base}:{source_id}"
 
 
+NODE_SCHEMA = pl.Schema(
+    {
+        "node_id": pl.String(), "name": pl.String(), "aliases": pl.List(pl.String()), "type": pl.String(),
+        "document": pl.String(),
+    }
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class BaseFiles:
     """What the files of a base state, under its own ids.
 
-    ``nodes`` has the columns node_id, name, aliases, type and document, ``edges`` head_id, relation and tail_id, each
-    edge once.
+    ``nodes`` has the columns of `NODE_SCHEMA`, ``edges`` head_id, relation and tail_id, each edge once; ``nodes_file`` and
+    ``edges_file`` are where they stand in the base's folder.
     """
 
     nodes: pl.DataFrame
     edges: pl.DataFrame
+    nodes_file: str
+    edges_file: str
 
-    def node_rows(self, name: str) -> pl.DataFrame:
+    def node_rows(self, name: str, folder: str) -> pl.DataFrame:
         """Rows of ``kg_nodes``."""
-        return self.nodes.with_columns(_named(name, "node_id")).select(TABLES["kg_nodes"].names)
+        source = pl.lit(f"{folder}/{self.nodes_file}").alias("source")
+        return self.nodes.with_columns(_named(name, "node_id"), source).select(TABLES["kg_nodes"].names)
 
-    def edge_rows(self, name: str, source: str, licence: str = "") -> pl.DataFrame:
+    def edge_rows(self, name: str, folder: str, licence: str = "") -> pl.DataFrame:
         """Rows of ``kg_edges``."""
         texts, none = pl.List(pl.String), pl.lit([], dtype=pl.List(pl.String))
         rows = self.edges.with_columns(
             _named(name, "head_id"),
             _named(name, "tail_id"),
             none.alias("triple_ids"),
-            pl.lit([source], dtype=texts).alias("sources"),
+            pl.lit([f"{folder}/{self.edges_file}"], dtype=texts).alias("sources"),
             pl.lit([licence] if licence else [], dtype=texts).alias("licences"),
         )
         return with_edge_ids(rows)

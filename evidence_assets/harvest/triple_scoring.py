@@ -20,7 +20,6 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-import ot
 
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.retrieval.bm25 import text_weights
@@ -99,6 +98,8 @@ def transport_costs(masses: Array, other: Array, costs: Array) -> Array:
         plans = np.stack([ends, first - ends, second - ends, 1 - first - second + ends], axis=-1)
         closed: Array = np.einsum("ekp,kp->ek", np.maximum(plans, 0.0), costs.reshape(-1, 4)).min(axis=0)
         return closed
+    import ot  # with scipy's statistics half a second, which who only loads definitions need not wait for
+
     return np.asarray([float(ot.emd2(row, other, cost)) for row, cost in zip(masses, costs, strict=True)])
 
 

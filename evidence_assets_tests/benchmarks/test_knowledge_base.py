@@ -33,11 +33,12 @@ def test_nodes_and_edges(tmp_path: Path) -> None:
         ("d2", "ibuprofen", [], "drug", ""),
     ]  # fmt: skip
     assert base.edges.rows() == [("d1", "treats", "7"), ("d2", "treats", "7"), ("d2", "interacts", "d1")]
-    nodes, edges = base.node_rows("mine"), base.edge_rows("mine", "folder", "CC0")
+    nodes, edges = base.node_rows("mine", "folder"), base.edge_rows("mine", "folder", "CC0")
     assert nodes["node_id"].to_list() == ["mine:d1", "mine:7", "mine:d2"]
     assert edges["head_id"].to_list() == ["mine:d1", "mine:d2", "mine:d2"]
     assert prepare("kg_nodes", nodes).num_rows == prepare("kg_edges", edges).num_rows == 3
-    assert edges.select("sources", "licences", "triple_ids").row(0) == (["folder"], ["CC0"], [])
+    assert edges.select("sources", "licences", "triple_ids").row(0) == (["folder/edges.tsv"], ["CC0"], [])
+    assert nodes["source"].unique().to_list() == ["folder/nodes.jsonl"]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from evidence_assets.experiment.answers import WeighsOptions, counterfactual_rows, prediction_rows
-from evidence_assets.experiment.chains import chain_rows
+from evidence_assets.experiment.chains import chain_rows, citation_rows
 from evidence_assets.experiment.selection import Asked
 from evidence_assets.experiment.step import Before
 from evidence_assets.lake.ids import content_id
@@ -79,6 +79,30 @@ def world(
 
 
 PLAIN = Asked("q", "b", "mcqa", "What?", ("x", "y"))
+
+
+def test_what_was_shown_used_and_cited_are_told_apart() -> None:
+    """Of what a chain was given it names the first, and something that it was never given; what it misquotes holds nothing."""
+    rows = evidence(("q", "A", "one"), ("q", "A", "two"), ("q", "B", "three"))
+    none = stored("lineage_edges", [])
+
+    class Misquotes(Counting):
+        def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
+            chains = super().explain(tasks)
+            return [
+                Chain("B", (Step("so", ("e2", "nowhere"), ("never said",)),)) if c.hypothesis == "B" else c
+                for c in chains
+                if isinstance(c, Chain)
+            ]
+
+    made = chain_rows(Misquotes(), "s", [PLAIN], rows, stored("chains", []), none)
+    chains = stored("chains", made.rows)
+    label = dict(chains.select("chain_id", "hypothesis").iter_rows())
+    edges = pl.concat([stored("lineage_edges", m.lineage) for m in (made, citation_rows(chains, rows))])
+    of_chains = edges.filter((pl.col("child_kind") == "chain") & (pl.col("parent_kind") == "evidence"))
+    assert {(label[c], relation, e) for c, relation, e in of_chains.select("child_id", "relation", "parent_id").rows()} == {
+        ("A", "used", "e0"), ("A", "cited", "e0"), ("A", "was_shown", "e1"), ("B", "used", "e2"),
+    }  # fmt: skip
 
 
 def test_an_answer_that_falls_without_its_only_evidence() -> None:

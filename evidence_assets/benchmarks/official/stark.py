@@ -15,9 +15,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evidence_assets.graphs.base_rows import BaseFiles
+from evidence_assets.graphs.base_rows import NODE_SCHEMA, BaseFiles
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.schemas import TABLES
 
 ANSWER_TYPES = {"prime": (), "mag": ("paper",), "amazon": ("product",)}
 """Node types that can be an answer; none named means all."""
@@ -72,12 +71,14 @@ def read_stark(folder: Path, base: str) -> BaseFiles:
             "type": kind_of.gather(node_types),
             "document": ["\n".join(_lines(values)) for values in fields],
         },
-        schema=pl.Schema(TABLES["kg_nodes"].arrow),
+        schema=NODE_SCHEMA,
     )
     relations = pl.Series(edge_names, dtype=pl.String)
     return BaseFiles(
         nodes,
         pl.DataFrame({"head_id": ids.gather(heads), "relation": relations.gather(kinds), "tail_id": ids.gather(tails)}),
+        "node_info.json",
+        "edge_index.pt",
     )
 
 

@@ -16,8 +16,7 @@ import polars as pl
 
 from evidence_assets.experiment.chains import add_chain
 from evidence_assets.experiment.rows import RowWriter
-from evidence_assets.experiment.selection import Asked, Parent, Pick, pick_fact
-from evidence_assets.experiment.short_answering import MODEL_KNOWLEDGE
+from evidence_assets.experiment.selection import MODEL_KNOWLEDGE, Asked, Parent, Pick, pick_fact
 from evidence_assets.experiment.step import Before, Made
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph, plain_sentence
 from evidence_assets.lake.ids import content_id
