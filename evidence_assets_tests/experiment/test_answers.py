@@ -84,7 +84,6 @@ PLAIN = Asked("q", "b", "mcqa", "What?", ("x", "y"))
 def test_what_was_shown_used_and_cited_are_told_apart() -> None:
     """Of what a chain was given it names the first, and something that it was never given; what it misquotes holds nothing."""
     rows = evidence(("q", "A", "one"), ("q", "A", "two"), ("q", "B", "three"))
-    none = stored("lineage_edges", [])
 
     class Misquotes(Counting):
         def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
@@ -95,7 +94,7 @@ def test_what_was_shown_used_and_cited_are_told_apart() -> None:
                 if isinstance(c, Chain)
             ]
 
-    made = chain_rows(Misquotes(), "s", [PLAIN], rows, stored("chains", []), none)
+    made = chain_rows(Misquotes(), "s", [PLAIN], rows, None)
     chains = stored("chains", made.rows)
     label = dict(chains.select("chain_id", "hypothesis").iter_rows())
     edges = pl.concat([stored("lineage_edges", m.lineage) for m in (made, citation_rows(chains, rows))])
