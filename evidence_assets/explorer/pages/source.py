@@ -13,7 +13,7 @@ from evidence_assets.explorer.pages import PER_PAGE, Missing, Page, Pager, link
 
 MOST = 1_000
 """Rows of evidence, or chunks of a document, that are looked at for what would fall; more, and the page says so."""
-OF_EDGES = """evidence_id IN (SELECT child_id FROM lineage_edges WHERE child_kind = 'evidence' AND parent_kind = $of
+OF_EDGES = """evidence_id IN (SELECT child_id FROM lineage_edges WHERE child_kind = 'evidence' AND parent_kind = 'edge'
     AND parent_id IN (SELECT unnest($ids)))"""
 
 
@@ -96,6 +96,11 @@ def _of_chunks(ids: Sequence[str]) -> tuple[str, dict[str, Any]]:
     return f"source_id IN ({', '.join(f'${name}' for name in names)})", dict(names)
 
 
+def _of_edges(ids: Sequence[str]) -> dict[str, Any]:
+    """How evidence is found that was made of some edges."""
+    return {"condition": OF_EDGES, "parameters": {"ids": list(ids)}, "tables": ("evidence", "lineage_edges")}
+
+
 def _one(reader: Reader, table: str, column: str, identifier: str) -> Row:
     rows = reader.rows(f'SELECT * FROM "{table}" WHERE "{column}" = $id LIMIT 1', [table], id=identifier)
     if not rows:
@@ -150,13 +155,7 @@ def _file(reader: Reader, identifier: str) -> Found:
     edges = [row["edge_id"] for row in reader.rows(
         f"SELECT edge_id FROM kg_edges WHERE len(list_filter(sources, s -> s = $id OR starts_with(s, $id || ':'))) > 0 LIMIT {MOST}",
         ["kg_edges"], id=identifier)]  # fmt: skip
-    return Found(
-        identifier,
-        facts,
-        condition=OF_EDGES,
-        parameters={"ids": edges, "of": "edge"},
-        tables=("evidence", "lineage_edges"),
-    )
+    return Found(identifier, facts, **_of_edges(edges))
 
 
 def _table(reader: Reader, identifier: str) -> Found:
@@ -196,8 +195,7 @@ def _edge(reader: Reader, identifier: str) -> Found:
         "stands in": ", ".join(row["sources"]),
         "licence": ", ".join(row["licences"]),
     }
-    return Found(f"{head} — {row['relation']} → {tail}", facts, links=links, condition=OF_EDGES,
-                 parameters={"ids": [identifier], "of": "edge"}, tables=("evidence", "lineage_edges"))  # fmt: skip
+    return Found(f"{head} — {row['relation']} → {tail}", facts, links=links, **_of_edges([identifier]))
 
 
 def _node(reader: Reader, identifier: str) -> Found:
@@ -212,7 +210,7 @@ def _node(reader: Reader, identifier: str) -> Found:
     links = [(link("source", "edge", e["edge_id"]), f"{e['head']} — {e['relation']} → {e['tail']}") for e in edges]
     texts = [{"head": "", "text": row["document"], "id": ""}] if row["document"] else []
     condition = OF_EDGES + " OR (source_kind = 'node' AND source_id = $id)"
-    parameters = {"ids": [e["edge_id"] for e in edges], "of": "edge", "id": identifier}
+    parameters = {"ids": [e["edge_id"] for e in edges], "id": identifier}
     return Found(row["name"], {"name": row["name"], "other names": ", ".join(row["aliases"]), "type": row["type"]}, texts, None, links,
                  f"({condition})", parameters, ("evidence", "lineage_edges"))  # fmt: skip
 
@@ -233,13 +231,7 @@ def _triple(reader: Reader, identifier: str) -> Found:
     facts: dict[str, Any] = {}
     for number, r in enumerate(rows, 1):
         mark = f" ({number})" if len(rows) > 1 else ""
-        scores = {
-            "semantic": r["semantic"],
-            "fluency": r["fluency"],
-            "score": r["score"],
-            "rank": r["rank"],
-            "agreement": r["agreement"],
-        }
+        scores = {name: r[name] for name in ("semantic", "fluency", "score", "rank", "agreement")}
         facts |= {f"origin{mark}": r["origin"], f"stands in{mark}": r["source"], f"licence{mark}": r["licence"], f"model{mark}": r["model_id"],
                   f"flags{mark}": ", ".join(r["flags"])}  # fmt: skip
         facts |= {f"{name}{mark}": f"{value:.4g}" for name, value in scores.items() if value is not None}
@@ -255,8 +247,8 @@ def _triple(reader: Reader, identifier: str) -> Found:
         facts["prompts that found it"] = "; ".join(f"{p['text']} ({p['weight']:.3f})" for p in prompts)
     if row["relation_id"]:
         links.append((link("relation", row["relation_id"]), f"relation {row['relation_id']}: its seeds and prompts"))
-    return Found(f"{row['head']} — {row['relation']} → {row['tail']}", facts, links=links, condition=OF_EDGES,
-                 parameters={"ids": [e["edge_id"] for e in edges], "of": "edge"}, tables=("evidence", "lineage_edges"))  # fmt: skip
+    title = f"{row['head']} — {row['relation']} → {row['tail']}"
+    return Found(title, facts, links=links, **_of_edges([e["edge_id"] for e in edges]))
 
 
 def _seed(reader: Reader, identifier: str) -> Found:
@@ -274,8 +266,8 @@ def _seed(reader: Reader, identifier: str) -> Found:
         "prompt": row["prompt"],
         "triples harvested": counts[0]["n"],
     }
-    return Found(f"seed: {row['head']}, {row['tail']}", facts, links=[(link("relation", row['relation_id']), f"relation {row['relation_id']}")],
-                 condition=OF_EDGES, parameters={"ids": edges, "of": "edge"}, tables=("evidence", "lineage_edges"))  # fmt: skip
+    links = [(link("relation", row["relation_id"]), f"relation {row['relation_id']}")]
+    return Found(f"seed: {row['head']}, {row['tail']}", facts, links=links, **_of_edges(edges))
 
 
 def _model(reader: Reader, identifier: str) -> Found:
