@@ -18,7 +18,7 @@ from evidence_assets.benchmarks.declared import FromRaw
 from evidence_assets.benchmarks.registry import check_passages, read_passages
 from evidence_assets.experiment import corpus_making
 from evidence_assets.experiment.step import Made, Step
-from evidence_assets.retrieval import token_store, vector_index
+from evidence_assets.retrieval import term_index, token_store, vector_index
 from evidence_assets.retrieval.corpus import embeddings_key, index_key, vectors_wrong
 
 
@@ -79,7 +79,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
             group_name=group,
             owners=[OWNER],
             kinds={"numpy", "pytorch"},
-            code_version=token_store.VERSION,
+            code_version=f"{token_store.VERSION}.{term_index.VERSION}",
             deps=[dep(f"{base}/chunks", EVERY)],
             **placed("gpu"),
         )
@@ -128,7 +128,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
             group_name=group,
             owners=[OWNER],
             kinds={"faiss"},
-            code_version=vector_index.VERSION,
+            code_version=f"{vector_index.VERSION}.{term_index.VERSION}",
             deps=[dep(f"corpus/{self.name}/chunks", EVERY), dep(vectors_key, EVERY)],
             **placed("gpu"),
             tags=tags_of(name),
