@@ -40,12 +40,7 @@ def rows_asset(name: str, group: str, version: str) -> dg.AssetsDefinition:
     def csr(lake: LakeResource) -> dg.MaterializeResult[Any]:
         opened = lake.open()
         built_from = stored.tables_version(opened, name, "nodes", "edges")
-        arrays = stored.build_arrays(
-            opened.index_folder(f"{base}/csr"),
-            opened.read("kg_nodes", f"{base}/nodes", columns=stored.MAPPED["nodes"]),
-            opened.read("kg_edges", f"{base}/edges", columns=[*stored.ENDS, *stored.MAPPED["edges"]]),
-            built_from,
-        )
+        arrays = stored.build_arrays(opened, name, built_from)
         return dg.MaterializeResult(
             data_version=dg.DataVersion(built_from), metadata={"nodes": arrays.n_nodes, "edges": arrays.n_edges}
         )

@@ -8,6 +8,7 @@ from evidence_assets import profiles
 from evidence_assets.assets.encoders import further_encoders, tags_of
 from evidence_assets.assets.graph import rows_asset
 from evidence_assets.assets.graph_passages import passages_asset, unit_length
+from evidence_assets.assets.partitions import EVERY
 from evidence_assets.assets.placing import placed
 from evidence_assets.assets.raw_files import raw_assets
 from evidence_assets.assets.resources import LakeResource
@@ -15,6 +16,7 @@ from evidence_assets.assets.table_asset import OWNER, dep, sound_check, table_as
 from evidence_assets.benchmarks import knowledge_bases
 from evidence_assets.experiment.step import Made, Step, progress
 from evidence_assets.graphs import stored
+from evidence_assets.graphs.base_rows import edge_rows, node_rows
 from evidence_assets.lake.ids import with_model
 from evidence_assets.models.in_use import encoder, model_key
 from evidence_assets.retrieval import vector_index
@@ -35,11 +37,12 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
         source, raw = raw_assets(self, f"raw/knowledge/{self.name}", [self.folder])
 
         def make_nodes(step: Step) -> Made:
-            nodes = self.read(step.lake.raw_place(self.folder)).node_rows(self.name)
+            nodes = node_rows(self.read_nodes(step.lake.raw_place(self.folder)), self.name)
             return Made(nodes, metadata={"types": nodes["type"].n_unique()})
 
         def make_edges(step: Step) -> Made:
-            edges = self.read(step.lake.raw_place(self.folder)).edge_rows(self.name, self.folder, self.licence)
+            stated = self.read_edges(step.lake.raw_place(self.folder))
+            edges = edge_rows(stated, self.name, self.folder, self.licence)
             return Made(edges, metadata={"types": edges["relation"].n_unique()})
 
         nodes = table_asset(
@@ -75,7 +78,7 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
             owners=[OWNER],
             kinds={"faiss"},
             code_version=vector_index.VERSION,
-            deps=[dep(f"{place}/nodes"), dep(passages_key)],
+            deps=[dep(f"{place}/nodes"), dep(passages_key, EVERY)],
             **placed(),
             tags=tags_of(name),
         )

@@ -35,21 +35,20 @@ class BaseFiles:
     nodes: pl.DataFrame
     edges: pl.DataFrame
 
-    def node_rows(self, name: str) -> pl.DataFrame:
-        """Rows of ``kg_nodes``."""
-        return self.nodes.with_columns(_named(name, "node_id")).select(TABLES["kg_nodes"].names)
 
-    def edge_rows(self, name: str, source: str, licence: str = "") -> pl.DataFrame:
-        """Rows of ``kg_edges``."""
-        texts, none = pl.List(pl.String), pl.lit([], dtype=pl.List(pl.String))
-        rows = self.edges.with_columns(
-            _named(name, "head_id"),
-            _named(name, "tail_id"),
-            none.alias("triple_ids"),
-            pl.lit([source], dtype=texts).alias("sources"),
-            pl.lit([licence] if licence else [], dtype=texts).alias("licences"),
-        )
-        return with_edge_ids(rows)
+def node_rows(nodes: pl.DataFrame, name: str) -> pl.DataFrame:
+    """Rows of ``kg_nodes`` of the nodes that the files of a base state."""
+    return nodes.with_columns(_named(name, "node_id")).select(TABLES["kg_nodes"].names)
+
+
+def edge_rows(edges: pl.DataFrame, name: str, source: str, licence: str = "") -> pl.DataFrame:
+    """Rows of ``kg_edges`` of the edges that the files of a base state."""
+    texts, none = pl.List(pl.String), pl.lit([], dtype=pl.List(pl.String))
+    return with_edge_ids(edges.with_columns(_named(name, "head_id"), _named(name, "tail_id"))).with_columns(
+        none.alias("triple_ids"),
+        pl.lit([source], dtype=texts).alias("sources"),
+        pl.lit([licence] if licence else [], dtype=texts).alias("licences"),
+    )
 
 
 def _named(base: str, column: str) -> pl.Expr:

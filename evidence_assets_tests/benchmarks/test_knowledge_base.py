@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from evidence_assets.benchmarks.knowledge_base import read_knowledge_base
+from evidence_assets.graphs.base_rows import edge_rows, node_rows
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import prepare
 
@@ -33,7 +34,7 @@ def test_nodes_and_edges(tmp_path: Path) -> None:
         ("d2", "ibuprofen", [], "drug", ""),
     ]  # fmt: skip
     assert base.edges.rows() == [("d1", "treats", "7"), ("d2", "treats", "7"), ("d2", "interacts", "d1")]
-    nodes, edges = base.node_rows("mine"), base.edge_rows("mine", "folder", "CC0")
+    nodes, edges = node_rows(base.nodes, "mine"), edge_rows(base.edges, "mine", "folder", "CC0")
     assert nodes["node_id"].to_list() == ["mine:d1", "mine:7", "mine:d2"]
     assert edges["head_id"].to_list() == ["mine:d1", "mine:d2", "mine:d2"]
     assert prepare("kg_nodes", nodes).num_rows == prepare("kg_edges", edges).num_rows == 3
