@@ -43,7 +43,7 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
         def make_edges(step: Step) -> Made:
             stated = self.read_edges(step.lake.raw_place(self.folder))
             edges = edge_rows(stated, self.name, self.folder, self.licence)
-            return Made(edges, metadata={"types": edges["relation"].n_unique()})
+            return Made(edges, metadata={"types": stated["relation"].n_unique()})
 
         nodes = table_asset(
             f"{place}/nodes", "kg_nodes", make_nodes, description=f"Nodes of {self.name} with their documents.",

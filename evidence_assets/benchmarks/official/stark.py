@@ -81,7 +81,9 @@ def stark_edges(folder: Path, base: str) -> pl.DataFrame:
     codes = max(len(names), 1)
     key = np.unique((ends[0] * codes + kinds) * max(n, 1) + ends[1])
     del ends, kinds
-    ids, relations = (pl.Series(values, dtype=pl.String) for values in (map(str, range(n)), names))
+    ids, relations = (
+        pl.Series(said, dtype=pl.Enum(list(dict.fromkeys(said)))) for said in ([*map(str, range(n))], names)
+    )
     heads, tails = ids.gather(key // max(n, 1) // codes), ids.gather(key % max(n, 1))
     return pl.DataFrame({"head_id": heads, "relation": relations.gather(key // max(n, 1) % codes), "tail_id": tails})
 
