@@ -43,7 +43,7 @@ def main() -> None:
     print(f"names {len(names):,}, distinct keys {len(linker.keys):,}; tables built in "
           f"{time.perf_counter() - start:.1f} s")  # fmt: skip
     start = time.perf_counter()
-    linker.fuzzy_keys("warm up")
+    linker.fuzzy("warm up")
     print(f"fuzzy signatures built in {time.perf_counter() - start:.1f} s")
     start = time.perf_counter()
     linker.find_spans("warm up")
@@ -70,7 +70,8 @@ def main() -> None:
     for number in range(arguments.concepts):
         concept = misspelt(known[number], generator)
         start = time.perf_counter()
-        score, found = linker.fuzzy_keys(concept)
+        score, ids = linker.fuzzy(concept)
+        found = sorted(linker.keys.gather(ids))
         ours.append(time.perf_counter() - start)
         start = time.perf_counter()
         matches = process.extract(concept, keys, scorer=fuzz.ratio, score_cutoff=85, limit=50)

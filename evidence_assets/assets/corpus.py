@@ -8,16 +8,16 @@ import dagster as dg
 from evidence_assets import profiles
 from evidence_assets.assets.encoders import encoding, further_encoders, tags_of, version_of_encoder
 from evidence_assets.assets.partitions import EVERY, corpus_partitions
-from evidence_assets.assets.placing import over_workers, placed
+from evidence_assets.assets.placing import over_workers
 from evidence_assets.assets.raw_files import raw_assets
-from evidence_assets.assets.resources import LakeResource
-from evidence_assets.assets.table_asset import OWNER, dep, sound_check, table_asset
+from evidence_assets.assets.table_asset import dep, files_asset, sound_check, table_asset
 from evidence_assets.benchmarks import corpus_rows
 from evidence_assets.benchmarks.corpora import Portion, portions
 from evidence_assets.benchmarks.declared import FromRaw
 from evidence_assets.benchmarks.registry import check_passages, read_passages
 from evidence_assets.experiment import corpus_making
-from evidence_assets.experiment.step import Made, Step
+from evidence_assets.experiment.step import Made, Say, Step
+from evidence_assets.lake.store import Lake
 from evidence_assets.retrieval import term_index, token_store, vector_index
 from evidence_assets.retrieval.corpus import embeddings_key, index_key, vectors_wrong
 
@@ -49,7 +49,6 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         base, group = f"corpus/{self.name}", f"corpus_{self.name}"
-        profile = profiles.load()
         if self.documents != "folder":
             check_passages(self.documents)
         if not self.runs_in():
@@ -60,43 +59,24 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
             return corpus_making.chunks(step, self.name, self.portions(step.lake.raw_place(self.folder)))
 
         chunks = table_asset(
-            f"{base}/chunks",
-            "chunks",
-            make_chunks,
+            f"{base}/chunks", "chunks", make_chunks, group=group, deps=[source], partitions=corpus_partitions(), pool="gpu",
             description=f"Documents of {self.name}, cut at sentence ends into chunks that the encoder reads whole.",
-            group=group,
-            code_version=f"{corpus_rows.CHUNKING_VERSION}:{profile.chunking.max_tokens}",
-            deps=[source],
-            partitions=corpus_partitions(),
-            pool="gpu",
-        )
-
+            code_version=f"{corpus_rows.CHUNKING_VERSION}:{profiles.load().chunking.max_tokens}",
+        )  # fmt: skip
         encoded = [self._encoded(name) for name in ("", *further_encoders(index_key(self.name)))]
 
-        @dg.asset(
-            key=[*base.split("/"), "token_store"],
-            description=f"Contextual token vectors of the chunks of {self.name}, with BM25 statistics, in the index's order.",
-            group_name=group,
-            owners=[OWNER],
-            kinds={"numpy", "pytorch"},
-            code_version=f"{token_store.VERSION}.{term_index.VERSION}",
-            deps=[dep(f"{base}/chunks", EVERY)],
-            **placed("gpu"),
-        )
-        def tokens(lake: LakeResource) -> dg.MaterializeResult[Any]:
-            meta, reused = corpus_making.tokens_of(lake.open(), self.name, self.tokens)
-            return dg.MaterializeResult(
-                data_version=dg.DataVersion(meta.built_from),
-                metadata={
-                    "chunks": meta.chunks,
-                    "tokens": meta.tokens,
-                    "dimensions": meta.dimensions,
-                    "chunks_reused": reused,
-                    "chunks_encoded": meta.chunks - reused if meta.vectors else 0,
-                    "model": meta.model_id,
-                },
-            )
+        def make_tokens(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
+            meta, reused = corpus_making.tokens_of(lake, self.name, self.tokens)
+            return meta.built_from, {
+                "chunks": meta.chunks, "tokens": meta.tokens, "dimensions": meta.dimensions, "chunks_reused": reused,
+                "chunks_encoded": meta.chunks - reused if meta.vectors else 0, "model": meta.model_id,
+            }  # fmt: skip
 
+        tokens = files_asset(
+            f"{base}/token_store", make_tokens, group=group, code_version=f"{token_store.VERSION}.{term_index.VERSION}",
+            description=f"Contextual token vectors of the chunks of {self.name}, with BM25 statistics, in the index's order.",
+            kinds=("numpy", "pytorch"), deps=[dep(f"{base}/chunks", EVERY)], pool="gpu",
+        )  # fmt: skip
         return dg.Definitions(
             assets=[*raw, chunks, *(asset for pair in encoded for asset in pair), tokens],
             asset_checks=[sound_check(chunks), *(sound_check(vectors, vectors_wrong) for vectors, _ in encoded)],
@@ -107,34 +87,22 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
         vectors_key, group = embeddings_key(self.name, name), "_".join(filter(None, ["corpus", self.name, name]))
         by = f" by {name}" if name else ""
         vectors = table_asset(
-            vectors_key,
-            "chunk_embeddings",
+            vectors_key, "chunk_embeddings",
             lambda step: corpus_making.embeddings(encoding(step, name), self.name, over_workers()),
-            description=f"One normalised vector a chunk of {self.name}{by}.",
-            group=group,
-            code_version=f"1{version_of_encoder(name)}",
-            deps=[f"corpus/{self.name}/chunks"],
-            partitions=corpus_partitions(),
-            kinds=("parquet", "pytorch"),
-            pool="gpu",
-            hands_out=True,
-            tags=tags_of(name),
-        )
+            description=f"One normalised vector a chunk of {self.name}{by}.", group=group,
+            code_version=f"1{version_of_encoder(name)}", deps=[f"corpus/{self.name}/chunks"],
+            partitions=corpus_partitions(), kinds=("parquet", "pytorch"), pool="gpu", hands_out=True, tags=tags_of(name),
+        )  # fmt: skip
 
-        @dg.asset(
-            key=index_key(self.name, name).split("/"),
+        def make_index(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
+            meta = corpus_making.index(lake, self.name, say, name)
+            return meta.built_from, meta.shown
+
+        index = files_asset(
+            index_key(self.name, name), make_index, group=group, code_version=f"{vector_index.VERSION}.{term_index.VERSION}",
             description=f"What {self.name} is answered from{by}: FAISS index, chunks by position, BM25; remembers what it was "
             "built from.",
-            group_name=group,
-            owners=[OWNER],
-            kinds={"faiss"},
-            code_version=f"{vector_index.VERSION}.{term_index.VERSION}",
-            deps=[dep(f"corpus/{self.name}/chunks", EVERY), dep(vectors_key, EVERY)],
-            **placed("gpu"),
+            kinds=("faiss",), deps=[dep(f"corpus/{self.name}/chunks", EVERY), dep(vectors_key, EVERY)], pool="gpu",
             tags=tags_of(name),
-        )
-        def index(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[Any]:
-            meta = corpus_making.index(lake.open(), self.name, context.log.info, name)
-            return dg.MaterializeResult(data_version=dg.DataVersion(meta.built_from), metadata=meta.shown)
-
+        )  # fmt: skip
         return vectors, index

@@ -8,18 +8,17 @@ import polars as pl
 
 from evidence_assets import profiles
 from evidence_assets.assets.encoders import further_encoders, tags_of, version_of_encoder
-from evidence_assets.assets.placing import placed
 from evidence_assets.assets.raw_files import raw_assets
-from evidence_assets.assets.resources import LakeResource
-from evidence_assets.assets.table_asset import OWNER, dep, sound_check, table_asset
+from evidence_assets.assets.table_asset import files_asset, sound_check, table_asset
 from evidence_assets.benchmarks.declared import FromRaw
 from evidence_assets.benchmarks.graphs import rows as graph_rows
 from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.benchmarks.graphs.rows import GraphSource
-from evidence_assets.experiment.step import Made, Step
+from evidence_assets.experiment.step import Made, Say, Step
 from evidence_assets.graphs import merge, stored
 from evidence_assets.graphs.arrays import FORMAT
 from evidence_assets.lake.ids import content_id, with_model
+from evidence_assets.lake.store import Lake
 from evidence_assets.models.in_use import encoder, model_key
 
 
@@ -27,25 +26,16 @@ def rows_asset(name: str, group: str, version: str) -> dg.AssetsDefinition:
     """``knowledge/<name>/csr``: the graph of nodes and edges in compressed rows."""
     base = f"knowledge/{name}"
 
-    @dg.asset(
-        key=[*base.split("/"), "csr"],
-        description=f"{name} in compressed rows, to walk on; remembers what it was built from.",
-        group_name=group,
-        owners=[OWNER],
-        kinds={"numpy"},
-        code_version=f"{version}:{FORMAT}:{stored.MAPPED_FORMAT}",
-        deps=[dep(f"{base}/nodes"), dep(f"{base}/edges")],
-        **placed(),
-    )
-    def csr(lake: LakeResource) -> dg.MaterializeResult[Any]:
-        opened = lake.open()
-        built_from = stored.tables_version(opened, name, "nodes", "edges")
-        arrays = stored.build_arrays(opened, name, built_from)
-        return dg.MaterializeResult(
-            data_version=dg.DataVersion(built_from), metadata={"nodes": arrays.n_nodes, "edges": arrays.n_edges}
-        )
+    def make(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
+        built_from = stored.tables_version(lake, name, "nodes", "edges")
+        arrays = stored.build_arrays(lake, name, built_from)
+        return built_from, {"nodes": arrays.n_nodes, "edges": arrays.n_edges}
 
-    return csr
+    return files_asset(
+        f"{base}/csr", make, description=f"{name} in compressed rows, to walk on; remembers what it was built from.",
+        group=group, code_version=f"{version}:{FORMAT}:{stored.MAPPED_FORMAT}", kinds=("numpy",),
+        deps=[f"{base}/nodes", f"{base}/edges"],
+    )  # fmt: skip
 
 
 class GraphFiles(dg.Model, dg.Resolvable):
@@ -131,34 +121,19 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
         base = f"knowledge/{self.name}"
         key = with_model(f"{base}/node_vectors", name)
 
-        @dg.asset(
-            key=key.split("/"),
-            description=f"One normalised vector a name and alias of {self.name}{f' by {name}' if name else ''}.",
-            group_name="_".join(filter(None, ["knowledge", self.name, name])),
-            owners=[OWNER],
-            kinds={"numpy", "pytorch"},
-            code_version=f"{merge.VERSION}:{stored.FORMS_FORMAT}{version_of_encoder(name)}",
-            deps=[dep(f"{base}/nodes")],
-            **placed("gpu"),
-            tags=tags_of(name),
-        )
-        def node_vectors(lake: LakeResource) -> dg.MaterializeResult[Any]:
-            opened, profile = lake.open(), profiles.load().using({"encoder": name} if name else {})
-            model = encoder(profile.encoder)
-            built_from = stored.names_version(opened, self.name)
+        def make(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
+            profile = profiles.load().using({"encoder": name} if name else {})
+            model, built_from = encoder(profile.encoder), stored.names_version(lake, self.name)
+            nodes, memory = lake.read("kg_nodes", f"{base}/nodes"), profile.index.bytes
             forms, reused = stored.build_name_vectors(
-                opened.index_folder(key),
-                opened.read("kg_nodes", f"{base}/nodes"),
-                model,
-                model_key(model),
-                built_from,
-                profile.index.bytes,
+                lake.index_folder(key), nodes, model, model_key(model), built_from, memory
             )
-            return dg.MaterializeResult(
-                data_version=dg.DataVersion(content_id(built_from, model_key(model))),
-                metadata={
-                    "model": model_key(model), "forms": forms, "rows_reused": reused, "rows_computed": forms - reused
-                },
-            )  # fmt: skip
+            counts = {"forms": forms, "rows_reused": reused, "rows_computed": forms - reused}
+            return content_id(built_from, model_key(model)), {"model": model_key(model), **counts}
 
-        return node_vectors
+        return files_asset(
+            key, make, group="_".join(filter(None, ["knowledge", self.name, name])),
+            description=f"One normalised vector a name and alias of {self.name}{f' by {name}' if name else ''}.",
+            code_version=f"{merge.VERSION}:{stored.FORMS_FORMAT}{version_of_encoder(name)}", kinds=("numpy", "pytorch"),
+            deps=[f"{base}/nodes"], pool="gpu", tags=tags_of(name),
+        )  # fmt: skip

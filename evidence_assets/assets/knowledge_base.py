@@ -1,5 +1,6 @@
 """A semi-structured knowledge base: nodes with their documents, edges, and the passages that stand for nodes, indexed."""
 
+from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -9,15 +10,14 @@ from evidence_assets.assets.encoders import further_encoders, tags_of
 from evidence_assets.assets.graph import rows_asset
 from evidence_assets.assets.graph_passages import passages_asset, unit_length
 from evidence_assets.assets.partitions import EVERY
-from evidence_assets.assets.placing import placed
 from evidence_assets.assets.raw_files import raw_assets
-from evidence_assets.assets.resources import LakeResource
-from evidence_assets.assets.table_asset import OWNER, dep, sound_check, table_asset
+from evidence_assets.assets.table_asset import dep, files_asset, sound_check, table_asset
 from evidence_assets.benchmarks import knowledge_bases
-from evidence_assets.experiment.step import Made, Step, progress
+from evidence_assets.experiment.step import Made, Say, Step, progress
 from evidence_assets.graphs import stored
 from evidence_assets.graphs.base_rows import edge_rows, node_rows
 from evidence_assets.lake.ids import with_model
+from evidence_assets.lake.store import Lake
 from evidence_assets.models.in_use import encoder, model_key
 from evidence_assets.retrieval import vector_index
 from evidence_assets.systems.four_step_focus import VERSION, node_search
@@ -69,26 +69,21 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
         passages_key, by = with_model(f"{place}/passages", name), f" by {name}" if name else ""
 
         said = f"Documents and relations of the nodes of {self.name} in passages"
-        passages = passages_asset(self.name, name, said, f"{VERSION}:", node_search.node_passages)
+        tokens = profiles.load().chunking.passage_tokens
+        cut = partial(node_search.node_passages, tokens=tokens)
+        passages = passages_asset(self.name, name, said, f"{VERSION}:{tokens}:", cut)
 
-        @dg.asset(
-            key=with_model(f"{place}/passage_index", name).split("/"),
-            description=f"Passages of the nodes of {self.name} in files, with an index that finds the nearest nodes{by}.",
-            group_name=group,
-            owners=[OWNER],
-            kinds={"faiss"},
-            code_version=vector_index.VERSION,
-            deps=[dep(f"{place}/nodes"), dep(passages_key, EVERY)],
-            **placed(),
-            tags=tags_of(name),
-        )
-        def passage_index(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[Any]:
-            opened, settings = lake.open(), profiles.load().using({"encoder": name} if name else {})
-            model = encoder(settings.encoder)
-            heard = progress("vectors in the index", context.log.info)
+        def make(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
+            settings = profiles.load().using({"encoder": name} if name else {})
+            model, heard = encoder(settings.encoder), progress("vectors in the index", say)
             meta = stored.build_passage_files(
-                opened, self.name, model, model_key(model), settings.index.bytes, heard, name
+                lake, self.name, model, model_key(model), settings.index.bytes, heard, name
             )
-            return dg.MaterializeResult(data_version=dg.DataVersion(meta.built_from), metadata=meta.shown)
+            return meta.built_from, meta.shown
 
-        return passages, passage_index
+        index = files_asset(
+            with_model(f"{place}/passage_index", name), make, group=group, code_version=vector_index.VERSION,
+            description=f"Passages of the nodes of {self.name} in files, with an index that finds the nearest nodes{by}.",
+            kinds=("faiss",), deps=[f"{place}/nodes", dep(passages_key, EVERY)], tags=tags_of(name),
+        )  # fmt: skip
+        return passages, index

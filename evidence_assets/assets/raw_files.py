@@ -6,15 +6,15 @@ from typing import Any
 
 import dagster as dg
 
-from evidence_assets.assets.placing import placed
-from evidence_assets.assets.resources import LakeResource
-from evidence_assets.assets.table_asset import OWNER
+from evidence_assets.assets.table_asset import files_asset
 from evidence_assets.benchmarks import declared
 from evidence_assets.benchmarks.homes import NETWORK_VARIABLE, allowed
 from evidence_assets.experiment.presets import is_loaded
+from evidence_assets.experiment.step import Say
 from evidence_assets.lake.atomic import keeper_of
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id, file_id
+from evidence_assets.lake.store import Lake
 
 
 def raw_assets(
@@ -47,21 +47,11 @@ def raw_asset(key: str, below_raw: list[str], wanted: str = "", hub: str = "") -
     Materialize it after changing them: what was made of them is then stale, and nothing is where they are the same.
     """
 
-    @dg.asset(
-        key=key.split("/"),
-        description=f"Raw input: {', '.join(below_raw)} below the lake's raw folder, known by its content.",
-        group_name="raw",
-        owners=[OWNER],
-        kinds={"file"},
-        code_version="1",
-        **placed(),
-    )
-    def _raw(lake: LakeResource) -> dg.MaterializeResult[Any]:
-        opened = lake.open()
-        folder = opened.root / "raw"
+    def look(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
+        folder = lake.root / "raw"
         files: list[Path] = []
         for name in below_raw:
-            place = opened.raw_place(name)
+            place = lake.raw_place(name)
             if not place.exists() and hub and allowed():
                 fetch(hub, place)
             if not place.exists():
@@ -70,12 +60,10 @@ def raw_asset(key: str, below_raw: list[str], wanted: str = "", hub: str = "") -
                 raise BadInput(f"is not there: put the file or folder in this place{asked}", file=place)
             files += [place] if place.is_file() else sorted(p for p in place.rglob("*") if p.is_file())
         version = content_id([(str(path.relative_to(folder)), file_id(path)) for path in files])
-        return dg.MaterializeResult(
-            data_version=dg.DataVersion(version),
-            metadata={"files": len(files), "bytes": sum(path.stat().st_size for path in files)},
-        )
+        return version, {"files": len(files), "bytes": sum(path.stat().st_size for path in files)}
 
-    return _raw
+    said = f"Raw input: {', '.join(below_raw)} below the lake's raw folder, known by its content."
+    return files_asset(key, look, description=said, group="raw", code_version="1", kinds=("file",))
 
 
 def fetch(hub: str, place: Path) -> None:

@@ -7,16 +7,16 @@ import dagster as dg
 
 from evidence_assets import systems
 from evidence_assets.assets.partitions import EVERY
-from evidence_assets.assets.placing import placed
-from evidence_assets.assets.resources import LakeResource
-from evidence_assets.assets.table_asset import OWNER, dep
+from evidence_assets.assets.table_asset import dep, files_asset
 from evidence_assets.experiment.scores import graph_stages, plots
 from evidence_assets.experiment.stage import Stage
 from evidence_assets.experiment.stages import all_stages
+from evidence_assets.experiment.step import Say
 from evidence_assets.experiment.variants import variants
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.store import Lake
 
 
 def score_stages() -> list[Stage]:
@@ -25,39 +25,28 @@ def score_stages() -> list[Stage]:
     return sorted((stage for stage in every if stage.table == "scores"), key=lambda stage: stage.key)
 
 
+def _draw(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
+    with connect(lake.root, memory=None) as connection:
+        images, verdicts = plots.draw(connection), graph_stages.verdicts(connection)
+    folder = lake.root / "reports" / "scoreboard"
+    shown: dict[str, Any] = {"folder": dg.MetadataValue.path(str(folder))}
+    with replacing_folder(folder) as temporary:
+        for name, image in images.items():
+            (temporary / name).write_bytes(image)
+            picture = f"![{name}](data:image/png;base64,{base64.b64encode(image).decode()})"
+            shown[name.removesuffix(".png")] = dg.MetadataValue.md(picture)
+    if verdicts:
+        shown["graphs"] = dg.MetadataValue.md("\n".join(f"- {sentence}" for sentence in verdicts))
+    return content_id({name: content_id(image.hex()) for name, image in images.items()}, verdicts), shown
+
+
 class Scoreboard(dg.Component, dg.Model, dg.Resolvable):
     """Makes ``report/scoreboard``."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        @dg.asset(
-            key=["report", "scoreboard"],
+        scoreboard = files_asset(
+            "report/scoreboard", _draw, group="scores", code_version=plots.VERSION, kinds=("matplotlib", "png"),
             description="Every variant's accuracy with its interval beside the printed figure, its evidence and its cost; harvests, too.",
-            group_name="scores",
-            owners=[OWNER],
-            kinds={"matplotlib", "png"},
-            code_version=plots.VERSION,
-            **placed(),
             deps=[dep(stage.key, EVERY if stage.partitions else None) for stage in score_stages()],
-        )
-        def scoreboard(lake: LakeResource) -> dg.MaterializeResult[Any]:
-            opened = lake.open()
-            with connect(opened.root, memory=None) as connection:
-                images, verdicts = plots.draw(connection), graph_stages.verdicts(connection)
-            folder = opened.root / "reports" / "scoreboard"
-            with replacing_folder(folder) as temporary:
-                for name, image in images.items():
-                    (temporary / name).write_bytes(image)
-            shown = {
-                name.removesuffix(".png"): dg.MetadataValue.md(
-                    f"![{name}](data:image/png;base64,{base64.b64encode(image).decode()})"
-                )
-                for name, image in images.items()
-            }
-            if verdicts:
-                shown["graphs"] = dg.MetadataValue.md("\n".join(f"- {sentence}" for sentence in verdicts))
-            version = content_id({name: content_id(image.hex()) for name, image in images.items()}, verdicts)
-            return dg.MaterializeResult(
-                data_version=dg.DataVersion(version), metadata={"folder": dg.MetadataValue.path(str(folder)), **shown}
-            )
-
+        )  # fmt: skip
         return dg.Definitions(assets=[scoreboard])

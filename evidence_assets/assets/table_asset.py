@@ -16,7 +16,7 @@ import pyarrow as pa
 from evidence_assets.assets.pace import pace, pace_of
 from evidence_assets.assets.placing import placed
 from evidence_assets.assets.resources import LakeResource, asset_name
-from evidence_assets.experiment.step import Made, Markdown, Step
+from evidence_assets.experiment.step import Made, Markdown, Say, Step
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.errors import TryLater
 from evidence_assets.lake.lineage import dangling
@@ -169,6 +169,31 @@ def table_asset(
         )
 
     return _asset
+
+
+def files_asset(
+    key: str,
+    make: Callable[[Lake, Say], tuple[str, Mapping[str, Any]]],
+    *,
+    description: str,
+    group: str,
+    code_version: str,
+    kinds: Sequence[str],
+    deps: Iterable[dg.AssetDep | str] = (),
+    pool: str | None = None,
+    tags: Mapping[str, str] | None = None,
+) -> dg.AssetsDefinition:
+    """An asset that is files and not rows: ``make`` gives its data version, and what is told of it."""
+
+    @dg.asset(
+        key=key.split("/"), description=description, group_name=group, owners=[OWNER], kinds=set(kinds),
+        code_version=code_version, deps=[_dep(d) for d in deps], **placed(pool), tags=dict(tags or {}),
+    )  # fmt: skip
+    def _files(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[Any]:
+        version, metadata = make(lake.open(), context.log.info)
+        return dg.MaterializeResult(data_version=dg.DataVersion(version), metadata=metadata)
+
+    return _files
 
 
 def _dep(dep: dg.AssetDep | str) -> dg.AssetDep:

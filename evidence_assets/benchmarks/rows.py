@@ -11,6 +11,8 @@ from evidence_assets.graphs.base_rows import node_id
 from evidence_assets.lake.ids import content_id, shard_of
 from evidence_assets.text.negation import asks_for_exception
 
+_AS_READ = ("question_id", "benchmark", "source_id", "split", "task", "text", "table_id")
+
 
 def question_rows(
     questions: Iterable[Question], split: str, shard: int, shards: int, graph: str = ""
@@ -21,17 +23,11 @@ def question_rows(
     """
     return [
         {
-            "question_id": q.question_id,
-            "benchmark": q.benchmark,
-            "source_id": q.source_id,
-            "split": q.split,
-            "task": q.task,
-            "text": q.text,
+            **{name: getattr(q, name) for name in _AS_READ},
             "options": list(q.options),
             "gold": [node_id(graph, g) for g in q.gold] if q.task == "skb_search" and graph else list(q.gold),
             "gold_aliases": [list(aliases) for aliases in q.aliases],
             "gold_evidence": [asdict(g) for g in q.gold_evidence],
-            "table_id": q.table_id,
             "topic_entities": list(q.topic_entities),
             "negated": _negated(q),
         }
@@ -49,22 +45,18 @@ def _negated(question: Question) -> bool:
 
 def table_rows(tables: Iterable[Table]) -> list[dict[str, Any]]:
     """Tables as they were read: ragged rows keep their cells, an absent cell has no row here."""
-    made = []
-    for t in tables:
-        made.append(
-            {
-                "table_id": t.table_id,
-                "benchmark": t.benchmark,
-                "caption": t.caption,
-                "header": list(t.header),
-                "n_rows": len(t.rows),
-                "cells": [
-                    {"row": r, "column": c, "text": text} for r, row in enumerate(t.rows) for c, text in enumerate(row)
-                ],
-                "content_hash": content_id("table", t.caption, t.header, t.rows),
-            }
-        )
-    return made
+    return [
+        {
+            **{name: getattr(t, name) for name in ("table_id", "benchmark", "caption")},
+            "header": list(t.header),
+            "n_rows": len(t.rows),
+            "cells": [
+                {"row": r, "column": c, "text": text} for r, row in enumerate(t.rows) for c, text in enumerate(row)
+            ],
+            "content_hash": content_id("table", t.caption, t.header, t.rows),
+        }
+        for t in tables
+    ]
 
 
 def table_of(row: dict[str, Any]) -> Table:

@@ -51,14 +51,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="Evidence-based reasoning as data assets: make answers, then ask what they rest on.",
 )
-app.add_typer(making)
-app.add_typer(asking)
-app.add_typer(exploring)
-app.add_typer(experiments)
-app.add_typer(prompts)
-app.add_typer(reproducing)
-app.add_typer(getting)
-app.add_typer(limits)
+for family in (making, asking, exploring, experiments, prompts, reproducing, getting, limits):
+    app.add_typer(family)
 
 
 @app.command()

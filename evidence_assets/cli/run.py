@@ -6,7 +6,7 @@ Belongs here: which assets and partitions that is. They are made by the runs of 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,37 +75,39 @@ def benchmark_named(name: str) -> Benchmark:
 
 def needed(graph: Any, benchmark: Benchmark, chosen: Sequence[Variant]) -> Wanted:
     """The scores of these variants with all that they are made from, as far as it concerns the benchmark."""
-    left = [dg.AssetKey(f"scores/{v.place}".split("/")) for v in chosen]
-    left += [dg.AssetKey(f"counterfactuals/{v.place}".split("/")) for v in chosen if v.counterfactual]
-    keys: set[dg.AssetKey] = set()
-    partition = f"{benchmark.name}|0"
+    wanted = [dg.AssetKey(f"scores/{v.place}".split("/")) for v in chosen]
+    wanted += [dg.AssetKey(f"counterfactuals/{v.place}".split("/")) for v in chosen if v.counterfactual]
     # These read what any benchmark of the family is answered from; what they read is for one, whatever it is made of.
     shared = (question_partitions(benchmark.family), benchmark_partitions(benchmark.family))
-    while left:
-        key = left.pop()
-        if key in keys or not graph.has(key):
-            continue
-        keys.add(key)
-        of_benchmarks = graph.get(key).partitions_def in shared
-        left += [p for p in graph.get(key).parent_keys if not of_benchmarks or concerns(p, partition)]
-    return Wanted(frozenset(keys), benchmark.name)
+
+    def reads(key: dg.AssetKey, parent: dg.AssetKey) -> bool:
+        return graph.get(key).partitions_def not in shared or concerns(parent, f"{benchmark.name}|0")
+
+    return Wanted(_with_parents(graph, wanted, reads), benchmark.name)
 
 
 def harvested(graph: Any, chosen: Sequence[Variant]) -> Wanted:
     """All scores of these harvests with all that they are made from."""
     scored = tuple(f"scores/{v.place}" for v in chosen)
-    left = [
+    wanted = [
         key
         for key in graph.materializable_asset_keys
         if any("/".join(key.path) in (s, f"{s}_judged") or "/".join(key.path).startswith(f"{s}_on_") for s in scored)
     ]
+    return Wanted(_with_parents(graph, wanted, lambda key, parent: True))
+
+
+def _with_parents(
+    graph: Any, left: list[dg.AssetKey], reads: Callable[[dg.AssetKey, dg.AssetKey], bool]
+) -> frozenset[dg.AssetKey]:
+    """These assets of the graph with all that they, and in turn those, read."""
     keys: set[dg.AssetKey] = set()
     while left:
         key = left.pop()
         if key not in keys and graph.has(key):
             keys.add(key)
-            left += graph.get(key).parent_keys
-    return Wanted(frozenset(keys))
+            left += [parent for parent in graph.get(key).parent_keys if reads(key, parent)]
+    return frozenset(keys)
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from evidence_assets.reasoning.tasks import (
     EvidenceItem,
     ExplainOption,
     Failure,
+    Reasoner,
     Reply,
     Solver,
 )
@@ -69,23 +70,11 @@ class Answer:
         return cls(None, "failed", error=reason, used=used, reply=reply)
 
 
-class Answerer(Protocol):
+class Answerer(Reasoner, Protocol):
     """Answers questions from their evidence, and again from a part of it.
 
     Evidence is taken away by what it says, so that a fact that was picked for several options leaves all of them.
     """
-
-    @property
-    def name(self) -> str:
-        """What the column ``reasoner`` says."""
-        ...
-
-    @property
-    def model_id(self) -> str: ...
-    @property
-    def version(self) -> str:
-        """Who answers, as far as it decides an answer."""
-        ...
 
     def input_of(self, question: Asked) -> str:
         """Hash of everything besides the answerer that decides the answer."""
@@ -122,10 +111,7 @@ def prediction_rows(
         prediction_id: content_id(question.question_id, answerer.name, answerer.version, answerer.input_of(question))
         for prediction_id, question in by_id.items()
     }
-    writer = RowWriter(
-        "predictions", previous, lineage, inputs,
-        kind="prediction", row_id="prediction_id", by="prediction_id", blocks=blocks,
-    )  # fmt: skip
+    writer = RowWriter("predictions", previous, lineage, inputs, "prediction_id", blocks)
     answers = (
         answer
         for start in range(0, len(writer.todo), TOGETHER)
@@ -176,28 +162,17 @@ def counterfactual_rows(
         for question_id, row in by_question.items()
         for case, _ in (cases[question_id],)
     }
-    writer = RowWriter(
-        "counterfactuals", previous, lineage, inputs,
-        kind="counterfactual", row_id="counterfactual_id", by="question_id",
-    )  # fmt: skip
-    said: dict[Request, str] = {}
-
-    def ask(requests: Sequence[Request]) -> list[str]:
-        answers = answerer.again(requests) if requests else []
-        said.update(zip(requests, answers, strict=True))
-        return answers
-
-    verdicts = check_batch(ask, [cases[question_id][0] for question_id in writer.todo])
+    writer = RowWriter("counterfactuals", previous, lineage, inputs, "question_id")
+    verdicts = check_batch(
+        lambda requests: answerer.again(requests) if requests else [], [cases[each][0] for each in writer.todo]
+    )
     for question_id, verdict in zip(writer.todo, verdicts, strict=True):
         row, (case, cited) = by_question[question_id], cases[question_id]
-        resting = set(case.cited)
-        rest = tuple(fact for fact in case.evidence if fact not in resting)
-        alone = tuple(fact for fact in case.evidence if fact in resting)
         outcome = {
             "answer": row["answer"],
             "cited": list(case.cited),
-            "without_cited": said[question_id, rest] if case.cited else None,
-            "only_cited": said[question_id, alone] if case.cited else None,
+            "without_cited": verdict.without,
+            "only_cited": verdict.alone,
             "necessary": verdict.necessary,
             "sufficient": verdict.sufficient,
             "needed": [fact for fact, needed in verdict.needed.items() if needed],

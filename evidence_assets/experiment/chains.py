@@ -6,7 +6,7 @@ Belongs here: the one writer of chains, the one writer of citations, and evidenc
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import polars as pl
 
@@ -23,6 +23,7 @@ from evidence_assets.reasoning.tasks import (
     EvidenceItem,
     ExplainOption,
     Failure,
+    Reasoner,
     Reply,
     Solver,
     Step,
@@ -96,9 +97,7 @@ def chain_rows(
             tasks[chain_id] = option_task(question, label, option, for_option(items, question.question_id, label))
             question_of[chain_id] = question
     inputs = {key: content_id(task.input_hash, solver.name, solver.version) for key, task in tasks.items()}
-    writer = RowWriter(
-        "chains", previous, lineage, inputs, kind="chain", row_id="chain_id", by="chain_id", blocks=blocks
-    )
+    writer = RowWriter("chains", previous, lineage, inputs, "chain_id", blocks)
     for start in range(0, len(writer.todo), TOGETHER):
         todo = writer.todo[start : start + TOGETHER]
         for chain_id, result in zip(todo, solver.explain([tasks[chain_id] for chain_id in todo]), strict=True):
@@ -108,26 +107,19 @@ def chain_rows(
     return writer.finish()
 
 
-class _Reasoner(Protocol):
-    """Whoever writes chains."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def model_id(self) -> str: ...
-
-
 def add_chain(
     writer: RowWriter,
     chain_id: str,
     question: Asked,
     selector: str,
-    reasoner: _Reasoner,
+    reasoner: Reasoner,
     result: Chain | Failure,
     evidence: Sequence[EvidenceItem],
     hypothesis: str = "",
+    content: Sequence[Any] = (),
 ) -> None:
-    """Write one chain, or why there is none for the ``hypothesis``, with all that it was written from."""
+    """Write one chain, or why there is none for the ``hypothesis``, with all that it was written from; its content is its
+    steps and their support, where no other is named."""
     failure = result if isinstance(result, Failure) else None
     chain = Chain(hypothesis, ()) if isinstance(result, Failure) else result
     steps = [{"text": s.text, "cited": list(s.cited), "quoted": list(s.quoted)} for s in chain.steps]
@@ -146,7 +138,7 @@ def add_chain(
             "status": "failed" if failure else "answered",
             "error": failure.reason if failure else None,
             **Reply.columns(result.reply),
-            "content_hash": content_id("chain", steps, chain.support),
+            "content_hash": content_id("chain", *(content or (steps, chain.support))),
         }
     )
     writer.link(chain_id, USED, "question", question.question_id, question.question_id)

@@ -12,8 +12,8 @@ turns `insufficient` has changed. The function must be deterministic, or the fla
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 Label = TypeVar("Label", bound=Hashable)
@@ -44,12 +44,15 @@ class Verdict:
 
     ``necessary``, ``sufficient``: None where nothing is cited: then there is nothing to take away or to keep.
     ``needed``: For each cited id, in the order of citing, whether the answer changes without it alone.
+    ``without``, ``alone``: The answers without what is cited, and from that alone.
     """
 
     question_id: str
-    necessary: bool | None
-    sufficient: bool | None
-    needed: dict[str, bool]
+    necessary: bool | None = None
+    sufficient: bool | None = None
+    needed: Mapping[str, bool] = field(default_factory=dict)
+    without: Hashable = field(default=None, compare=False)
+    alone: Hashable = field(default=None, compare=False)
 
 
 def check_batch(
@@ -67,11 +70,11 @@ def check_batch(
     verdicts = []
     for case, plan in zip(cases, plans, strict=True):
         if not plan:
-            verdicts.append(Verdict(case.question_id, None, None, {}))
+            verdicts.append(Verdict(case.question_id))
             continue
         original, without, alone, *each = (said[case.question_id, ids] for ids in plan)
         needed = {one: label != original for one, label in zip(dict.fromkeys(case.cited), each, strict=True)}
-        verdicts.append(Verdict(case.question_id, without != original, alone == original, needed))
+        verdicts.append(Verdict(case.question_id, without != original, alone == original, needed, without, alone))
     return verdicts
 
 

@@ -60,7 +60,7 @@ class AnswersOnce:
         ids = {chain_id_of(q, "", selector, self.name, self.model_id): one for q, one in self._questions.items()}
         tasks = {chain_id: self._asks(question) for chain_id, question in ids.items()}
         inputs = {chain_id: content_id(_input(task), self.version) for chain_id, task in tasks.items()}
-        writer = RowWriter("chains", previous, lineage, inputs, kind="chain", row_id="chain_id", by="chain_id")
+        writer = RowWriter("chains", previous, lineage, inputs, "chain_id")
         asked = self._task.ask_with_cost(self._model, [tasks[chain_id] for chain_id in writer.todo])
         for chain_id, (said, reply) in zip(writer.todo, asked, strict=True):
             result = said if isinstance(said, Failure) else said[1]

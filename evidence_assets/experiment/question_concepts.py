@@ -167,7 +167,7 @@ def subgraph_rows(
     version = content_id("subgraph", VERSION, graph.version, *limits)
     node_ids, edge_ids = graph.node_ids, graph.edge_ids
     wanted = {q.question_id: content_id(q.question_id, version) for q in questions}
-    writer = RowWriter("subgraphs", previous, lineage, wanted, kind="subgraph", row_id="subgraph_id", by="question_id")
+    writer = RowWriter("subgraphs", previous, lineage, wanted, "question_id")
     by_id = {q.question_id: q for q in questions}
     todo = [by_id[question_id] for question_id in writer.todo]
     found = surroundings_of(todo, graph, expansion)

@@ -14,6 +14,7 @@ import pyarrow as pa
 from evidence_assets.experiment.step import Made
 from evidence_assets.lake.blocks import Blocks
 from evidence_assets.lake.lineage import edge
+from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import typed
 
 BLOCK = 16_384
@@ -56,7 +57,6 @@ class RowWriter:
 
     ``previous``, ``lineage``: The rows that the partition has now, and their lineage.
     ``inputs``: For each value of the column ``by`` (such as a question's id), the hash of all that decides its rows.
-    ``kind``, ``row_id``: What a row is called in the lineage, and the column that holds its id.
     ``blocks``: Where rows are kept while the others are made, so that a kill loses those of the last minute.
     """
 
@@ -66,14 +66,11 @@ class RowWriter:
         previous: pl.DataFrame,
         lineage: pl.DataFrame,
         inputs: Mapping[str, str],
-        *,
-        kind: str,
-        row_id: str,
         by: str,
         blocks: Blocks | None = None,
     ) -> None:
-        self._kind, self._row_id, self._by, self._inputs = kind, row_id, by, inputs
-        self._table, self._blocks = table, blocks
+        self._table, self._by, self._inputs, self._blocks = table, by, inputs, blocks
+        row_id, self._kind = TABLES[table].row_id, TABLES[table].kind
         # Rows of a partition and of its blocks may be of one key: those stand that were made from what there is now.
         wanted = pl.Series([inputs.get(key) for key in previous[by].to_list()], dtype=pl.String)
         kept = previous.filter(pl.Series(previous["input_hash"].to_list(), dtype=pl.String) == wanted)

@@ -57,14 +57,10 @@ def asked(questions: pl.DataFrame) -> list[Asked]:
     """The questions of a frame, gold answers left behind."""
     return [
         Asked(
-            row["question_id"],
-            row["benchmark"],
-            row["task"],
-            row["text"],
-            tuple(row["options"]),
-            row["table_id"] or "",
-            tuple(row["topic_entities"]),
-            row["negated"],
+            **{name: row[name] for name in ("question_id", "benchmark", "task", "text", "negated")},
+            options=tuple(row["options"]),
+            table_id=row["table_id"] or "",
+            topic_entities=tuple(row["topic_entities"]),
         )
         for row in questions.sort("question_id").iter_rows(named=True)
     ]
@@ -167,9 +163,7 @@ def evidence_rows(
     model = [encoded_by] if encoded_by else []
     by_id = {question.question_id: question for question in questions}
     inputs = {q: content_id(q, selector.name, selector.version, *model) for q in by_id}
-    writer = RowWriter(
-        "evidence", previous, lineage, inputs, kind="evidence", row_id="evidence_id", by="question_id", blocks=blocks
-    )
+    writer = RowWriter("evidence", previous, lineage, inputs, "question_id", blocks)
     todo = [by_id[q] for q in writer.todo]
     for question, picks in _selected(selector, todo, progress):
         ranks: dict[str, int] = {}

@@ -39,27 +39,15 @@ class NoSettings:
     """Settings of a method without parameters."""
 
 
-def _nothing(profile: profiles.Profile) -> Mapping[str, Any]:
-    return {}
-
-
-def _none(settings: Any) -> tuple[Kind, ...]:
-    return ()
-
-
-def _no_scopes(settings: Any) -> tuple[Scope, ...]:
-    return ()
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Parametrised(Generic[S]):
     """What both kinds of method have: settings, and what a profile sets of them."""
 
     settings: type[S]
     """Dataclass of its parameters."""
-    defaults: Callable[[profiles.Profile], Mapping[str, Any]] = _nothing
+    defaults: Callable[[profiles.Profile], Mapping[str, Any]] = lambda profile: {}
     """Parameters that a profile sets where the variant does not."""
-    models: Callable[[S], Sequence[Kind]] = _none
+    models: Callable[[S], Sequence[Kind]] = lambda settings: ()
     """Kinds of models that it works with before anything is answered."""
 
     def settings_of(self, variant: Variant) -> S:
@@ -118,7 +106,7 @@ class OwnStages(_Parametrised[S]):
 
     stages: Callable[[Variant, S], list[Stage]]
     asks_first: Callable[[Variant, S, Step], None] | None = None
-    scored_on: Callable[[S], Sequence[Scope]] = _no_scopes
+    scored_on: Callable[[S], Sequence[Scope]] = lambda settings: ()
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import duckdb
 
 from evidence_assets.lake import lineage
 from evidence_assets.lake.catalogue import need, root_of, rows_in
-from evidence_assets.lake.places import Places, row_of_a_question, rows_with_ids
+from evidence_assets.lake.places import Places, row_of_a_question, rows_of, rows_with_ids
 from evidence_assets.lake.schemas import KINDS
 
 Row = dict[str, Any]
@@ -46,13 +46,6 @@ class AnswerRows:
     def variant(self) -> str:
         """Task family and variant, as in the asset's key."""
         return str(self.prediction["asset"]).removeprefix("predictions/")
-
-
-def rows_of(connection: duckdb.DuckDBPyConnection, sql: str, **parameters: Any) -> list[Row]:
-    """Rows of a query as dictionaries."""
-    cursor = connection.execute(sql, parameters)
-    names = [description[0] for description in cursor.description or []]
-    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
 class PartitionRows:
@@ -233,7 +226,7 @@ def _said(kind: str, row: Row, source: Row) -> tuple[str, str]:
             "doc_id"
         ], f"{source['source']}, document {source['doc_id']}, characters {start}–{end}"
     if kind == "table":
-        return source["caption"] or row["source_id"], f"table {row['source_id']}, cell {row['locator']}"
+        return source["caption"] or row["source_id"], f"table {row['source_id']}, {row['kind']} {row['locator']}"
     if kind == "node":
         return source["name"], source["type"] or ""
     if kind == "triple":

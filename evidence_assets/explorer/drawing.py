@@ -58,10 +58,23 @@ def grid_of(
     evidence: Sequence[Mapping[str, Any]],
     used: Collection[str],
     numbers: Mapping[str, int] | None = None,
+    quoted: Collection[tuple[str, str]] = (),
 ) -> Grid:
-    """The table that cells of evidence stand in; ``numbers`` are those of the evidence by its ids."""
-    cited = {e["locator"]: (numbers or {}).get(e["evidence_id"]) for e in evidence}
-    states = {e["locator"]: "used" if e["evidence_id"] in used else "kept" for e in evidence}
+    """The table that cells and columns of evidence stand in; ``numbers`` are those of the evidence by its ids.
+
+    Of a used column the cells that verified citations quote are used; ``quoted`` are these, by evidence and text.
+    """
+    cited, states = dict[str, int | None](), dict[str, str]()
+    for e in evidence:
+        number = (numbers or {}).get(e["evidence_id"])
+        if e["locator"].startswith("r"):
+            cells, shown = [e["locator"]], e["evidence_id"] in used
+            states |= dict.fromkeys(cells, "used" if shown else "kept")
+        else:
+            lines = {f"r{i}{e['locator']}": said for i, said in enumerate(e["text"].split("\n")) if said}
+            states |= {p: "used" if (e["evidence_id"], said) in quoted else "kept" for p, said in lines.items()}
+            cells = list(lines)
+        cited |= dict.fromkeys(cells[:1], number)
     width = max([len(table["header"]), *(cell["column"] + 1 for cell in table["cells"])])
     texts = {(0, j): text for j, text in enumerate(table["header"])}
     texts |= {(cell["row"] + 1, cell["column"]): cell["text"] for cell in table["cells"]}

@@ -17,9 +17,10 @@ import duckdb
 
 from evidence_assets.experiment.asked import BENCHMARK as ASKED
 from evidence_assets.experiment.scores.scoring import correct
-from evidence_assets.explorer.answers import Row, rows_of
+from evidence_assets.explorer.answers import Row
 from evidence_assets.lake.catalogue import ROOT_VARIABLE, connect, need, quoted, rows_in
 from evidence_assets.lake.fetching import mirror_of
+from evidence_assets.lake.places import rows_of
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
 

@@ -11,9 +11,10 @@ import textwrap
 import duckdb
 
 from evidence_assets.benchmarks.records import option_labels
-from evidence_assets.explorer.answers import AnswerRows, Row, answer_rows, places_of, rows_of, stands
+from evidence_assets.explorer.answers import AnswerRows, Row, answer_rows, places_of, stands
 from evidence_assets.explorer.path_reading import reasons, walked
 from evidence_assets.lake.catalogue import need
+from evidence_assets.lake.places import rows_of
 from evidence_assets.reasoning.extractive import TEXT_KINDS
 from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers
 

@@ -30,6 +30,10 @@ POLICY = (
 )
 """Content-Security-Policy of every page."""
 Made = Callable[[Reader, Mapping[str, str]], Page]
+PAGES: dict[str, Made] = {
+    "": home, "questions": questions, "search": search, "compare": comparison, "runs": run_comparison
+}  # fmt: skip
+"""Pages of the lake as a whole."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ class Site:
     def __init__(self, opened: OpenLake, *, static: bool = False) -> None:
         self.opened = opened
         self._templates = templates()
-        self._templates.globals |= {
+        known = {
             "link": link,
             "in_words": in_words,
             "static": static,
@@ -67,6 +71,7 @@ class Site:
             "len": len,
             "zip": zip,
         }
+        self._templates.globals |= known
 
     def reply(self, path: str, asked: Mapping[str, str]) -> Reply:
         """What stands at an address; an unknown one, or one of nothing in the lake, is told so."""
@@ -91,16 +96,8 @@ class Site:
 
     def _page(self, parts: list[str]) -> Made:
         match parts:
-            case [""]:
-                return home
-            case ["questions"]:
-                return questions
-            case ["search"]:
-                return search
-            case ["compare"]:
-                return comparison
-            case ["runs"]:
-                return run_comparison
+            case [name] if name in PAGES:
+                return PAGES[name]
             case ["question", identifier]:
                 return lambda reader, asked: question(reader, asked, identifier)
             case ["relation", name]:

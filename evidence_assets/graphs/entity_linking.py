@@ -197,17 +197,13 @@ class EntityLinker:
             free = last
         return spans
 
-    def fuzzy_keys(self, concept: str) -> tuple[float, list[str]]:
-        """The best similarity at or above the threshold and the keys that reach it, sorted; (0, []) if there is none.
+    def fuzzy(self, concept: str) -> tuple[float, list[int]]:
+        """The best similarity at or above the threshold and the numbers of the keys that reach it; (0, []) if there is none.
 
         Exactly the best of a scan over all keys. A signature of 64 bits a key counts letters in unary, so that an
         inserted or deleted letter changes at most one bit: ``popcount(xor) ≤ indel ≤ (1−t)(|a|+|b|)`` leaves few keys
         to compare, and only keys of fitting length are looked at.
         """
-        score, ids = self._fuzzy(concept)
-        return score, sorted(self.keys.gather(ids))
-
-    def _fuzzy(self, concept: str) -> tuple[float, list[int]]:
         key, threshold = name_key(concept), self.fuzzy_threshold
         if threshold is None or not key or not len(self.keys):
             return 0.0, []
@@ -240,7 +236,7 @@ class EntityLinker:
         for candidate in (key, *variant_keys(concept)):
             if (key_id := int(find_keys(self._hashes, term_keys([candidate]))[0])) >= 0:
                 return self._resolve(concept, key_id)
-        score, ids = self._fuzzy(concept)
+        score, ids = self.fuzzy(concept)
         if ids:
             return self._link(concept, "fuzzy", score, np.concatenate([self._rows_of(i) for i in ids]))
         return Link(concept, "none", 0.0, (), ())

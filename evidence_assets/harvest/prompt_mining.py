@@ -40,6 +40,10 @@ from evidence_assets.text.words import is_word, words_of
 
 Choice = Literal["printed", "probable"]
 Setting = Literal["initial", "top1", "multi"]
+KEYWORDS, SUBSTITUTES = 2, 4
+"""Keywords of a prompt, and substitutes of each, that prompts are written with."""
+PROPOSALS, SIMILARITY = 20, 0.6
+"""Words that are looked at as substitutes, and the least cosine of what they make of the sentence with the original."""
 _LEAST_PROBABLE = 0.5
 
 SentenceVectors = Callable[[Sequence[str]], npt.NDArray[np.floating]]
@@ -93,8 +97,6 @@ def mine_prompts(
     *,
     setting: Setting = "multi",
     n: int = 20,
-    max_keywords: int = 2,
-    substitutes_each: int = 4,
     choice: Choice = "printed",
 ) -> list[MinedPrompt]:
     """Candidate prompts, best first; those kept carry weights that sum to 1.
@@ -112,7 +114,7 @@ def mine_prompts(
         raise ValueError("a relation needs at least one seed pair")
     candidates = [prompt]
     if setting != "initial":
-        candidates += paraphrases(prompt, pairs, models, max_keywords, substitutes_each)
+        candidates += paraphrases(prompt, pairs, models)
     scored = score_prompts(prompt, candidates, pairs, models, choice)
     eligible = scored
     if choice == "probable":
@@ -139,15 +141,13 @@ def mine_prompts(
     ]
 
 
-def paraphrases(
-    prompt: str, pairs: Sequence[Pair], models: MiningModels, max_keywords: int, substitutes_each: int
-) -> list[str]:
+def paraphrases(prompt: str, pairs: Sequence[Pair], models: MiningModels) -> list[str]:
     """Prompts that say the same in other words; duplicates up to case and punctuation are one."""
-    keywords = extract_keywords(prompt, pairs, models.sentence_vectors, max_keywords)
+    keywords = extract_keywords(prompt, pairs, models.sentence_vectors, KEYWORDS)
     found: list[str] = []
     keyword_sets = [list(keywords)]
     for position, keyword in enumerate(keywords):
-        for word in substitutes(prompt, keyword, pairs, models, substitutes_each):
+        for word in substitutes(prompt, keyword, pairs, models, SUBSTITUTES):
             found.append(_replace_word(prompt, keyword, word))
             keyword_sets.append([*keywords[:position], word, *keywords[position + 1 :]])
     orders = [order for items in keyword_sets for order in keyword_orders(items)]
@@ -187,19 +187,10 @@ def keyword_orders(keywords: Sequence[str]) -> list[tuple[str, ...]]:
     return list(itertools.permutations((HEAD, *keywords, TAIL)))
 
 
-def substitutes(
-    prompt: str,
-    keyword: str,
-    pairs: Sequence[Pair],
-    models: MiningModels,
-    count: int,
-    *,
-    proposals: int = 20,
-    similarity: float = 0.6,
-) -> list[str]:
+def substitutes(prompt: str, keyword: str, pairs: Sequence[Pair], models: MiningModels, count: int) -> list[str]:
     """Words that can stand for ``keyword``: the model's likeliest there, kept where the sentence still means the same.
 
-    The sentence with the substitute must have a mean cosine of at least ``similarity`` with the original; the likeliest
+    The sentence with the substitute must have a mean cosine of at least ``SIMILARITY`` with the original; the likeliest
     come first.
     """
     masked = _replace_word(prompt, keyword, SLOT)
@@ -214,7 +205,7 @@ def substitutes(
         word = models.vocabulary[position]
         if is_word(word) and word.casefold() not in PROMPT_STOP_WORDS and word.casefold() not in own:
             proposed.append(word)
-        if len(proposed) == proposals:
+        if len(proposed) == PROPOSALS:
             break
     if not proposed:
         return []
@@ -226,7 +217,7 @@ def substitutes(
     vectors = unit_rows(np.asarray(models.sentence_vectors(texts), dtype=np.float64))
     vectors = vectors.reshape(len(pairs), 1 + len(proposed), -1)
     cosine = np.einsum("pd,pwd->pw", vectors[:, 0], vectors[:, 1:]).mean(axis=0)
-    return [word for word, close in zip(proposed, cosine, strict=True) if close >= similarity][:count]
+    return [word for word, close in zip(proposed, cosine, strict=True) if close >= SIMILARITY][:count]
 
 
 def to_prompt(sentence: str, head: str, tail: str) -> str | None:

@@ -18,6 +18,7 @@ from evidence_assets.models.vectors import unit_rows
 Pair = tuple[str, str]
 Rule = Literal["share", "maximum"]
 Item = TypeVar("Item", bound=Hashable)
+_ALIKE, _REQUIRED, _ROUNDS, _DRAWN = 0.75, 0.5, 200, 100
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,6 @@ class Spread:
 
     mean: float
     deviation: float
-    rounds: int
 
 
 def entities(pairs: Iterable[Pair]) -> set[str]:
@@ -56,33 +56,28 @@ def reference_accuracy(
     reference: npt.NDArray[np.floating],
     *,
     rule: Rule = "share",
-    threshold: float = 0.75,
-    required_share: float = 0.5,
-    rounds: int = 200,
-    sample: int = 100,
-    seed: int = 0,
 ) -> Spread:
     """Percentage of generated tuples that are like the reference's tuples of the relation.
 
-    Each round draws ``sample`` reference tuples without replacement (all where there are fewer). A tuple is right when
-    its cosine with at least ``required_share`` of them exceeds ``threshold`` (``share``), or with any (``maximum``, the
-    rule printed for tuples that the baseline did not find). Mean and standard deviation over the rounds.
+    Each of 200 rounds draws 100 reference tuples without replacement (all where there are fewer). A tuple is right when
+    its cosine with at least half of them exceeds 0.75 (``share``), or with any (``maximum``, the rule printed for tuples
+    that the baseline did not find). Mean and standard deviation over the rounds.
 
     ``generated``, ``reference``: One vector a tuple, n × d; scaled to unit length here.
     """
     if not len(reference):
         raise ValueError("the reference holds no tuple of this relation")
     if not len(generated):
-        return Spread(float("nan"), float("nan"), rounds)
+        return Spread(float("nan"), float("nan"))
     ours, theirs = (unit_rows(np.asarray(vectors, dtype=np.float64)) for vectors in (generated, reference))
-    alike = ours @ theirs.T > threshold
-    random = np.random.default_rng(seed)
-    drawn = min(sample, alike.shape[1])
-    values = np.empty(rounds)
-    for number in range(rounds):
+    alike = ours @ theirs.T > _ALIKE
+    random = np.random.default_rng(0)
+    drawn = min(_DRAWN, alike.shape[1])
+    values = np.empty(_ROUNDS)
+    for number in range(_ROUNDS):
         hits = alike[:, random.choice(alike.shape[1], size=drawn, replace=False)].mean(axis=1)
-        values[number] = 100 * np.mean(hits >= required_share if rule == "share" else hits > 0)
-    return Spread(float(values.mean()), float(values.std()), rounds)
+        values[number] = 100 * np.mean(hits >= _REQUIRED if rule == "share" else hits > 0)
+    return Spread(float(values.mean()), float(values.std()))
 
 
 def novel_only(pairs: Sequence[Pair], baseline: Iterable[Pair]) -> list[int]:
@@ -120,13 +115,11 @@ def cohens_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float
     return (observed - expected) / (1 - expected) if expected < 1 else float("nan")
 
 
-def ranked_agreement(
-    log_likelihoods: npt.NDArray[np.floating], shapes: Sequence[Hashable], *, share: float = 0.5
-) -> list[tuple[int, ...]]:
+def ranked_agreement(log_likelihoods: npt.NDArray[np.floating], shapes: Sequence[Hashable]) -> list[tuple[int, ...]]:
     """Which prompts would find each candidate by themselves.
 
-    A prompt finds a candidate that is among the likeliest ``share`` of its shape under that prompt alone; likelihoods
-    of different shapes cannot be compared.
+    A prompt finds a candidate that is in the likelier half of its shape under that prompt alone; likelihoods of different
+    shapes cannot be compared.
 
     ``log_likelihoods``: Candidates × prompts.
     """
@@ -136,7 +129,7 @@ def ranked_agreement(
     for row, shape in enumerate(shapes):
         groups[shape].append(row)
     for rows in groups.values():
-        cut = max(1, round(share * len(rows)))
+        cut = max(1, round(len(rows) / 2))
         lowest = np.sort(values[rows], axis=0)[len(rows) - cut]
         finds[rows] = values[rows] >= lowest
     return [tuple(int(prompt) for prompt in np.flatnonzero(row)) for row in finds]

@@ -99,6 +99,13 @@ def row_of_a_question(connection: Connection, identifier: str) -> tuple[str, str
     return None
 
 
+def rows_of(connection: Connection, sql: str, **parameters: Any) -> list[dict[str, Any]]:
+    """Rows of a query as dictionaries."""
+    cursor = connection.execute(sql, parameters)
+    names = [description[0] for description in cursor.description or []]
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
 def rows_with_ids(connection: Connection, sql: str, ids: Sequence[str], **parameters: Any) -> list[tuple[Any, ...]]:
     """Rows of a query in which ``$ids`` stands for these ids as constants: only then row groups are left unread."""
     names = {f"id{number}": identifier for number, identifier in enumerate(ids)}

@@ -14,7 +14,7 @@ from evidence_assets.lake.fetching import fetched
 from evidence_assets.lake.ids import file_id
 from evidence_assets.lake.store import asset_folder
 from evidence_assets.models.weights import loading, minilm_folder
-from evidence_assets.profiles import GeneratorSettings, ModelSettings, Profile
+from evidence_assets.profiles import EncoderSettings, GeneratorSettings, ModelSettings, Profile
 
 MASKED = "masked model"
 """What the model that triples are harvested from is called here."""
@@ -120,30 +120,19 @@ def _masked(settings: ModelSettings) -> Finding:
     return Finding(MASKED, f"{found.found}, fills masks")
 
 
-def _server(generator: GeneratorSettings) -> Finding:
+def _server(what: str, model: GeneratorSettings | EncoderSettings) -> Finding:
     from evidence_assets.lake.errors import ModelUnavailable
-    from evidence_assets.models.openai_server import OpenAIGenerator
+    from evidence_assets.models.openai_http import OpenAIServer
 
-    what = "language model server"
-    url = generator.base_url.rstrip("/") + "/models"
+    url = model.base_url.rstrip("/") + "/models"
     try:
-        served = OpenAIGenerator(
-            generator.name,
-            base_url=generator.base_url,
-            api_key_env=generator.api_key_env,
-            timeout_seconds=3,
-            attempts=1,
-        ).served()
+        served = OpenAIServer(model.name, model.base_url, model.api_key_env, timeout_seconds=3, attempts=1).served()
     except ModelUnavailable as error:
-        return Finding(what, str(error), False, f"start one, such as: vllm serve {generator.name} --host 127.0.0.1")
-    if generator.name not in served:
-        return Finding(
-            what,
-            f"{url} serves {', '.join(served)}",
-            False,
-            f"serve {generator.name}, or name one of these in the profile",
-        )
-    return Finding(what, f"{url} serves {generator.name}")
+        return Finding(what, str(error), False, f"start one, such as: vllm serve {model.name} --host 127.0.0.1")
+    if model.name not in served:
+        remedy = f"serve {model.name}, or name one of these in the profile"
+        return Finding(what, f"{url} serves {', '.join(served)}", False, remedy)
+    return Finding(what, f"{url} serves {model.name}")
 
 
 def diagnose(profile: Profile) -> list[Finding]:
@@ -156,7 +145,10 @@ def diagnose(profile: Profile) -> list[Finding]:
         *(_package(name, True) for name in ("dagster", "duckdb", "polars", "pyarrow", "torch", "POT", "transformers")),
         Finding("faiss", "on GPU" if faiss_gpu else "on CPU", None, "" if faiss_gpu else "README: faiss on a GPU"),
         _device(),
-        *(_weights("encoder", settings) for settings in profile.encoders.values()),
+        *(
+            _server("encoder server", settings) if settings.base_url else _weights("encoder", settings)
+            for settings in profile.encoders.values()
+        ),
         _weights("token encoder", profile.token_encoder),
         *(_weights("reranker", settings) for settings in profile.rerankers.values()),
         *(
@@ -178,7 +170,7 @@ def _generator(generator: GeneratorSettings) -> list[Finding]:
     if generator.backend == "extractive":
         findings.append(Finding("reasoner", "extractive: no language model needed"))
     elif generator.backend == "openai":
-        findings.append(_server(generator))
+        findings.append(_server("language model server", generator))
     elif generator.backend == "vllm":
         findings.append(_package("vllm", True, "pip install 'evidence-assets[gpu]'"))
     elif generator.backend == "transformers":

@@ -14,14 +14,23 @@ from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.encoders import load_encoder
-from evidence_assets.models.masked import HFMaskedLM, MaskedLM
+from evidence_assets.models.masked import HFMaskedLM
 from evidence_assets.models.permuted import PermutedLM
-from evidence_assets.models.protocols import Encoder, FloatArray, LayeredEncoder, Reranker, Tokenizer, TokenVectors
+from evidence_assets.models.protocols import (
+    Encoder,
+    FloatArray,
+    LayeredEncoder,
+    Named,
+    Reranker,
+    Tokenizer,
+    TokenVectors,
+)
 from evidence_assets.models.rerankers import MAXSIM, CrossEncoderReranker, load_reranker
 from evidence_assets.models.sample_masked_lm import SAMPLE_MASKED_LM
+from evidence_assets.models.served_encoder import ServedEncoder
 from evidence_assets.models.text_writing import SentenceWriter, TextLikelihood
 from evidence_assets.models.weights import loading
-from evidence_assets.profiles import ModelSettings
+from evidence_assets.profiles import EncoderSettings, ModelSettings
 
 MASKED_LM = "models/masked_lm"
 """The asset that trains or names the masked language model in use."""
@@ -77,13 +86,19 @@ class RememberingEncoder:
 
 
 @lru_cache
-def encoder(settings: ModelSettings) -> RememberingEncoder:
+def encoder(settings: EncoderSettings) -> RememberingEncoder:
     """The encoder that these settings name."""
+    if settings.base_url:
+        return RememberingEncoder(
+            ServedEncoder(
+                settings.name, **settings.model_dump(include={"base_url", "revision", "api_key_env", "max_tokens"})
+            )
+        )
     loaded = load_encoder(settings.name, revision=settings.revision, device=settings.device, dtype=settings.dtype)
     return RememberingEncoder(loaded)
 
 
-def model_key(model: Encoder | MaskedLM | SentenceWriter | PermutedLM) -> str:
+def model_key(model: Named) -> str:
     """Name and revision, as tables keep them."""
     return f"{model.model_id}@{model.revision}"
 
@@ -162,7 +177,7 @@ def substitute_proposer(settings: ModelSettings) -> PermutedLM:
 
 
 @lru_cache
-def reranker(settings: ModelSettings, tokens: ModelSettings) -> Reranker:
+def reranker(settings: ModelSettings, tokens: EncoderSettings) -> Reranker:
     """The reranker that these settings name; ``tokens`` is the encoder whose token vectors ``maxsim`` compares."""
     own = encoder(tokens) if settings.name == MAXSIM else None
     return load_reranker(settings.name, encoder=own, revision=settings.revision, device=settings.device)

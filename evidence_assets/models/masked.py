@@ -18,6 +18,7 @@ import numpy.typing as npt
 import torch
 
 from evidence_assets.lake.ids import file_id
+from evidence_assets.models.protocols import Named
 from evidence_assets.models.running import device_of, each_on_one_thread, equal_length_batches, fingerprint
 from evidence_assets.text.prompt_text import SLOT
 from evidence_assets.text.words import is_word
@@ -50,13 +51,9 @@ class WordLogProbs:
 
 
 @runtime_checkable
-class MaskedLM(Protocol):
+class MaskedLM(Named, Protocol):
     """A model that fills masked words. No result depends on the other texts of the call."""
 
-    @property
-    def model_id(self) -> str: ...
-    @property
-    def revision(self) -> str: ...
     @property
     def vocabulary(self) -> tuple[str, ...]:
         """The words that one mask can stand for: whole-word pieces only."""
@@ -138,14 +135,14 @@ class HFMaskedLM:
         self._max_tokens = int(getattr(model.config, "max_position_embeddings", 512))
         if getattr(model.config, "model_type", "") in {"roberta", "xlm-roberta", "camembert"}:
             self._max_tokens -= 2  # these reserve two positions for padding
-        self._model_id, self._revision = model_id, revision
+        self.model_id, self.revision = model_id, revision
         marker = word_start_marker(tokenizer)
         self._prefix = " " if marker else ""
-        self._vocabulary, self._pieces = whole_words(tokenizer, marker)
-        if not self._vocabulary:
+        self.vocabulary, self._pieces = whole_words(tokenizer, marker)
+        if not self.vocabulary:
             raise UnusableModel(f"{model_id}: no piece of the vocabulary is a whole word")
-        [probe] = self.word_vectors([f"{self._vocabulary[0]} {self._vocabulary[-1]}"])
-        self._revision = f"{revision}-{fingerprint(probe.vectors, self._device.type)}"
+        [probe] = self.word_vectors([f"{self.vocabulary[0]} {self.vocabulary[-1]}"])
+        self.revision = f"{revision}-{fingerprint(probe.vectors, self._device.type)}"
 
     @classmethod
     def load(
@@ -175,18 +172,6 @@ class HFMaskedLM:
         return cls(
             model, tokenizer, model_id=known_as, revision=version, device=device_of(device), batch_size=batch_size
         )
-
-    @property
-    def model_id(self) -> str:
-        return self._model_id
-
-    @property
-    def revision(self) -> str:
-        return self._revision
-
-    @property
-    def vocabulary(self) -> tuple[str, ...]:
-        return self._vocabulary
 
     def slot_log_probs(
         self, texts: Sequence[str], slots: Sequence[int], words: npt.NDArray[np.intp] | None = None
@@ -235,7 +220,7 @@ class HFMaskedLM:
                 asked.append((position, piece, index, word))
                 ids[position] = piece
         if longest := max((len(row) for row in rows if len(row) > self._max_tokens), default=0):
-            raise ValueError(f"{self._model_id} reads {self._max_tokens} tokens, a filled text has {longest}")
+            raise ValueError(f"{self.model_id} reads {self._max_tokens} tokens, a filled text has {longest}")
         sums = [np.zeros(len(own), dtype=np.float32) for own in words]
         values = self._at(rows, [place for place, *_ in asked], [piece for _, piece, *_ in asked])
         for value, (_, _, index, word) in zip(values, asked, strict=True):
@@ -304,9 +289,7 @@ class HFMaskedLM:
         for text, shown, encoding in zip(texts, read, batch.encodings, strict=True):
             ids = encoding.ids
             if len(ids) > self._max_tokens:
-                raise ValueError(
-                    f"{self._model_id} reads {self._max_tokens} tokens, this text has {len(ids)}: {text!r}"
-                )
+                raise ValueError(f"{self.model_id} reads {self._max_tokens} tokens, this text has {len(ids)}: {text!r}")
             if ids.count(self._tokenizer.mask_token_id) != text.count(SLOT):
                 raise ValueError(f"the text already holds the model's mask token {mask!r}: {text!r}")
             result.append((shown, encoding))
@@ -367,7 +350,7 @@ class HFMaskedLM:
 
     def _numbers(self, values: torch.Tensor) -> torch.Tensor:
         if torch.isnan(values).any():
-            raise UnusableModel(f"{self._model_id} yields NaN; load it in float32 or check its weights")
+            raise UnusableModel(f"{self.model_id} yields NaN; load it in float32 or check its weights")
         return values
 
 

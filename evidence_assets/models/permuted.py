@@ -6,7 +6,6 @@ Belongs here: one permutation language model, asked for words as K-Bloom's first
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,47 +14,22 @@ import torch
 
 from evidence_assets.models.masked import UnusableModel, require_mask, whole_words, word_start_marker
 from evidence_assets.models.protocols import FloatArray
-from evidence_assets.models.running import device_of, equal_length_batches
-from evidence_assets.models.weights import folder_revision, loading
+from evidence_assets.models.running import equal_length_batches
+from evidence_assets.models.text_writing import Pretrained
 from evidence_assets.text.prompt_text import SLOT
 
 
-class PermutedLM:
-    """An XLNet that says which words fit a place that it does not see, all others seen.
+class PermutedLM(Pretrained):
+    """An XLNet that says which words fit a place that it does not see, all others seen."""
 
-    Parameters
-    ----------
-    model, tokenizer
-        An ``XLNetLMHeadModel`` and its fast tokenizer.
-    """
-
-    def __init__(self, model: Any, tokenizer: Any, *, model_id: str, revision: str = "", device: str = "cpu") -> None:
-        require_mask(tokenizer, model_id)
+    def __init__(self, model: Any, tokenizer: Any, **known: str) -> None:
+        super().__init__(model, tokenizer, **known)
+        require_mask(tokenizer, self.model_id)
         if getattr(model.config, "model_type", "") != "xlnet":
             raise UnusableModel(
-                f"{model_id} is no XLNet: name one to propose substitutes, or none for the masked model's"
+                f"{self.model_id} is no XLNet: name one to propose substitutes, or none for the masked model's"
             )
-        self._model, self._tokenizer, self._device = model.to(device).eval(), tokenizer, torch.device(device)
         self.vocabulary, self._pieces = whole_words(tokenizer, word_start_marker(tokenizer))
-        self.model_id, self.revision = model_id, revision
-
-    @classmethod
-    def load(cls, name: str | Path, *, revision: str | None = None, device: str = "auto") -> PermutedLM:
-        """Load from a folder or a hub name; only safetensors weights are read. ``auto`` takes CUDA where there is one."""
-        from transformers import AutoModelForCausalLM, AutoTokenizer
-
-        folder = Path(name)
-        local = folder.is_dir()
-        with loading(f"the language model {str(name)!r}"):
-            tokenizer = AutoTokenizer.from_pretrained(str(name), revision=revision, local_files_only=local)
-            model = AutoModelForCausalLM.from_pretrained(
-                str(name), revision=revision, use_safetensors=True, local_files_only=local
-            )
-        commit = getattr(model.config, "_commit_hash", None)
-        known = folder_revision(folder) if local else str(commit or revision or "")
-        return cls(
-            model, tokenizer, model_id=folder.name if local else str(name), revision=known, device=device_of(device)
-        )
 
     def slot_log_probs(self, texts: Sequence[str], slots: Sequence[int]) -> FloatArray:
         """Log-probabilities of the vocabulary's words at one slot of each text; other slots are not seen either."""

@@ -47,13 +47,19 @@ class NotNumbers(ModelUnavailable):
 
 
 @runtime_checkable
-class Encoder(Protocol):
-    """Texts in, vectors out; a vector never depends on the other texts of the call."""
+class Named(Protocol):
+    """A model by its name and revision."""
 
     @property
     def model_id(self) -> str: ...
     @property
     def revision(self) -> str: ...
+
+
+@runtime_checkable
+class Encoder(Named, Protocol):
+    """Texts in, vectors out; a vector never depends on the other texts of the call."""
+
     @property
     def dimensions(self) -> int: ...
     @property
@@ -122,6 +128,11 @@ class Request:
         return max(self.max_tokens, longest + 1)
 
 
+def object_schema(**fields: object) -> dict[str, object]:
+    """The JSON schema of an object of these fields, all of them required and no others allowed."""
+    return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+
+
 @dataclass(frozen=True)
 class Completion:
     """A generator's reply and what it cost."""
@@ -139,13 +150,9 @@ class Completion:
 
 
 @runtime_checkable
-class Generator(Protocol):
+class Generator(Named, Protocol):
     """A generative language model: batch in, batch out, in the order asked; nothing is drawn but from a fixed seed."""
 
-    @property
-    def model_id(self) -> str: ...
-    @property
-    def revision(self) -> str: ...
     @property
     def parameters(self) -> dict[str, object]:
         """What besides the request decides the reply; part of the completion cache's key."""
@@ -171,11 +178,7 @@ class AsksRevision(Protocol):
 
 
 @runtime_checkable
-class Reranker(Protocol):
+class Reranker(Named, Protocol):
     """Scores how well each text answers to its query; larger is better."""
 
-    @property
-    def model_id(self) -> str: ...
-    @property
-    def revision(self) -> str: ...
     def score(self, pairs: Sequence[tuple[str, str]]) -> FloatArray: ...

@@ -5,7 +5,7 @@ Belongs here: late interaction over an encoder's token vectors (no weights of it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,6 @@ TEXTS_AT_ONCE = 4096
 """Texts whose token vectors are held in memory together."""
 _LEAST_PAIRS = 8
 
-Progress = Callable[[int, int], None]
-
 
 def load_reranker(
     name: str,
@@ -31,14 +29,13 @@ def load_reranker(
     encoder: Encoder | None = None,
     revision: str | None = None,
     device: str = "auto",
-    on_progress: Progress | None = None,
 ) -> Reranker:
     """Load a reranker: ``maxsim`` over the token vectors of ``encoder``, else a cross-encoder by folder or name."""
     if name != MAXSIM:
-        return CrossEncoderReranker(name, revision=revision, device=device, on_progress=on_progress)
+        return CrossEncoderReranker(name, revision=revision, device=device)
     if encoder is None:
         raise BadInput("the reranker maxsim compares token vectors; give it an encoder")
-    return MaxSimReranker(encoder, on_progress=on_progress)
+    return MaxSimReranker(encoder)
 
 
 class MaxSimReranker:
@@ -50,9 +47,9 @@ class MaxSimReranker:
     scores 0 on all others.
     """
 
-    def __init__(self, encoder: Encoder, on_progress: Progress | None = None) -> None:
+    def __init__(self, encoder: Encoder) -> None:
         self.model_id, self.revision = f"{MAXSIM}-{encoder.model_id}", encoder.revision
-        self._encoder, self.on_progress = encoder, on_progress
+        self._encoder = encoder
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
         """One score a pair; every distinct text is encoded once for each block of pairs."""
@@ -60,8 +57,6 @@ class MaxSimReranker:
         for start in range(0, len(pairs), TEXTS_AT_ONCE):
             block = pairs[start : start + TEXTS_AT_ONCE]
             scores[start : start + len(block)] = self._block(block)
-            if self.on_progress is not None:
-                self.on_progress(start + len(block), len(pairs))
         return scores
 
     def _block(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
@@ -90,9 +85,7 @@ class CrossEncoderReranker:
     on a CPU no score depends on its neighbours; a pair longer than the model reads is refused.
     """
 
-    def __init__(
-        self, name: str, *, revision: str | None = None, device: str = "auto", on_progress: Progress | None = None
-    ) -> None:
+    def __init__(self, name: str, *, revision: str | None = None, device: str = "auto") -> None:
         local = Path(name).is_dir()
         if local:
             check_model_folder(Path(name))
@@ -113,11 +106,10 @@ class CrossEncoderReranker:
         self._device = device_of(device)
         self._model.to(self._device).eval()
         self._longest = min(int(self._tokenizer.model_max_length), int(getattr(config, "max_position_embeddings", 512)))
-        self.model_id, self.on_progress = name, None
+        self.model_id = name
         self.revision = f"{revision or getattr(config, '_commit_hash', None) or 'unknown'}-float32"
         probe = self.score([("fever", "pain"), ("fever", "what it treats is not said here")])
         self.revision += f"-{fingerprint(probe, self._device)}"
-        self.on_progress = on_progress
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
         """One score a pair."""
@@ -149,12 +141,8 @@ class CrossEncoderReranker:
             return logits
 
         batches = list(equal_length_batches(lengths, lambda length: max(1, min(most, tokens // length))))
-        done = 0
         for rows, found in zip(batches, each_on_one_thread(run, batches, self._device), strict=True):
             scores[rows] = found
-            done += len(rows)
-            if self.on_progress is not None:
-                self.on_progress(done, len(pairs))
         if not np.isfinite(scores).all():
             raise ModelUnavailable(f"{self.model_id} gives scores that are not numbers; fetch its weights again")
         return scores

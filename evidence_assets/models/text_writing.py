@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -18,49 +18,59 @@ from evidence_assets.models.protocols import FloatArray
 from evidence_assets.models.running import device_of, equal_length_batches
 from evidence_assets.models.weights import check_model_folder, folder_revision, loading
 
+PAIRS_AT_ONCE = 64
 
-class TextLikelihood:
+
+class Pretrained:
+    """A model that writes text, with its tokenizer, on a device, called by the name and revision that it was loaded by."""
+
+    def __init__(self, model: Any, tokenizer: Any, *, model_id: str, revision: str = "", device: str = "cpu") -> None:
+        self._model, self._tokenizer, self._device = model.to(device).eval(), tokenizer, torch.device(device)
+        self.model_id, self.revision = model_id, revision
+
+    @classmethod
+    def load(cls, name: str | Path, *, revision: str | None = None, device: str = "auto") -> Self:
+        """Load from a folder or a hub name; only safetensors weights are read. ``auto`` takes CUDA where there is one."""
+        from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
+
+        folder, known_as = Path(name), str(name)
+        options: dict[str, Any] = {"revision": revision, "local_files_only": False}
+        if folder.is_dir():
+            check_model_folder(folder)
+            known_as, options = folder.name, {"local_files_only": True}
+        with loading(f"the language model {str(name)!r}"):
+            config = AutoConfig.from_pretrained(str(name), **options)
+        if all(each.endswith("ForMaskedLM") for each in config.architectures or ()):
+            raise UnusableModel(
+                f"{known_as} writes no text; name an encoder-decoder such as BART or a causal language model"
+            )
+        kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+        with loading(f"the language model {str(name)!r}"):
+            tokenizer = AutoTokenizer.from_pretrained(str(name), **options)
+            model = kind.from_pretrained(str(name), use_safetensors=True, **options)
+        commit = getattr(config, "_commit_hash", None)
+        found = folder_revision(folder) if folder.is_dir() else str(commit or revision or "")
+        return cls(model, tokenizer, model_id=known_as, revision=found, device=device_of(device))
+
+
+class TextLikelihood(Pretrained):
     """An encoder-decoder such as BART, or a causal language model such as GPT, that rates given texts.
 
     ``score(x, y) = 1/m · Σ_t log p(y_t | y_<t, x)`` over the m tokens of y (Yuan et al. 2021, uniform weights). A causal
     model reads x and y as one text. Pairs of equal token counts are run together, unpadded, so that no score depends on
     the other pairs of the call but for the last digits.
-
-    Parameters
-    ----------
-    model, tokenizer
-        An ``AutoModelForSeq2SeqLM`` or ``AutoModelForCausalLM`` and its tokenizer.
-    batch_size
-        Pairs that one forward pass takes at most.
     """
 
-    def __init__(
-        self,
-        model: Any,
-        tokenizer: Any,
-        *,
-        model_id: str,
-        revision: str = "",
-        batch_size: int = 64,
-        device: str = "cpu",
-    ) -> None:
-        self._model, self._tokenizer = model.to(device).eval(), tokenizer
-        self._device, self._batch_size = torch.device(device), batch_size
-        self._encodes = bool(model.config.is_encoder_decoder)
-        self._longest = int(getattr(model.config, "max_position_embeddings", 0) or 1 << 30)
-        self.model_id, self.revision = model_id, revision
-
-    @classmethod
-    def load(cls, name: str | Path, *, revision: str | None = None, device: str = "auto") -> TextLikelihood:
-        """Load from a folder or a hub name; ``auto`` takes CUDA where there is one."""
-        return cls(**_loaded(name, revision, device))
+    @property
+    def _encodes(self) -> bool:
+        return bool(self._model.config.is_encoder_decoder)
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
         """Mean log-probability of the tokens of each pair's second text, given its first; at most 0."""
         rows = [self._row(*pair) for pair in pairs]
         lengths = [(len(source), len(target)) for source, target in rows]
         scores = np.zeros(len(rows), dtype=np.float32)
-        for batch in equal_length_batches(lengths, lambda _: self._batch_size):
+        for batch in equal_length_batches(lengths, lambda _: PAIRS_AT_ONCE):
             scores[batch] = self._means([rows[i][0] for i in batch], [rows[i][1] for i in batch])
         if np.isnan(scores).any():
             raise UnusableModel(f"{self.model_id} yields NaN; load it in float32 or check its weights")
@@ -75,8 +85,9 @@ class TextLikelihood:
         if not self._encodes and len(before) > 1 and before[-1] in ends:
             before.pop()  # the text goes on
         longest = max(len(before), len(after)) if self._encodes else len(before) + len(after)
-        if longest > self._longest:
-            raise ValueError(f"{self.model_id} reads {self._longest} tokens, this text has {longest}: {target!r}")
+        most = int(getattr(self._model.config, "max_position_embeddings", 0) or longest)
+        if longest > most:
+            raise ValueError(f"{self.model_id} reads {most} tokens, this text has {longest}: {target!r}")
         return before, after
 
     def _means(self, sources: list[list[int]], targets: list[list[int]]) -> FloatArray:
@@ -94,42 +105,20 @@ class TextLikelihood:
         return means
 
 
-class SentenceWriter:
-    """An encoder-decoder such as T5 that writes sentences, by beam search: the same ones whenever it is asked.
+class SentenceWriter(Pretrained):
+    """An encoder-decoder such as T5 that writes sentences, by beam search: the same ones whenever it is asked."""
 
-    Parameters
-    ----------
-    model, tokenizer
-        An ``AutoModelForSeq2SeqLM`` and its tokenizer.
-    sentences
-        Beams, all of which are sentences that come back.
-    most_tokens
-        Tokens of a sentence at most.
-    """
+    sentences = 3
+    """Beams, all of which are sentences that come back."""
+    most_tokens = 48
+    """Tokens of a sentence at most."""
 
-    def __init__(
-        self,
-        model: Any,
-        tokenizer: Any,
-        *,
-        model_id: str,
-        revision: str = "",
-        device: str = "cpu",
-        sentences: int = 3,
-        most_tokens: int = 48,
-    ) -> None:
+    def __init__(self, model: Any, tokenizer: Any, **known: str) -> None:
+        super().__init__(model, tokenizer, **known)
         if not model.config.is_encoder_decoder:
             raise UnusableModel(
-                f"{model_id} is no encoder-decoder; name one such as T5 to write sentences out of keywords"
+                f"{self.model_id} is no encoder-decoder; name one such as T5 to write sentences out of keywords"
             )
-        self._model, self._tokenizer, self._device = model.to(device).eval(), tokenizer, torch.device(device)
-        self._sentences, self._most_tokens = sentences, most_tokens
-        self.model_id, self.revision = model_id, revision
-
-    @classmethod
-    def load(cls, name: str | Path, *, revision: str | None = None, device: str = "auto") -> SentenceWriter:
-        """Load from a folder or a hub name; ``auto`` takes CUDA where there is one."""
-        return cls(**_loaded(name, revision, device))
 
     def write(self, texts: Sequence[str]) -> list[list[str]]:
         """The sentences written after each text, the likeliest first; texts of equal length run together, unpadded."""
@@ -139,38 +128,11 @@ class SentenceWriter:
             given = torch.tensor([rows[i] for i in batch], device=self._device)
             with torch.inference_mode():
                 written = self._model.generate(
-                    input_ids=given, attention_mask=torch.ones_like(given), num_beams=self._sentences, do_sample=False,
-                    num_return_sequences=self._sentences, max_new_tokens=self._most_tokens,
+                    input_ids=given, attention_mask=torch.ones_like(given), num_beams=self.sentences, do_sample=False,
+                    num_return_sequences=self.sentences, max_new_tokens=self.most_tokens,
                 )  # fmt: skip
             said = self._tokenizer.batch_decode(written, skip_special_tokens=True)
             for place, index in enumerate(batch):
-                own = said[place * self._sentences : (place + 1) * self._sentences]
+                own = said[place * self.sentences : (place + 1) * self.sentences]
                 made[index] = list(dict.fromkeys(text.strip() for text in own if text.strip()))
         return made
-
-
-def _loaded(name: str | Path, revision: str | None, device: str) -> dict[str, Any]:
-    """Model, tokenizer and what they are called, from a folder or a hub name; only safetensors weights are read."""
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
-
-    folder = Path(name)
-    local = folder.is_dir()
-    if local:
-        check_model_folder(folder)
-    options = {"revision": None if local else revision, "local_files_only": local}
-    with loading(f"the language model {str(name)!r}"):
-        config = AutoConfig.from_pretrained(str(name), **options)
-    if all(each.endswith("ForMaskedLM") for each in config.architectures or ()):
-        raise UnusableModel(
-            f"{folder.name if local else name} writes no text; name an encoder-decoder such as BART or a causal "
-            "language model"
-        )
-    kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
-    with loading(f"the language model {str(name)!r}"):
-        tokenizer = AutoTokenizer.from_pretrained(str(name), **options)
-        model = kind.from_pretrained(str(name), use_safetensors=True, **options)
-    known = folder_revision(folder) if local else str(getattr(config, "_commit_hash", None) or revision or "")
-    return {
-        "model": model, "tokenizer": tokenizer, "model_id": folder.name if local else str(name), "revision": known,
-        "device": device_of(device),
-    }  # fmt: skip

@@ -55,6 +55,16 @@ class ModelSettings(_Strict):
     megabytes: int | None = Field(None, description="Size of the download, for `evidence doctor`.")
 
 
+class EncoderSettings(ModelSettings):
+    """An encoder, loaded here or, with ``base_url``, asked of a server."""
+
+    base_url: str = Field(
+        "", description="OpenAI-compatible server of embeddings: where it listens; empty to load it here."
+    )
+    api_key_env: str = Field("OPENAI_API_KEY", description="For a server: environment variable that holds the key.")
+    max_tokens: int = Field(512, ge=8, description="For a server: longest text that the model reads, in tokens.")
+
+
 class GeneratorSettings(_Strict):
     """The language model that reasons, and how it is reached."""
 
@@ -84,6 +94,9 @@ class Shards(_Strict):
 
 class Chunking(_Strict):
     max_tokens: int = Field(ge=8, le=8192, description="Never more than 512 or what the encoder reads.")
+    passage_tokens: int | None = Field(
+        None, ge=8, description="Of a passage of a knowledge base's node; as many as the encoder reads if not stated."
+    )
 
 
 class IndexSettings(_Strict):
@@ -195,8 +208,8 @@ class Profile(_Strict):
     description: str
     shards: Shards
     generators: dict[Name, GeneratorSettings] = Field(min_length=1)
-    encoders: dict[Name, ModelSettings] = Field(min_length=1)
-    token_encoder: ModelSettings
+    encoders: dict[Name, EncoderSettings] = Field(min_length=1)
+    token_encoder: EncoderSettings
     rerankers: dict[Name, ModelSettings] = Field(min_length=1)
     masked_models: dict[Name, ModelSettings] = Field(min_length=1)
     chunking: Chunking
@@ -229,7 +242,7 @@ class Profile(_Strict):
         return next(iter(self.generators.values()))
 
     @property
-    def encoder(self) -> ModelSettings:
+    def encoder(self) -> EncoderSettings:
         """The encoder in use."""
         return next(iter(self.encoders.values()))
 

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from evidence_assets.lake.ids import content_id
-from evidence_assets.models.protocols import Request
+from evidence_assets.models.protocols import Request, object_schema
 from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, ExplainOption
 from evidence_assets.reasoning.templates import PACKAGED, Template, Words
 
@@ -30,29 +30,12 @@ CHOOSE_TOKENS = 32
 EXCERPT = 400
 """Characters of an unusable reply that are shown to the model again."""
 
-EXPLAIN_SCHEMA = json.dumps(
-    {
-        "type": "object",
-        "properties": {
-            "steps": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        "text": {"type": "string"},
-                        "evidence": {"type": "array", "items": {"type": "integer"}},
-                        "quotes": {"type": "array", "items": {"type": "string"}},
-                    },
-                    "required": ["text", "evidence", "quotes"],
-                    "additionalProperties": False,
-                },
-            }
-        },
-        "required": ["steps"],
-        "additionalProperties": False,
-    },
-    sort_keys=True,
+_STEP = object_schema(
+    text={"type": "string"},
+    evidence={"type": "array", "items": {"type": "integer"}},
+    quotes={"type": "array", "items": {"type": "string"}},
 )
+EXPLAIN_SCHEMA = json.dumps(object_schema(steps={"type": "array", "items": _STEP}), sort_keys=True)
 
 
 def explain_request(task: ExplainOption, words: Words = PACKAGED) -> Request:

@@ -19,7 +19,7 @@ from evidence_assets.models.protocols import Encoder, FloatArray, Request
 from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
 from evidence_assets.reasoning.citations import stands_in
 from evidence_assets.reasoning.statements import Statement, statements
-from evidence_assets.reasoning.tasks import EvidenceItem, Failure, Reply
+from evidence_assets.reasoning.tasks import EvidenceItem, Failure, Reasoner, Reply
 from evidence_assets.reasoning.templates import PACKAGED, Template, Words
 from evidence_assets.text.negation import denies
 
@@ -73,15 +73,9 @@ class ShortAnswer:
     reply: Reply | None = field(default=None, compare=False, repr=False)
 
 
-class ShortAnswerSolver(Protocol):
+class ShortAnswerSolver(Reasoner, Protocol):
     """Answers short tasks in order."""
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def model_id(self) -> str: ...
-    @property
-    def version(self) -> str: ...
     def answer(self, tasks: Sequence[ShortTask]) -> list[ShortAnswer | Failure]: ...
 
 

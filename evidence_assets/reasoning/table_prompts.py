@@ -16,7 +16,7 @@ from evidence_assets.reasoning.requests import fenced
 from evidence_assets.reasoning.tables.outside import outside_items
 from evidence_assets.reasoning.tables.solver import view_of
 from evidence_assets.reasoning.tables.view import Place, TableView
-from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, ExplainOption, Step
+from evidence_assets.reasoning.tasks import IN_A_TABLE, Chain, ChooseAnswer, EvidenceItem, ExplainOption, Step
 from evidence_assets.reasoning.templates import PACKAGED, Template, Words
 
 TASKS = frozenset({"verification", "table_qa"})
@@ -32,8 +32,8 @@ _STEP = re.compile(r"^\s*(?:\d+[.)]|[-*•])\s+")
 
 
 def is_table_task(task: ExplainOption | ChooseAnswer) -> bool:
-    """Whether a task is one on a table: a claim or a table question with cells as evidence."""
-    return task.task in TASKS and any(item.kind == "cell" for item in _given(task))
+    """Whether a task is one on a table: a claim or a table question with cells or columns as evidence."""
+    return task.task in TASKS and any(item.kind in IN_A_TABLE for item in _given(task))
 
 
 def explain_request(task: ExplainOption, words: Words = PACKAGED) -> Request:

@@ -13,6 +13,9 @@ from typing import Protocol
 
 from evidence_assets.lake.ids import content_id
 
+IN_A_TABLE = ("cell", "row", "column")
+"""Kinds of evidence that stand in a table."""
+
 
 @dataclass(frozen=True)
 class EvidenceItem:
@@ -149,8 +152,8 @@ class Failure:
     reply: Reply | None = field(default=None, compare=False, repr=False)
 
 
-class Solver(Protocol):
-    """Answers typed tasks, one result a task, in order."""
+class Reasoner(Protocol):
+    """Whoever answers or explains."""
 
     @property
     def name(self) -> str:
@@ -163,6 +166,10 @@ class Solver(Protocol):
     def version(self) -> str:
         """Everything besides the task that decides the result: model revision, prompt version, code version."""
         ...
+
+
+class Solver(Reasoner, Protocol):
+    """Answers typed tasks, one result a task, in order."""
 
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]: ...
     def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]: ...

@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from evidence_assets.models.vectors import softmax
 from evidence_assets.text.nearest import nearest
 
 from .measure import TokenMeasure
@@ -83,7 +82,7 @@ class GroundCost(ABC):
 
     The transport cost of two texts with masses a, b is :math:`\min_T \langle C, T \rangle` over the plans T with these
     marginals; a ground cost says what C is. It has three parts: the points that are compared (:meth:`vectors`,
-    :meth:`factors`), their exact matrix in float64 (:meth:`matrix`), and a lower bound of that matrix in float32
+    :meth:`factors`, :meth:`points`), their exact matrix in float64 (:meth:`matrix`), and a lower bound of that matrix in float32
     (:meth:`features`, :meth:`lower`), by which the search leaves out texts unsolved. The docstring of a cost states its
     formula and why its bound is one; the contract test runs over every cost that is registered.
 
@@ -112,14 +111,18 @@ class GroundCost(ABC):
         return layers[:, -1]
 
     def factors(self, weights: Array, temperature: float) -> Array | None:
-        """If given, the point of a token is softmax(factor · vector); if not, the vector itself."""
+        """If given, the point of a token is made of factor · vector (:meth:`points`); if not, it is the vector itself."""
         return None
+
+    def points(self, scaled: Array) -> Array:
+        """Points of tokens from their vectors times :meth:`factors`."""
+        return scaled
 
     def measure(self, vectors: ArrayLike, weights: ArrayLike, temperature: float = 1.0) -> TokenMeasure:
         """A text as a measure under this cost: its points, and its weights (BM25, idf …) as masses."""
         text = TokenMeasure(vectors, weights)
         factors = self.factors(text.weights, temperature)
-        return text if factors is None else TokenMeasure(softmax(text.points * factors[:, None]), text.weights)
+        return text if factors is None else TokenMeasure(self.points(text.points * factors[:, None]), text.weights)
 
     @abstractmethod
     def matrix(self, x: Array, y: Array) -> Array:

@@ -176,7 +176,7 @@ class TokenPool(Texts):
         return ground_cost(cost).measure(self.vectors[rows], self.weights[rows], temperature)
 
     def factors(self, cost: GroundCost, temperature: float) -> Array | None:
-        """What the vectors are scaled by before their softmax under a cost; None where they are the points."""
+        """What the vectors are scaled by before they are points under a cost; None where they are the points."""
         return None if self.finished else cost.factors(self.weights, temperature)
 
     def masses(self) -> Array:

@@ -66,7 +66,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallWorld]:
 
 def test_every_variant_of_the_method_is_declared_and_answered() -> None:
     wanted = {
-        "jsd", "jsd_unscaled", "cosine", "euclidean", "moverscore", "maxsim", "fusion", "jsd_words", "jsd_corpus_weights",
+        "jsd", "jsd_unscaled", "cosine", "euclidean", "euclidean_unscaled", "moverscore", "maxsim", "fusion", "jsd_words", "jsd_corpus_weights",
     }  # fmt: skip
     named = {f"uscrake_{cost}_chunks" for cost in wanted} | {
         f"uscrake_{name}" for name in ("hybrid", "r15000", "r20000")

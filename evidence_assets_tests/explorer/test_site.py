@@ -343,6 +343,10 @@ def test_a_path_is_drawn_with_its_scores_and_a_table_with_its_columns() -> None:
     }
     grid = grid_of(table, [{"locator": "r1c1", "evidence_id": "e"}], {"e"})
     assert (grid.kept, grid.dropped) == (["b"], ["a"]) and grid.rows[1][1].state == "used"
+    whole = [{"locator": "c1", "evidence_id": "e", "text": "b\n5"}]
+    grid = grid_of(table, whole, {"e"}, {"e": 7}, {("e", "5")})
+    assert [(row[1].state, row[1].number) for row in grid.rows] == [("kept", 7), ("used", None)]
+    assert (grid.kept, grid.dropped) == (["b"], ["a"])
 
 
 def test_addresses_survive_the_way_to_a_page_and_back(lake: Lake) -> None:

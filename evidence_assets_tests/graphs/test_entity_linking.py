@@ -87,7 +87,8 @@ def test_fuzzy_equals_a_scan_over_all_keys(names: list[str], concept: str, thres
     query = name_key(concept)
     matches = process.extract(query, keys, scorer=fuzz.ratio, score_cutoff=100 * threshold, limit=None) if query else []
     best = sorted(name for name, score, _ in matches if score == matches[0][1])
-    assert linker.fuzzy_keys(concept) == (matches[0][1] / 100 if matches else 0.0, best)
+    score, ids = linker.fuzzy(concept)
+    assert (score, sorted(linker.keys.gather(ids))) == (matches[0][1] / 100 if matches else 0.0, best)
 
 
 @given(SHORT_WORDS, SHORT_WORDS)

@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from evidence_assets.models import openai_server
+from evidence_assets.models import openai_http
 from evidence_assets.models.protocols import Completion, Generator, Request
 
 MODEL = "test-model"
@@ -53,7 +53,7 @@ def running(app: Any) -> Iterator[str]:
 def hurried() -> Iterator[None]:
     """Let the client pause a fiftieth of the time between two attempts."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(openai_server, "pause", lambda seconds: asyncio.sleep(seconds / 50))
+        patch.setattr(openai_http, "pause", lambda seconds: asyncio.sleep(seconds / 50))
         yield
 
 
@@ -67,6 +67,17 @@ def closed_port() -> int:
 def chat_body(text: str, finish: str = "stop") -> dict[str, Any]:
     choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish}
     return {"object": "chat.completion", "choices": [choice], "usage": {"prompt_tokens": 11, "completion_tokens": 3}}
+
+
+def embedded(text: str) -> list[float]:
+    """What the test server takes for the vector of a text: its letters counted, not of unit length."""
+    return [1.0, *(float(text.count(letter)) for letter in "abcdefghij")]
+
+
+def embeddings_body(texts: list[str]) -> dict[str, Any]:
+    """The reply to a request for embeddings; the order of the rows is no promise of the protocol."""
+    rows = [{"object": "embedding", "index": i, "embedding": embedded(text)} for i, text in enumerate(texts)]
+    return {"object": "list", "data": rows[::-1], "usage": {"prompt_tokens": 3, "total_tokens": 3}}
 
 
 class _Cut:
@@ -109,7 +120,11 @@ class FaultyServer:
     def __init__(self) -> None:
         self.reset()
         self.app = Starlette(
-            routes=[Route("/v1/models", self._models), Route("/v1/chat/completions", self._chat, methods=["POST"])]
+            routes=[
+                Route("/v1/models", self._models),
+                Route("/v1/chat/completions", self._chat, methods=["POST"]),
+                Route("/v1/embeddings", self._chat, methods=["POST"]),
+            ]
         )
 
     def reset(self) -> None:
@@ -132,7 +147,9 @@ class FaultyServer:
         self.most_under_way = max(self.most_under_way, self.under_way)
         try:
             await asyncio.sleep(0.01)
-            return await self._misbehave(behaviour, body["messages"][-1]["content"])
+            if "input" in body and not behaviour:
+                return JSONResponse(embeddings_body(body["input"]))
+            return await self._misbehave(behaviour, "" if "input" in body else body["messages"][-1]["content"])
         finally:
             self.under_way -= 1
 

@@ -45,9 +45,9 @@ def make_t5(folder: Path) -> Path:
 
 
 def test_one_beam_takes_the_likeliest_piece_each_time(tmp_path: Path) -> None:
-    made = SentenceWriter.load(make_t5(tmp_path / "tiny-t5"), device="cpu")
-    model, tokenizer = made._model, made._tokenizer
-    one = SentenceWriter(model, tokenizer, model_id="tiny-t5", sentences=1, most_tokens=6)
+    one = SentenceWriter.load(make_t5(tmp_path / "tiny-t5"), device="cpu")
+    one.sentences, one.most_tokens = 1, 6
+    model, tokenizer = one._model, one._tokenizer
     texts = ["river sea", "iron near copper", "town harbour"]
     for text, own in zip(texts, one.write(texts), strict=True):
         given, said = tokenizer(text, return_tensors="pt")["input_ids"], [0]

@@ -53,6 +53,7 @@ DEFINITIONS: dict[str, Callable[[Array, Array], float]] = {
     "jsd_unscaled": naive_jsd,
     "cosine": naive_cosine,
     "euclidean": naive_euclidean,
+    "euclidean_unscaled": naive_euclidean,
     "moverscore": naive_euclidean,
     "squared_euclidean": lambda x, y: naive_euclidean(x, y) ** 2,
 }
@@ -237,6 +238,29 @@ def test_a_cost_of_ones_own_without_a_bound_is_searched_exactly() -> None:
     assert "inner" not in ground_costs()
 
 
+@pytest.mark.parametrize(("name", "scaled"), [("euclidean", True), ("euclidean_unscaled", False)])
+def test_each_reading_of_the_euclidean_cost_finds_what_solving_every_text_by_its_formula_finds(
+    name: str, scaled: bool
+) -> None:
+    rng = np.random.default_rng(2)
+    lengths = rng.integers(1, 7, size=61)
+    texts = [(rng.normal(size=(n, 5)).astype(np.float16), rng.gamma(0.5, 3.0, size=n)) for n in lengths]
+    (asked, its), pool = texts[0], texts[1:]
+
+    def cost(i: int, vectors: Array, weights: Array, j: int) -> float:
+        of_query, of_text = (its[i], weights[j]) if scaled else (1.0, 1.0)
+        difference = of_query * asked[i].astype(float) - of_text * vectors[j].astype(float)
+        return float((difference * difference).sum() ** 0.5)
+
+    truth = np.array([
+        ot.emd2(its / its.sum(), w / w.sum(), [[cost(i, v, w, j) for j in range(len(w))] for i in range(len(its))])
+        for v, w in pool
+    ])  # fmt: skip
+    offsets = np.concatenate([[0], np.cumsum(lengths[1:])])
+    store = TokenPool(np.concatenate([v for v, _ in pool]), offsets, np.concatenate([w for _, w in pool]))
+    assert_nearest(top_k([ground_cost(name).measure(asked, its)], store, 9, name)[0], truth, 9)
+
+
 def test_the_points_are_those_of_the_published_formulas() -> None:
     rng = np.random.default_rng(0)
     vectors, weights = rng.normal(size=(4, 6)), np.array([0.0, 1.0, 2.0, 5.0])
@@ -248,7 +272,9 @@ def test_the_points_are_those_of_the_published_formulas() -> None:
     plain = np.exp(vectors / 2.0)
     unscaled = ground_cost("jsd_unscaled").measure(vectors, weights, 2.0)
     assert unscaled.points == pytest.approx(plain / plain.sum(axis=1, keepdims=True))
-    for name in ("cosine", "euclidean", "moverscore"):
+    scaled = ground_cost("euclidean").measure(vectors, weights, 2.0)
+    assert scaled.points.tolist() == (vectors * weights[:, None]).tolist()
+    for name in ("cosine", "euclidean_unscaled", "squared_euclidean", "moverscore"):
         assert ground_cost(name).measure(vectors, weights, 2.0).points.tolist() == vectors.tolist()
     layers = rng.normal(size=(3, 5, 4))
     joined = np.concatenate([layers.mean(1), layers.max(1), layers.min(1)], axis=1)

@@ -14,6 +14,7 @@ from evidence_assets import profiles
 from evidence_assets.experiment.scores.metrics import Estimate, mcnemar_exact, paired_bootstrap
 from evidence_assets.experiment.scores.scoring import correct
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.places import rows_of
 from evidence_assets.profiles import KINDS
 
 SIGNIFICANT = 0.05
@@ -54,12 +55,6 @@ class Comparison:
         }  # fmt: skip
 
 
-def _rows(connection: duckdb.DuckDBPyConnection, sql: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
-    cursor = connection.execute(sql, parameters)
-    names = [description[0] for description in cursor.description or []]
-    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-
-
 def variants(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """Variants with stored predictions, as ``family/name``."""
     rows = connection.execute("SELECT DISTINCT asset FROM predictions ORDER BY asset").fetchall()
@@ -88,13 +83,13 @@ def compare(
     known = variants(connection)
     predicted = []
     for variant in (variant_a, variant_b):
-        rows = _rows(
+        rows = rows_of(
             connection,
             """
             SELECT question_id, benchmark, answer, status FROM predictions
             WHERE asset IN (SELECT 'predictions/' || unnest($variants)) ORDER BY question_id
             """,
-            {"variants": _assets(variant, known)},
+            variants=_assets(variant, known),
         )
         predicted.append({row["question_id"]: row for row in rows})
     first, second = predicted
@@ -114,7 +109,7 @@ def compare_runs(connection: duckdb.DuckDBPyConnection, run_a: str, run_b: str) 
     A question that is no longer in the lake has no gold answer to be held against and is left out.
     """
     by_run: dict[str, dict[tuple[str, str], dict[str, dict[str, Any]]]] = {run_a: {}, run_b: {}}
-    for row in _rows(connection, ANSWERED_IN_RUNS, {"a": run_a, "b": run_b}):
+    for row in rows_of(connection, ANSWERED_IN_RUNS, a=run_a, b=run_b):
         by_run[row["run_id"]].setdefault((row["variant"], row["benchmark"]), {})[row["question_id"]] = row
     first, second = by_run[run_a], by_run[run_b]
     shared = sorted(first.keys() & second.keys())
@@ -139,13 +134,13 @@ WHERE starts_with(h.asset, 'predictions/') AND h.run_id IN ($a, $b)
 
 
 def _questions(connection: duckdb.DuckDBPyConnection, benchmarks: list[str]) -> list[dict[str, Any]]:
-    return _rows(
+    return rows_of(
         connection,
         """
         SELECT question_id, benchmark, task, gold, gold_aliases FROM questions
         WHERE benchmark IN (SELECT unnest($names)) ORDER BY question_id
         """,
-        {"names": benchmarks},
+        names=benchmarks,
     )
 
 

@@ -17,11 +17,11 @@ from evidence_assets.experiment.chains import chain_id_of
 from evidence_assets.experiment.short_answering import is_sourced, triple_of
 from evidence_assets.graphs.merge import edge_id, node_id
 from evidence_assets.reasoning.paths import walked_edges
+from evidence_assets.reasoning.tasks import IN_A_TABLE
 from evidence_assets.text.words import name_key
 
 DEPTHS = (1, 2, 3, 5, 10, 20)
 """Ranks down to which the curve of recall is counted."""
-IN_A_TABLE = ("cell", "row", "column")
 Row = Mapping[str, Any]
 
 

@@ -179,32 +179,11 @@ def paired_bootstrap(first: ArrayLike, second: ArrayLike) -> Estimate:
     return bootstrap(np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64))
 
 
-@dataclass(frozen=True)
-class ClassScore:
-    """Precision, recall and F1 of one class; ``support`` is how many gold labels it has."""
-
-    label: str
-    precision: float
-    recall: float
-    f1: float
-    support: int
-
-
-def per_class_scores(
-    gold: Sequence[str], predicted: Sequence[str | None], labels: Sequence[str] | None = None
-) -> list[ClassScore]:
-    """One score a class; a prediction of None (no answer) counts against recall and no precision; 0/0 is 0."""
-    if len(gold) != len(predicted):
-        raise ValueError(f"{len(gold)} gold labels but {len(predicted)} predictions")
-    names = list(labels) if labels is not None else sorted(set(gold) | {p for p in predicted if p is not None})
-    scores = []
-    for name in names:
-        right = sum(g == p == name for g, p in zip(gold, predicted, strict=True))
-        said, support = sum(p == name for p in predicted), sum(g == name for g in gold)
-        precision, recall = right / said if said else 0.0, right / support if support else 0.0
-        f1 = 2 * right / (said + support) if said + support else 0.0
-        scores.append(ClassScore(name, precision, recall, f1, support))
-    return scores
+def class_f1(gold: Sequence[str], predicted: Sequence[str | None], label: str) -> float:
+    """F1 of one class, ``2 · right / (said + gold)``; a prediction of None (no answer) is of no class; 0/0 is 0."""
+    right = sum(g == p == label for g, p in zip(gold, predicted, strict=True))
+    counted = sum(one == label for one in (*gold, *predicted))
+    return 2 * right / counted if counted else 0.0
 
 
 def mcnemar_exact(first_correct: Sequence[bool], second_correct: Sequence[bool]) -> float:

@@ -15,12 +15,12 @@ from evidence_assets.experiment.scores.metrics import (
     Estimate,
     accuracy,
     bare,
+    class_f1,
     exact_match,
     gains_of,
     hit_at_k,
     mean,
     ndcg_at_k,
-    per_class_scores,
     recall_at_k,
     reciprocal_rank,
     token_f1,
@@ -64,11 +64,10 @@ def class_metrics(questions: list[dict[str, Any]], answered: dict[str, dict[str,
         usable = prediction is not None and prediction["status"] != "failed"
         said.append(prediction["answer"] if prediction is not None and usable else None)
     metrics = {}
-    for score in per_class_scores(gold, said, sorted(set(gold))):
-        label = score.label
+    for label in sorted(set(gold)):
         metrics[f"precision:{label}"] = accuracy([g == label for g, s in zip(gold, said, strict=True) if s == label])
         metrics[f"recall:{label}"] = accuracy([s == label for g, s in zip(gold, said, strict=True) if g == label])
-        metrics[f"f1:{label}"] = bare(score.f1, score.support)
+        metrics[f"f1:{label}"] = bare(class_f1(gold, said, label), gold.count(label))
     return metrics
 
 

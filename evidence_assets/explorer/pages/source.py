@@ -171,10 +171,14 @@ def _cell(reader: Reader, identifier: str) -> Found:
     table, _, place = identifier.rpartition(":")
     row = _one(reader, "tables", "table_id", table)
     grid = grid_of(row, [{"locator": place, "evidence_id": place}], (place,))
+    line, _, column = place.removeprefix("r").partition("c")
+    if not (line.isdigit() and column.isdigit()):
+        raise Missing(f"{identifier!r} names no cell; expected TABLE:r<row>c<column>")
     return Found(
         f"{row['caption'] or table}, {place}", {"table": table, "cell": place}, [], grid,
-        [(link("source", "table", table), "the whole table")], "source_kind = 'table' AND source_id = $id AND locator = $place",
-        {"id": table, "place": place},
+        [(link("source", "table", table), "the whole table")], "source_kind = 'table' AND source_id = $id AND (locator = $place OR"
+        " locator = $column AND string_split(\"text\", chr(10))[$line] <> '')",  # a column of evidence holds it as its line
+        {"id": table, "place": place, "column": f"c{column}", "line": int(line) + 1},
     )  # fmt: skip
 
 

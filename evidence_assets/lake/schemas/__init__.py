@@ -1,17 +1,89 @@
-"""The one place where each table's columns are declared, with a sentence on each; a module a group of tables.
+"""The one place where each table's columns are declared, with a sentence on each; a YAML file a group of tables.
 
 The store refuses rows that do not fit; asset checks, Dagster's column schemas and the documentation are made from
-what stands here. A method that needs another column adds it here and nowhere else.
+what stands here. A method that needs another column adds it to its table's file and nowhere else.
+
+A column is ``name: [type, sentence]``, with ``may be empty`` as a third where it may. Types are the words of ``TYPES``, ``[type]``
+for a list and ``{name: type}`` for a record.
 """
 
 from __future__ import annotations
 
-from evidence_assets.lake.schemas import answers, corpus, knowledge, ledger, questions
-from evidence_assets.lake.schemas.columns import Column, TableSchema
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-_ALL = [*corpus.TABLES, *knowledge.TABLES, *questions.TABLES, *answers.TABLES, *ledger.TABLES]
+import pyarrow as pa
+import yaml
 
-TABLES: dict[str, TableSchema] = {table.name: table for table in _ALL}
-KINDS: dict[str, TableSchema] = {table.kind: table for table in _ALL}
+GROUPS = ("corpus", "knowledge", "questions", "answers", "ledger")
+TYPES = {
+    "text": pa.string(), "flag": pa.bool_(), "whole": pa.int32(), "half": pa.float16(), "single": pa.float32(), "real": pa.float64(),
+}  # fmt: skip
 
-__all__ = ["KINDS", "TABLES", "Column", "TableSchema"]
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its Arrow type, whether it may be null, and what it means."""
+
+    name: str
+    type: pa.DataType
+    description: str
+    nullable: bool = False
+
+
+@dataclass(frozen=True)
+class TableSchema:
+    """One table of the lake.
+
+    ``key`` is unique within an asset and partition, and rows are sorted by it. ``row_id`` is the column by which
+    people and lineage name a row; ``version`` the column that changes whenever the row's content does (the id itself
+    where ids are content hashes).
+    """
+
+    name: str
+    description: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    row_id: str
+    version: str = ""
+    kind: str = ""
+    """What lineage calls a row of it."""
+
+    @property
+    def arrow(self) -> pa.Schema:
+        fields = [pa.field(c.name, c.type, c.nullable, {"description": c.description}) for c in self.columns]
+        return pa.schema(fields)
+
+    @property
+    def version_column(self) -> str:
+        return self.version or self.row_id
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(c.name for c in self.columns)
+
+
+def _type(stated: Any) -> pa.DataType:
+    if isinstance(stated, list):
+        return pa.list_(_type(stated[0]))
+    if isinstance(stated, dict):
+        return pa.struct([pa.field(name, _type(part)) for name, part in stated.items()])
+    return TYPES[stated]
+
+
+def _declared() -> Iterator[TableSchema]:
+    for group in GROUPS:
+        text = Path(__file__).with_name(f"{group}.yaml").read_text(encoding="utf-8")
+        for name, table in yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)).items():  # nosec B506
+            columns = tuple(
+                Column(column, _type(type_), sentence, bool(empty))
+                for column, (type_, sentence, *empty) in table["columns"].items()
+            )
+            key, version = tuple(table["key"].split()), table.get("version", "")
+            yield TableSchema(name, table["about"], columns, key, table["row_id"], version, table["kind"])
+
+
+TABLES: dict[str, TableSchema] = {table.name: table for table in _declared()}
+KINDS: dict[str, TableSchema] = {table.kind: table for table in TABLES.values()}

@@ -15,11 +15,20 @@ from math import fsum, log
 
 from evidence_assets.reasoning.tables import claims, outside, questions
 from evidence_assets.reasoning.tables.view import Place, TableChain, TableView
-from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Step
+from evidence_assets.reasoning.tasks import (
+    IN_A_TABLE,
+    Chain,
+    Choice,
+    ChooseAnswer,
+    EvidenceItem,
+    ExplainOption,
+    Failure,
+    Step,
+)
 
 # The least probability that a label is given: its logarithm is its weight.
 _LEAST = 1e-6
-_LOCATOR = re.compile(r"r(\d+)c(\d+)")
+_LOCATOR, _COLUMN = re.compile(r"r(\d+)c(\d+)"), re.compile(r"c(\d+)")
 
 
 def place_of(locator: str) -> Place:
@@ -34,18 +43,26 @@ def place_of(locator: str) -> Place:
 
 
 def view_of(evidence: Sequence[EvidenceItem]) -> tuple[TableView, dict[Place, str]]:
-    """The table that cells of evidence show, and the evidence id of each place."""
-    cells = [item for item in evidence if item.kind == "cell"]
-    sources = {item.source_id for item in cells}
+    """The table that cells and columns of evidence show, and the evidence id of each place."""
+    items = [item for item in evidence if item.kind in IN_A_TABLE]
+    sources = {item.source_id for item in items}
     if len(sources) > 1:
         raise ValueError(f"cells of {len(sources)} tables cannot be read as one; give the evidence of one table")
-    ids = {place_of(item.locator): item.evidence_id for item in cells}
-    return _shown(next(iter(sources), ""), tuple((item.locator, item.text) for item in cells)), ids
+    ids = {place: item.evidence_id for item in items for place in _cells_of(item.locator, item.text)}
+    return _shown(next(iter(sources), ""), tuple((item.locator, item.text) for item in items)), ids
 
 
 @lru_cache(maxsize=8)  # the options of a question, and mostly its neighbours, show the same cells
-def _shown(table_id: str, cells: tuple[tuple[str, str], ...]) -> TableView:
-    return TableView.from_cells(table_id, {place_of(locator): text for locator, text in cells})
+def _shown(table_id: str, items: tuple[tuple[str, str], ...]) -> TableView:
+    return TableView.from_cells(table_id, {place: said for item in items for place, said in _cells_of(*item).items()})
+
+
+def _cells_of(locator: str, text: str) -> dict[Place, str]:
+    """The cells that a piece of evidence holds: itself, or of a column the lines that are not empty."""
+    column = _COLUMN.fullmatch(locator)
+    if column is None:
+        return {place_of(locator): text}
+    return {(i, int(column[1])): said for i, said in enumerate(text.split("\n")) if said}
 
 
 class TableSolver:
@@ -140,12 +157,16 @@ def _option(task: ChooseAnswer, support: dict[str, float]) -> Choice:
 
 def _reached(task: ChooseAnswer, label: str) -> tuple[str, Place]:
     """The text and the place of the cell that a label's chain ends in; a chain that rests on none comes as its label."""
-    places = {item.evidence_id: item.locator for item in task.evidence.get(label, ()) if item.kind == "cell"}
+    items = {item.evidence_id: item for item in task.evidence.get(label, ()) if item.kind in IN_A_TABLE}
     chain = next(chain for chain in task.chains if chain.hypothesis == label)
     cited = [
-        pair for step in chain.steps for pair in zip_longest(step.cited, step.quoted, fillvalue="") if pair[0] in places
+        pair for step in chain.steps for pair in zip_longest(step.cited, step.quoted, fillvalue="") if pair[0] in items
     ]
-    return (cited[-1][1], place_of(places[cited[-1][0]])) if cited else ("", (0, task.labels.index(label)))
+    if not cited:
+        return "", (0, task.labels.index(label))
+    item, quote = items[cited[-1][0]], cited[-1][1]
+    cells = _cells_of(item.locator, item.text)
+    return quote, next((place for place, said in cells.items() if said == quote), min(cells))
 
 
 def _with_verdict(chain: Chain, said: outside.Outside | None) -> Chain:

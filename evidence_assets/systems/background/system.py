@@ -14,16 +14,17 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from evidence_assets.experiment.chains import add_chain
 from evidence_assets.experiment.rows import RowWriter
 from evidence_assets.experiment.selection import Asked, Parent, Pick, pick_fact
 from evidence_assets.experiment.short_answering import MODEL_KNOWLEDGE
 from evidence_assets.experiment.step import Made
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph, plain_sentence
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.lineage import DERIVED, GENERATED, USED, edge
+from evidence_assets.lake.lineage import DERIVED, edge
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.reasoning.asking import LanguageModel, Progress
-from evidence_assets.reasoning.tasks import Failure, Reply
+from evidence_assets.reasoning.tasks import Chain, Failure, Reply, Step
 from evidence_assets.systems.background import VERSION
 from evidence_assets.systems.background.recall import (
     RECALL_ENTITIES,
@@ -77,6 +78,8 @@ class StoredBackground:
 class PromptedBackground:
     """Recalls triples by a language model: entities, relations, then triples from both."""
 
+    name = "prompted"
+
     def __init__(self, model: LanguageModel) -> None:
         self._model, self.model_id = model, model.model_id
         self.version = content_id(
@@ -122,37 +125,20 @@ def recall_rows(
 
     The first two steps are the entities and relations, each further one a triple as ``head | relation | tail``.
     """
-    about = {content_id("chain", q.question_id, "", name, "prompted", source.model_id): q for q in questions}
+    about = {content_id("chain", q.question_id, "", name, source.name, source.model_id): q for q in questions}
     wanted = {chain_id: content_id(q.question_id, q.text, source.version) for chain_id, q in about.items()}
-    writer = RowWriter("chains", previous, lineage, wanted, kind="chain", row_id="chain_id", by="chain_id")
+    writer = RowWriter("chains", previous, lineage, wanted, "chain_id")
     todo = writer.todo
     for chain_id, result in zip(todo, source.recall([about[c].text for c in todo]) if todo else [], strict=True):
-        question = about[chain_id]
+        chain: Chain | Failure
         texts: list[str] = []
-        if isinstance(result, Recalled):
+        if isinstance(result, Failure):
+            chain = result
+        else:
             texts = [f"things: {'; '.join(result.entities)}", f"relations: {'; '.join(result.relations)}"]
             texts += [f"{t.head} | {t.relation} | {t.tail}" for t in result.triples]
-        writer.add(
-            {
-                "chain_id": chain_id,
-                "question_id": question.question_id,
-                "benchmark": question.benchmark,
-                "hypothesis": "",
-                "selector": name,
-                "reasoner": "prompted",
-                "model_id": source.model_id,
-                "steps": [{"text": text, "cited": [], "quoted": []} for text in texts],
-                "support": None,
-                "prompt_hash": result.prompt_hash if isinstance(result, Recalled) else "",
-                "status": "answered" if isinstance(result, Recalled) else "failed",
-                "error": None if isinstance(result, Recalled) else result.reason,
-                **Reply.columns(result.reply),
-                "content_hash": content_id("chain", texts),
-            }
-        )
-        writer.link(chain_id, USED, "question", question.question_id, question.question_id)
-        if result.reply:
-            writer.link(chain_id, GENERATED, "model", result.reply.model, result.reply.model)
+            chain = Chain("", tuple(map(Step, texts)), None, result.prompt_hash, result.reply)
+        add_chain(writer, chain_id, about[chain_id], name, source, chain, (), content=[texts])
     return writer.finish()
 
 
@@ -175,14 +161,8 @@ def triple_rows(recalled: pl.DataFrame) -> Made:
                     "relation": relation,
                     "tail": tail,
                     "origin": ORIGIN,
-                    "semantic": None,
-                    "fluency": None,
-                    "score": None,
-                    "rank": None,
-                    "agreement": None,
                     "flags": [],
                     "model_id": row["model_id"],
-                    "relation_id": None,
                     "source": f"question {row['question_id']}, prompt {row['prompt_hash']}, triple {line}",
                     "licence": "",
                 }
@@ -206,19 +186,8 @@ def stored_background(recalled: pl.DataFrame) -> StoredBackground:
     return StoredBackground(stated, failed)
 
 
-@dataclass(frozen=True)
-class Retrieved:
-    """A question with its ranked triples; ``error`` says why it has none to rely on, if recalling them failed."""
-
-    question: Asked
-    picks: tuple[Pick, ...]
-    topics: tuple[str, ...]
-    notes: tuple[str, ...]
-    error: str = ""
-
-
 class BackgroundKnowledge:
-    """Retrieves triples for questions.
+    """Picks triples for questions: the top K of both origins, nearest to the question first; none where recalling failed.
 
     ``graph``: Its linker finds the topic entities.
     ``recalled``: What a model recalled for the questions. None is allowed where it is not asked for.
@@ -229,70 +198,47 @@ class BackgroundKnowledge:
         name: str,
         graph: KnowledgeGraph,
         encoder: Encoder,
-        settings: BackgroundSettings | None = None,
+        settings: BackgroundSettings,
         recalled: StoredBackground | None = None,
     ) -> None:
-        self.name, self._graph, self._encoder = name, graph, encoder
-        self._recalled, self._settings = recalled, settings or BackgroundSettings()
-        if self._settings.recall and recalled is None:
+        if settings.recall and recalled is None:
             raise ValueError("there are no recalled triples: give them, or leave `recall` out")
+        known = recalled if settings.recall else None
+        self.name, self._graph, self._encoder, self._settings = name, graph, encoder, settings
+        self._recalled = known or StoredBackground({}, {})
         self.version = content_id(
-            "background_knowledge", VERSION, asdict(self._settings), graph.version,
-            encoder.model_id, encoder.revision, recalled.version if recalled and self._settings.recall else None,
+            "background_knowledge", VERSION, asdict(settings), graph.version, encoder.model_id, encoder.revision,
+            known.version if known else None,
         )  # fmt: skip
 
     def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
-        """The top K triples of each question; none where recalling failed."""
-        return [list(found.picks) for found in self.retrieve(questions)]
-
-    def retrieve(self, questions: Sequence[Asked]) -> list[Retrieved]:
-        """The top K triples of each question, of both origins, nearest to the question first.
-
-        A question for which recalling failed is marked with the reason; one that names nothing in the graph has no
-        triples of the graph, and says so.
-        """
-        drafts: list[tuple[list[str], list[tuple[int | Stated, str]], list[str]]] = []
-        for question in questions:
-            topics, edges = self._graph_triples(question)
-            notes = [] if edges or not self._settings.graph else ["the question names no node of the graph"]
-            found: dict[str, tuple[int | Stated, str]] = {}
-            for edge_number in edges:
-                sentence = self._graph.sentence(edge_number)
-                found.setdefault(sentence, (edge_number, sentence))
-            for triple in self._stated(question):
-                sentence = plain_sentence(triple.head, triple.relation, triple.tail)
-                # What the graph states too is evidence from the graph.
-                found.setdefault(sentence, (triple, sentence))
-            drafts.append((topics, list(found.values()), notes))
-        texts = list(dict.fromkeys([q.text for q in questions] + [text for _, found, _ in drafts for _, text in found]))
+        drafts = [self._triples(question) for question in questions]
+        texts = list(dict.fromkeys([*(q.text for q in questions), *(text for found in drafts for text in found)]))
         vectors = dict(zip(texts, self._encoder.sentences(texts), strict=True)) if texts else {}
-        made = []
-        for question, (topics, triples, notes) in zip(questions, drafts, strict=True):
-            error = self._error(question)
-            picks = () if error else self._ranked(question, triples, vectors)
-            made.append(Retrieved(question, picks, tuple(topics), tuple(notes), error))
-        return made
+        return [
+            [] if question.question_id in self._recalled.failed else self._ranked(question, triples, vectors)
+            for question, triples in zip(questions, drafts, strict=True)
+        ]
 
-    def _stated(self, question: Asked) -> Sequence[Stated]:
-        if self._recalled is None or not self._settings.recall:
-            return ()
-        return self._recalled.stated.get(question.question_id, ())
+    def _triples(self, question: Asked) -> dict[str, int | Stated]:
+        """Edges and recalled triples by what they say; what the graph states too is evidence from the graph."""
+        found: dict[str, int | Stated] = {}
+        for edge_number in self._graph_triples(question):
+            found.setdefault(self._graph.sentence(edge_number), edge_number)
+        for triple in self._recalled.stated.get(question.question_id, ()):
+            found.setdefault(plain_sentence(triple.head, triple.relation, triple.tail), triple)
+        return found
 
-    def _error(self, question: Asked) -> str:
-        if self._recalled is None or not self._settings.recall:
-            return ""
-        return self._recalled.failed.get(question.question_id, "")
-
-    def _graph_triples(self, question: Asked) -> tuple[list[str], list[int]]:
-        """Topic entities of a question and the edges within ``D`` steps of them, nearer ones first."""
+    def _graph_triples(self, question: Asked) -> list[int]:
+        """The edges within ``D`` steps of a question's topic entities, nearer ones first."""
         if not self._settings.graph:
-            return [], []
-        linker, text = self._graph.linker, question.text
+            return []
+        linker = self._graph.linker
         if self._settings.links:
-            links = {entity: linker.link(entity) for entity in question.topic_entities}
+            links = [linker.link(entity) for entity in question.topic_entities]
         else:
-            links = {text[span.start : span.end]: span.link for span in linker.find_spans(text)}
-        ring = sorted({node for link in links.values() for node in link.nodes})
+            links = [span.link for span in linker.find_spans(question.text)]
+        ring = sorted({node for link in links for node in link.nodes})
         graph, seen, edges = self._graph.arrays, set(ring), dict[int, None]()
         for _ in range(self._settings.D):
             fresh = graph.edges_at(np.array(ring, dtype=np.int64)).tolist()
@@ -302,25 +248,21 @@ class BackgroundKnowledge:
             ends = {int(node) for edge in fresh for node in (graph.heads[edge], graph.tails[edge])}
             ring = sorted(ends - seen)
             seen |= ends
-        return list(links), list(edges)[: self._settings.max_triples]
+        return list(edges)[: self._settings.max_triples]
 
     def _ranked(
-        self,
-        question: Asked,
-        triples: Sequence[tuple[int | Stated, str]],
-        vectors: dict[str, FloatArray],
-    ) -> tuple[Pick, ...]:
+        self, question: Asked, triples: Mapping[str, int | Stated], vectors: Mapping[str, FloatArray]
+    ) -> list[Pick]:
         query = vectors[question.text]
-        scores = [round(float(vectors[text] @ query), 6) for _, text in triples]
-        order = sorted(range(len(triples)), key=lambda i: -scores[i])[: self._settings.top_k]
+        scores = {text: round(float(vectors[text] @ query), 6) for text in triples}
         picks = []
-        for place in order:
-            origin, sentence = triples[place]
+        for sentence in sorted(triples, key=lambda text: -scores[text])[: self._settings.top_k]:
+            origin = triples[sentence]
             if isinstance(origin, Stated):
                 words = (origin.head, origin.relation, origin.tail)
                 why = json.dumps({"origin": MODEL_KNOWLEDGE, "triple": words}, ensure_ascii=False, sort_keys=True)
                 parent = Parent("triple", origin.triple_id, origin.triple_id)
-                picks.append(Pick("", "triple", (parent,), "", sentence, scores[place], why))
+                picks.append(Pick("", "triple", (parent,), "", sentence, scores[sentence], why))
             else:
-                picks.append(pick_fact(self._graph, origin, scores[place], origin="graph"))
-        return tuple(picks)
+                picks.append(pick_fact(self._graph, origin, scores[sentence], origin="graph"))
+        return picks

@@ -1,4 +1,4 @@
 """4StepFocus: nodes of a semi-structured knowledge base that answer a question."""
 
-VERSION = "5"
+VERSION = "6"
 """Changes whenever equal input would give other evidence or answers."""

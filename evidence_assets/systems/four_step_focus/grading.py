@@ -6,7 +6,6 @@ belong here: which nodes are graded, or how grades are combined with other score
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Request, Reranker
 from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
+from evidence_assets.reasoning.requests import fenced
 from evidence_assets.reasoning.tasks import Failure, Reply
 from evidence_assets.reasoning.templates import PACKAGED, Template, Words
 from evidence_assets.text.chunking import CountTokens, chunks
@@ -54,6 +54,10 @@ class Grader(Protocol):
 
     @property
     def version(self) -> str: ...
+    def text(self, card: NodeCard) -> str:
+        """What it reads of a card, to the character."""
+        ...
+
     def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> Sequence[tuple[float | Failure, Reply | None]]: ...
 
 
@@ -64,10 +68,7 @@ def grade_request(
     question: str, card: NodeCard, limit: int = 4000, scale: Scale = "tenths", words: Words = PACKAGED
 ) -> Request:
     """Ask a generator for a grade: one of eleven, or any number from 0 to 1 as published."""
-    fields = {
-        "question": json.dumps(question, ensure_ascii=False),
-        "entry": json.dumps(card.text(limit), ensure_ascii=False),
-    }
+    fields = {"question": fenced("question", question), "entry": fenced("entry", card.text(limit))}
     if scale == "tenths":
         return words.of(_PROMPT).request(8, GRADES, **fields)
     return words.of(_PUBLISHED).request(16, **fields)
@@ -108,6 +109,10 @@ class PromptedGrader:
             "prompted_grader", GRADE.version_in(model.words), model.version, document_limit, scale
         )
 
+    def text(self, card: NodeCard) -> str:
+        """The entry, as it stands in the prompt."""
+        return card.text(self._limit)
+
     def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> list[tuple[float | Failure, Reply | None]]:
         """One grade or failure a pair, and what it cost."""
         return GRADE.ask_with_cost(
@@ -134,6 +139,10 @@ class RerankerGrader:
             "reranker_grader", reranker.model_id, reranker.revision, document_limit,
             tokens if count_tokens else None,
         )  # fmt: skip
+
+    def text(self, card: NodeCard) -> str:
+        """The entry, of which it reads all passages."""
+        return card.text(self._limit)
 
     def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> list[tuple[float, None]]:
         """One score a pair."""

@@ -19,20 +19,19 @@ from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.text.chunking import chunks
 
 IntArray = NDArray[np.integer[Any]]
-PASSAGE_TOKENS = 128
 
 
 def node_passages(
-    graph: KnowledgeGraph, encoder: Encoder, mine: Mine = every, *, relations: int = 50, tokens: int = PASSAGE_TOKENS
+    graph: KnowledgeGraph, encoder: Encoder, mine: Mine = every, *, relations: int = 50, tokens: int | None = None
 ) -> Iterator[Passage]:
     """Cut each node's name, type and document passage by passage, then its relations in sentences.
 
     ``mine``: Of which nodes.
     ``relations``: At most so many relations of a node are put into words; a hub's further ones are left out of its
         vector.
-    ``tokens``: Length limit of a passage, or what the encoder reads if that is less.
+    ``tokens``: Length limit of a passage; none other than what the encoder reads if not stated, or if that is less.
     """
-    limit = min(tokens, encoder.max_tokens)
+    limit = min(tokens or encoder.max_tokens, encoder.max_tokens)
     described = zip(graph.node_ids, graph.names, graph.node_types.tolist(), graph.documents, strict=True)
     for node, (node_id, name, kind, document) in enumerate(described):
         if not mine(node_id):

@@ -251,13 +251,18 @@ class FourStepFocus:
     def _number(self, node: RankedNode) -> int:
         return int(self._graph.node_numbers([node.node_id])[0])
 
+    def _told(self, node: int) -> list[int]:
+        """The edges that a grader is told of a node."""
+        return self._graph.first_edges(node, self._settings.card_relations)
+
     def _card(self, node: int) -> NodeCard:
         graph = self._graph
-        told = tuple(graph.triple(edge) for edge in graph.first_edges(node, self._settings.card_relations))
+        told = tuple(map(graph.triple, self._told(node)))
         return NodeCard(graph.names[node], graph.type_names[int(graph.node_types[node])], graph.documents[node], told)
 
     def _with_evidence(self, draft: NodeRanking, vector: FloatArray) -> NodeRanking:
-        """Edges that satisfy the triplets, and the nearest passage of the document, for the best answers."""
+        """Edges that satisfy the triplets, and what was read of the best answers: what a grader was shown of each, or
+        without one the passage of its document that is nearest."""
         settings, graph = self._settings, self._graph
         if not draft.nodes or not settings.evidence_nodes:
             return draft
@@ -291,11 +296,16 @@ class FourStepFocus:
                     pick = Pick("", "triple", (Parent("edge", edge_id, edge_id),), "",
                                 graph.sentence(found), node.similarity, why)  # fmt: skip
                     picks.setdefault(("edge", edge_id, ""), pick)
-            passage = self._search.best_passage(vector, place)
-            if passage is not None:
+            why = json.dumps({**about, "notes": draft.notes}, sort_keys=True, ensure_ascii=False)
+            itself = Parent("node", node.node_id, node.node_id)
+            if self._grader is not None:
+                edges = (graph.edge_ids[edge] for edge in self._told(place))
+                parents: tuple[Parent, ...] = (itself, *(Parent("edge", edge, edge) for edge in edges))
+                shown = self._grader.text(self._card(place))
+                picks[("node", node.node_id, "")] = Pick("", "chunk", parents, "", shown, node.grade or 0.0, why)
+            elif (passage := self._search.best_passage(vector, place)) is not None:
                 passage_id, start, end, score = passage
-                parents = (Parent("node", node.node_id, node.node_id), Parent("passage", passage_id, passage_id))
-                why = json.dumps({**about, "notes": draft.notes}, sort_keys=True, ensure_ascii=False)
+                parents = (itself, Parent("passage", passage_id, passage_id))
                 picks[("node", node.node_id, f"{start}:{end}")] = Pick(
                     "", "chunk", parents, f"{start}:{end}", graph.documents[place][start:end], score, why
                 )

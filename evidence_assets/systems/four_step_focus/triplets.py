@@ -15,7 +15,7 @@ from typing import Protocol
 
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
-from evidence_assets.models.protocols import Request
+from evidence_assets.models.protocols import Request, object_schema
 from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
 from evidence_assets.reasoning.parsing import json_object
 from evidence_assets.reasoning.tasks import Failure, Reply
@@ -90,11 +90,10 @@ def reply_schema(schema: Schema) -> str:
     text = {"type": "string"}
     variable = {"name": text, "type": _named(schema.node_types)}
     triplet = {"head": text, "edge": _named(schema.edge_types), "tail": text}
-    return json.dumps(_object(target=text, variables=_list(_object(**variable)), triplets=_list(_object(**triplet))))
-
-
-def _object(**fields: object) -> dict[str, object]:
-    return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+    shape = object_schema(
+        target=text, variables=_list(object_schema(**variable)), triplets=_list(object_schema(**triplet))
+    )
+    return json.dumps(shape)
 
 
 def _list(item: object) -> dict[str, object]:

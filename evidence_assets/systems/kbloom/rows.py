@@ -30,7 +30,7 @@ _STATED = ("collection", "prompt", "template", "inverse", "symmetric", "function
 def seed_rows(relation: Relation) -> list[Row]:
     """Rows of ``relation_seeds``: everything that the seed file states, once a pair."""
     kinds = {"head_kinds": list(relation.head_kinds), "tail_kinds": list(relation.tail_kinds)}
-    shared = {name: getattr(relation, name) for name in (*_STATED, "seed_hash")} | kinds | {"relation_id": relation.id}
+    shared = _said(relation, *_STATED, "seed_hash") | kinds | {"relation_id": relation.id}
     return [
         {**shared, "head": head, "tail": tail, "position": place, "seed_id": _seed_id(relation, head, tail)}
         for place, (head, tail) in enumerate(relation.pairs)
@@ -109,21 +109,10 @@ def harvest_rows(
             )
         ids = [content_id("prompt", relation.id, harvest.variant, prompt.text) for prompt in harvest.prompts]
         kept = [number for number, prompt in enumerate(harvest.prompts) if prompt.kept]
+        shared = {"relation_id": relation.id, "variant": harvest.variant}
         for prompt_id, prompt in zip(ids, harvest.prompts, strict=True):
-            written.prompts.append(
-                {
-                    "prompt_id": prompt_id,
-                    "relation_id": relation.id,
-                    "variant": harvest.variant,
-                    "text": prompt.text,
-                    "weight": prompt.weight,
-                    "bert_score": prompt.bert_score,
-                    "ibleu": prompt.ibleu,
-                    "certainty": prompt.certainty,
-                    "kept": prompt.kept,
-                    "input_hash": input_hash,
-                }
-            )
+            said = _said(prompt, "text", "weight", "bert_score", "ibleu", "certainty", "kept")
+            written.prompts.append(shared | said | {"prompt_id": prompt_id, "input_hash": input_hash})
             written.lineage += [edge("prompt", prompt_id, DERIVED, "seed", seed, relation.seed_hash) for seed in seeds]
             written.lineage.append(edge("prompt", prompt_id, GENERATED, "model", model, model))
         candidates: dict[tuple[str, str], str] = {}
@@ -131,20 +120,9 @@ def harvest_rows(
         for candidate in harvest.candidates:
             pair = (candidate.head, candidate.tail)
             candidates[pair] = content_id("candidate", relation.id, model, harvest.variant, *pair)
-            written.candidates.append(
-                {
-                    "candidate_id": candidates[pair],
-                    "relation_id": relation.id,
-                    "variant": harvest.variant,
-                    "model_id": model,
-                    "head": candidate.head,
-                    "tail": candidate.tail,
-                    "shape": candidate.shape,
-                    "log_likelihood": candidate.log_likelihood,
-                    "probability_rank": candidate.rank,
-                    "agreement": agreement.get(pair),
-                }
-            )
+            own: Row = {"candidate_id": candidates[pair], "model_id": model, "agreement": agreement.get(pair)}
+            said = _said(candidate, "head", "tail", "shape", "log_likelihood") | {"probability_rank": candidate.rank}
+            written.candidates.append(shared | said | own)
         for triple in harvest.triples:
             candidate_id = candidates[triple.head, triple.tail]
             triple_id = content_id("triple", triple.head, relation.id, triple.tail)
@@ -154,25 +132,12 @@ def harvest_rows(
                 "unknown_kind": not triple.kinds_known,
             }
             flags = [name for name, holds in stated.items() if holds]
-            written.triples.append(
-                {
-                    "triple_id": triple_id,
-                    "head": triple.head,
-                    "relation": relation.id,
-                    "tail": triple.tail,
-                    "origin": harvest.variant,
-                    "semantic": triple.semantic,
-                    "fluency": triple.fluency,
-                    "score": triple.score,
-                    "rank": triple.rank,
-                    "agreement": triple.agreement,
-                    "flags": flags,
-                    "model_id": model,
-                    "relation_id": relation.id,
-                    "source": source,
-                    "licence": LICENCE,
-                }
-            )
+            own = {
+                "triple_id": triple_id, "relation": relation.id, "origin": harvest.variant, "flags": flags, "model_id": model,
+                "relation_id": relation.id, "source": source, "licence": LICENCE,
+            }  # fmt: skip
+            said = _said(triple, "head", "tail", "semantic", "fluency", "score", "rank", "agreement")
+            written.triples.append(own | said)
             finders = triple.found_by or kept
             written.lineage += [edge("candidate", candidate_id, DERIVED, "prompt", ids[n], ids[n]) for n in finders]
             written.lineage.append(
@@ -213,6 +178,11 @@ def in_collection(triples: pl.DataFrame, seeds: pl.DataFrame, collection: str, o
 
     flags = [[*own, *([new] if (new := flag(fact)) else [])] for own, fact in zip(rows["flags"], facts, strict=True)]
     return rows.with_columns(pl.Series("flags", flags, dtype=rows.schema["flags"]))
+
+
+def _said(one: object, *names: str) -> Row:
+    """The columns that are called as what they hold."""
+    return {name: getattr(one, name) for name in names}
 
 
 def _seed_id(relation: Relation, head: str, tail: str) -> str:

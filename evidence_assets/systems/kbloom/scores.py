@@ -148,19 +148,13 @@ def score_rows(
     for group, members in sorted(groups.items()):
         for variant, of_relation in scored.items():
             together = _control_numbers([of_relation[name][1] for name in members])
-            means = _means(of_relation, members) | together
-            rows += metric_rows(group, variant, "", model, means, kind="collection")
+            means = {
+                metric: bootstrap([of_relation[name][0][metric].value for name in members], resamples=1000)
+                for metric in of_relation[members[0]][0]
+            }
+            rows += metric_rows(group, variant, "", model, means | together, kind="collection")
         rows += _comparison(group, members, scored, model)
     return rows
-
-
-def _means(
-    of_relation: Mapping[str, tuple[dict[str, Estimate], Control]], members: Sequence[str]
-) -> dict[str, Estimate]:
-    means: dict[str, Estimate] = {}
-    for metric in of_relation[members[0]][0]:
-        means[metric] = bootstrap([of_relation[name][0][metric].value for name in members], resamples=1000)
-    return means
 
 
 def _comparison(

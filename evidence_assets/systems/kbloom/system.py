@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -88,9 +88,9 @@ class Candidate:
 
     head: str
     tail: str
-    shape: Literal["1-1", "1-2", "2-1", "2-2"]
+    shape: str
+    """As ``2-1``: words of the head and of the tail."""
     log_likelihood: float
-    search_score: float
     rank: int
 
 
@@ -168,7 +168,7 @@ def harvest(
         batch_size=settings.batch_size,
     )
     candidates = tuple(
-        Candidate(pair.head, pair.tail, _SHAPE_NAMES[pair.shape], pair.log_likelihood, pair.score, rank)
+        Candidate(pair.head, pair.tail, "{}-{}".format(*pair.shape), pair.log_likelihood, rank)
         for rank, pair in enumerate(found, start=1)
     )
     found = [pair for pair in found if fits(relation, pair.head, pair.tail, kinds) is not False]
@@ -312,14 +312,6 @@ def fits(relation: Relation, head: str, tail: str, kinds: Kinds | None) -> bool 
         if allowed and not own:
             known = None
     return known
-
-
-_SHAPE_NAMES: dict[tuple_search.Shape, Literal["1-1", "1-2", "2-1", "2-2"]] = {
-    (1, 1): "1-1",
-    (1, 2): "1-2",
-    (2, 1): "2-1",
-    (2, 2): "2-2",
-}
 
 
 class _Asker:

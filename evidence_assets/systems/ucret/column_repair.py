@@ -1,7 +1,8 @@
 """What column filtering must not lose: columns that hold the numbers, names and options a text speaks of.
 
 What belongs here: after a selection, the check that everything the text names is still covered, and the columns (and
-rows) that are put back, each with the reason. Word for word and number for number, without any encoder.
+rows) that are put back, each with the reason; and which rows bear on an option. Word for word and number for number,
+without any encoder.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from evidence_assets.reasoning.tables.cells import parse_cell, parse_values
+from evidence_assets.reasoning.tables.likeness import option_match
 from evidence_assets.reasoning.tables.text import (
     alternatives,
     content_stems,
@@ -262,3 +264,39 @@ def restore_rows(selection: Selection, words: TableWords, text: str) -> Selectio
     named = {i for rows in groups if len(rows) <= most for i in rows}
     kept += [Kept(i, "entity", 1.0) for i in sorted(named - present)]
     return Selection(tuple(sorted(kept)), selection.width)
+
+
+def bearing_rows(
+    words: TableWords, columns: Sequence[Sequence[str]], kept: Collection[int], text: str, options: Sequence[str]
+) -> dict[int, Rule]:
+    """The rows that bear on an option, and those that the question names.
+
+    In the kept columns that tell rows apart, let m(i) be how far a cell of row i is the option (``option_match``, by which
+    the reader weighs cells), and h(i) how many of the question's words the row holds. Row i bears on the option if
+    m(i) > 0 and no row is at least as good in both and better in one: of the many rows that hold "carnivore" those about
+    the animal that is asked for.
+    """
+    telling = [j for j in kept if not words.constant[j]]
+    said = frozenset(content_stems(text))
+    held: dict[int, set[str]] = defaultdict(set)
+    for word in said & words.places.keys():
+        for i, j in words.places[word]:
+            if j in telling:
+                held[i].add(word)
+    found: dict[int, Rule] = {}
+    for places in named_cells(words, text).values():
+        for j, rows in _telling(words, places).items():
+            found |= dict.fromkeys(rows if j in telling else (), "entity")
+    for option in options:
+        matches: dict[int, float] = defaultdict(float)
+        for j in telling:
+            for i, cell in enumerate(columns[j]):
+                if cell and (match := option_match(option, cell)) > matches[i]:
+                    matches[i] = match
+        most = -1
+        for match in sorted({match for match in matches.values() if match}, reverse=True):
+            level = {i: len(held[i]) for i, own in matches.items() if own == match}
+            if max(level.values()) > most:
+                most = max(level.values())
+                found |= {i: "option" for i, count in level.items() if count == most}
+    return found

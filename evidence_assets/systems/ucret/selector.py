@@ -1,5 +1,6 @@
-"""UCRET's first stage as a selector: the cells of the collapsed table are the evidence of the whole question.
+"""UCRET's first stage as a selector: the collapsed table is the evidence of the whole question.
 
+Each kept column is one row of evidence, and so is each cell in rows that bear on an option; no cell is in two of them.
 Belongs here too: the bridge to evidence outside the table, which lies beside the cells and is marked as such.
 """
 
@@ -16,11 +17,11 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.systems.ucret import VERSION
 from evidence_assets.systems.ucret.settings import UcretSettings
-from evidence_assets.systems.ucret.system import TableQuestion, collapsed_tables
+from evidence_assets.systems.ucret.system import TableEvidence, TableQuestion, collapsed_tables
 
 
 class CollapsedTable:
-    """The cells that a UCRET variant keeps, each with the rule that kept its column and row."""
+    """The columns and cells that a UCRET variant keeps, each with the rules that kept it."""
 
     def __init__(
         self, name: str, tables: Mapping[str, tuple[Table, str]], settings: UcretSettings, encoder: Encoder
@@ -40,21 +41,26 @@ class CollapsedTable:
         for done, question in enumerate(questions, 1):
             if question.table_id in self._tables:
                 parents = (Parent("table", question.table_id, self._tables[question.table_id][1]),)
-                yield [
-                    Pick(
-                        "", "cell", parents, cell.locator, cell.text, cell.score, _why(cell.column_rule, cell.row_rule)
-                    )
-                    for cell in next(found).cells
-                ]
+                yield list(_picks(next(found), parents))
             else:
                 yield []
             if progress is not None:
                 progress(done, len(questions))
 
 
+def _picks(evidence: TableEvidence, parents: tuple[Parent, ...]) -> Iterator[Pick]:
+    for kept in evidence.columns.kept:
+        if text := evidence.column_text(kept.line):
+            yield Pick("", "column", parents, f"c{kept.line}", text, kept.score, _why(column=kept.rule))
+    for cell in filter(evidence.alone, evidence.cells):
+        row_rule = cell.row_rule if evidence.bearing is None else evidence.bearing[cell.place[0]]
+        why = _why(column=cell.column_rule, row=row_rule)
+        yield Pick("", "cell", parents, cell.locator, cell.text, cell.score, why)
+
+
 @lru_cache(maxsize=64)
-def _why(column_rule: str, row_rule: str) -> str:
-    return json.dumps({"column": column_rule, "row": row_rule})
+def _why(**rules: str) -> str:
+    return json.dumps(rules)
 
 
 class BridgedTable:

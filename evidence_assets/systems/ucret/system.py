@@ -8,7 +8,7 @@ Cells keep their place in the whole table: ``r0`` is the header as read, the bod
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,8 +19,16 @@ from evidence_assets.models.vectors import unit_rows
 from evidence_assets.reasoning.tables.shape import TableShape, detect_shape
 from evidence_assets.reasoning.tables.text import plain_text, token_set
 from evidence_assets.reasoning.tables.view import Place
-from evidence_assets.systems.ucret.column_repair import TableWords, restore_columns, restore_rows
-from evidence_assets.systems.ucret.columns import Kept, Lines, Selection, column_pieces, column_tokens, select_lines
+from evidence_assets.systems.ucret.column_repair import TableWords, bearing_rows, restore_columns, restore_rows
+from evidence_assets.systems.ucret.columns import (
+    Kept,
+    Lines,
+    Rule,
+    Selection,
+    column_pieces,
+    column_tokens,
+    select_lines,
+)
 from evidence_assets.systems.ucret.settings import UcretSettings
 from evidence_assets.systems.ucret.spherical_kmeans import Floats
 
@@ -56,12 +64,27 @@ class EvidenceCell:
 
 @dataclass(frozen=True)
 class TableEvidence:
-    """The collapsed table of one question: kept columns and rows, and their cells in reading order."""
+    """The collapsed table of one question: kept columns and rows, and their cells in reading order.
+
+    ``bearing``: The rows below the header whose cells are evidence one by one, each with the reason; None for all.
+    """
 
     question: TableQuestion
     columns: Selection
     rows: Selection | None
     cells: tuple[EvidenceCell, ...]
+    bearing: Mapping[int, Rule] | None = None
+
+    def alone(self, cell: EvidenceCell) -> bool:
+        """Whether a cell is a piece of evidence of its own, and not a line of its column."""
+        row = cell.place[0]
+        return row > 0 and (self.bearing is None or row in self.bearing)
+
+    def column_text(self, column: int) -> str:
+        """A kept column as one piece of evidence: a line for each row of the table from its header on, empty where the
+        cell is empty, left out, or evidence of its own."""
+        lines = {cell.place[0]: cell.text for cell in self.cells if cell.place[1] == column and not self.alone(cell)}
+        return "\n".join(lines.get(row, "") for row in range(max(lines, default=-1) + 1))
 
 
 @dataclass(frozen=True)
@@ -152,7 +175,21 @@ def collapsed_tables(
             for selection, t, question in zip(found, table_of, questions, strict=True)
         ]
     for question, t, columns_, rows_ in zip(questions, table_of, chosen, rows, strict=True):
-        yield TableEvidence(question, columns_, rows_, _cells(question.table_id, read[t], columns_, rows_))
+        yield TableEvidence(
+            question,
+            columns_,
+            rows_,
+            _cells(question.table_id, read[t], columns_, rows_),
+            _bearing(read[t], question, columns_),
+        )
+
+
+def _bearing(read: _Read, question: TableQuestion, columns_: Selection) -> dict[int, Rule] | None:
+    """The rows of the table that bear on an option; a claim has none, and any row may speak against it."""
+    if not question.options:
+        return None
+    rows = bearing_rows(read.words, read.columns, columns_.indices, question.text, question.options)
+    return {i + 1: rule for i, rule in rows.items()}
 
 
 def _row_headers(read: _Read, question: TableQuestion) -> tuple[int, ...]:

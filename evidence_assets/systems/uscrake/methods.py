@@ -17,7 +17,7 @@ from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.in_use import encoder, model_key, reranker
 from evidence_assets.models.rerankers import MAXSIM
-from evidence_assets.profiles import ModelSettings, Profile
+from evidence_assets.profiles import EncoderSettings, ModelSettings, Profile
 from evidence_assets.retrieval import token_store
 from evidence_assets.retrieval.corpus import OpenCorpus, chunks_version
 from evidence_assets.systems.uscrake import VERSION
@@ -50,7 +50,7 @@ def _triples(graph: KnowledgeGraph, cap: int, settings: ModelSettings) -> Concep
     return ConceptTriples(graph, relations.load(), encoder(settings), cap=cap)
 
 
-def _judge(settings: ModelSettings, token_encoder: ModelSettings) -> Judge:
+def _judge(settings: ModelSettings, token_encoder: EncoderSettings) -> Judge:
     if settings.name == MAXSIM:
         return LateInteraction(encoder(token_encoder))
     return PairJudge(reranker(settings, token_encoder))

@@ -33,6 +33,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from evidence_assets.models.vectors import softmax
+
 from ..divergence import jensen_shannon_matrix
 from ..ground_cost import UNIT, GroundCost, Workspace, gamma, register
 
@@ -78,6 +80,9 @@ class JensenShannon(GroundCost):
         if not temperature > 0:
             raise ValueError(f"temperature is {temperature}: give a number above 0")
         return np.asarray(weights / temperature)
+
+    def points(self, scaled: Array) -> Array:
+        return softmax(scaled)
 
     def matrix(self, x: Array, y: Array) -> Array:
         return jensen_shannon_matrix(distributions(x), distributions(y))

@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 from evidence_assets.models.vectors import unit_rows
 
 from ..ground_cost import register
-from .euclidean import Euclidean
+from .euclidean_unscaled import EuclideanUnscaled
 
 Array = NDArray[np.float64]
 
 
 @register
-class MoverScore(Euclidean):
+class MoverScore(EuclideanUnscaled):
     r"""Euclidean distance of unit power means of a token's last five layers, its tokens weighted by idf.
 
     .. math:: C(x, y) = \lVert x - y \rVert_2,\qquad x = \frac{h}{\lVert h \rVert_2},\quad

@@ -7,13 +7,13 @@ import torch
 from numpy.typing import NDArray
 
 from ..ground_cost import UNIT, Workspace, register
-from .euclidean import Euclidean
+from .euclidean_unscaled import EuclideanUnscaled
 
 Array = NDArray[np.float64]
 
 
 @register
-class SquaredEuclidean(Euclidean):
+class SquaredEuclidean(EuclideanUnscaled):
     r"""Squared distance of the tokens' vectors: its transport cost is the square of the 2-Wasserstein distance.
 
     .. math:: C(x, y) = \lVert x - y \rVert_2^2,\qquad \min_T \langle C, T \rangle = W_2^2

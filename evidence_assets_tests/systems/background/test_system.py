@@ -11,7 +11,7 @@ import pytest
 
 from evidence_assets.benchmarks.graphs.rows import triple_id
 from evidence_assets.experiment.inputs import LinkedElsewhere
-from evidence_assets.experiment.selection import Asked
+from evidence_assets.experiment.selection import Asked, Pick
 from evidence_assets.experiment.step import Step
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.schemas import TABLES
@@ -22,7 +22,6 @@ from evidence_assets.systems.background.settings import BackgroundSettings
 from evidence_assets.systems.background.system import (
     BackgroundKnowledge,
     PromptedBackground,
-    Retrieved,
     StoredBackground,
     recall_rows,
     stored_background,
@@ -70,23 +69,21 @@ def system(settings: BackgroundSettings | None = None, stored: StoredBackground 
     return BackgroundKnowledge("bk", GRAPH, WordEncoder(), settings, stored or stored_background(recalled()[0]))
 
 
-def origins(found: Retrieved) -> list[tuple[str, str]]:
-    return [(json.loads(p.why or "")["origin"], p.text) for p in found.picks]
+def origins(found: list[Pick]) -> list[tuple[str, str]]:
+    return [(json.loads(p.why or "")["origin"], p.text) for p in found]
 
 
 def test_both_origins_are_ranked_together_and_marked() -> None:
-    found = system().retrieve([QUESTION])[0]
-    assert found.topics == ("Switzerland",)
+    found = system().select([QUESTION])[0]
     assert set(origins(found)) == {
         ("graph", "Switzerland currency Swiss franc"), ("graph", "Switzerland capital Bern"),
         ("graph", "Switzerland located in Europe"), ("model", "Switzerland money called franc"),
     }  # fmt: skip
     assert origins(found)[0] == ("model", "Switzerland money called franc"), "nearest to the question first"
-    assert found.picks[0].parents[0].kind == "triple"
-    assert all(p.parents[0].kind == "edge" for p in found.picks[1:])
-    scores = [p.score for p in found.picks]
+    assert found[0].parents[0].kind == "triple"
+    assert all(p.parents[0].kind == "edge" for p in found[1:])
+    scores = [p.score for p in found]
     assert scores == sorted(scores, reverse=True)
-    assert system().select([QUESTION]) == [list(found.picks)]
 
 
 def test_a_recalled_triple_is_a_row_with_its_model_and_prompt_and_never_that_of_a_source() -> None:
@@ -99,7 +96,7 @@ def test_a_recalled_triple_is_a_row_with_its_model_and_prompt_and_never_that_of_
     assert not {row["triple_id"] for row in made.rows} & {
         triple_id(row["head"], row["relation"], row["tail"]) for row in made.rows
     }
-    model = system().retrieve([QUESTION])[0].picks[0]
+    model = system().select([QUESTION])[0][0]
     assert model.parents[0].id in {row["triple_id"] for row in made.rows}
     assert {(e["parent_kind"], e["parent_id"], e["parent_version"]) for e in made.lineage} == {
         ("chain", rows["chain_id"][0], rows["content_hash"][0])
@@ -111,7 +108,7 @@ def test_a_recalled_triple_is_a_row_with_its_model_and_prompt_and_never_that_of_
     [(True, True, {"graph", "model"}), (True, False, {"graph"}), (False, True, {"model"}), (False, False, set())],
 )
 def test_the_four_published_cases(graph: bool, model: bool, kinds: set[str]) -> None:
-    found = system(BackgroundSettings(graph=graph, recall="recalled" if model else "")).retrieve([QUESTION])[0]
+    found = system(BackgroundSettings(graph=graph, recall="recalled" if model else "")).select([QUESTION])[0]
     assert {origin for origin, _ in origins(found)} == kinds
 
 
@@ -138,21 +135,20 @@ def test_what_is_recalled_is_taken_over_and_what_failed_is_asked_anew() -> None:
 
 
 def test_top_k_and_hops() -> None:
-    assert len(system(BackgroundSettings(recall="recalled", top_k=2)).retrieve([QUESTION])[0].picks) == 2
+    assert len(system(BackgroundSettings(recall="recalled", top_k=2)).select([QUESTION])[0]) == 2
     question = Asked("q", "own", "kgqa", "Where is Bern?")
-    near = system().retrieve([question])[0]
+    near = system().select([question])[0]
     assert {text for _, text in origins(near)} == {"Switzerland capital Bern"}
-    far = system(BackgroundSettings(recall="recalled", D=3)).retrieve([question])[0]
-    assert len(far.picks) == 4
-    capped = system(BackgroundSettings(recall="recalled", D=3, max_triples=1)).retrieve([question])[0]
+    far = system(BackgroundSettings(recall="recalled", D=3)).select([question])[0]
+    assert len(far) == 4
+    capped = system(BackgroundSettings(recall="recalled", D=3, max_triples=1)).select([question])[0]
     assert {text for _, text in origins(capped)} == {"Switzerland capital Bern"}
 
 
 @pytest.mark.parametrize("text", ["What is it?", "Wer bin ich?", ""])
-def test_a_question_that_names_nothing_says_so(text: str) -> None:
-    found = system().retrieve([Asked("q", "own", "kgqa", text)])[0]
-    assert found.picks == ()
-    assert found.notes == ("the question names no node of the graph",)
+def test_a_question_that_names_nothing_has_no_triples(text: str) -> None:
+    found = system().select([Asked("q", "own", "kgqa", text)])[0]
+    assert found == []
 
 
 @pytest.mark.parametrize("stage", ["Name all entities", "Name all relations", "Make triples"])
@@ -163,10 +159,9 @@ def test_prose_in_any_prompt_fails_that_question_alone(stage: str) -> None:
         return reply(request)
 
     stored = stored_background(recalled(BAD, QUESTION, by=prose)[0])
-    first, second = system(stored=stored).retrieve([BAD, QUESTION])
-    assert first.picks == ()
-    assert "is unusable" in first.error
-    assert second.error == "" and second.picks
+    first, second = system(stored=stored).select([BAD, QUESTION])
+    assert first == [] and second
+    assert "is unusable" in stored.failed[BAD.question_id]
 
 
 def test_no_model_knowledge_without_what_was_recalled() -> None:
@@ -183,8 +178,8 @@ def test_a_text_in_place_of_a_fact_is_unusable() -> None:
 
 def test_an_empty_graph() -> None:
     bk = BackgroundKnowledge("bk", graph_of([], [], []), WordEncoder(), BackgroundSettings())
-    assert bk.retrieve([QUESTION])[0].picks == ()
-    assert bk.retrieve([]) == []
+    assert bk.select([QUESTION]) == [[]]
+    assert bk.select([]) == []
 
 
 def test_topics_are_those_that_another_linker_found(tmp_path: Path) -> None:

@@ -10,10 +10,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evidence_assets.experiment.selection import Asked
+from evidence_assets.experiment.selection import Asked, evidence_rows
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.passage_files import Method
 from evidence_assets.lake.errors import StaleInput
+from evidence_assets.lake.store import prepare, typed
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.retrieval.corpus import matrix
@@ -121,6 +122,9 @@ def test_grades_reorder_within_each_group_only() -> None:
     class Grades:
         version = "1"
 
+        def text(self, card: NodeCard) -> str:
+            return card.name
+
         def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> list[tuple[float, None]]:
             return [({"ibuprofen": 0.1, "gout": 1.0}.get(card.name, 0.5), None) for _, card in pairs]
 
@@ -129,6 +133,34 @@ def test_grades_reorder_within_each_group_only() -> None:
     ranking = ask(system, "Name a remedy for fever.")[0]
     assert [n.node_id for n in ranking.nodes[:3]] == ["n0", "n1", "n6"]
     assert [n.grade for n in ranking.nodes[:3]] == [0.5, 0.1, 1.0]
+
+
+def test_what_a_grader_reads_is_the_row_of_evidence_to_the_character() -> None:
+    long = 'Says "no".\n' + "It thins blood – slowly. " * 200
+    system = focus(
+        PARSER, FocusSettings(triplets="corrected", card_relations=3), base_of(documents=[long, *DOCUMENTS[1:]])
+    )
+    model = Scripted(lambda request: "0.5")
+    system._grader = PromptedGrader(LanguageModel(model))
+    asked = Asked("q", "b", "skb_search", "Name a remedy for fever.")
+    nothing = [pl.DataFrame(typed(table, [])) for table in ("evidence", "lineage_edges")]
+    made = evidence_rows(system, [asked], *nothing)
+    rows = [row for row in prepare("evidence", made.rows).to_pylist() if row["source_kind"] == "node"]
+    prompts = [request.user for request in model.requests]
+    entries = {prompt.split("<<< entry ", 1)[1].split("\n", 1)[1].rsplit("\n>>> ", 1)[0] for prompt in prompts}
+    assert len(rows) == 5 and {row["text"] for row in rows} <= entries
+    texts = {row["source_id"]: row["text"] for row in rows}
+    assert (
+        texts["n0"].startswith(f"aspirin (drug)\n{long[:4000]} [")
+        and " more characters left out]\nRelations:\n" in texts["n0"]
+    )
+    for row in rows:  # and it leads to the node and to each relation that was read
+        parents = [e for e in made.lineage.to_pylist() if e["child_id"] == row["evidence_id"]]
+        read = [line.removeprefix("- ").split(" | ") for line in row["text"].split("Relations:\n")[-1].split("\n")]
+        ids = [e["parent_id"] for e in sorted(parents, key=lambda e: e["rank"] or 0) if e["parent_kind"] == "edge"]
+        edges = [list(BASE.triple(int(number))) for number in BASE.edge_numbers(ids)]
+        assert edges == [line for line in read if len(line) == 3] and len(edges) <= 3
+        assert [e["parent_id"] for e in parents if e["parent_kind"] == "node"] == [row["source_id"]]
 
 
 def test_an_unusable_grade_fails_its_question_alone() -> None:

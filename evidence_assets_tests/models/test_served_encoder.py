@@ -1,0 +1,118 @@
+"""A served encoder: the vectors that a server on this machine gives, in order and of unit length, and its faults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from evidence_assets.lake.errors import BadInput, ModelUnavailable, TryLater
+from evidence_assets.models.diagnosis import diagnose
+from evidence_assets.models.in_use import encoder, model_key
+from evidence_assets.models.protocols import Encoder
+from evidence_assets.models.served_encoder import TOGETHER, ServedEncoder
+from evidence_assets.profiles import EncoderSettings, load
+from evidence_assets.systems.four_step_focus.node_search import node_passages
+from evidence_assets_tests.models.servers import MODEL, FaultyServer, closed_port, embedded, hurried, running
+from evidence_assets_tests.systems.four_step_focus.test_system import BASE, DOCUMENTS, base_of
+
+TEXTS = [f"{'abcdefghij'[n % 10] * (1 + n % 7)} and text {n}" for n in range(3 * TOGETHER + 1)]
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[tuple[FaultyServer, str]]:
+    server = FaultyServer()
+    with hurried(), running(server.app) as url:
+        yield server, url
+
+
+@pytest.fixture
+def server(shared: tuple[FaultyServer, str]) -> FaultyServer:
+    shared[0].reset()
+    return shared[0]
+
+
+def asking(shared: tuple[FaultyServer, str], **settings: object) -> ServedEncoder:
+    return ServedEncoder(MODEL, base_url=shared[1], **{"attempts": 3, "timeout_seconds": 10.0} | settings)  # type: ignore[arg-type]
+
+
+def test_vectors_are_the_servers_in_order_and_of_unit_length(
+    shared: tuple[FaultyServer, str], server: FaultyServer
+) -> None:
+    model = asking(shared, concurrency=2)
+    expected = np.array([embedded(text) for text in TEXTS])
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    np.testing.assert_allclose(model.sentences(TEXTS), expected, rtol=1e-6)
+    assert sorted(len(body["input"]) for body in server.bodies) == [1, TOGETHER, TOGETHER, TOGETHER]
+    assert {body["model"] for body in server.bodies} == {MODEL} and 1 < server.most_under_way <= 2
+    assert isinstance(model, Encoder) and model.dimensions == 11 and model.sentences([]).shape == (0, 11)
+
+
+@pytest.mark.parametrize("fault", ["429", "500", "503", "cut", "empty body", "malformed body", "other body"])
+def test_a_passing_fault_is_tried_again_and_a_lasting_one_fails_the_step(
+    shared: tuple[FaultyServer, str], server: FaultyServer, fault: str
+) -> None:
+    server.plan = [fault, fault]
+    assert asking(shared).sentences(["cab"]).shape == (1, 11) and len(server.bodies) == 3
+    server.always = fault
+    with pytest.raises(TryLater, match="gives no vectors after 3 attempts"):
+        asking(shared).sentences(["cab"])
+
+
+def test_what_cannot_be_encoded_is_named_and_nothing_is_cut(
+    shared: tuple[FaultyServer, str], server: FaultyServer
+) -> None:
+    model = asking(shared, max_tokens=20)
+    with pytest.raises(BadInput, match=r"longer than the 20 that test-model reads.*it begins 'cab cab"):
+        model.sentences(["cab " * 30])
+    with pytest.raises(BadInput, match="an empty text"):
+        model.sentences(["cab", " "])
+    with pytest.raises(BadInput, match="name another token_encoder"):
+        model.tokens(["cab"])
+    assert server.bodies == []
+    server.always = "400"
+    with pytest.raises(BadInput, match="the 400 you asked for; the longest begins 'cabbage'"):
+        model.sentences(["cab", "cabbage"])
+    server.always = "401"
+    with pytest.raises(ModelUnavailable, match="OPENAI_API_KEY"):
+        model.sentences(["cab"])
+    with pytest.raises(TryLater):
+        ServedEncoder(MODEL, base_url=f"http://127.0.0.1:{closed_port()}/v1", attempts=1)
+
+
+def test_the_revision_is_what_the_server_says_of_the_model_else_the_stated_one(
+    shared: tuple[FaultyServer, str], server: FaultyServer
+) -> None:
+    assert (asking(shared).revision, asking(shared, revision="v2").revision) == ("served", "v2")
+    server.listed = {"root": "vendor/weights-7"}
+    assert asking(shared, revision="v2").revision == "weights-7"
+
+
+def test_tokens_are_counted_no_lower_than_one_for_four_bytes(
+    shared: tuple[FaultyServer, str], server: FaultyServer
+) -> None:
+    model = asking(shared)
+    assert model.count_tokens(["a b c d", "", "x" * 400])[0] == 4
+    assert model.count_tokens(["กขคงจฉช" * 40]) >= [210] and model.count_tokens(["\ud800"]) == [1]
+
+
+def test_a_profile_names_it_as_any_other_and_passages_are_as_long_as_it_reads(
+    shared: tuple[FaultyServer, str], server: FaultyServer
+) -> None:
+    settings = EncoderSettings(name=MODEL, base_url=shared[1], max_tokens=8191)
+    model = encoder(settings)
+    assert model_key(model) == f"{MODEL}@served" and model.max_tokens == 8191
+    model.sentences(["cab"])
+    model.sentences(["cab"])  # remembered
+    assert len([body for body in server.bodies if body["input"] == ["cab"]]) == 1
+    long = "It thins blood, slowly. " * 300
+    base = base_of(documents=[long, *DOCUMENTS[1:]])
+    assert [p.end - p.start for p in node_passages(base, model) if p.owner_id == "n0" and p.start >= 0] == [
+        len(long.rstrip())
+    ]
+    cut = [p for p in node_passages(base, model, tokens=128) if p.owner_id == "n0" and p.start >= 0]
+    assert len(cut) > 10 and max(model.count_tokens([p.text for p in cut])) <= 128
+    profile = load().model_copy(update={"encoders": {"ada": settings}})
+    assert [f.found for f in diagnose(profile) if f.what == "encoder server"] == [f"{shared[1]}/models serves {MODEL}"]
+    assert len(BASE) == len(base)

@@ -1,0 +1,122 @@
+"""The collapsed table as rows of evidence: nothing is lost, nothing stands twice, and the same is answered from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evidence_assets.benchmarks.official import tabmcq
+from evidence_assets.benchmarks.records import CLAIM_LABELS, Table
+from evidence_assets.experiment.selection import Asked, Pick
+from evidence_assets.reasoning.citations import check
+from evidence_assets.reasoning.tables.likeness import option_match
+from evidence_assets.reasoning.tables.solver import TableSolver, view_of
+from evidence_assets.reasoning.tables.text import content_stems
+from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption
+from evidence_assets.systems import settings_of
+from evidence_assets.systems.ucret.column_repair import TableWords, bearing_rows
+from evidence_assets.systems.ucret.selector import CollapsedTable
+from evidence_assets.systems.ucret.system import TableQuestion, collapsed_tables
+from evidence_assets_tests.systems.ucret.test_system import HashedWords
+
+CELLS = ["fox", "red fox", "meat", "plants; meat", "5 kg", "900", "eats", "", "the arctic fox"]
+TEXTS = st.lists(st.sampled_from(["fox", "red", "meat", "5", "eats", "what"]), max_size=4).map(" ".join)
+
+
+def _items(picks: Sequence[Pick]) -> tuple[EvidenceItem, ...]:
+    return tuple(EvidenceItem(p.locator, p.kind, p.parents[0].id, p.locator, p.text) for p in picks)
+
+
+def _picks(question: Asked, table: Table, variant: str = "keep_all") -> list[Pick]:
+    selector = CollapsedTable(variant, {table.table_id: (table, "1")}, settings_of(f"table/{variant}"), HashedWords())
+    return next(iter(selector.select([question])))
+
+
+@given(st.lists(st.lists(st.sampled_from(CELLS), min_size=3, max_size=3), min_size=1, max_size=8), TEXTS, TEXTS, TEXTS)
+def test_each_cell_stands_in_one_row_of_evidence_and_the_table_is_whole(
+    rows: list[list[str]], text: str, first: str, second: str
+) -> None:
+    table = Table("b", "t", "", ("Animal", "Diet", ""), tuple(map(tuple, rows)))
+    for options in ((first, second), CLAIM_LABELS):
+        task = "table_qa" if options != CLAIM_LABELS else "verification"
+        picks = _picks(Asked("q", "b", task, text, options, "t"), table)
+        view, ids = view_of(_items(picks))
+        own = () if task == "verification" else options
+        whole = next(collapsed_tables([TableQuestion("q", text, "t", own)], {"t": table}, settings_of("table/keep_all"), HashedWords()))  # fmt: skip
+        assert {place: view.said(place) for place in ids} == {cell.place: cell.text for cell in whole.cells}
+        assert sum(len(p.text.split("\n")) - p.text.split("\n").count("") for p in picks) == len(whole.cells)
+        assert len([p for p in picks if p.kind == "column"]) <= 3
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(CELLS), min_size=6, max_size=6), min_size=1, max_size=3),
+    TEXTS,
+    st.lists(TEXTS, min_size=1, max_size=3),
+)
+def test_rows_bear_on_an_option_that_no_other_row_outdoes(
+    columns: list[list[str]], text: str, options: list[str]
+) -> None:
+    words = TableWords.of([""] * len(columns), columns)
+    telling = [j for j, column in enumerate(columns) if len(set(column)) > 1]
+    said, best = set(content_stems(text)), set[int]()
+    for option in options:
+        worth = {
+            i: (
+                max((option_match(option, columns[j][i]) for j in telling), default=0.0),
+                len(said & {word for j in telling for word in content_stems(columns[j][i])}),
+            )
+            for i in range(6)
+        }
+        best |= {
+            i
+            for i, (match, held) in worth.items()
+            if match > 0 and not any(m >= match and h >= held and (m, h) != (match, held) for m, h in worth.values())
+        }
+    found = bearing_rows(words, columns, range(len(columns)), text, options)
+    assert {i for i, rule in found.items() if rule == "option"} == best
+
+
+def test_a_cell_of_no_row_that_bears_is_cited_by_its_column() -> None:
+    rows = (("Como", "425 m"), ("Garda", "346 m"), ("Iseo", "251 m"), ("Orta", "143 m"))
+    lakes = Table("b", "t", "", ("Lake", "Depth"), rows)
+    asked = Asked("q", "b", "table_qa", "How deep are the lakes together?", ("1165", "900"), "t")
+    items = _items(_picks(asked, lakes))
+    assert [item.locator for item in items] == ["c0", "c1"] and items[1].text == "Depth\n425 m\n346 m\n251 m\n143 m"
+    chain = TableSolver().explain([ExplainOption(asked.text, "A", "1165", items, "table_qa")])[0]
+    assert isinstance(chain, Chain)
+    cited = {(c.evidence_id, c.quoted, c.verdict) for c in check(chain, items)}
+    assert {("c1", depth, "verified") for _, depth in rows} <= cited
+
+
+@pytest.mark.dev_data
+def test_real_questions_are_answered_alike_from_a_fraction_of_the_rows(dev_data: Path) -> None:
+    tables = {table.table_id: table for table in tabmcq.read_tables(dev_data / "tabmcq")}
+    questions = list(tabmcq.read_questions(dev_data / "tabmcq"))[::8]
+    asked = [TableQuestion(q.question_id, q.text, q.table_id or "", q.options) for q in questions]
+    settings, rows, cells, missed = settings_of("table/ucret"), 0, 0, 0
+    wholes = collapsed_tables(asked, tables, settings, HashedWords())
+    selector = CollapsedTable("ucret", {k: (t, "1") for k, t in tables.items()}, settings, HashedWords())
+    found = selector.select(
+        [Asked(q.question_id, "b", "table_qa", q.text, q.options, q.table_id or "") for q in questions]
+    )
+    for question, whole, picks in zip(questions, wholes, found, strict=True):
+        every = tuple(EvidenceItem(c.locator, "cell", c.table_id, c.locator, c.text) for c in whole.cells)
+        choices = []
+        for items in (every, _items(picks)):
+            tasks = [ExplainOption(question.text, *pair, items, "table_qa") for pair in zip(question.labels, question.options, strict=True)]  # fmt: skip
+            chains = tuple(chain for chain in TableSolver().explain(tasks) if isinstance(chain, Chain))
+            assert {c.verdict for chain in chains for c in check(chain, items)} <= {"verified"}
+            task = ChooseAnswer(question.text, question.labels, question.options, chains, dict.fromkeys(question.labels, items), "table_qa")  # fmt: skip
+            choices += [(TableSolver().choose([task])[0], [each.cited for chain in chains for each in chain.steps])]
+        (all_choice, all_cited), (choice, cited) = choices
+        assert isinstance(choice, Choice) and choice == all_choice
+        # What is not cited as a cell is a header, or a line of its column.
+        both = [pair for whole, own in zip(all_cited, cited, strict=True) for pair in zip(whole, own, strict=True)]
+        assert all(a == b or b == "c" + a.partition("c")[2] for a, b in both)
+        missed += sum(a != b and not a.startswith("r0") for a, b in both)
+        rows, cells = rows + len(picks), cells + len(every)
+    assert rows < cells / 4 and missed <= 4
