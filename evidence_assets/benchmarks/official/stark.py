@@ -28,7 +28,7 @@ MAG_TYPES = {
 }
 """Names of MAG's types by their codes, for its files do not hold them."""
 NODES_AT_ONCE = 20_000
-_SAID = {"name": pl.String, "aliases": pl.List(pl.String), "document": pl.String}
+_SAID: dict[str, Any] = {"name": pl.String, "aliases": pl.List(pl.String), "document": pl.String}
 _NAME_FIELDS = ("name", "title", "DisplayName", "brand_name", "category_name", "color_name")
 
 
