@@ -30,11 +30,9 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import reduce
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -150,18 +148,29 @@ def prepare(table: str, rows: Rows) -> pa.Table:
         raise _mismatch(schema, f"lacks columns {missing}, has unknown columns {unknown}")
     # One column after another, so that memory holds one of them twice and not the table.
     keys = pa.table({name: _declared(schema, rows, names, name) for name in schema.key})
-    order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in schema.key])
-    sorted_already = bool((np.diff(order.to_numpy()) == 1).all())
+    order = None
+    if not pc.all(_compared(keys)[0]).as_py():
+        order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in schema.key])
+        keys = keys.take(order)
+        if (place := pc.index(_compared(keys)[1], True).as_py()) >= 0:
+            twice = keys.slice(place, 1).to_pylist()[0]
+            raise _mismatch(schema, f"the key {'/'.join(schema.key)} occurs twice: {twice}")
     columns = []
     for name in schema.names:
-        column = _declared(schema, rows, names, name)
-        columns.append((column if sorted_already else column.take(order)).combine_chunks())
-    prepared = pa.Table.from_arrays(columns, schema=schema.arrow)
-    keys = prepared.select(list(schema.key))
-    same = [_alike(column.slice(0, max(0, len(column) - 1)), column.slice(1)) for column in keys.columns]
-    if (place := pc.index(reduce(pc.and_, same), True).as_py()) >= 0:
-        raise _mismatch(schema, f"the key {'/'.join(schema.key)} occurs twice: {keys.slice(place, 1).to_pylist()[0]}")
-    return prepared
+        column = keys.column(name) if name in schema.key else _declared(schema, rows, names, name)
+        columns.append((column if order is None or name in schema.key else column.take(order)).combine_chunks())
+    return pa.Table.from_arrays(columns, schema=schema.arrow)
+
+
+def _compared(keys: pa.Table) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    """Of each row but the first, whether it comes after the one before, and whether it says the same."""
+    after, same = pa.scalar(False), pa.scalar(True)
+    for column in keys.columns:
+        one, other = column.slice(0, max(0, len(column) - 1)), column.slice(1)
+        later = pc.fill_null(pc.less(one, other), False)  # what is empty is sorted and not compared
+        equal = pc.or_(pc.fill_null(pc.equal(one, other), False), pc.and_(pc.is_null(one), pc.is_null(other)))
+        after, same = pc.or_(after, pc.and_(same, later)), pc.and_(same, equal)
+    return after, same
 
 
 def _declared(schema: TableSchema, rows: pa.Table | pl.DataFrame, names: list[str], name: str) -> pa.ChunkedArray:
@@ -179,11 +188,6 @@ def _declared(schema: TableSchema, rows: pa.Table | pl.DataFrame, names: list[st
     if pa.types.is_floating(declared.type) and pc.all(pc.is_finite(values)).as_py() is False:
         raise _mismatch(schema, f"column {name} holds a value that is not a finite number")
     return values
-
-
-def _alike(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Where two columns say the same; what is empty in both is the same, too."""
-    return pc.or_(pc.fill_null(pc.equal(one, other), False), pc.and_(pc.is_null(one), pc.is_null(other)))
 
 
 def _with_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
