@@ -39,7 +39,7 @@ def main() -> None:
     names = generated_names(arguments.names, generator)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.perf_counter()
-    linker = EntityLinker(names, fuzzy_threshold=0.85)
+    linker = EntityLinker(names)
     print(f"names {len(names):,}, distinct keys {len(linker.keys):,}; tables built in "
           f"{time.perf_counter() - start:.1f} s")  # fmt: skip
     start = time.perf_counter()

@@ -90,7 +90,7 @@ def keep(lake: Lake, table: str, part: str, rows: Rows, partition: str = "", lin
 
 
 def nodes(lake: Lake, files: Path, _: int) -> int:
-    return keep(lake, "kg_nodes", "nodes", node_rows(stark_nodes(files, "mag"), NAME))
+    return keep(lake, "kg_nodes", "nodes", node_rows(stark_nodes(files, "mag"), NAME, "mag"))
 
 
 def edges(lake: Lake, files: Path, _: int) -> int:

@@ -54,10 +54,6 @@ def world(questions: int) -> tuple[dict[str, tuple[Table, str]], list[Asked]]:
     return {"t": (table, "v1")}, asked
 
 
-def empty(table: str) -> pl.DataFrame:
-    return frame(table, [])
-
-
 def frame(table: str, rows: Rows) -> pl.DataFrame:
     found = pl.from_arrow(prepare(table, rows))
     assert isinstance(found, pl.DataFrame)
@@ -70,7 +66,7 @@ def made(questions: int, block: int, answer: multiprocessing.Queue[tuple[str, st
     selector = CollapsedTable("keep_all", tables, settings_of("table/keep_all"), NoEncoder())  # type: ignore[arg-type]
     rows_of.BLOCK = block
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    rows = evidence_rows(selector, asked, empty("evidence"), empty("lineage_edges"))
+    rows = evidence_rows(selector, asked)
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     versions = [
         version_of(prepare(name, part)) for name, part in (("evidence", rows.rows), ("lineage_edges", rows.lineage))
@@ -98,9 +94,9 @@ def main() -> None:
     )
     tables, asked = world(questions)
     selector = CollapsedTable("keep_all", tables, settings_of("table/keep_all"), NoEncoder())  # type: ignore[arg-type]
-    evidence = frame("evidence", evidence_rows(selector, asked, empty("evidence"), empty("lineage_edges")).rows)
+    evidence = frame("evidence", evidence_rows(selector, asked).rows)
     start = time.perf_counter()
-    chains = chain_rows(TableSolver(), "keep_all", asked, evidence, empty("chains"), empty("lineage_edges"))
+    chains = chain_rows(TableSolver(), "keep_all", asked, evidence)
     middle = time.perf_counter()
     citations = citation_rows(frame("chains", chains.rows), evidence)
     end = time.perf_counter()

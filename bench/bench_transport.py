@@ -119,7 +119,7 @@ def real_pool(sentences: Encoded, texts: int, folder: Path) -> tuple[TokenPool, 
         weights[offsets[i] : offsets[i + 1]] = bm25(list(pieces[r]), counts, texts, average)
     store.flush()
     del store
-    return TokenPool(np.load(folder / "vectors.npy", mmap_mode="r"), offsets, weights, check=False), counts, average
+    return TokenPool(np.load(folder / "vectors.npy", mmap_mode="r"), offsets, weights), counts, average
 
 
 def isotropic_pool(texts: int, folder: Path) -> TokenPool:
@@ -131,7 +131,7 @@ def isotropic_pool(texts: int, folder: Path) -> TokenPool:
         part[:] = rng.standard_normal(part.shape, dtype=np.float32)
     store.flush()
     del store
-    return TokenPool(np.load(folder / "random.npy", mmap_mode="r"), offsets, rng.random(texts * CHUNK), check=False)
+    return TokenPool(np.load(folder / "random.npy", mmap_mode="r"), offsets, rng.random(texts * CHUNK))
 
 
 def report(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import dagster as dg
@@ -19,6 +21,17 @@ SNAPSHOT = Path(__file__).parent / "asset_specs.json"
 @pytest.fixture(scope="module")
 def loaded() -> dg.Definitions:
     return defs()
+
+
+def test_loading_the_definitions_imports_nothing_that_only_a_step_needs() -> None:
+    """Each process of a cluster loads them: a run, a step, the code location."""
+    code = (
+        "import sys; from evidence_assets.definitions import defs; defs()\n"
+        "heavy = {'transformers', 'sentence_transformers', 'ot', 'scipy.stats', 'matplotlib', 'faiss', 'ray'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
 
 
 def specs(loaded: dg.Definitions) -> dict[str, object]:

@@ -66,7 +66,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
         encoded = [self._encoded(name) for name in ("", *further_encoders(index_key(self.name)))]
 
         def make_tokens(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
-            meta, reused = corpus_making.tokens_of(lake, self.name, self.tokens)
+            meta, reused = corpus_making.tokens_of(lake, self.name, self.tokens, over_workers())
             return meta.built_from, {
                 "chunks": meta.chunks, "tokens": meta.tokens, "dimensions": meta.dimensions, "chunks_reused": reused,
                 "chunks_encoded": meta.chunks - reused if meta.vectors else 0, "model": meta.model_id,
@@ -75,7 +75,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
         tokens = files_asset(
             f"{base}/token_store", make_tokens, group=group, code_version=f"{token_store.VERSION}.{term_index.VERSION}",
             description=f"Contextual token vectors of the chunks of {self.name}, with BM25 statistics, in the index's order.",
-            kinds=("numpy", "pytorch"), deps=[dep(f"{base}/chunks", EVERY)], pool="gpu",
+            kinds=("numpy", "pytorch"), deps=[dep(f"{base}/chunks", EVERY)], pool="gpu", hands_out=True,
         )  # fmt: skip
         return dg.Definitions(
             assets=[*raw, chunks, *(asset for pair in encoded for asset in pair), tokens],

@@ -47,6 +47,8 @@ class GraphFiles(dg.Model, dg.Resolvable):
     """Its files below the lake's ``raw``, as many as the format takes."""
     licence: str
     """Under which terms its triples may be used; kept with every edge."""
+    names: str = ""
+    """File below ``raw`` of id TAB name, where its triples or the questions that name their entities are in ids."""
 
 
 class Graph(FromRaw, dg.Component, dg.Resolvable):
@@ -62,10 +64,15 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
 
     @property
     def _sources(self) -> list[GraphSource]:
-        return [GraphSource(f.format, tuple(f.paths), f.licence) for f in self.files]
+        return [GraphSource(f.format, tuple(f.paths), f.licence, f.names) for f in self.files]
+
+    @property
+    def _paths(self) -> list[str]:
+        """Every file that it is read from."""
+        return list(dict.fromkeys(path for f in self.files for path in [*f.paths, f.names] if path))
 
     def _raw(self, step: Step) -> Path:
-        return step.lake.raw_with(*(path for source in self._sources for path in source.paths))
+        return step.lake.raw_with(*self._paths)
 
     def _merged(self, step: Step) -> merge.Merged:
         triples = [step.read("triples", f"knowledge/{self.name}/triples")]
@@ -76,7 +83,7 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
         base, group = f"knowledge/{self.name}", f"knowledge_{self.name}"
         if not self.runs_in():
             return dg.Definitions()
-        source, raw = raw_assets(self, f"raw/graphs/{self.name}", [path for f in self.files for path in f.paths])
+        source, raw = raw_assets(self, f"raw/graphs/{self.name}", self._paths)
         merged_from = [source, f"{base}/triples", *self.harvested]
 
         def make_triples(step: Step) -> Made:

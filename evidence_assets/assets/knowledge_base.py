@@ -37,21 +37,21 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
         source, raw = raw_assets(self, f"raw/knowledge/{self.name}", [self.folder])
 
         def make_nodes(step: Step) -> Made:
-            nodes = node_rows(self.read_nodes(step.lake.raw_place(self.folder)), self.name)
+            nodes = node_rows(self.read_nodes(step.lake.raw_place(self.folder)), self.name, self.sources[0])
             return Made(nodes, metadata={"types": nodes["type"].n_unique()})
 
         def make_edges(step: Step) -> Made:
             stated = self.read_edges(step.lake.raw_place(self.folder))
-            edges = edge_rows(stated, self.name, self.folder, self.licence)
+            edges = edge_rows(stated, self.name, self.sources[1], self.licence)
             return Made(edges, metadata={"types": stated["relation"].n_unique()})
 
         nodes = table_asset(
             f"{place}/nodes", "kg_nodes", make_nodes, description=f"Nodes of {self.name} with their documents.",
-            group=group, code_version="1", deps=[source],
+            group=group, code_version="2", deps=[source],
         )  # fmt: skip
         edges = table_asset(
             f"{place}/edges", "kg_edges", make_edges, description=f"Typed edges of {self.name}.",
-            group=group, code_version="1", deps=[source],
+            group=group, code_version="2", deps=[source],
         )  # fmt: skip
         encoded = [self._encoded(name) for name in ("", *further_encoders(f"{place}/passage_index"))]
         return dg.Definitions(

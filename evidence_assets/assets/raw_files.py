@@ -14,6 +14,7 @@ from evidence_assets.experiment.step import Say
 from evidence_assets.lake.atomic import keeper_of
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id, file_id
+from evidence_assets.lake.input_files import stays_below
 from evidence_assets.lake.store import Lake
 
 
@@ -25,8 +26,7 @@ def raw_assets(
     Raises BadInput where a declaration leads out of the lake's ``raw`` folder.
     """
     for name in below_raw:
-        if Path(name).is_absolute() or ".." in Path(name).parts:
-            raise BadInput(f"{name!r} leads out of the lake's raw folder; link or copy the files into it", field=key)
+        stays_below(name, key)
     if stated.source:
         return stated.source, []
     return key, [raw_asset(key, below_raw, wanted or stated.holds, stated.hub)]

@@ -108,7 +108,6 @@ def table_asset(
     kinds: Sequence[str] = ("parquet",),
     pool: str | None = None,
     hands_out: bool = False,
-    metadata: Mapping[str, Any] | None = None,
     tags: Mapping[str, str] | None = None,
     paced: Sequence[str] = (),
 ) -> dg.AssetsDefinition:
@@ -130,7 +129,7 @@ def table_asset(
         partitions_def=partitions,
         io_manager_key="lake_io",
         **placed(pool, hands_out=hands_out),
-        metadata={"table": table, "dagster/column_schema": column_schema(table), **(metadata or {})},
+        metadata={"table": table, "dagster/column_schema": column_schema(table)},
         tags=dict(tags or {}),
     )
     def _asset(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[Any]:
@@ -181,13 +180,14 @@ def files_asset(
     kinds: Sequence[str],
     deps: Iterable[dg.AssetDep | str] = (),
     pool: str | None = None,
+    hands_out: bool = False,
     tags: Mapping[str, str] | None = None,
 ) -> dg.AssetsDefinition:
     """An asset that is files and not rows: ``make`` gives its data version, and what is told of it."""
 
     @dg.asset(
         key=key.split("/"), description=description, group_name=group, owners=[OWNER], kinds=set(kinds),
-        code_version=code_version, deps=[_dep(d) for d in deps], **placed(pool), tags=dict(tags or {}),
+        code_version=code_version, deps=[_dep(d) for d in deps], **placed(pool, hands_out=hands_out), tags=dict(tags or {}),
     )  # fmt: skip
     def _files(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[Any]:
         version, metadata = make(lake.open(), context.log.info)

@@ -93,6 +93,8 @@ class Benchmark(FromRaw):
     """Graph that it is answered from."""
     taxonomy: str = ""
     """Knowledge base whose documents say what terms mean; each begins with the definition of its node."""
+    names: str = ""
+    """File below ``raw`` of id TAB name, where its answers are ids: they are right by their name, too."""
     taxonomy_relation: str = ""
     """Relation of its own graph that says what terms mean, where no taxonomy is named: IsA."""
     background_graph: str = ""
@@ -138,7 +140,7 @@ class Benchmark(FromRaw):
             questions = self.path or f"benchmarks/{self.whole}/questions.jsonl"
             tables = self.tables or (f"benchmarks/{self.whole}/tables.jsonl" if self.family == "table" else "")
             return [questions, *([tables] if tables else [])]
-        return [self.path or self.reader, *([self.tables] if self.tables else [])]
+        return [self.path or self.reader, *filter(None, (self.tables, self.names))]
 
     @property
     def joined_graph(self) -> str:

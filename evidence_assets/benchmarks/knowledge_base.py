@@ -12,9 +12,8 @@ import polars as pl
 
 from evidence_assets.benchmarks.reading import Row, delimited
 from evidence_assets.benchmarks.reading_json import jsonl
-from evidence_assets.graphs.base_rows import BaseFiles
+from evidence_assets.graphs.base_rows import NODE_SCHEMA, BaseFiles
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.schemas import TABLES
 
 NODE_FIELDS = ("node_id", "type", "name", "aliases", "document")
 EDGE_FIELDS = ("head_id", "type", "tail_id")
@@ -49,7 +48,7 @@ def read_knowledge_base(folder: Path, answer_types: frozenset[str] = frozenset()
         row = Row(dict(zip(EDGE_FIELDS, cells, strict=True)), edges_file, line)
         edges[_known(row, "head_id", nodes), row.text("type"), _known(row, "tail_id", nodes)] = None
     return BaseFiles(
-        pl.DataFrame(list(nodes.values()), schema=pl.Schema(TABLES["kg_nodes"].arrow), orient="row"),
+        pl.DataFrame(list(nodes.values()), schema=NODE_SCHEMA, orient="row"),
         pl.DataFrame(list(edges), schema=dict.fromkeys(("head_id", "relation", "tail_id"), pl.String), orient="row"),
     )
 

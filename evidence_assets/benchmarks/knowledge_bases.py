@@ -41,6 +41,12 @@ class KnowledgeBase(FromRaw):
         """Node types that can be an answer."""
         return self.answer_types or ANSWER_TYPES.get(self.layout.removeprefix("stark_"), ())
 
+    @property
+    def sources(self) -> tuple[str, str]:
+        """The files of the nodes and of the edges, below the lake's ``raw``."""
+        files = ("nodes.jsonl", "edges.tsv") if self.layout == "own" else ("node_info.json", "edge_index.pt")
+        return f"{self.folder}/{files[0]}", f"{self.folder}/{files[1]}"
+
     def read_nodes(self, folder: Path) -> pl.DataFrame:
         """The nodes as the base's files state them."""
         if self.layout == "own":

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from evidence_assets.benchmarks import own, registry
 from evidence_assets.benchmarks.checks import some
 from evidence_assets.benchmarks.declared import Benchmark, Part
+from evidence_assets.benchmarks.graphs.names import names_of
 from evidence_assets.benchmarks.official import tabmcq
 from evidence_assets.benchmarks.records import Question, Table
 from evidence_assets.lake.errors import BadInput
@@ -23,8 +24,19 @@ def questions_of(lake: Lake, benchmark: Benchmark) -> Iterator[Question]:
     """
     files = _files(lake, benchmark)
     chosen = _chosen(_questions(files, benchmark), benchmark, lake)
-    found = (replace(question, benchmark=benchmark.name) for question in chosen)
+    names = names_of(lake.raw_place(benchmark.names)) if benchmark.names else {}
+    found = (replace(_called(question, names), benchmark=benchmark.name) for question in chosen)
     return some(found, lambda: _nothing_in(files[0], benchmark))
+
+
+def _called(question: Question, names: Mapping[str, str]) -> Question:
+    """The question with the names of answers that are ids as other forms of them, and its gold facts in names."""
+    if not names:
+        return question
+    known = question.aliases or ((),) * len(question.gold)
+    aliases = [(*own, *filter(None, [names.get(gold)])) for gold, own in zip(question.gold, known, strict=True)]
+    facts = [replace(g, text=" ".join(names.get(w, w) for w in g.text.split())) for g in question.gold_evidence]
+    return replace(question, aliases=tuple(aliases), gold_evidence=tuple(facts))
 
 
 def _chosen(questions: Iterator[Question], benchmark: Benchmark, lake: Lake) -> Iterator[Question]:

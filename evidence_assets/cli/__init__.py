@@ -101,15 +101,15 @@ def query(
 def _line(node: Any) -> Any:
     from rich.text import Text
 
+    from evidence_assets.lake.ids import shortened
+
     content = ", ".join(
         f"{name}: {' '.join(str(value).split())}" for name, value in node.content.items() if value is not None
     )
     line = Text()
     line.append(f"{node.relation} " if node.relation else "", style="dim")
     line.append(node.kind, style="bold")
-    line.append(
-        plain(f" {node.id if ':' in node.id else node.id[:12]} ")
-    )  # a source's own id is no hash to be shortened
+    line.append(plain(f" {shortened(node.id)} "))
     line.append(plain(content if len(content) <= 220 else content[:219] + "…"))
     return line
 

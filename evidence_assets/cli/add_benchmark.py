@@ -37,6 +37,7 @@ from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.fetching import removed
 from evidence_assets.lake.ids import file_id
+from evidence_assets.lake.input_files import refuse_links_out
 from evidence_assets.lake.store import Lake
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
@@ -184,6 +185,7 @@ def _add_corpus(made: Plan, corpus: str) -> None:
         made.corpus = corpus
         return
     folder = Path(corpus)
+    refuse_links_out(folder)
     made.counts["documents"] = sum(1 for _ in read_documents(folder))
     made.copies |= {f"corpus/{path.relative_to(folder).as_posix()}": path for path in corpus_files(folder)}
     made.corpus, made.own_corpus = made.name, True
@@ -196,6 +198,7 @@ def _add_graph(made: Plan, asked: list[tuple[int, Question]], questions: Path, p
                 f"skb_search questions are answered from nodes with documents: name a folder with {', '.join(BASE_FILES)}",
                 file=place,
             )
+        refuse_links_out(place)
         base = read_knowledge_base(place, frozenset())
         known = set(base.nodes["node_id"])
         for line, question in asked:
@@ -233,6 +236,8 @@ def _add_tables(made: Plan, asked: list[tuple[int, Question]], questions: Path, 
 
 
 def _own_files(place: Path, name: str) -> Iterable[Table]:
+    if place.is_dir():
+        refuse_links_out(place)
     files = sorted(p for p in place.iterdir() if p.suffix.lower() in TABLE_FILES) if place.is_dir() else [place]
     if not files:
         raise BadInput(f"holds no table; put {', '.join(TABLE_FILES)} files there", file=place)

@@ -21,6 +21,7 @@ from evidence_assets.experiment.step import Say, silent
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import file_id
+from evidence_assets.lake.input_files import refuse_links_out
 from evidence_assets.lake.store import Lake
 
 COMPONENT = "evidence_assets.assets.corpus.Corpus"
@@ -33,7 +34,6 @@ class Added:
     """Where the documents of a corpus lie now, how many they are, and whether anything changed."""
 
     raw: Path
-    declaration: Path
     documents: int
     changed: bool
     tokens: Tokens
@@ -50,7 +50,13 @@ def name_of(folder: Path) -> str:
 
 @contextmanager
 def gathered(places: Sequence[Path]) -> Iterator[Path]:
-    """One folder that holds the files: the only one named, else a passing one of links to all of them."""
+    """One folder that holds the files: the only one named, else a passing one of links to all of them.
+
+    A link within a folder that leads out of it is refused.
+    """
+    for place in places:
+        if place.is_dir():
+            refuse_links_out(place)
     if len(places) == 1 and places[0].is_dir():
         yield places[0]
         return
@@ -127,7 +133,7 @@ def add_corpus(
             (temporary / "defs.yaml").write_text(stated, encoding="utf-8")
         (declaration.parent.parent / f".{name}.lock").unlink(missing_ok=True)
         declarations.cache_clear()
-    return Added(raw, declaration, documents, changed, kept)
+    return Added(raw, documents, changed, kept)
 
 
 def _check_name(name: str) -> None:

@@ -77,7 +77,7 @@ def convert(
     hops: Annotated[int, typer.Option(min=1, max=4, help="How near, in steps.")] = 1,
     memory: Annotated[str, typer.Option(help="What the work on disk may take of memory.")] = "1GB",
 ) -> None:
-    """Write a dump as triples.tsv, in names, and where it has ids as triples_in_ids.tsv, in memory that does not grow with it."""
+    """Write a dump as triples.tsv, in names, and where it has ids as triples_in_ids.tsv with names.tsv, in memory that does not grow with it."""
     with sentences():
         from evidence_assets.assets.resources import LakeResource
         from evidence_assets.benchmarks.declared import declared

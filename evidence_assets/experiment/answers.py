@@ -12,15 +12,22 @@ from typing import Any, Protocol
 
 import polars as pl
 
-from evidence_assets.experiment.chains import chain_of, choose_task, evidence_items, for_option, kept_of, option_task
+from evidence_assets.experiment.chains import (
+    LINEAGE,
+    chain_of,
+    choose_task,
+    evidence_items,
+    for_option,
+    kept_of,
+    option_task,
+)
 from evidence_assets.experiment.confidence import probabilities
 from evidence_assets.experiment.necessity import Case, check_batch
 from evidence_assets.experiment.rows import TOGETHER, RowWriter
 from evidence_assets.experiment.selection import Asked
-from evidence_assets.experiment.step import Made
-from evidence_assets.lake.blocks import Blocks
+from evidence_assets.experiment.step import Before, Made
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.lineage import GENERATED, USED
+from evidence_assets.lake.lineage import GENERATED, SHOWN, USED
 from evidence_assets.reasoning.tasks import (
     Chain,
     Choice,
@@ -63,6 +70,8 @@ class Answer:
     used: tuple[UsedRow, ...] = ()
     reply: Reply | None = None
     """What a language model replied, where one was asked for this answer itself."""
+    shown: tuple[UsedRow, ...] = ()
+    """All rows that the answerer was given; of those that are not ``used`` nothing was made."""
 
     @classmethod
     def failed(cls, reason: str, used: tuple[UsedRow, ...] = (), reply: Reply | None = None) -> Answer:
@@ -98,20 +107,17 @@ class Answerer(Reasoner, Protocol):
 
 
 def prediction_rows(
-    answerer: Answerer,
-    selector: str,
-    questions: Sequence[Asked],
-    previous: pl.DataFrame,
-    lineage: pl.DataFrame,
-    blocks: Blocks | None = None,
+    answerer: Answerer, selector: str, questions: Sequence[Asked], before: Before | None = None
 ) -> Made:
     """One answer a question; what was answered before from the same input is taken over."""
     by_id = {content_id("prediction", q.question_id, selector, answerer.name, answerer.model_id): q for q in questions}
     inputs = {
-        prediction_id: content_id(question.question_id, answerer.name, answerer.version, answerer.input_of(question))
+        prediction_id: content_id(
+            question.question_id, answerer.name, answerer.version, answerer.input_of(question), LINEAGE
+        )
         for prediction_id, question in by_id.items()
     }
-    writer = RowWriter("predictions", previous, lineage, inputs, "prediction_id", blocks)
+    writer = RowWriter("predictions", before, inputs, "prediction_id")
     answers = (
         answer
         for start in range(0, len(writer.todo), TOGETHER)
@@ -143,6 +149,10 @@ def prediction_rows(
         writer.link(prediction_id, USED, "question", question.question_id, question.question_id)
         for row in said.used:
             writer.link(prediction_id, USED, row.kind, row.id, row.version, row.rank)
+        used = {(row.kind, row.id) for row in said.used}
+        for row in said.shown:
+            if (row.kind, row.id) not in used:
+                writer.link(prediction_id, SHOWN, row.kind, row.id, row.version, row.rank)
         if said.reply:
             writer.link(prediction_id, GENERATED, "model", said.reply.model, said.reply.model)
         writer.settle()
@@ -150,9 +160,7 @@ def prediction_rows(
     return writer.finish(**notes)
 
 
-def counterfactual_rows(
-    answerer: Answerer, predictions: pl.DataFrame, previous: pl.DataFrame, lineage: pl.DataFrame
-) -> Made:
+def counterfactual_rows(answerer: Answerer, predictions: pl.DataFrame, before: Before | None = None) -> Made:
     """One row an answered question: what is said without the evidence that it cites, and from that alone."""
     answered = predictions.filter((pl.col("status") == "answered") & pl.col("answer").is_not_null()).sort("question_id")
     by_question = {row["question_id"]: row for row in answered.iter_rows(named=True)}
@@ -162,7 +170,7 @@ def counterfactual_rows(
         for question_id, row in by_question.items()
         for case, _ in (cases[question_id],)
     }
-    writer = RowWriter("counterfactuals", previous, lineage, inputs, "question_id")
+    writer = RowWriter("counterfactuals", before, inputs, "question_id")
     verdicts = check_batch(
         lambda requests: answerer.again(requests) if requests else [], [cases[each][0] for each in writer.todo]
     )

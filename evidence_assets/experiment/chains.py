@@ -5,18 +5,17 @@ Belongs here: the one writer of chains, the one writer of citations, and evidenc
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
 from evidence_assets.experiment.rows import TOGETHER, RowWriter
-from evidence_assets.experiment.selection import Asked
-from evidence_assets.experiment.step import Made
-from evidence_assets.lake.blocks import Blocks
+from evidence_assets.experiment.selection import Asked, is_sourced
+from evidence_assets.experiment.step import Before, Made
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.lineage import DERIVED, GENERATED, USED, edge
-from evidence_assets.reasoning.citations import check
+from evidence_assets.lake.lineage import CITED, DERIVED, GENERATED, SHOWN, USED, edge
+from evidence_assets.reasoning.citations import Citation, check
 from evidence_assets.reasoning.tasks import (
     Chain,
     ChooseAnswer,
@@ -29,6 +28,8 @@ from evidence_assets.reasoning.tasks import (
     Step,
 )
 
+LINEAGE = "2"
+"""Changes whenever equal chains or answers would have another lineage; replies of models are taken from the cache."""
 Items = dict[tuple[str, str], tuple[EvidenceItem, ...]]
 
 
@@ -83,9 +84,7 @@ def chain_rows(
     selector: str,
     questions: Sequence[Asked],
     evidence: pl.DataFrame,
-    previous: pl.DataFrame,
-    lineage: pl.DataFrame,
-    blocks: Blocks | None = None,
+    before: Before | None = None,
 ) -> Made:
     """One chain a question and option, each from the evidence of that option."""
     items = evidence_items(evidence)
@@ -96,8 +95,8 @@ def chain_rows(
             chain_id = chain_id_of(question.question_id, label, selector, solver.name, solver.model_id)
             tasks[chain_id] = option_task(question, label, option, for_option(items, question.question_id, label))
             question_of[chain_id] = question
-    inputs = {key: content_id(task.input_hash, solver.name, solver.version) for key, task in tasks.items()}
-    writer = RowWriter("chains", previous, lineage, inputs, "chain_id", blocks)
+    inputs = {key: content_id(task.input_hash, solver.name, solver.version, LINEAGE) for key, task in tasks.items()}
+    writer = RowWriter("chains", before, inputs, "chain_id")
     for start in range(0, len(writer.todo), TOGETHER):
         todo = writer.todo[start : start + TOGETHER]
         for chain_id, result in zip(todo, solver.explain([tasks[chain_id] for chain_id in todo]), strict=True):
@@ -142,9 +141,11 @@ def add_chain(
         }
     )
     writer.link(chain_id, USED, "question", question.question_id, question.question_id)
+    named = {identifier for step in chain.steps for identifier in step.cited}
     for rank, item in enumerate(evidence, 1):
         # without its score: a chain is kept when only that moves, and would go on telling the old one
-        writer.link(chain_id, USED, "evidence", item.evidence_id, item.content_hash, rank)
+        relation = USED if item.evidence_id in named else SHOWN
+        writer.link(chain_id, relation, "evidence", item.evidence_id, item.content_hash, rank)
     if result.reply:
         writer.link(chain_id, GENERATED, "model", result.reply.model, result.reply.model)
 
@@ -155,28 +156,71 @@ def citation_rows(chains: pl.DataFrame, evidence: pl.DataFrame, *, whole: bool =
     of_question: dict[str, tuple[EvidenceItem, ...]] = {}
     for (question_id, _), group in items.items():
         of_question[question_id] = of_question.get(question_id, ()) + group
-    by_id = {item.evidence_id: item for group in items.values() for item in group}
-    rows: dict[str, dict[str, Any]] = {}
-    lineage: list[dict[str, Any]] = []
+    checked = _Checked(items)
     for row in chains.iter_rows(named=True):
         question_id = row["question_id"]
         allowed = of_question.get(question_id, ()) if whole else for_option(items, question_id, row["hypothesis"])
-        for citation in check(chain_of(row), allowed):
-            citation_id = content_id("citation", row["chain_id"], citation.step, citation.evidence_id, citation.quoted)
-            if citation_id in rows:
-                continue
-            rows[citation_id] = {
+        checked.add("chain", row["chain_id"], row["content_hash"], check(chain_of(row), allowed))
+    return checked.made()
+
+
+def answer_citation_rows(
+    predictions: pl.DataFrame, used: pl.DataFrame, evidence: pl.DataFrame, names: Mapping[str, str]
+) -> Made:
+    """What answers without chains rest on: rows that they were read from in which stands what is answered, with the verdict.
+
+    ``used``: Lineage of the predictions. ``names``: What answers that are nodes are called. What the evidence carries of an answer
+    is looked for: its supported answers, or its node's name; it is misquoted where no row holds it.
+    """
+    items = evidence_items(
+        evidence.filter(pl.Series([is_sourced(row) for row in evidence.iter_rows(named=True)], dtype=pl.Boolean))
+    )
+    by_id = {item.evidence_id: item for group in items.values() for item in group}
+    read = used.filter((pl.col("relation") == USED) & (pl.col("parent_kind") == "evidence")).sort("rank")
+    rows_of = dict(read.group_by("child_id").agg("parent_id").iter_rows())
+    checked = _Checked(items)
+    for row in predictions.iter_rows(named=True):
+        own = [each for each in rows_of.get(row["prediction_id"], []) if each in by_id]
+        said = [names[row["answer"]]] if row["answer"] in names else row["supported_answers"]
+        chain = Chain(row["answer"] or "", (Step("", tuple(own), tuple(said)),))
+        found = [citation for citation in check(chain, [by_id[each] for each in own]) if citation.quoted]
+        checked.add("prediction", row["prediction_id"], row["content_hash"], found if own else [])
+    return checked.made()
+
+
+class _Checked:
+    """Rows of ``citations`` and their lineage."""
+
+    def __init__(self, items: Items) -> None:
+        self._by_id = {item.evidence_id: item for group in items.values() for item in group}
+        self._rows: dict[str, dict[str, Any]] = {}
+        self._lineage: dict[tuple[str, ...], dict[str, Any]] = {}
+
+    def add(self, kind: str, owner: str, version: str, citations: Iterable[Citation]) -> None:
+        """What one chain or answer cites, and that it does, where it holds."""
+        for citation in citations:
+            citation_id = content_id("citation", owner, citation.step, citation.evidence_id, citation.quoted)
+            self._rows[citation_id] = {
                 "citation_id": citation_id,
-                "chain_id": row["chain_id"],
+                "chain_id": owner,
                 "step": citation.step,
                 "evidence_id": citation.evidence_id,
                 "quoted": citation.quoted,
                 "verdict": citation.verdict,
             }
-            lineage.append(edge("citation", citation_id, DERIVED, "chain", row["chain_id"], row["content_hash"]))
-            item = by_id.get(citation.evidence_id)
+            self._link("citation", citation_id, DERIVED, kind, owner, version)
+            item = self._by_id.get(citation.evidence_id)
             if item is not None:
-                lineage.append(edge("citation", citation_id, USED, "evidence", item.evidence_id, item.content_hash))
-    verified = sum(row["verdict"] == "verified" for row in rows.values())
-    shares = {"citations": len(rows), "verified_share": verified / len(rows) if rows else 1.0}
-    return Made(list(rows.values()), lineage, shares)
+                self._link("citation", citation_id, USED, "evidence", item.evidence_id, item.content_hash)
+                if citation.verdict == "verified":
+                    self._link(kind, owner, CITED, "evidence", item.evidence_id, item.content_hash)
+
+    def _link(self, kind: str, row_id: str, relation: str, parent_kind: str, parent_id: str, version: str) -> None:
+        key = row_id, relation, parent_id
+        self._lineage[key] = edge(kind, row_id, relation, parent_kind, parent_id, version)
+
+    def made(self) -> Made:
+        """All rows, with the share that holds."""
+        verified = sum(row["verdict"] == "verified" for row in self._rows.values())
+        shares = {"citations": len(self._rows), "verified_share": verified / len(self._rows) if self._rows else 1.0}
+        return Made(list(self._rows.values()), list(self._lineage.values()), shares)

@@ -34,6 +34,7 @@ from evidence_assets.retrieval import corpus as rows
 from evidence_assets.retrieval import index_building, token_store
 from evidence_assets.retrieval.corpus_files import write_corpus_files
 from evidence_assets.retrieval.embedding import OverBlocks, embed
+from evidence_assets.retrieval.token_cache import TextTokens
 from evidence_assets.retrieval.vector_index import IndexMeta
 
 Tokens = Literal["stored", "on_demand"]
@@ -150,12 +151,27 @@ def _questions(lake: Lake, name: str, of: str) -> npt.NDArray[np.float32] | None
     return encoder(profile.encoder).sentences(texts[: index_building.QUERIES]) if texts else None
 
 
-def tokens_of(lake: Lake, name: str, kept: Tokens) -> tuple[token_store.StoreMeta, int]:
+def tokens_of(lake: Lake, name: str, kept: Tokens, over: OverBlocks = map) -> tuple[token_store.StoreMeta, int]:
     """The token store over all shards, and how many chunks were taken over."""
-    model = encoder(profiles.load().token_encoder)
+    settings = profiles.load().token_encoder
+    model = encoder(settings)
     place, texts = lake.index_folder(f"corpus/{name}/token_store"), rows.chunk_texts(lake, name)
     version = rows.chunks_version(lake, name)
-    return token_store.build(place, texts, model, model_key(model), version, vectors=kept == "stored")
+    return token_store.build(
+        place,
+        texts,
+        model,
+        model_key(model),
+        version,
+        vectors=kept == "stored",
+        encode=partial(_tokens, settings),
+        over=over,
+    )
+
+
+def _tokens(settings: ModelSettings, texts: Sequence[str]) -> list[TextTokens]:
+    """Tokens of texts by the encoder of these settings, in whatever process."""
+    return token_store.encoded(encoder(settings), texts)
 
 
 def make_corpus(

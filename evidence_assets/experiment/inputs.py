@@ -85,7 +85,6 @@ def make_subgraphs(step: Step) -> Made:
         asked(step.read("questions", "questions/mcqa", step.partition)),
         graph_of(step),
         Expansion(numbers.D, numbers.cap, numbers.max_nodes),
-        step.previous(),
-        step.previous_lineage(),
+        step.before,
         encoded_by(step),
     )

@@ -14,6 +14,7 @@ import polars as pl
 
 from evidence_assets.experiment.answers import Answer, CitedRow, Request, UsedRow, case_of
 from evidence_assets.experiment.chains import (
+    LINEAGE,
     add_chain,
     chain_id_of,
     chain_of,
@@ -25,7 +26,7 @@ from evidence_assets.experiment.chains import (
 from evidence_assets.experiment.necessity import Case
 from evidence_assets.experiment.rows import RowWriter
 from evidence_assets.experiment.selection import Asked
-from evidence_assets.experiment.step import Made
+from evidence_assets.experiment.step import Before, Made
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.reasoning.citations import check
@@ -55,12 +56,12 @@ class AnswersOnce:
             label: kept_of(for_option(self._evidence, question.question_id, label), kept) for label in question.labels
         })  # fmt: skip
 
-    def chains(self, selector: str, previous: pl.DataFrame, lineage: pl.DataFrame) -> Made:
+    def chains(self, selector: str, before: Before | None = None) -> Made:
         """One chain a question: the explanation, under the option that it was given for."""
         ids = {chain_id_of(q, "", selector, self.name, self.model_id): one for q, one in self._questions.items()}
         tasks = {chain_id: self._asks(question) for chain_id, question in ids.items()}
-        inputs = {chain_id: content_id(_input(task), self.version) for chain_id, task in tasks.items()}
-        writer = RowWriter("chains", previous, lineage, inputs, "chain_id")
+        inputs = {chain_id: content_id(_input(task), self.version, LINEAGE) for chain_id, task in tasks.items()}
+        writer = RowWriter("chains", before, inputs, "chain_id")
         asked = self._task.ask_with_cost(self._model, [tasks[chain_id] for chain_id in writer.todo])
         for chain_id, (said, reply) in zip(writer.todo, asked, strict=True):
             result = said if isinstance(said, Failure) else said[1]

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from evidence_assets.experiment.rows import RowWriter
 from evidence_assets.experiment.selection import Asked
-from evidence_assets.experiment.step import Made
+from evidence_assets.experiment.step import Before, Made
 from evidence_assets.graphs.arrays import OVER_BUDGET, FloatArray, GraphArrays, IntArray, Subgraph
 from evidence_assets.graphs.entity_linking import EntityLinker, Link
 from evidence_assets.graphs.keyphrases import extract_concepts
@@ -154,8 +154,7 @@ def subgraph_rows(
     questions: Sequence[Asked],
     graph: KnowledgeGraph,
     expansion: Expansion,
-    previous: pl.DataFrame,
-    lineage: pl.DataFrame,
+    before: Before | None = None,
     encoded_by: str = "",
 ) -> Made:
     """Rows of ``subgraphs``: what each question and its options name, and what lies around it.
@@ -167,7 +166,7 @@ def subgraph_rows(
     version = content_id("subgraph", VERSION, graph.version, *limits)
     node_ids, edge_ids = graph.node_ids, graph.edge_ids
     wanted = {q.question_id: content_id(q.question_id, version) for q in questions}
-    writer = RowWriter("subgraphs", previous, lineage, wanted, "question_id")
+    writer = RowWriter("subgraphs", before, wanted, "question_id")
     by_id = {q.question_id: q for q in questions}
     todo = [by_id[question_id] for question_id in writer.todo]
     found = surroundings_of(todo, graph, expansion)

@@ -11,8 +11,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from evidence_assets.experiment.step import Made
-from evidence_assets.lake.blocks import Blocks
+from evidence_assets.experiment.step import Before, Made
 from evidence_assets.lake.lineage import edge
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import typed
@@ -55,21 +54,15 @@ class RowWriter:
 
     A row whose ``input_hash`` is what it would be again is taken over, unless it failed.
 
-    ``previous``, ``lineage``: The rows that the partition has now, and their lineage.
+    ``before``: What there is of the partition; its blocks hold rows while the others are made, so that a kill loses those
+        of the last minute.
     ``inputs``: For each value of the column ``by`` (such as a question's id), the hash of all that decides its rows.
-    ``blocks``: Where rows are kept while the others are made, so that a kill loses those of the last minute.
     """
 
-    def __init__(
-        self,
-        table: str,
-        previous: pl.DataFrame,
-        lineage: pl.DataFrame,
-        inputs: Mapping[str, str],
-        by: str,
-        blocks: Blocks | None = None,
-    ) -> None:
-        self._table, self._by, self._inputs, self._blocks = table, by, inputs, blocks
+    def __init__(self, table: str, before: Before | None, inputs: Mapping[str, str], by: str) -> None:
+        rows, edges = (pl.DataFrame(typed(name, [])) for name in (table, "lineage_edges"))
+        previous, lineage, self._blocks = before or Before(rows, edges)
+        self._table, self._by, self._inputs = table, by, inputs
         row_id, self._kind = TABLES[table].row_id, TABLES[table].kind
         # Rows of a partition and of its blocks may be of one key: those stand that were made from what there is now.
         wanted = pl.Series([inputs.get(key) for key in previous[by].to_list()], dtype=pl.String)

@@ -7,7 +7,7 @@ the selectors.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,9 +15,8 @@ import polars as pl
 
 from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.experiment.rows import RowWriter
-from evidence_assets.experiment.step import Made
+from evidence_assets.experiment.step import Before, Made
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
-from evidence_assets.lake.blocks import Blocks
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, GENERATED, USED
 
@@ -98,6 +97,21 @@ def pick_fact(
     return Pick(option, "triple", (parent,), "", text or graph.sentence(edge), float(score), reason)
 
 
+MODEL_KNOWLEDGE = "model"
+"""What ``why.origin`` of an evidence row says where no source but a language model states the fact."""
+
+
+def why_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Why a row of evidence was picked."""
+    value = json.loads(row["why"]) if row["why"] else {}
+    return value if isinstance(value, dict) else {}
+
+
+def is_sourced(row: Mapping[str, Any]) -> bool:
+    """Whether an evidence row comes from a source, not from what a language model recalled."""
+    return bool(why_of(row).get("origin") != MODEL_KNOWLEDGE)
+
+
 class Selector(Protocol):
     """Picks evidence; best first within each option."""
 
@@ -150,10 +164,8 @@ def _selected(
 def evidence_rows(
     selector: Selector,
     questions: Sequence[Asked],
-    previous: pl.DataFrame,
-    lineage: pl.DataFrame,
+    before: Before | None = None,
     progress: Progress | None = None,
-    blocks: Blocks | None = None,
     encoded_by: str = "",
 ) -> Made:
     """Evidence for every question: taken over where nothing it depends on has changed, else selected anew.
@@ -163,7 +175,7 @@ def evidence_rows(
     model = [encoded_by] if encoded_by else []
     by_id = {question.question_id: question for question in questions}
     inputs = {q: content_id(q, selector.name, selector.version, *model) for q in by_id}
-    writer = RowWriter("evidence", previous, lineage, inputs, "question_id", blocks)
+    writer = RowWriter("evidence", before, inputs, "question_id")
     todo = [by_id[q] for q in writer.todo]
     for question, picks in _selected(selector, todo, progress):
         ranks: dict[str, int] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,32 +17,20 @@ from evidence_assets.experiment.answers import (
     used_evidence,
 )
 from evidence_assets.experiment.necessity import Case
-from evidence_assets.experiment.selection import Asked
+from evidence_assets.experiment.selection import Asked, is_sourced, why_of
 from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.lineage import USED
 from evidence_assets.reasoning.extractive import TEXT_KINDS
 from evidence_assets.reasoning.short_answers import Fact, ShortAnswerSolver, ShortTask
 from evidence_assets.reasoning.tasks import EvidenceItem, Failure
 
-MODEL_KNOWLEDGE = "model"
-"""What ``why.origin`` of an evidence row says where no source but a language model states the fact."""
-
-
-def is_sourced(row: Mapping[str, Any]) -> bool:
-    """Whether an evidence row comes from a source, not from what a language model recalled."""
-    return bool(_why(row).get("origin") != MODEL_KNOWLEDGE)
-
 
 def triple_of(row: Mapping[str, Any]) -> tuple[str, str, str] | None:
     """Head, relation and tail of an evidence row that is a triple."""
-    triple = _why(row).get("triple")
+    triple = why_of(row).get("triple")
     if row["kind"] != "triple" or not isinstance(triple, list) or len(triple) != 3:
         return None
     return str(triple[0]), str(triple[1]), str(triple[2])
-
-
-def _why(row: Mapping[str, Any]) -> dict[str, Any]:
-    value = json.loads(row["why"]) if row["why"] else {}
-    return value if isinstance(value, dict) else {}
 
 
 def short_task(question: Asked, rows: Sequence[dict[str, Any]]) -> ShortTask:
@@ -78,7 +65,9 @@ class AnswersShortly:
         self._questions = {q.question_id: q for q in questions}
         self._used: dict[str, set[str]] = {}
         if used is not None:
-            for row in used.filter(pl.col("parent_kind") == "evidence").iter_rows(named=True):
+            for row in used.filter((pl.col("parent_kind") == "evidence") & (pl.col("relation") == USED)).iter_rows(
+                named=True
+            ):
                 self._used.setdefault(row["child_id"], set()).add(row["parent_id"])
         self.name, self.model_id, self.version = solver.name, solver.model_id, solver.version
 
@@ -106,7 +95,7 @@ class AnswersShortly:
             used = tuple(used_evidence(rows[evidence_id] for evidence_id in result.used))
             yield Answer(
                 result.answer, result.status, tuple(result.supported), confidence=result.confidence, used=used,
-                reply=result.reply,
+                reply=result.reply, shown=tuple(used_evidence(rows.values())),
             )  # fmt: skip
 
     def case(self, prediction: Mapping[str, Any]) -> tuple[Case, list[CitedRow]]:

@@ -19,7 +19,7 @@ from evidence_assets.experiment.answers import (
     counterfactual_rows,
     prediction_rows,
 )
-from evidence_assets.experiment.chains import chain_rows, citation_rows
+from evidence_assets.experiment.chains import answer_citation_rows, chain_rows, citation_rows
 from evidence_assets.experiment.inputs import encoded_by
 from evidence_assets.experiment.one_call import AnswersOnce
 from evidence_assets.experiment.path_check import paths_wrong
@@ -52,7 +52,6 @@ from evidence_assets.experiment.system import (
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.lake.ids import with_model
-from evidence_assets.lake.schemas import TABLES
 from evidence_assets.models.in_use import encoder
 from evidence_assets.profiles import Kind
 from evidence_assets.reasoning.published import STYLES
@@ -136,9 +135,11 @@ class _Standard:
                                     [self._questions, self._evidence], pool=self._pool,
                                     version=self._reasoned))  # fmt: skip
         made.append(self._prediction_stage())
-        if self._explained:
-            made.append(self._stage(self._citations, "citations", self._make_citations, "Every citation, checked",
-                                    [self._chains, self._evidence]))  # fmt: skip
+        names = [Read(f"knowledge/{graph}/nodes") for graph in self._ranked_bases]
+        cites: list[str | Read] = (
+            [self._chains, self._evidence] if self._explained else [self._predictions, self._evidence, *names]
+        )
+        made.append(self._stage(self._citations, "citations", self._make_citations, "Every citation, checked", cites))
         made.append(self._score_stage())
         if variant.counterfactual:
             made.append(self._stage(self._counterfactuals, "counterfactuals", self._make_counterfactuals,
@@ -257,10 +258,8 @@ class _Standard:
             lack = lacking(self._method.reads, step.benchmark)
             name = self._selector
             selector = NoEvidence(name, lack) if lack else self._method.open(name, step, self._settings)
-            return evidence_rows(
-                selector, self._asked(step), step.previous(), step.previous_lineage(), step.progress("questions"),
-                step.blocks, encoded_by(step),
-            )  # fmt: skip
+            progress = step.progress("questions")
+            return evidence_rows(selector, self._asked(step), step.before, progress, encoded_by(step))
 
         return self._stage(
             self._evidence, "evidence", make, "Evidence", self._selected_from,
@@ -270,7 +269,7 @@ class _Standard:
 
     def _make_chains(self, step: Step) -> Made:
         if once := self._asks_once(step, step.previous().clear()):
-            return once.chains(self._selector, step.previous(), step.previous_lineage())
+            return once.chains(self._selector, step.before)
         if not self._variant.explain or (self._prompted(step) and self._style.explain is None):
             return Made([])
         return chain_rows(
@@ -278,21 +277,12 @@ class _Standard:
             self._selector,
             self._asked(step),
             step.read_here("evidence", self._evidence),
-            step.previous(),
-            step.previous_lineage(),
-            step.blocks,
+            step.before,
         )
 
     def _prediction_stage(self) -> Stage:
         def make(step: Step) -> Made:
-            return prediction_rows(
-                self._answerer(step),
-                self._selector,
-                self._asked(step),
-                step.previous(),
-                step.previous_lineage(),
-                step.blocks,
-            )
+            return prediction_rows(self._answerer(step), self._selector, self._asked(step), step.before)
 
         return self._stage(
             self._predictions, "predictions", make, "One answer a question", self._answered_from,
@@ -300,23 +290,35 @@ class _Standard:
             version=f"{self._reasoned}:{self._temperature}" if self._explained else self._reasoned,
         )  # fmt: skip
 
+    @property
+    def _ranked_bases(self) -> list[str]:
+        """Knowledge bases whose nodes are answers."""
+        return sorted({b.graph for b in of_family("search") if b.graph}) if self._variant.family == "search" else []
+
     def _make_citations(self, step: Step) -> Made:
-        chains, evidence = step.read_here("chains", self._chains), step.read_here("evidence", self._evidence)
+        evidence = step.read_here("evidence", self._evidence)
+        if not self._explained:
+            predictions, used = (step.read_here(t, self._predictions) for t in ("predictions", "lineage_edges"))
+            names: dict[str, str] = {}
+            if self._variant.family == "search":
+                nodes = step.lake.read(
+                    "kg_nodes", f"knowledge/{step.benchmark.graph}/nodes", columns=["node_id", "name"]
+                )
+                names = dict(nodes.join(predictions.select(node_id="answer"), "node_id", "semi").iter_rows())
+            return answer_citation_rows(predictions, used, evidence, names)
+        chains = step.read_here("chains", self._chains)
         return citation_rows(chains, evidence, whole=self._prompted(step) and self._style.once is not None)
 
     def _make_counterfactuals(self, step: Step) -> Made:
-        return counterfactual_rows(
-            self._answerer(step), step.read_here("predictions", self._predictions), step.previous(),
-            step.previous_lineage(),
-        )  # fmt: skip
+        predictions = step.read_here("predictions", self._predictions)
+        return counterfactual_rows(self._answerer(step), predictions, step.before)
 
     # Scores -----------------------------------------------------------------------------------------------------
 
     def _score_stage(self) -> Stage:
         variant = self._variant
         inputs = {"questions": self._questions, "evidence": self._evidence, "predictions": self._predictions}
-        if self._explained:
-            inputs["citations"] = self._citations
+        inputs["citations"] = self._citations
         if variant.counterfactual:
             inputs["counterfactuals"] = self._counterfactuals
         if on_graph := variant.family == "mcqa" and "graph" in self._method.reads:
@@ -339,7 +341,7 @@ class _Standard:
                 questions,
                 predictions,
                 tables["evidence"],
-                tables.get("citations", pl.DataFrame(schema=dict.fromkeys(TABLES["citations"].names, pl.String))),
+                tables["citations"],
                 variant.published,
                 tables.get("counterfactuals"),
                 more,

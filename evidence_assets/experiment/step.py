@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -45,6 +45,14 @@ class Made:
     """Rows of other tables that the same step makes and that lie beside its own."""
     version: str = ""
     """Data version; the content hash of the rows where none is stated."""
+
+
+class Before(NamedTuple):
+    """What there is of a partition that is made again: its rows, their lineage, and where new ones are kept meanwhile."""
+
+    rows: pl.DataFrame
+    lineage: pl.DataFrame
+    blocks: Blocks | None = None
 
 
 def silent(text: str) -> None:
@@ -119,9 +127,11 @@ class Step:
         whole = rows if self.lake.is_whole(self.table, self.asset, self.partition) else rows.clear()
         return self.blocks.added_to(self.table, whole)
 
-    def previous_lineage(self) -> pl.DataFrame:
-        """The lineage of what is there now."""
-        return self.blocks.added_to("lineage_edges", self.lake.read("lineage_edges", self.asset, self.partition))
+    @property
+    def before(self) -> Before:
+        """All that a writer of rows takes over from."""
+        lineage = self.lake.read("lineage_edges", self.asset, self.partition)
+        return Before(self.previous(), self.blocks.added_to("lineage_edges", lineage), self.blocks)
 
     @cached_property
     def blocks(self) -> Blocks:

@@ -18,6 +18,7 @@ from evidence_assets.lake.places import Places, row_of_a_question, rows_of, rows
 from evidence_assets.lake.schemas import KINDS
 
 Row = dict[str, Any]
+_GIVEN = (lineage.USED, lineage.SHOWN)
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,10 @@ class PartitionRows:
             **parameters,
         )
 
-    def parents(self, kind: str, children: Iterable[str], parent_kind: str) -> dict[str, list[str]]:
-        """Ids of the rows of one kind that these rows used, by child, best first."""
+    def parents(
+        self, kind: str, children: Iterable[str], parent_kind: str, relations: Sequence[str] = (lineage.USED,)
+    ) -> dict[str, list[str]]:
+        """Ids of the rows of one kind that these rows used, or are so related to, by child, best first."""
         ids = sorted(set(children))
         if not ids:
             return {}
@@ -79,8 +82,8 @@ class PartitionRows:
         rows = rows_with_ids(
             self.connection,
             f"SELECT child_id, parent_id FROM {source} WHERE child_id IN ($ids) AND child_kind = $child "
-            "AND parent_kind = $parent ORDER BY child_id, rank, parent_id",
-            ids, child=kind, parent=parent_kind,
+            "AND parent_kind = $parent AND list_contains($relations, relation) ORDER BY child_id, rank, parent_id",
+            ids, child=kind, parent=parent_kind, relations=list(relations),
         )  # fmt: skip
         found: dict[str, list[str]] = {}
         for child, parent in rows:
@@ -135,7 +138,8 @@ def _behind(rows: PartitionRows, answers: Sequence[Row], question: Row | None) -
     }
     own_chains = rows.parents("prediction", [a["prediction_id"] for a in answers], "chain")
     direct = rows.parents("prediction", [a["prediction_id"] for a in answers], "evidence")
-    shown = rows.parents("chain", [c for ids in own_chains.values() for c in ids], "evidence")
+    given = rows.parents("prediction", [a["prediction_id"] for a in answers], "evidence", _GIVEN)
+    shown = rows.parents("chain", [c for ids in own_chains.values() for c in ids], "evidence", _GIVEN)
     ids = sorted({c for each in own_chains.values() for c in each})
     cited = (
         rows.of("citation", "chain_id IN (SELECT unnest($ids)) ORDER BY chain_id, step, evidence_id, quoted", ids=ids)
@@ -148,7 +152,7 @@ def _behind(rows: PartitionRows, answers: Sequence[Row], question: Row | None) -
         identifier = answer["prediction_id"]
         own = [chains[c] for c in sorted(own_chains.get(identifier, []), key=_order(chains)) if c in chains]
         own_ids = {chain["chain_id"] for chain in own}
-        picked = {e for c in own_ids for e in shown.get(c, [])} or set(direct.get(identifier, []))
+        picked = {e for c in own_ids for e in shown.get(c, [])} or set(given.get(identifier, []))
         checked = [c for c in cited if c["chain_id"] in own_ids]
         negated = bool(question and question["negated"])
         resting = {c["chain_id"] for c in own if negated or c["hypothesis"] == answer["answer"]}
@@ -162,7 +166,7 @@ def _behind(rows: PartitionRows, answers: Sequence[Row], question: Row | None) -
                 picked_rows,
                 checked,
                 counterfactuals.get(identifier),
-                frozenset(used if own else picked),
+                frozenset(used if own else direct.get(identifier, [])),
             )
         )
     return made

@@ -13,9 +13,11 @@ import duckdb
 
 from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.explorer.answers import AnswerRows, answer_rows, places_of, stands
+from evidence_assets.explorer.drawing import text_of
 from evidence_assets.explorer.pages import STATIC, templates
 from evidence_assets.explorer.path_reading import reasons, walked, why_of
 from evidence_assets.lake import lineage
+from evidence_assets.lake.ids import shortened
 
 
 def card(connection: duckdb.DuckDBPyConnection, prediction: str) -> str:
@@ -38,7 +40,7 @@ def card(connection: duckdb.DuckDBPyConnection, prediction: str) -> str:
                 "source": f"{place.title}: {place.where}",
                 "why": why_of(row["why"]) or None,
             }
-        evidence.append((row, known | {"evidence": row["evidence_id"]}))
+        evidence.append((row | {"text": text_of(row)}, known | {"evidence": row["evidence_id"]}))
     return templates().get_template("card.html").render(
         question=rows.question, answer=answer, options=_options(rows), chains=rows.chains, citations=rows.citations,
         numbers=rows.numbers, evidence=evidence, about=_about(rows), style=(STATIC / "explorer.css").read_text("utf-8"),
@@ -81,6 +83,6 @@ def _lineage(node: lineage.Node, shown: set[int]) -> dict[str, Any]:
     above = id(node.next) in shown
     shown.add(id(node.next))
     return {
-        "how": f"{node.relation.replace('_', ' ')} " if node.relation else "", "kind": node.kind, "id": node.id[:12],
+        "how": f"{node.relation.replace('_', ' ')} " if node.relation else "", "kind": node.kind, "id": shortened(node.id),
         "said": said, "above": above and node.next, "below": [] if above else [_lineage(n, shown) for n in node.next],
     }  # fmt: skip

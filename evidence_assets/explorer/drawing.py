@@ -17,6 +17,8 @@ _SPAN = re.compile(r"(\d+):(\d+)")
 WIDTH, ROW = 360, 64
 MOST_ROWS, MOST_COLUMNS = 60, 40
 """A larger table is cut to these rows and columns, and says so."""
+MOST_CELLS = 10
+"""Cells of a column that are named where no table is drawn."""
 
 
 def marked(text: str, locator: str) -> tuple[str, str, str]:
@@ -28,6 +30,20 @@ def marked(text: str, locator: str) -> tuple[str, str, str]:
     place = _SPAN.fullmatch(locator)
     start, end = (int(place[1]), int(place[2])) if place else (0, len(text))
     return text[:start], text[start:end], text[end:]
+
+
+def text_of(row: Mapping[str, Any]) -> str:
+    """What a row of evidence says on one line or in one paragraph; a column by its header and first cells.
+
+    >>> text_of({"kind": "column", "text": "Depth\\n425 m\\n\\n251 m"})
+    'Depth: 425 m; 251 m'
+    """
+    if row["kind"] != "column":
+        return str(row["text"])
+    header, *lines = row["text"].split("\n")
+    cells = list(filter(None, lines))
+    more = [f"and {len(cells) - MOST_CELLS} more"] if len(cells) > MOST_CELLS else []
+    return ": ".join(filter(None, [header, "; ".join(cells[:MOST_CELLS] + more)]))
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import duckdb
 
 from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.explorer.answers import AnswerRows, Row, answer_rows, places_of, stands
+from evidence_assets.explorer.drawing import text_of
 from evidence_assets.explorer.path_reading import reasons, walked
 from evidence_assets.lake.catalogue import need
 from evidence_assets.lake.places import rows_of
@@ -83,7 +84,7 @@ def says(rows: AnswerRows) -> str:
             return f"nearest statement: “{answer}”"
         likewise = [one for one in rows.prediction["supported_answers"] or () if one != answer]
         told = f"{answer} (likewise: {', '.join(likewise[:_LIKEWISE])})" if likewise else str(answer)
-        return f"perhaps {told}: the evidence does not decide" if rows.prediction["status"] == "ambiguous" else told
+        return f"the evidence does not decide; nearest is {told}" if rows.prediction["status"] == "ambiguous" else told
     options = dict(zip(option_labels(question["task"], question["options"]), question["options"], strict=True))
     text = str(options.get(answer, answer or "none"))
     if question["source_id"].partition("=")[0] == "table" and question["task"] == "table_qa":
@@ -207,7 +208,7 @@ def _evidence(connection: duckdb.DuckDBPyConnection, rows: AnswerRows) -> list[l
     for number, row in enumerate(chosen, 1):
         about = f" for {row['option']}" if row["option"] else ""
         lines = [f"[{number}] {row['kind']}, rank {row['rank']}{about}"]
-        lines += _wrapped(row["text"], "    ")
+        lines += _wrapped(text_of(row), "    ")
         if row["kind"] == "path":
             for heading, said in reasons(row["why"], walks[row["locator"]]).items():
                 lines += [f"    {heading}:"]

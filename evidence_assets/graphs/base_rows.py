@@ -27,26 +27,33 @@ def node_id(base: str, source_id: str) -> str:
     return f"{base}:{source_id}"
 
 
+NODE_SCHEMA = pl.Schema(
+    {
+        "node_id": pl.String(), "name": pl.String(), "aliases": pl.List(pl.String()), "type": pl.String(),
+        "document": pl.String(),
+    }
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class BaseFiles:
     """What the files of a base state, under its own ids.
 
-    ``nodes`` has the columns node_id, name, aliases, type and document, ``edges`` head_id, relation and tail_id, each
-    edge once.
+    ``nodes`` has the columns of `NODE_SCHEMA`, ``edges`` head_id, relation and tail_id, each edge once.
     """
 
     nodes: pl.DataFrame
     edges: pl.DataFrame
 
 
-def node_rows(nodes: pl.DataFrame, name: str) -> pl.DataFrame:
-    """Rows of ``kg_nodes`` of the nodes that the files of a base state."""
+def node_rows(nodes: pl.DataFrame, name: str, source: str) -> pl.DataFrame:
+    """Rows of ``kg_nodes`` of the nodes that the file ``source`` of a base states."""
     named = pl.concat_str(pl.lit(node_id(name, "")), "node_id").alias("node_id")
-    return nodes.with_columns(named).select(TABLES["kg_nodes"].names)
+    return nodes.with_columns(named, pl.lit(source).alias("source")).select(TABLES["kg_nodes"].names)
 
 
 def edge_rows(edges: pl.DataFrame, name: str, source: str, licence: str = "") -> pa.Table:
-    """Rows of ``kg_edges`` of the edges that the files of a base state, by their ids.
+    """Rows of ``kg_edges`` of the edges that the file ``source`` of a base states, by their ids.
 
     Ends and relations stay numbers with a dictionary, so that forty million edges do not take the memory of their names.
     """

@@ -37,6 +37,10 @@ from evidence_assets.text.words import name_key, variant_keys, word_key, words_w
 
 Rule = Literal["exact", "normalised", "fuzzy", "embedding", "none"]
 Encode = Callable[[Sequence[str]], NDArray[np.float32]]
+LEAST_LIKENESS = 0.85
+"""Least similarity of the fuzzy rule."""
+LEAST_COSINE = 0.75
+"""Least cosine of the embedding rule."""
 KEYED_AT_ONCE = 1 << 16
 """Names whose keys are Python strings at a time."""
 
@@ -83,12 +87,10 @@ class NameVectors:
         Over one unit vector a surface form of the linker.
     encode
         Vectors of concepts, in the same space.
-    threshold
-        Least cosine of the embedding rule.
     """
 
-    def __init__(self, index: Nearest, encode: Encode, threshold: float = 0.75) -> None:
-        self.threshold, self.n = threshold, len(index)
+    def __init__(self, index: Nearest, encode: Encode) -> None:
+        self.n = len(index)
         self._index, self._encode = index, encode
 
     def nearest(self, concepts: Sequence[str], k: int = 16) -> list[tuple[float, NDArray[np.int64]]]:
@@ -112,8 +114,6 @@ class EntityLinker:
         Every name and alias; empty ones are left out and counted in ``n_empty``.
     nodes
         The node that each surface form names; by default the i-th names node i.
-    fuzzy_threshold
-        Least similarity in (0, 1] of the fuzzy rule; None leaves the rule out.
 
     >>> linker = EntityLinker(["dog", "hot dog", "Dog"], [4, 2, 3])
     >>> linker.link("dog").nodes, linker.link("Dogs").nodes, linker.link("hot doog").rule
@@ -124,15 +124,10 @@ class EntityLinker:
         self,
         surfaces: Sequence[str] | pl.Series,
         nodes: Sequence[int] | NDArray[np.int64] | None = None,
-        *,
-        fuzzy_threshold: float | None = 0.85,
     ) -> None:
-        if fuzzy_threshold is not None and not 0 < fuzzy_threshold <= 1:
-            raise ValueError(f"the fuzzy threshold is {fuzzy_threshold}: it must lie in (0, 1]")
         owners = np.arange(len(surfaces)) if nodes is None else np.asarray(nodes, dtype=np.int64)
         if len(owners) != len(surfaces):
             raise ValueError(f"{len(surfaces)} names but {len(owners)} nodes: give one node a name")
-        self.fuzzy_threshold = fuzzy_threshold
         self._surfaces, self._owners = pl.Series(surfaces, dtype=pl.String).rechunk(), owners
         keys, hashes = [pl.Series([], dtype=pl.String)], [np.zeros(0, np.uint64)]
         for start in range(0, len(self._surfaces), KEYED_AT_ONCE):
@@ -167,7 +162,7 @@ class EntityLinker:
         if near is not None:
             open_concepts = [c for c, link in found.items() if not link.found and c.strip()]
             for concept, (score, rows) in zip(open_concepts, near.nearest(open_concepts), strict=True):
-                if len(rows) and score >= near.threshold:
+                if len(rows) and score >= LEAST_COSINE:
                     found[concept] = self._link(concept, "embedding", score, rows)
         return [found[concept] for concept in concepts]
 
@@ -204,8 +199,8 @@ class EntityLinker:
         inserted or deleted letter changes at most one bit: ``popcount(xor) ≤ indel ≤ (1−t)(|a|+|b|)`` leaves few keys
         to compare, and only keys of fitting length are looked at.
         """
-        key, threshold = name_key(concept), self.fuzzy_threshold
-        if threshold is None or not key or not len(self.keys):
+        key, threshold = name_key(concept), LEAST_LIKENESS
+        if not key or not len(self.keys):
             return 0.0, []
         m, signature = len(key), _signatures([key])[0]
         # 2·min(n, m) ≥ t·(n + m) bounds the length n of a match; each length is one slice that stays in the cache.

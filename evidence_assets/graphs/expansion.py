@@ -9,6 +9,7 @@ Attention is scaled dot product with identity projections: a head is a slice of 
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -22,6 +23,8 @@ from evidence_assets.models.vectors import unit_rows
 IntArray = NDArray[np.integer[Any]]
 FloatArray = NDArray[np.floating[Any]]
 Score = Literal["softmax", "cosine"]
+Counted = Literal["layers", "nodes"]
+"""What θ is a number of."""
 
 
 def _split(vectors: FloatArray, heads: int) -> NDArray[np.float64]:
@@ -73,15 +76,20 @@ def expand(
     node_vectors: FloatArray,
     *,
     penalty: float = 0.2,
-    layers: int = 3,
+    theta: int = 3,
+    counted: Counted = "layers",
     heads: int = 4,
     score: Score = "cosine",
     max_neighbours: int = 200,
 ) -> Neighbourhood:
     """Best-first expansion around the node of a phrase.
 
-    The start's neighbours are scored ``s = α − λ·distance``; then, ``layers`` times in all (θ), the best-scored node
-    that was not expanded yet is expanded in turn. The start has score 1.
+    The start's neighbours are scored ``s = α − λ·distance``; then the best-scored node that was not expanded yet is
+    expanded in turn, until θ is met. The start has score 1.
+
+    ``counted="layers"`` takes θ as the layers of neighbours around the start: the first node that lies θ steps away ends
+    the expansion, so that λ decides how much of the nearer layers is seen before. ``counted="nodes"`` takes it as how
+    many nodes are expanded in all, the start among them, wherever they lie.
 
     ``score="softmax"`` takes α as the softmax over the neighbours seen in one step, as the formula reads; α then
     shrinks with the number of neighbours while λ·distance does not, so that nearness decides alone.
@@ -91,21 +99,18 @@ def expand(
     ----------
     node_vectors
         One row a node of the graph.
-    penalty, layers
+    penalty, theta
         λ and θ.
     max_neighbours
         Most new neighbours of one node; of a hub the best by α are kept.
     """
-    if layers < 1 or max_neighbours < 1:
-        raise ValueError("layers and max_neighbours must be at least 1")
-    distance, scores = {start: 0}, {start: 1.0}
-    expanded: set[int] = set()
-    for _ in range(layers):
-        waiting = [node for node in scores if node not in expanded]
-        if not waiting:
-            break
-        current = max(waiting, key=lambda node: (scores[node], -distance[node], -node))
-        expanded.add(current)
+    if theta < 1 or max_neighbours < 1:
+        raise ValueError("theta and max_neighbours must be at least 1")
+    scores = {start: 1.0}
+    waiting, expanded, farthest = [(-1.0, 0, start)], 0, 0
+    while waiting and (farthest if counted == "layers" else expanded) < theta:
+        _, distance, current = heapq.heappop(waiting)
+        expanded += 1
         fresh = np.array([n for n in graph.neighbours_of(current).tolist() if n not in scores], dtype=np.int64)
         if not len(fresh):
             continue
@@ -116,9 +121,10 @@ def expand(
         if len(fresh) > max_neighbours:
             best = np.sort(np.lexsort((fresh, -alpha))[:max_neighbours])
             fresh, alpha = fresh[best], alpha[best]
-        step = distance[current] + 1
-        for node, weight in zip(fresh.tolist(), alpha.tolist(), strict=True):
-            distance[node], scores[node] = step, weight - penalty * step
+        farthest = max(farthest, distance + 1)
+        for node, weight in zip(fresh.tolist(), (alpha - penalty * (distance + 1)).tolist(), strict=True):
+            scores[node] = weight
+            heapq.heappush(waiting, (-weight, distance + 1, node))
     size = len(scores)
     return Neighbourhood(np.fromiter(scores, np.int64, size), np.fromiter(scores.values(), np.float64, size))
 

@@ -29,6 +29,8 @@ from evidence_assets.retrieval.corpus import matrix
 
 Column = Callable[[str], pl.Series]
 """Gives a column of a table by its name."""
+TOGETHER = 65_536
+"""Nodes whose vectors are held in memory together."""
 
 
 def plain_sentence(head: str, relation: str, tail: str) -> str:
@@ -277,9 +279,10 @@ class KnowledgeGraph:
         unit = unit_rows(vector)
 
         def nearness(nodes: IntArray) -> FloatArray:
-            found: FloatArray = (self.node_vectors[nodes] * unit).sum(
-                axis=1
-            )  # a product of matrices rounds by its size
+            found = np.empty(len(nodes), dtype=np.float32)
+            for start in range(0, len(nodes), TOGETHER):  # a product of matrices rounds by its size
+                block = slice(start, start + TOGETHER)
+                found[block] = (self.node_vectors[nodes[block]] * unit).sum(axis=1)
             return found
 
         return nearness

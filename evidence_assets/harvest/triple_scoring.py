@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-import ot
 
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.retrieval.bm25 import text_weights
@@ -39,27 +39,16 @@ class ScoredSentence:
     vectors: npt.NDArray[np.floating]
 
 
-def sentence_idf(sentences: Iterable[Sequence[str]]) -> dict[str, float]:
-    """ln((N − n(w) + 0.5) / (n(w) + 0.5)) of every word, case ignored; negative where most sentences hold the word."""
-    total = 0
-    holding: Counter[str] = Counter()
-    for words in sentences:
-        total += 1
-        holding.update({word.casefold() for word in words})
-    return {word: math.log((total - count + 0.5) / (count + 0.5)) for word, count in holding.items()}
+def sentence_idf(sentences: Iterable[Sequence[str]]) -> Idf:
+    """max(0, ln((N − n(w) + 0.5) / (n(w) + 0.5))) of a word, case ignored.
 
-
-def clipped_idf(idf: Idf | Mapping[str, float]) -> Idf:
-    """``idf`` with negative values as 0: a word that nearly every sentence holds must not count against one.
-
-    A word that a mapping lacks is as rare as the rarest that it holds.
+    A word that most sentences hold must not count against one; one that none holds is as rare as the rarest.
     """
-    if isinstance(idf, Mapping):
-        table: Mapping[str, float] = idf
-        rarest = max(table.values(), default=1.0)
-        return lambda word: max(0.0, table.get(word.casefold(), rarest))
-    function: Idf = idf
-    return lambda word: max(0.0, function(word.casefold()))
+    words = [{word.casefold() for word in sentence} for sentence in sentences]
+    holding = Counter(chain.from_iterable(words))
+    table = {word: math.log((len(words) - n + 0.5) / (n + 0.5)) for word, n in holding.items()}
+    rarest = max(table.values(), default=1.0)
+    return lambda word: max(0.0, table.get(word.casefold(), rarest))
 
 
 def bm25_weights(words: Sequence[str], idf: Idf, average_length: float) -> Array:
@@ -109,6 +98,8 @@ def transport_costs(masses: Array, other: Array, costs: Array) -> Array:
         plans = np.stack([ends, first - ends, second - ends, 1 - first - second + ends], axis=-1)
         closed: Array = np.einsum("ekp,kp->ek", np.maximum(plans, 0.0), costs.reshape(-1, 4)).min(axis=0)
         return closed
+    import ot  # with scipy's statistics half a second, which who only loads definitions need not wait for
+
     return np.asarray([float(ot.emd2(row, other, cost)) for row, cost in zip(masses, costs, strict=True)])
 
 

@@ -59,6 +59,11 @@ def file_id(path: Path) -> str:
     return digest.hexdigest()
 
 
+def shortened(identifier: str) -> str:
+    """The beginning of a hash; a source's own id, which is none, as it stands."""
+    return identifier[:12] if len(identifier) == 32 and not set(identifier) - set("0123456789abcdef") else identifier
+
+
 def shard_of(identifier: str, shards: int) -> int:
     """Stable shard of an id (a hex string), the same on every machine."""
     return int(identifier[:8], 16) % shards

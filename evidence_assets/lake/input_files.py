@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,6 +28,21 @@ def file_below(folder: Path, name: str) -> Path | None:
     """The file that another file names; None where there is none, or where the name leads out of the folder."""
     inside = not Path(name).is_absolute() and ".." not in Path(name).parts
     return folder / name if inside and is_file(folder / name) else None
+
+
+def stays_below(name: str, field: str | None = None) -> str:
+    """The place that a declaration names below the lake's ``raw``; refused where it leads out of it."""
+    if Path(name).is_absolute() or ".." in Path(name).parts:
+        raise BadInput(f"{name!r} leads out of the lake's raw folder; link or copy the files into it", field=field)
+    return name
+
+
+def refuse_links_out(folder: Path) -> None:
+    """Refuse a folder in which a link leads out of it: what lies elsewhere was not given."""
+    inside = os.path.realpath(folder)
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(inside):
+            raise BadInput(f"is a link that leads out of {folder}: put the file itself there", file=path)
 
 
 def refuse_what_is_no_file(path: Path) -> None:

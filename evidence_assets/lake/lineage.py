@@ -13,10 +13,13 @@ from evidence_assets.lake.catalogue import need, quoted, rows_in
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.places import LAST, OF_A_QUESTION, Places, row_of_a_question, rows_with_ids
 from evidence_assets.lake.schemas import KINDS, TABLES
+from evidence_assets.lake.sources import contents_of, implied_edges, sources_called
 
 Connection = duckdb.DuckDBPyConnection
 
 USED, DERIVED, GENERATED = "used", "was_derived_from", "was_generated_by"
+SHOWN, CITED = "was_shown", "cited"
+"""What a reasoner was given and makes nothing of, and what it names as its ground where that was found to hold."""
 
 # What a reader wants to see of a row, and in which tables an id given by hand is looked for, nearest to answers first.
 _SHOWN = {
@@ -104,11 +107,14 @@ def find(connection: Connection, identifier: str) -> tuple[str, str]:
     ).fetchall()
     rows = [row for row in rows if row[1] == identifier] or rows
     if not rows:
+        rows = sources_called(connection, identifier, identifier + LAST)
+        rows = [row for row in rows if row[1] == identifier] or rows
+    if not rows:
         raise UnknownId(f"no row of the lake has an id that begins with {identifier!r}")
     if len({id_ for _, id_ in rows}) > 1:
         shown = ", ".join(f"{kind} {id_}" for kind, id_ in sorted(rows)[:5])
         raise UnknownId(f"{identifier!r} fits {len(rows)} rows: {shown} …: give more of the id")
-    order = [t.kind for t in tables]
+    order = [*(t.kind for t in tables), "document", "file", "cell"]
     kind, id_ = min(rows, key=lambda row: order.index(row[0]))
     return str(kind), str(id_)
 
@@ -134,7 +140,9 @@ class _Reader:
     def contents(self, kind: str, ids: Sequence[str], questions: Sequence[str]) -> dict[str, dict[str, Any]]:
         """What people want to see of these rows, which belong to these questions where they belong to any."""
         schema = KINDS.get(kind)
-        if schema is None or schema.name not in _SHOWN:
+        if schema is None:
+            return contents_of(self.connection, kind, sorted(ids), self.near)
+        if schema.name not in _SHOWN:
             return {}
         contents: dict[str, dict[str, Any]] = {}
         if self.near is not None and kind in (*OF_A_QUESTION, "question"):
@@ -156,6 +164,12 @@ class _Reader:
 
     def edges(self, kind: str, ids: Sequence[str], *, upwards: bool) -> list[Edge]:
         """Edges from these rows, towards the sources or towards the answers."""
+        rows = self._stored_edges(kind, ids, upwards=upwards)
+        if upwards and kind == "evidence":  # cells are where a table is, which is quicker to see
+            ids = sorted({row[1] for row in rows if row[3] == "table"})
+        return rows + (implied_edges(self.connection, kind, ids, DERIVED, self.near, upwards=upwards) if ids else [])
+
+    def _stored_edges(self, kind: str, ids: Sequence[str], *, upwards: bool) -> list[Edge]:
         if self.near is None:
             return self._edges(kind, ids, upwards=upwards)
         rows = self._edges(kind, ids, upwards=upwards, source=rows_in("lineage_edges", self.near.lineage(kind)))

@@ -55,6 +55,11 @@ AT_ONCE = 8
 _UNHASHED = re.compile(r"\.[0-9a-f]{32}$")
 
 
+def room() -> int:
+    """Bytes that the copies of a lake may take on this machine."""
+    return int(float(os.environ.get(LIMIT_VARIABLE) or LIMIT_GB) * 1e9)
+
+
 def _fraction(tag: str) -> int:
     return int.from_bytes(hashlib.blake2b(tag.encode(), digest_size=8).digest()) % 1_000_000_000
 
@@ -354,7 +359,7 @@ class Mirror(Keeper):
 
     def _make_room(self, size: int) -> None:
         """Let go of what was used least recently, where the folder would outgrow its limit."""
-        limit = int(float(os.environ.get(LIMIT_VARIABLE) or LIMIT_GB) * 1e9)
+        limit = room()
         with self._room:
             self._since += size
             if self._since < limit / 20:

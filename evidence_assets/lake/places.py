@@ -52,7 +52,9 @@ class Places:
     def lineage(self, kind: str) -> list[Path]:
         """Files with the lineage of rows of this kind: those of this partition, or all that explain no question's rows."""
         if kind in OF_A_QUESTION:
-            return _explaining(self.root, self.rows(kind))
+            # What a chain or an answer cites is told where its citations are checked.
+            checked = self.rows("citation") if kind in ("chain", "prediction") else []
+            return _explaining(self.root, [*self.rows(kind), *checked])
         of_questions = {name for kind in OF_A_QUESTION for name in children(self.root / KINDS[kind].name)}
         folder = self.root / "lineage_edges"
         others = [fetched_below(folder / name) for name in children(folder) if name not in of_questions]

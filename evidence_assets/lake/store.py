@@ -51,6 +51,7 @@ from evidence_assets.lake.fetching import (
     removed,
 )
 from evidence_assets.lake.ids import content_id, file_id
+from evidence_assets.lake.input_files import stays_below
 from evidence_assets.lake.schemas import TABLES, TableSchema
 
 FORMAT = 1
@@ -305,8 +306,8 @@ class Lake:
         return fetched_below(self.root / "raw")
 
     def raw_place(self, name: str) -> Path:
-        """A file or folder below ``raw``, and no more than that."""
-        return fetched_below(fetched(self.root / "raw" / name))
+        """A file or folder below ``raw``, and no more than that; a name that leads out of it is refused."""
+        return fetched_below(fetched(self.root / "raw" / stays_below(name)))
 
     def raw_with(self, *names: str) -> Path:
         """Folder of the inputs, with these of them at the least."""

@@ -12,12 +12,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from evidence_assets.lake.errors import BadInput, ModelUnavailable
+from evidence_assets.lake.errors import ModelUnavailable
 from evidence_assets.models.protocols import REFUSED, Completion, Request
 from evidence_assets.models.running import device_of
 from evidence_assets.models.weights import check_model_folder, folder_revision, loading
-
-DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 
 class TransformersGenerator:
@@ -31,8 +29,6 @@ class TransformersGenerator:
         Commit or tag of a Hugging Face model; a folder is named by its content.
     device
         ``auto`` takes CUDA where there is one.
-    dtype
-        ``auto`` takes the dtype that the weights are stored in.
     four_bit
         Load the weights in 4 bit, which needs bitsandbytes and CUDA.
     constrained
@@ -45,12 +41,9 @@ class TransformersGenerator:
         *,
         revision: str | None = None,
         device: str = "auto",
-        dtype: str = "auto",
         four_bit: bool = False,
         constrained: bool = True,
     ) -> None:
-        if dtype not in DTYPES:
-            raise BadInput(f"unknown dtype {dtype!r}; one of {', '.join(DTYPES)}")
         local = Path(model_id).is_dir()
         if local:
             check_model_folder(Path(model_id))
@@ -73,7 +66,7 @@ class TransformersGenerator:
             self._tokenizer = AutoTokenizer.from_pretrained(model_id, **options)
             self._model = AutoModelForCausalLM.from_pretrained(
                 model_id,
-                dtype="auto" if dtype == "auto" else getattr(torch, dtype),
+                dtype="auto",
                 quantization_config=quantization,
                 device_map={"": self._device} if four_bit else None,
                 **options,

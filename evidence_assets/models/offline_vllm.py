@@ -16,6 +16,9 @@ from evidence_assets.lake.errors import ModelUnavailable
 from evidence_assets.models.protocols import REFUSED, Completion, Request
 from evidence_assets.models.weights import folder_revision, hub_revision
 
+LONGEST = 16384
+"""Tokens of the longest prompt and reply together; longer ones are refused."""
+
 
 class VLLMGenerator:
     """Answers all requests of a call in one batch of the engine, with prefix caching and constrained choices.
@@ -24,16 +27,8 @@ class VLLMGenerator:
     ----------
     model_id, revision
         A model folder or a Hugging Face name, and its commit or tag.
-    dtype
-        ``auto`` takes the dtype that the weights are stored in.
     four_bit
         Quantize the weights to 4 bit while loading, by bitsandbytes; models stored in 4 bit need no setting.
-    max_model_len
-        Longest prompt and reply together, in tokens; longer ones are refused.
-    tensor_parallel
-        Number of GPUs to share the model.
-    memory_share
-        Share of each GPU's memory to use.
     constrained
         Hold replies to the choices or the JSON schema of a request.
     """
@@ -43,11 +38,7 @@ class VLLMGenerator:
         model_id: str,
         *,
         revision: str | None = None,
-        dtype: str = "auto",
         four_bit: bool = False,
-        max_model_len: int = 16384,
-        tensor_parallel: int = 1,
-        memory_share: float = 0.9,
         constrained: bool = True,
     ) -> None:
         try:
@@ -64,24 +55,22 @@ class VLLMGenerator:
         self.parameters: dict[str, object] = {
             "temperature": 0,
             "seed": 0,
-            "dtype": dtype,
+            "dtype": "auto",
             "four_bit": four_bit,
-            "max_model_len": max_model_len,
-            "tensor_parallel": tensor_parallel,
+            "max_model_len": LONGEST,
+            "tensor_parallel": 1,
             "constrained": constrained,
             # with it set, the engine gives the same reply whatever else is in its batch
             "batch_invariant": os.environ.get("VLLM_BATCH_INVARIANT", "0") == "1",
         }
-        self._longest, self._constrained = max_model_len, constrained
+        self._constrained = constrained
         self._engine = LLM(
             model=model_id,
             revision=revision,
             tokenizer_revision=revision,
-            dtype=dtype,
             quantization="bitsandbytes" if four_bit else None,
-            max_model_len=max_model_len,
-            tensor_parallel_size=tensor_parallel,
-            gpu_memory_utilization=memory_share,
+            max_model_len=LONGEST,
+            gpu_memory_utilization=0.9,
             enable_prefix_caching=True,
             seed=0,
         )
@@ -94,7 +83,7 @@ class VLLMGenerator:
         fits = [
             number
             for number, (prompt, request) in enumerate(zip(prompts, requests, strict=True))
-            if len(prompt) + request.most_tokens <= self._longest
+            if len(prompt) + request.most_tokens <= LONGEST
         ]
         started = time.perf_counter()
         outputs = (
@@ -114,7 +103,7 @@ class VLLMGenerator:
             else Completion(
                 "", len(prompt), 0, 0.0,
                 f"{REFUSED}: a prompt of {len(prompt)} tokens and a reply of {request.most_tokens} exceed max_model_len "
-                f"{self._longest}",
+                f"{LONGEST}",
             )
             for number, (prompt, request) in enumerate(zip(prompts, requests, strict=True))
         ]  # fmt: skip

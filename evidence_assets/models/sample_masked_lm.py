@@ -10,11 +10,14 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
 from tokenizers.models import WordLevel
-from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
+
+if TYPE_CHECKING:
+    from transformers import BertForMaskedLM, PreTrainedTokenizerFast
 
 VERSION = "1"
 """Raised whenever the same sentences and settings would give another model."""
@@ -87,6 +90,8 @@ def train_sample_masked_lm(
     kept = sorted(order[len(held) :])
     with _threads(settings.threads):
         torch.manual_seed(settings.seed)
+        from transformers import BertConfig, BertForMaskedLM  # 1.4 s, which who does not train need not wait for
+
         model = BertForMaskedLM(
             BertConfig(
                 vocab_size=len(tokenizer),
@@ -128,6 +133,8 @@ def _whole_word_tokenizer(sentences: Sequence[str]) -> PreTrainedTokenizerFast:
         single="[CLS] $A [SEP]",
         special_tokens=[(name, vocabulary[name]) for name in ("[CLS]", "[SEP]")],
     )
+    from transformers import PreTrainedTokenizerFast
+
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         pad_token="[PAD]",

@@ -165,6 +165,9 @@ class GraphPaths(_Strict):
     D: int = Field(ge=1, le=6, description="Depth: most steps from the question's concepts.")
     cap: int = Field(ge=1, description="Nodes that one node brings in at most.")
     max_nodes: int = Field(ge=1, description="Nodes of a subgraph at most.")
+    most_nodes: int = Field(
+        ge=1, description="Nodes at most of a subgraph that no cap cuts: about 50 kB each at 384 dimensions."
+    )
     steps: int = Field(ge=0, description="T: training steps of the node scorer.")
     path_length: int = Field(ge=1, le=6, description="Edges of a path at most.")
     passages: int = Field(ge=1, description="Paths kept per option.")

@@ -24,9 +24,9 @@ Half = npt.NDArray[np.float16]
 Encode = Callable[[Sequence[str]], FloatArray]
 Encoded = tuple[Half, list[int]]
 """Vectors of a block of texts, and the places of those that are no numbers."""
-EncodeBlock = Callable[[list[str]], Encoded]
-OverBlocks = Callable[[EncodeBlock, Iterable[list[str]]], Iterable[Encoded]]
-"""How blocks are encoded, in their order; as ``map`` does it, or by others."""
+EncodeBlock = Callable[[list[str]], Any]
+OverBlocks = Callable[[EncodeBlock, Iterable[list[str]]], Iterable[Any]]
+"""How blocks of texts are encoded, in their order; as ``map`` does it, or by others."""
 
 
 def embed(

@@ -16,8 +16,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import tee
 from pathlib import Path
 
 from evidence_assets.lake.array_files import open_json
@@ -26,8 +29,9 @@ from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, Tokenizer
 from evidence_assets.retrieval.corpus_files import keys_of
+from evidence_assets.retrieval.embedding import EncodeBlock, OverBlocks
 from evidence_assets.retrieval.term_index import TermIndex, TermIndexWriter
-from evidence_assets.retrieval.token_cache import TextTokens, TokenCache, in_segments, write_segment
+from evidence_assets.retrieval.token_cache import Keys, TextTokens, TokenCache, in_segments, write_segment
 
 VERSION = "3"
 TEXTS_AT_ONCE = 2048
@@ -75,11 +79,14 @@ def build(
     chunks_version: str,
     *,
     vectors: bool = True,
+    encode: EncodeBlock | None = None,
+    over: OverBlocks = map,
 ) -> tuple[StoreMeta, int]:
     """Write the store of ``texts``, given in the corpus's order in blocks of any size, in place of what is there.
 
     Tokens of texts that the store held before are taken over where the encoder is the same; the second number returned says
-    how many texts these are.
+    how many texts these are. ``encode`` gives the tokens of a block (`encoded`) and ``over`` is how blocks are encoded, where
+    another process works.
 
     Raises
     ------
@@ -92,12 +99,20 @@ def build(
     with replacing_folder(folder) as temporary:
         pieces = TermIndexWriter(temporary / "pieces")
         forms = TermIndexWriter(temporary / "forms", postings=False)
-        segments = _Segments(folder, temporary / "segments", encoder, model) if vectors else None
-        for block in _blocks(texts):
-            pieces.add([own or ("",) for own in encoder.pieces(block)])
-            forms.add([word_forms(text) for text in block])
-            chunks += len(block)
-            reused += segments.add(block) if segments else 0
+
+        def counted() -> Iterator[list[str]]:
+            nonlocal chunks
+            for block in _blocks(texts):
+                pieces.add([own or ("",) for own in encoder.pieces(block)])
+                forms.add([word_forms(text) for text in block])
+                chunks += len(block)
+                yield block
+
+        if vectors:
+            encode = encode or partial(encoded, encoder)
+            reused = _write_segments(folder, temporary / "segments", counted(), encoder, model, encode, over)
+        else:
+            deque(counted(), maxlen=0)
         pieces.finish()
         forms.finish()
         meta = StoreMeta(
@@ -120,28 +135,42 @@ def _blocks(texts: Iterable[Sequence[str]]) -> Iterator[list[str]]:
         yield waiting
 
 
-class _Segments:
-    """Writes the tokens of all texts, those of the store before taken over."""
+def encoded(encoder: Encoder, texts: Sequence[str]) -> list[TextTokens]:
+    """The tokens of a block of texts, as they are kept."""
+    return [TextTokens.of(tokens, encoder.dimensions) for tokens in encoder.tokens(texts)] if texts else []
 
-    def __init__(self, before: Path, folder: Path, encoder: Encoder, model: str) -> None:
-        folder.mkdir()
-        self._folder, self._encoder, self._model = folder, encoder, model
-        stated = open_json(before / "meta.json") if (before / "meta.json").exists() else {}
-        same = stated.get("version") == VERSION and stated.get("model_id") == model
-        self._before = TokenCache(before / "segments", encoder, model, within=before, limit=LIMIT) if same else None
 
-    def add(self, block: Sequence[str]) -> int:
-        """Write the tokens of a block; returns how many were taken over."""
-        reused = 0
-        for part in in_segments(block):
-            texts = block[part]
-            keys = keys_of(texts)
-            tokens = self._before.held(keys) if self._before else [None] * len(texts)
-            reused += sum(known is not None for known in tokens)
-            encoded = iter(self._encoder.tokens([t for t, known in zip(texts, tokens, strict=True) if known is None]))
-            made = [known or TextTokens.of(next(encoded), self._encoder.dimensions) for known in tokens]
-            write_segment(self._folder, keys, made, self._model, self._encoder.dimensions)
-        return reused
+def _write_segments(
+    before: Path,
+    folder: Path,
+    blocks: Iterable[list[str]],
+    encoder: Encoder,
+    model: str,
+    encode: EncodeBlock,
+    over: OverBlocks,
+) -> int:
+    """Write the tokens of all texts, those of the store before taken over; returns how many these are."""
+    folder.mkdir()
+    stated = open_json(before / "meta.json") if (before / "meta.json").exists() else {}
+    same = stated.get("version") == VERSION and stated.get("model_id") == model
+    held = TokenCache(before / "segments", encoder, model, within=before, limit=LIMIT) if same else None
+    reused = 0
+
+    def parts() -> Iterator[tuple[list[str], Keys, list[TextTokens | None]]]:
+        for block in blocks:
+            for part in in_segments(block):
+                keys = keys_of(block[part])
+                yield block[part], keys, held.held(keys) if held else [None] * len(keys)
+
+    said, asked = tee(parts())
+    new = over(
+        encode, ([text for text, own in zip(texts, known, strict=True) if own is None] for texts, _, known in asked)
+    )
+    for (texts, keys, known), made in zip(said, new, strict=True):
+        reused += len(texts) - len(made)
+        fresh = iter(made)
+        write_segment(folder, keys, [own or next(fresh) for own in known], model, encoder.dimensions)
+    return reused
 
 
 class TokenStore:

@@ -69,7 +69,7 @@ class TokenTexts(Texts):
             places += own
             lengths.append(sum(rows.stop - rows.start for _, rows in own))
         if not places:
-            return TokenPool(np.zeros((0, self._dimensions), np.float16), [0], np.zeros(0), check=False)
+            return TokenPool(np.zeros((0, self._dimensions), np.float16), [0], np.zeros(0))
         segments = kept.segments
         vectors = np.concatenate([segments[s].vectors[rows] for s, rows in places])
         weights = np.concatenate([self._value(s)[segments[s].codes[rows]] for s, rows in places])
@@ -78,7 +78,7 @@ class TokenTexts(Texts):
             tokens = np.array([rows.stop - rows.start for _, rows in places])
             weights = np.asarray(term_weight(weights, counts, np.repeat(tokens, tokens), self._terms.average))
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        return TokenPool(vectors, offsets, weights, check=False)
+        return TokenPool(vectors, offsets, weights)
 
     def tiles(self) -> Iterator[tuple[int, TokenPool]]:
         """All texts in order, some at a time, each part with the number of its first."""

@@ -6,7 +6,6 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-import ot
 from numpy.typing import NDArray
 
 from .ground_cost import Cost, ground_cost
@@ -43,6 +42,8 @@ def solve(a: Array, b: Array, costs: Array) -> Solution:
 
     Tokens without mass are left out of the problem, which does not change its value.
     """
+    import ot  # with scipy's statistics half a second, which who only loads definitions need not wait for
+
     keep_a, keep_b = np.flatnonzero(a > 0), np.flatnonzero(b > 0)
     inner = np.ascontiguousarray(costs[np.ix_(keep_a, keep_b)])
     left, right = a[keep_a] / a[keep_a].sum(), b[keep_b] / b[keep_b].sum()

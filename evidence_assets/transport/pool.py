@@ -15,12 +15,11 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from .ground_cost import Cost, GroundCost, ground_cost
-from .measure import TokenMeasure, check_numbers
+from .measure import TokenMeasure
 
 __all__ = ["Texts", "TokenPool"]
 
 Array = NDArray[np.float64]
-CHECKED_ROWS = 1 << 14
 COPIED_ROWS = 1 << 18
 
 
@@ -66,9 +65,6 @@ class TokenPool(Texts):
     ----------
     finished
         Whether the vectors are the points already, whatever the cost.
-    check
-        Read everything once and refuse numbers that are not finite, naming their position. Turn it off for a store
-        that was checked when it was written.
 
     Examples
     --------
@@ -84,7 +80,6 @@ class TokenPool(Texts):
         weights: ArrayLike,
         *,
         finished: bool = False,
-        check: bool = True,
     ) -> None:
         v: NDArray[Any] = vectors if isinstance(vectors, np.ndarray) else np.asarray(vectors, dtype=np.float64)
         if v.dtype not in (np.float16, np.float32, np.float64):
@@ -103,16 +98,6 @@ class TokenPool(Texts):
             raise ValueError(f"text {int(np.argmin(lengths))} has no token: leave empty texts out of the pool")
         if self.weights.shape != (len(v),):
             raise ValueError(f"weights have shape {self.weights.shape}: give one number for each of the {len(v)} rows")
-        if check:
-            check_numbers(self.weights, "weights", non_negative=True)
-            for low in range(0, len(v), CHECKED_ROWS):
-                part = v[low : low + CHECKED_ROWS]
-                if not np.isfinite(part).all():
-                    row, column = (int(i) for i in np.unravel_index(int(np.argmin(np.isfinite(part))), part.shape))
-                    raise ValueError(
-                        f"vectors[{low + row}, {column}] is {part[row, column]} (text {self.text_of(low + row)}): "
-                        "every number must be finite"
-                    )
 
     @classmethod
     def from_measures(cls, measures: Sequence[TokenMeasure]) -> TokenPool:
@@ -124,7 +109,7 @@ class TokenPool(Texts):
             return cls(np.empty((0, 1)), [0], np.empty(0))
         offsets = np.concatenate([[0], np.cumsum([len(m) for m in measures])])
         points = np.concatenate([m.points for m in measures])
-        return cls(points, offsets, np.concatenate([m.weights for m in measures]), finished=True, check=False)
+        return cls(points, offsets, np.concatenate([m.weights for m in measures]), finished=True)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -140,7 +125,7 @@ class TokenPool(Texts):
         offsets = np.concatenate([[0], np.cumsum([own.stop - own.start for own in rows])]).astype(np.int64)
         vectors = np.concatenate([self.vectors[:0], *(self.vectors[own] for own in rows)])
         weights = np.concatenate([self.weights[:0], *(self.weights[own] for own in rows)])
-        return TokenPool(vectors, offsets, weights, finished=self.finished, check=False)
+        return TokenPool(vectors, offsets, weights, finished=self.finished)
 
     def tiles(self) -> Iterator[tuple[int, TokenPool]]:
         """The pool itself."""
@@ -163,10 +148,6 @@ class TokenPool(Texts):
         """The copy that :meth:`keep_on` made on this device, if any."""
         held = self._resident
         return held if held is not None and held.device.type == device.type else None
-
-    def text_of(self, row: int) -> int:
-        """Position of the text that a row belongs to."""
-        return int(np.searchsorted(self.offsets, row, side="right")) - 1
 
     def measure(self, text: int, cost: Cost, temperature: float = 1.0) -> TokenMeasure:
         """One text as a measure under a cost, in float64: what every exact distance is computed from."""

@@ -71,7 +71,7 @@ def question_assets() -> dg.Definitions:
     def make(step: Step) -> Made:
         questions = asked(step.read("questions", "questions/mcqa", step.partition))
         selector = ByRelation(step.read("triples", COLLECTION))
-        return evidence_rows(selector, questions, step.previous(), step.previous_lineage())
+        return evidence_rows(selector, questions, step.before)
 
     evidence = table_asset(
         "evidence/mcqa/by_relation", "evidence", make, description="Evidence of the test.", group="test",

@@ -144,6 +144,7 @@ def official_files(raw: Path) -> None:
             "simplequestions/freebase-subsets/freebase-FB2M.txt": free.TestSimpleQuestions.ROW.rpartition("\t")[0] + "\n",
             **{f"mmlu/test/{subject}_test.csv": choice.TestMmlu.ROW * 2 for subject in mmlu},
             "graphs/freebase/triples.tsv": FACTS,
+            "graphs/freebase/names.tsv": "m.01x\tArthur Writer\n",
             "embeddings/glove.840B.300d.txt": VECTORS,
             "graphs/wikidata/triples.tsv": FACTS,
             "graphs/disease_database/ddb_names.json": json.dumps({"aspirin": ["1", "1"], "pain": ["2", "1"], "drug": ["3", "1"]}),

@@ -90,16 +90,26 @@ def test_another_number_of_questions_is_told(home: tuple[str, Path], lake: Lake)
     assert not (lake.raw / RECEIPTS / "scitab.json").exists()
 
 
-def test_members_of_an_archive(home: tuple[str, Path], lake: Lake) -> None:
+def test_members_of_an_archive(home: tuple[str, Path], lake: Lake, dev_data: Path) -> None:
+    """Where the hash of a file is stated, the official one is taken and another refused."""
     mirror, folder = home
+    book = (dev_data / "obqa/Data/Main/openbook.txt").read_bytes()
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("Open/Data/Main/test.jsonl", lines(*(AI2 | {"id": f"q{i}"} for i in range(500))))
-        archive.writestr("Open/Data/Main/openbook.txt", '"A bee buzzes"\n')
+        archive.writestr("Open/Data/Main/openbook.txt", book)
         archive.writestr("../../outside.txt", "never unpacked")
     serve(folder, "obqa", packed.getvalue(), packed.getvalue())
     assert get("obqa", lake, mirror) == 2
     assert sorted(p.name for p in lake.raw.rglob("*") if p.is_file()) == ["obqa.json", "openbook.txt", "test.jsonl"]
+    (genetics,) = homes()["mmlu_medical_genetics"].files
+    official = (dev_data / "mmlu/medical_genetics_test.csv").read_bytes()
+    serve(folder, "mmlu_medical_genetics", official.replace(b"A", b"B", 1))
+    with pytest.raises(BadInput, match="is another file than it should be"):
+        get("mmlu_medical_genetics", lake, mirror)
+    assert not (lake.raw / genetics.to).exists()
+    serve(folder, "mmlu_medical_genetics", official)
+    assert get("mmlu_medical_genetics", lake, mirror) == 1
 
 
 def test_without_the_network_it_says_what_to_put_where(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,14 +35,17 @@ def test_nodes_and_edges(tmp_path: Path) -> None:
         ("d2", "ibuprofen", [], "drug", ""),
     ]  # fmt: skip
     assert base.edges.rows() == [("d1", "treats", "7"), ("d2", "treats", "7"), ("d2", "interacts", "d1")]
-    nodes, edges = node_rows(base.nodes, "mine"), prepare("kg_edges", edge_rows(base.edges, "mine", "folder", "CC0"))
+    nodes, edges = (
+        node_rows(base.nodes, "mine", "folder/nodes.jsonl"),
+        prepare("kg_edges", edge_rows(base.edges, "mine", "folder/edges.tsv", "CC0")),
+    )
     assert nodes["node_id"].to_list() == ["mine:d1", "mine:7", "mine:d2"]
-    assert prepare("kg_nodes", nodes).num_rows == 3
+    assert prepare("kg_nodes", nodes).num_rows == 3 and nodes["source"].unique().to_list() == ["folder/nodes.jsonl"]
     stated = {(row["head_id"], row["relation"], row["tail_id"]): row for row in edges.to_pylist()}
     assert stated.keys() == {(f"mine:{head}", kind, f"mine:{tail}") for head, kind, tail in base.edges.rows()}
     for triple, row in stated.items():
         assert row["edge_id"] == edge_id(*triple)
-        assert (row["sources"], row["licences"], row["triple_ids"]) == (["folder"], ["CC0"], [])
+        assert (row["sources"], row["licences"], row["triple_ids"]) == (["folder/edges.tsv"], ["CC0"], [])
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,22 @@ def test_questions_and_documents_become_files_and_a_declaration(folder: Folder) 
     assert corpus.attributes == {"name": "bees", "folder": "benchmarks/bees/corpus"}
 
 
+def test_links_out_of_what_is_given_are_not_followed(folder: Folder) -> None:
+    private, search = folder.put("elsewhere/private.txt", "Secret."), folder.root / "base"
+    for name in ("docs/link.txt", "tables/link.csv", "base/nodes.jsonl"):
+        (folder.root / name).parent.mkdir(exist_ok=True)
+        (folder.root / name).symlink_to(private)
+    asked = {"source_id": "1", "task": "skb_search", "text": "Which?", "gold": "n1"}
+    given: tuple[tuple[dict[str, Any], dict[str, Any]], ...] = (
+        (CHOICE, {"corpus": str(folder.root / "docs")}), (CLAIM, {"tables": folder.root / "tables"}),
+        (asked, {"graph": search}),
+    )  # fmt: skip
+    for row, brought in given:
+        with pytest.raises(BadInput, match="is a link that leads out of"):
+            plan("bees", folder.questions(row), folder=folder.defs, **brought)
+    assert folder.written() == []
+
+
 def test_a_folder_of_tables_becomes_tables_named_by_their_files(folder: Folder) -> None:
     made = plan("numbers", folder.questions(CLAIM), tables=folder.root / "tables", folder=folder.defs)
     write(made, folder.lake, folder=folder.defs)

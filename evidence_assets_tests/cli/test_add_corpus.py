@@ -50,6 +50,25 @@ def test_a_plan_is_near_what_comes_of_it(files: list[Path], lake: Lake) -> None:
     assert sorted(p.relative_to(added.raw).as_posix() for p in added.raw.rglob("*.*")) == ["b.jsonl", "dumps/a.parquet"]
 
 
+@pytest.mark.parametrize("linked", ["file", "folder"])
+def test_a_link_out_of_the_folder_is_not_followed_and_one_within_is(
+    linked: str, files: list[Path], lake: Lake, tmp_path: Path
+) -> None:
+    folder, elsewhere = files[0], tmp_path / "elsewhere"
+    (folder / "again.parquet").symlink_to(folder / "a.parquet")
+    elsewhere.mkdir()
+    (elsewhere / "private.parquet").write_bytes((folder / "a.parquet").read_bytes())
+    link = folder / "link.parquet"
+    link.symlink_to(elsewhere / "private.parquet" if linked == "file" else elsewhere)
+    for places in ([folder], files):
+        with pytest.raises(BadInput, match="leads out of") as refused:
+            add_corpus(lake, "bees", places)
+        assert refused.value.file == link and not (lake.raw / "corpora").exists()
+    link.unlink()
+    with pytest.raises(BadInput, match="p0"):  # read through the link within, whose ids are there already
+        add_corpus(lake, "bees", [folder])
+
+
 def test_a_large_corpus_makes_token_vectors_on_demand(
     files: list[Path], lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

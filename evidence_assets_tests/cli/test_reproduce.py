@@ -97,8 +97,9 @@ def test_what_claims_to_fill_a_table_fills_it(tmp_path: Path) -> None:
     for name, text in (
         ("webqsp/data/WebQSP.test.json", json.dumps({"Version": "1.0", "Questions": questions})),
         ("graphs/freebase/triples.tsv", "France\tcapital\tParis\nJapan\tcurrency\tyen\nParis\tlies on\tSeine\n"),
+        ("graphs/freebase/names.tsv", "m.1\tFrance\n"),
     ):
-        (raw / name).parent.mkdir(parents=True)
+        (raw / name).parent.mkdir(parents=True, exist_ok=True)
         (raw / name).write_text(text)
     environment = {
         "EVIDENCE_LAKE": str(tmp_path / "lake"), "DAGSTER_HOME": str(tmp_path / "home"), PROFILE_VARIABLE: str(profile),

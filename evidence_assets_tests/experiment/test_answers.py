@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import polars as pl
 
 from evidence_assets.experiment.answers import WeighsOptions, counterfactual_rows, prediction_rows
-from evidence_assets.experiment.chains import chain_rows
+from evidence_assets.experiment.chains import chain_rows, citation_rows
 from evidence_assets.experiment.selection import Asked
+from evidence_assets.experiment.step import Before
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, ExplainOption, Failure, Step
 from evidence_assets_tests.graphs.small_graph import stored
@@ -64,21 +65,43 @@ def evidence(*rows: tuple[str, str, str]) -> pl.DataFrame:
 
 
 def world(
-    asked: list[Asked], rows: pl.DataFrame, before: tuple[pl.DataFrame, pl.DataFrame] | None = None
-) -> tuple[dict[str, dict[str, object]], Counting, tuple[pl.DataFrame, pl.DataFrame], int]:
-    solver, none = Counting(), stored("lineage_edges", [])
-    chains = stored("chains", chain_rows(solver, "s", asked, rows, stored("chains", []), none).rows)
+    asked: list[Asked], rows: pl.DataFrame, before: Before | None = None
+) -> tuple[dict[str, dict[str, object]], Counting, Before, int]:
+    solver = Counting()
+    chains = stored("chains", chain_rows(solver, "s", asked, rows).rows)
     answerer = WeighsOptions(solver, asked, rows, chains)
-    predicted = prediction_rows(answerer, "s", asked, stored("predictions", []), none)
+    predicted = prediction_rows(answerer, "s", asked)
     solver.explained = 0
-    previous = before or (stored("counterfactuals", []), none)
-    made = counterfactual_rows(answerer, stored("predictions", predicted.rows), *previous)
+    made = counterfactual_rows(answerer, stored("predictions", predicted.rows), before)
     table, lineage = stored("counterfactuals", made.rows), stored("lineage_edges", made.lineage)
     assert made.reused is not None
-    return {row["question_id"]: row for row in table.to_dicts()}, solver, (table, lineage), made.reused
+    return {row["question_id"]: row for row in table.to_dicts()}, solver, Before(table, lineage), made.reused
 
 
 PLAIN = Asked("q", "b", "mcqa", "What?", ("x", "y"))
+
+
+def test_what_was_shown_used_and_cited_are_told_apart() -> None:
+    """Of what a chain was given it names the first, and something that it was never given; what it misquotes holds nothing."""
+    rows = evidence(("q", "A", "one"), ("q", "A", "two"), ("q", "B", "three"))
+
+    class Misquotes(Counting):
+        def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
+            chains = super().explain(tasks)
+            return [
+                Chain("B", (Step("so", ("e2", "nowhere"), ("never said",)),)) if c.hypothesis == "B" else c
+                for c in chains
+                if isinstance(c, Chain)
+            ]
+
+    made = chain_rows(Misquotes(), "s", [PLAIN], rows, None)
+    chains = stored("chains", made.rows)
+    label = dict(chains.select("chain_id", "hypothesis").iter_rows())
+    edges = pl.concat([stored("lineage_edges", m.lineage) for m in (made, citation_rows(chains, rows))])
+    of_chains = edges.filter((pl.col("child_kind") == "chain") & (pl.col("parent_kind") == "evidence"))
+    assert {(label[c], relation, e) for c, relation, e in of_chains.select("child_id", "relation", "parent_id").rows()} == {
+        ("A", "used", "e0"), ("A", "cited", "e0"), ("A", "was_shown", "e1"), ("B", "used", "e2"),
+    }  # fmt: skip
 
 
 def test_an_answer_that_falls_without_its_only_evidence() -> None:
@@ -120,15 +143,15 @@ def test_what_was_asked_before_is_taken_over_and_other_evidence_asks_anew() -> N
     assert again == first and reused == 1 and solver.explained == 0
     _, solver, _, reused = world([PLAIN], evidence(("q", "A", "another")), kept)
     assert reused == 0 and solver.explained > 0
-    assert set(kept[1]["parent_kind"]) == {"prediction", "evidence"}
+    assert set(kept.lineage["parent_kind"]) == {"prediction", "evidence"}
 
 
 def test_what_is_taken_over_where_only_scores_moved_has_the_lineage_of_what_is_made_anew() -> None:
     rows, solver = evidence(("q", "A", "a"), ("q", "B", "b"), ("q", "B", "c")), Counting()
-    moved, none = rows.with_columns(score=pl.lit(0.5)), stored("lineage_edges", [])
-    first = chain_rows(solver, "s", [PLAIN], rows, stored("chains", []), none)
-    before = stored("chains", first.rows), stored("lineage_edges", first.lineage)
-    again = chain_rows(solver, "s", [PLAIN], moved, *before)
-    anew = chain_rows(solver, "s", [PLAIN], moved, stored("chains", []), none)
+    moved = rows.with_columns(score=pl.lit(0.5))
+    first = chain_rows(solver, "s", [PLAIN], rows)
+    before = Before(stored("chains", first.rows), stored("lineage_edges", first.lineage))
+    again = chain_rows(solver, "s", [PLAIN], moved, before)
+    anew = chain_rows(solver, "s", [PLAIN], moved)
     assert again.reused == 2
     assert stored("lineage_edges", again.lineage).equals(stored("lineage_edges", anew.lineage))

@@ -9,6 +9,7 @@ import polars as pl
 from evidence_assets.experiment.answers import Answerer, counterfactual_rows, prediction_rows
 from evidence_assets.experiment.selection import Asked, evidence_rows
 from evidence_assets.experiment.short_answering import AnswersShortly
+from evidence_assets.experiment.step import Before
 from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers
 from evidence_assets.systems.four_step_focus.answers import RanksNodes
 from evidence_assets.systems.four_step_focus.system import FourStepFocus
@@ -17,23 +18,19 @@ from evidence_assets_tests.graphs.small_graph import stored
 from evidence_assets_tests.systems.four_step_focus.test_system import BASE, PARSER, focus
 from evidence_assets_tests.systems.small_models import WordEncoder
 
-NONE = stored("lineage_edges", [])
-
 
 def verdicts(answerer: Answerer, predictions: pl.DataFrame) -> dict[str, dict[str, Any]]:
-    rows = stored(
-        "counterfactuals", counterfactual_rows(answerer, predictions, stored("counterfactuals", []), NONE).rows
-    )
-    again = counterfactual_rows(answerer, predictions, rows, NONE)
+    rows = stored("counterfactuals", counterfactual_rows(answerer, predictions).rows)
+    again = counterfactual_rows(answerer, predictions, Before(rows, stored("lineage_edges", [])))
     assert again.reused == rows.height and stored("counterfactuals", again.rows).equals(rows)
     return {row["question_id"]: row for row in rows.to_dicts()}
 
 
 def ranked(system: FourStepFocus, *texts: str) -> dict[str, dict[str, Any]]:
     asked = [Asked(f"q{i}", "own", "skb_search", text) for i, text in enumerate(texts)]
-    found = stored("evidence", evidence_rows(system, asked, stored("evidence", []), NONE).rows)
+    found = stored("evidence", evidence_rows(system, asked).rows)
     answerer = RanksNodes(system, "form_parser", "m", asked, found)
-    predictions = prediction_rows(answerer, system.name, asked, stored("predictions", []), NONE).rows
+    predictions = prediction_rows(answerer, system.name, asked).rows
     return verdicts(answerer, stored("predictions", predictions))
 
 
@@ -66,7 +63,7 @@ def test_a_short_answer_falls_without_its_triple_and_stands_with_it_alone() -> N
     solver = ExtractiveShortAnswers(WordEncoder())
     facts = [("web", "made by", "spider"), ("pen", "used for", "ink")]
     rows = evidence(*(("q1", fact, "graph") for fact in facts), ("q2", ("milk", "made by", "cow"), "model"))
-    made = prediction_rows(AnswersShortly(solver, QUESTIONS, rows), "s", QUESTIONS, stored("predictions", []), NONE)
+    made = prediction_rows(AnswersShortly(solver, QUESTIONS, rows), "s", QUESTIONS)
     answerer = AnswersShortly(solver, QUESTIONS, rows, used=stored("lineage_edges", made.lineage))
     found = verdicts(answerer, stored("predictions", made.rows))
     assert set(found) == {"q1"}, "what was not answered is not asked again"

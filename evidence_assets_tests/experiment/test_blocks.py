@@ -44,9 +44,7 @@ class Slow:
 def make(lake: Lake, selector: Slow) -> tuple[int, int]:
     """Make the partition; how many rows were taken over, and how many questions selected."""
     step = Step(lake, "evidence", ASSET, PARTITION)
-    made = evidence_rows(
-        selector, QUESTIONS, step.previous(), step.previous_lineage(), step.progress("questions"), step.blocks
-    )
+    made = evidence_rows(selector, QUESTIONS, step.before, step.progress("questions"))
     assert made.lineage is not None
     lake.write(ASSET, PARTITION, {"evidence": made.rows, "lineage_edges": made.lineage})
     return made.reused or 0, made.metadata["questions_selected_anew"]
@@ -98,8 +96,7 @@ def half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     monkeypatch.setattr(blocks, "BLOCK_SECONDS", 0.0)
     for version in ("1", "2"):
         step = Step(lake, "evidence", ASSET, PARTITION)
-        rows = step.previous(), step.previous_lineage(), None, step.blocks
-        evidence_rows(Slow(tmp_path / "seen", 0, version), QUESTIONS[:20], *rows)
+        evidence_rows(Slow(tmp_path / "seen", 0, version), QUESTIONS[:20], step.before)
     return lake
 
 

@@ -11,7 +11,7 @@ import yaml
 from evidence_assets.experiment.chains import chain_rows
 from evidence_assets.experiment.selection import Asked
 from evidence_assets.experiment.stages import stages
-from evidence_assets.experiment.step import Made
+from evidence_assets.experiment.step import Before, Made
 from evidence_assets.experiment.variants import variants_of
 from evidence_assets.lake.store import prepare
 from evidence_assets.profiles import PROFILE_VARIABLE
@@ -29,8 +29,8 @@ def chains(previous: list[dict[str, object]], revision: str = "1", **parameters:
     model = Scripted(lambda _: '{"steps": []}')
     model.revision, model.parameters = revision, parameters
     solver = PromptedSolver(LanguageModel(model))
-    nothing = stored("lineage_edges", [])
-    return chain_rows(solver, "s", [QUESTION], stored("evidence", []), stored("chains", previous), nothing)
+    before = Before(stored("chains", previous), stored("lineage_edges", []))
+    return chain_rows(solver, "s", [QUESTION], stored("evidence", []), before)
 
 
 def test_chains_are_written_again_for_another_revision_setting_or_prompt(monkeypatch: pytest.MonkeyPatch) -> None:

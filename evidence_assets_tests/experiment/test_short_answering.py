@@ -9,24 +9,21 @@ import polars as pl
 import pytest
 
 from evidence_assets.experiment.answers import prediction_rows
+from evidence_assets.experiment.chains import answer_citation_rows
 from evidence_assets.experiment.scores.gold_evidence import evidence_recall
 from evidence_assets.experiment.scores.retrieval_scores import retrieval_metrics
 from evidence_assets.experiment.selection import Asked
 from evidence_assets.experiment.short_answering import AnswersShortly
-from evidence_assets.experiment.step import Made
-from evidence_assets.lake.schemas import TABLES
+from evidence_assets.experiment.step import Before, Made
+from evidence_assets.lake.lineage import edge
 from evidence_assets.lake.store import prepare
-from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers
+from evidence_assets.reasoning.asking import LanguageModel
+from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers, PromptedShortAnswers
 from evidence_assets_tests.graphs.small_graph import stored
-from evidence_assets_tests.systems.small_models import WordEncoder
+from evidence_assets_tests.lake_rows import prediction
+from evidence_assets_tests.systems.small_models import Scripted, WordEncoder
 
 QUESTIONS = [Asked("q1", "b", "kgqa", "What is a web made by?"), Asked("q2", "b", "kgqa", "What is milk made by?")]
-
-
-def empty(table: str) -> pl.DataFrame:
-    frame = pl.from_arrow(TABLES[table].arrow.empty_table())
-    assert isinstance(frame, pl.DataFrame)
-    return frame
 
 
 def evidence(*rows: tuple[str, tuple[str, str, str], str]) -> pl.DataFrame:
@@ -49,11 +46,11 @@ FOUND = evidence(("q1", ("web", "made by", "spider"), "graph"), ("q2", ("milk", 
 
 
 def predicted(found: pl.DataFrame = FOUND, before: Made | None = None, failed: dict[str, str] | None = None) -> Made:
-    tables = [empty("predictions"), empty("lineage_edges")]
+    there = None
     if before is not None and before.lineage is not None:
-        tables = [stored("predictions", before.rows), stored("lineage_edges", before.lineage)]
+        there = Before(stored("predictions", before.rows), stored("lineage_edges", before.lineage))
     answerer = AnswersShortly(ExtractiveShortAnswers(WordEncoder()), QUESTIONS, found, failed=failed)
-    return prediction_rows(answerer, "s", QUESTIONS, tables[0], tables[1])
+    return prediction_rows(answerer, "s", QUESTIONS, there)
 
 
 def by_question(made: Made) -> dict[str, dict[str, Any]]:
@@ -65,12 +62,50 @@ def test_answers_rest_on_the_evidence_that_they_used_and_model_knowledge_gives_n
     rows = by_question(made)
     assert (rows["q1"]["answer"], rows["q1"]["status"], rows["q1"]["reasoner"]) == ("spider", "answered", "extractive")
     assert (rows["q2"]["answer"], rows["q2"]["status"]) == (None, "insufficient")
-    used = {
-        (e["child_id"], e["parent_id"], e["parent_version"])
-        for e in stored("lineage_edges", made.lineage).to_dicts()
-        if e["parent_kind"] == "evidence"
-    }
-    assert used == {(rows["q1"]["prediction_id"], "e1", "h1")}
+    edges = stored("lineage_edges", made.lineage).filter(pl.col("parent_kind") == "evidence")
+    assert set(edges.select("child_id", "relation", "parent_id", "parent_version").rows()) == {
+        (rows["q1"]["prediction_id"], "used", "e1", "h1"), (rows["q2"]["prediction_id"], "was_shown", "e2", "h2"),
+    }  # fmt: skip
+
+
+def by_model(reply: str, found: pl.DataFrame) -> dict[str, set[tuple[str, str]]]:
+    """What of the evidence each question was shown, used and cites where a language model replies this to all of them."""
+    model = LanguageModel(Scripted(lambda _: reply))
+    made = prediction_rows(AnswersShortly(PromptedShortAnswers(model), QUESTIONS, found), "s", QUESTIONS, None)
+    rows, lineage = stored("predictions", made.rows), stored("lineage_edges", made.lineage)
+    cited = answer_citation_rows(rows, lineage, found, {}).lineage
+    asked = {row["prediction_id"]: row["question_id"] for row in rows.to_dicts()}
+    related: dict[str, set[tuple[str, str]]] = {question: set() for question in asked.values()}
+    for told in pl.concat([lineage, stored("lineage_edges", cited)]).to_dicts():
+        if told["child_kind"] == "prediction" and told["parent_kind"] == "evidence":
+            related[asked[told["child_id"]]].add((told["relation"], told["parent_id"]))
+    return related
+
+
+def test_an_answer_cites_what_it_stands_in_and_n_a_uses_nothing() -> None:
+    two = evidence(
+        ("q1", ("web", "made by", "spider"), "graph"), ("q1", ("web", "found at", "attic"), "graph"),
+        ("q2", ("milk", "made by", "spider"), "model"),
+    )  # fmt: skip
+    said = by_model("A spider.", two)
+    assert said["q1"] == {("used", "e1"), ("used", "e2"), ("cited", "e1")}
+    assert said["q2"] == {("used", "e3")}, "what a model recalled is no source to cite"
+    assert by_model("N/A", two) == {"q1": {("was_shown", "e1"), ("was_shown", "e2")}, "q2": {("was_shown", "e3")}}
+    texts = two.with_columns(pl.lit("chunk").alias("kind"), pl.lit(None, dtype=pl.String).alias("why"))
+    assert by_model("n/a", texts) == {"q1": {("was_shown", "e1"), ("was_shown", "e2")}, "q2": {("was_shown", "e3")}}
+    assert by_model("cow", texts)["q1"] == {("was_shown", "e1"), ("was_shown", "e2")}, "it stands in no text"
+
+
+def test_a_node_is_cited_by_its_name_and_what_holds_it_nowhere_is_misquoted() -> None:
+    found = evidence(("q1", ("web", "made by", "spider"), "graph"))
+    rows = stored("predictions", [prediction(1, "base:7"), prediction(2, "base:9")])
+    used = stored("lineage_edges", [edge("prediction", f"p-s-{n}", "used", "evidence", "e1", "h1", 1) for n in (1, 2)])
+    made = answer_citation_rows(rows, used, found, {"base:7": "Spider", "base:9": "wasp"})
+    assert [(r["chain_id"], r["quoted"], r["verdict"]) for r in stored("citations", made.rows).to_dicts()] == [
+        ("p-s-1", "Spider", "verified"), ("p-s-2", "wasp", "misquoted"),
+    ]  # fmt: skip
+    cited = [e for e in stored("lineage_edges", made.lineage).to_dicts() if e["relation"] == "cited"]
+    assert [(e["child_id"], e["parent_id"]) for e in cited] == [("p-s-1", "e1")]
 
 
 def test_a_question_that_could_not_be_prepared_fails_alone_and_is_done_again() -> None:

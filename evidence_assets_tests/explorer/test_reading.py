@@ -165,7 +165,7 @@ def test_graphs_are_counted_with_their_sources_and_licences(lake: Lake) -> None:
     [
         ("answered", "a", [], "a"),
         ("answered", "a", ["b", "c"], "a (likewise: b, c)"),
-        ("ambiguous", "a", ["b"], "perhaps a (likewise: b): the evidence does not decide"),
+        ("ambiguous", "a", ["b"], "the evidence does not decide; nearest is a (likewise: b)"),
         ("insufficient", "a", ["b"], "the evidence does not say"),
     ],
 )  # fmt: skip

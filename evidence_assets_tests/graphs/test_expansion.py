@@ -54,16 +54,41 @@ VECTORS = np.stack([np.cos(ANGLES), np.sin(ANGLES)], axis=1)
 
 
 def test_expansion_follows_the_best_score_and_pays_for_distance() -> None:
-    found = expansion.expand(LINE, 0, PHRASE, VECTORS, penalty=0.1, layers=3, heads=1)
+    found = expansion.expand(LINE, 0, PHRASE, VECTORS, penalty=0.1, theta=3, heads=1)
     scores = dict(zip(found.nodes.tolist(), found.score.tolist(), strict=True))
     assert scores == pytest.approx({0: 1.0, 1: 0.7, 2: 0.4, 3: 0.5, 5: 0.7})
-    near = expansion.expand(LINE, 0, PHRASE, VECTORS, penalty=0.3, layers=3, heads=1)
-    assert near.nodes.tolist() == [0, 1, 2, 3, 4], "a larger penalty prefers the nearer node"
-    assert expansion.expand(LINE, 0, PHRASE, VECTORS, layers=1, heads=1).nodes.tolist() == [0, 1, 2]
+    assert expansion.expand(LINE, 0, PHRASE, VECTORS, theta=1, heads=1).nodes.tolist() == [0, 1, 2]
+
+
+def test_theta_counts_layers_or_expanded_nodes() -> None:
+    """With λ = 0.3 the nearer node 2 comes before 3: three nodes are expanded, and none three steps away is seen yet."""
+    by = {
+        counted: expansion.expand(LINE, 0, PHRASE, VECTORS, penalty=0.3, theta=3, counted=counted, heads=1)
+        for counted in ("nodes", "layers")
+    }
+    assert by["nodes"].nodes.tolist() == [0, 1, 2, 3, 4]
+    assert by["layers"].nodes.tolist() == [0, 1, 2, 3, 4, 5]
+
+
+@given(st.integers(2, 14), st.lists(st.tuples(st.integers(0, 13), st.integers(0, 13)), max_size=28), st.integers(1, 4))
+@settings(max_examples=150, deadline=None)
+def test_layers_are_those_of_networkx(n: int, edges: list[tuple[int, int]], theta: int) -> None:
+    """Where distance alone decides, the layers before the last are whole, and the last holds what one node brought in."""
+    edges = [(a % n, b % n) for a, b in edges]
+    whole = networkx.Graph(edges)
+    whole.add_nodes_from(range(n))
+    steps = networkx.single_source_shortest_path_length(whole, 0)
+    vectors = np.random.default_rng(n).normal(size=(n, 4))
+    found = expansion.expand(graph_of(n, edges), 0, vectors[0], vectors, penalty=100, theta=theta, heads=1).nodes
+    reached = [steps[node] for node in found.tolist()]
+    assert max(reached) == min(theta, max(steps.values()))
+    assert {node for node, step in steps.items() if step < theta} <= set(found.tolist())
+    last = [node for node in found.tolist() if steps[node] == theta]
+    assert not last or any(set(last) <= set(whole[node]) for node, step in steps.items() if step == theta - 1)
 
 
 def test_softmax_scores_are_attention_over_the_step() -> None:
-    found = expansion.expand(LINE, 0, PHRASE, VECTORS, penalty=0.1, layers=1, heads=1, score="softmax")
+    found = expansion.expand(LINE, 0, PHRASE, VECTORS, penalty=0.1, theta=1, heads=1, score="softmax")
     weights = np.exp(np.array([0.8, 0.5]) / np.sqrt(2))
     assert found.score[1:] == pytest.approx(weights / weights.sum() - 0.1)
 
@@ -72,7 +97,7 @@ def test_a_hub_keeps_its_best_neighbours() -> None:
     star = graph_of(101, [(0, i) for i in range(1, 101)])
     angles = np.linspace(0, 1.5, 101)
     vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    found = expansion.expand(star, 0, PHRASE, vectors, layers=1, heads=1, max_neighbours=10)
+    found = expansion.expand(star, 0, PHRASE, vectors, theta=1, heads=1, max_neighbours=10)
     assert found.nodes.tolist() == list(range(11))
 
 
@@ -156,4 +181,4 @@ def test_bad_arguments_are_named() -> None:
     with pytest.raises(ValueError, match="do not divide"):
         expansion.attention_weights(VECTORS, VECTORS, heads=3)
     with pytest.raises(ValueError, match="at least 1"):
-        expansion.expand(LINE, 0, PHRASE, VECTORS, layers=0, heads=1)
+        expansion.expand(LINE, 0, PHRASE, VECTORS, theta=0, heads=1)

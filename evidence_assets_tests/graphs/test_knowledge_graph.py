@@ -203,7 +203,9 @@ class TestMergedTriples(GraphContract):
 
 
 def of_files(files: BaseFiles) -> KnowledgeGraph:
-    return KnowledgeGraph.of_rows("base", node_rows(files.nodes, "base"), edge_rows(files.edges, "base", "here", "CC0"))
+    return KnowledgeGraph.of_rows(
+        "base", node_rows(files.nodes, "base", "here"), edge_rows(files.edges, "base", "here/edges.tsv", "CC0")
+    )
 
 
 class TestOwnFolder(GraphContract):
@@ -299,7 +301,9 @@ def test_an_edge_without_its_node_is_refused_with_what_to_do() -> None:
 def test_ids_name_the_base_and_edges_their_source(tmp_path: Path) -> None:
     graph = TestOwnFolder().make(tmp_path, World([0, 1], [(0, 0, 1)]))
     assert graph.node_ids.to_list() == [node_id("base", "0"), "base:1"]
-    assert graph.edge_column("sources").to_list() == [["here"]] and graph.edge_column("licences").to_list() == [["CC0"]]
+    assert graph.edge_column("sources").to_list() == [["here/edges.tsv"]] and graph.edge_column(
+        "licences"
+    ).to_list() == [["CC0"]]
 
 
 def test_definitions_are_first_sentences_by_name_and_alias() -> None:

@@ -14,7 +14,6 @@ from evidence_assets.harvest.triple_scoring import (
     Ground,
     ScoredSentence,
     bm25_weights,
-    clipped_idf,
     final_scores,
     fluency,
     nearness,
@@ -94,14 +93,11 @@ def test_bad_sentences_are_refused() -> None:
 def test_bm25_by_hand_and_template_words_weigh_nothing() -> None:
     sentences = [["Rome", "lies", "in", "Italy"], ["Oslo", "lies", "in", "Norway"], ["Rome", "lies", "in", "Lazio"]]
     idf = sentence_idf(sentences)
-    assert idf["oslo"] == pytest.approx(math.log(2.5 / 1.5))
-    assert idf["lies"] < 0
+    assert idf("Oslo") == idf("never-seen") == pytest.approx(math.log(2.5 / 1.5))
+    assert idf("Lies") == 0
     weights = bm25_weights(["Rome", "lies", "in", "Rome"], lambda word: {"rome": 2.0}.get(word, 0.0), 8.0)
     norm = 1.2 * (1 - 0.75 + 0.75 * 4 / 8)
     assert weights.tolist() == pytest.approx([2 * 2 * 2.2 / (2 + norm), 0, 0, 2 * 2 * 2.2 / (2 + norm)])
-    clipped = clipped_idf(idf)
-    assert clipped("Lies") == 0 and clipped("Oslo") == idf["oslo"] and clipped("never-seen") == max(idf.values())
-    assert clipped_idf(lambda word: -1.0)("x") == 0
 
 
 def test_fluency_forms() -> None:

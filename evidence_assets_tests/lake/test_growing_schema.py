@@ -151,7 +151,7 @@ def test_an_asset_takes_its_old_rows_over_and_they_are_sound(
 
     def make(step: Step) -> Made:
         wanted = {str(r["question_id"]): str(r["input_hash"]) for r in rows}
-        writer = RowWriter("evidence", step.previous(), step.previous_lineage(), wanted, "question_id")
+        writer = RowWriter("evidence", step.before, wanted, "question_id")
         for row_ in rows:
             if row_["question_id"] in writer.todo:
                 writer.add(row_)

@@ -22,6 +22,7 @@ from evidence_assets.lake.lineage import (
     trace,
 )
 from evidence_assets.lake.store import Lake, prepare
+from evidence_assets_tests.lake_rows import chunk, evidence
 
 
 def seed(i: int, version: str = "v1") -> dict[str, Any]:
@@ -58,17 +59,56 @@ def lake(tmp_path: Path) -> Lake:
 def test_trace_leads_to_the_sources_and_impact_to_what_was_made(lake: Lake) -> None:
     with connect(lake.root) as connection:
         root = trace(connection, "triple2")
-        assert distinct_rows(root) == {"seed": ["seed1"], "triple": ["triple1"]}
-        assert root.next[0].relation == USED
-        assert root.next[0].next[0].content["head"] == "h1"
+        assert distinct_rows(root) == {"file": ["s"], "seed": ["seed1"], "triple": ["triple1"]}
+        used = next(node for node in root.next if node.kind == "triple")
+        assert used.relation == USED
+        assert next(node for node in used.next if node.kind == "seed").content["head"] == "h1"
         assert distinct_rows(impact(connection, "seed1")) == {"triple": ["triple0", "triple1", "triple2"]}
-        assert [n.id for n in trace(connection, "triple0").next] == ["seed0", "seed1"]
+        assert [n.id for n in trace(connection, "triple0").next] == ["s", "seed0", "seed1"]
+
+
+def test_documents_files_and_cells_are_sources_to_start_from(lake: Lake) -> None:
+    """No table lists them: rows tell of them, also those of a lake whose nodes did not name their file yet."""
+    cells = [
+        evidence(n, 1, "5", source_kind="table", source_id="polls", locator=f"r{n}c2", kind="cell") for n in (1, 2)
+    ]
+    used = [edge("evidence", f"e-s-{n}-1", DERIVED, "table", "polls", "v") for n in (1, 2)]
+    lake.write("corpus/news/chunks", "0", {"chunks": [chunk(1, "one"), chunk(2, "two", source="g.txt")]})
+    lake.write("evidence/table/x", "b|0", {"evidence": cells, "lineage_edges": used})
+    lake.write("evidence/mcqa/x", "b|0", {
+        "evidence": [evidence(3, 1, "one", source_id="k1")],
+        "lineage_edges": [edge("evidence", "e-s-3-1", DERIVED, "chunk", "k1", "k1")],
+    })  # fmt: skip
+    node = {"node_id": "base:n1", "name": "n", "aliases": [], "source": "bases/own/nodes.jsonl"}
+    stated = {"head_id": "base:n1", "relation": "r", "tail_id": "base:n1", "licences": [], "triple_ids": []}
+    lake.write("knowledge/base/nodes", "", {"kg_nodes": [node, {**node, "node_id": "base:n0", "source": None}]})
+    lake.write(
+        "knowledge/base/edges", "", {"kg_edges": [{**stated, "edge_id": "x", "sources": ["bases/own/edges.tsv"]}]}
+    )
+    with connect(lake.root) as connection:
+        assert distinct_rows(trace(connection, "e-s-3-1")) == {
+            "chunk": ["k1"], "document": ["news:d1"], "file": ["news:f.txt"]
+        }  # fmt: skip
+        assert distinct_rows(trace(connection, "e-s-1-1")) == {"cell": ["polls:r1c2"], "table": ["polls"]}
+        assert distinct_rows(trace(connection, "base:n1")) == {"file": ["bases/own/nodes.jsonl"]}
+        assert distinct_rows(trace(connection, "base:n0")) == {}
+        assert distinct_rows(trace(connection, "x")) == {"file": ["bases/own/edges.tsv"]}
+        assert find(connection, "news:g") == ("file", "news:g.txt")
+        assert distinct_rows(impact(connection, "news:f.txt")) == {
+            "chunk": ["k1"], "document": ["news:d1"], "evidence": ["e-s-3-1"]
+        }  # fmt: skip
+        assert distinct_rows(impact(connection, "news:d2")) == {"chunk": ["k2"]}
+        assert trace(connection, "news:d1").content["title"] == "Title 1"
+        cell = impact(connection, "polls:r2c2")
+        assert (cell.kind, cell.content, distinct_rows(cell)) == ("cell", {"text": "5"}, {"evidence": ["e-s-2-1"]})
 
 
 def test_a_cycle_ends(lake: Lake) -> None:
     lake.write("loop", "", {"lineage_edges": [edge("triple", "triple1", USED, "triple", "triple2", "triple2")]})
     with connect(lake.root) as connection:
-        assert distinct_rows(trace(connection, "triple1")) == {"seed": ["seed1"], "triple": ["triple1", "triple2"]}
+        assert distinct_rows(trace(connection, "triple1")) == {
+            "file": ["s"], "seed": ["seed1"], "triple": ["triple1", "triple2"],
+        }  # fmt: skip
         trace(connection, "triple1", limit=3)
 
 

@@ -124,8 +124,6 @@ class TestTransformers(GeneratorContract):
     def test_bad_input(self, causal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(ModelUnavailable, match=r"4 bit need a CUDA device and bitsandbytes.*four_bit to false"):
             TransformersGenerator(str(causal), device="cpu", four_bit=True)
-        with pytest.raises(BadInput, match="unknown dtype"):
-            TransformersGenerator(str(causal), dtype="int1")
         (tmp_path / "config.json").write_text("{}")
         with pytest.raises(ModelUnavailable, match=r"no tokenizer; copy the tokenizer files"):
             TransformersGenerator(str(tmp_path))

@@ -76,6 +76,24 @@ def test_what_is_asked_by_a_denial_is_not_answered_by_what_is_so(question: str) 
     assert solved(question, *FACTS) == ShortAnswer(None, "insufficient")
 
 
+def test_what_a_name_is_a_part_of_is_another_thing() -> None:
+    made = fact(1, "statue", "made by", "sculptor")
+    assert solved("What is the statue made by?", made).answer == "sculptor"
+    assert solved("What is the statue of Liberty made by?", made).answer is None
+    assert solved("Statue. What is it made by?", made).answer == "sculptor", "a capital that begins a sentence is none"
+    assert solved("What is Statue made by?", made).answer == "sculptor"
+
+
+def test_what_facts_say_of_something_else_answers_only_where_a_text_says_it_too() -> None:
+    name = "old grey spider web silk thread"
+    found = fact(1, name, "in", "attic")
+    assert solved(f"{name} in", found).answer == "attic"
+    assert solved(f"{name} colour", found) == ShortAnswer(None, "insufficient")
+    said = (EvidenceItem("t1", "sentence", "doc", "0:99", f"{name} colour attic"),)
+    answer = ExtractiveShortAnswers(WordEncoder()).answer([ShortTask(f"{name} colour", (found,), said)])[0]
+    assert isinstance(answer, ShortAnswer) and answer.answer == "attic"
+
+
 def test_what_a_model_recalled_is_not_extracted() -> None:
     assert solved("What is a web made by?", fact(1, "web", "made by", "spider", sourced=False)).answer is None
 
@@ -129,6 +147,15 @@ def test_a_model_is_shown_the_facts_and_what_no_source_carries_is_not_supported(
 def test_a_name_that_the_question_holds_is_not_its_answer() -> None:
     assert solved("What besides a spider is a web made by?", *FACTS).answer == "larva"
     assert solved("Is a web made by a spider?", FACTS[0]).answer is None
+
+
+def test_a_model_that_gives_no_answer_used_nothing() -> None:
+    text = EvidenceItem("c1", "chunk", "d", "0:20", "A web is made by a spider.")
+    for texts in ((), (text,)):
+        model = LanguageModel(Scripted(lambda _: "N/A"), Kept())
+        (answer,) = PromptedShortAnswers(model).answer([ShortTask("What is a web made by?", FACTS, texts)])
+        assert isinstance(answer, ShortAnswer)
+        assert (answer.answer, answer.status, answer.used) == (None, "insufficient", ())
 
 
 def test_only_the_sign_for_no_answer_is_none() -> None:

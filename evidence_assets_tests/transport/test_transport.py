@@ -71,8 +71,6 @@ def test_bad_and_extreme_input_has_a_defined_result() -> None:
         (lambda: TokenMeasure([[1.0]], [np.nan]), r"weights\[0\] is nan"),
         (lambda: TokenMeasure([[1.0]], [1, 2]), "one number for each of the 1 tokens"),
         (lambda: TokenMeasure(np.empty((0, 3)), []), "at least one token"),
-        (lambda: TokenPool([[1.0], [np.nan]], [0, 1, 2], [1, 1]), r"vectors\[1, 0\] is nan \(text 1\)"),
-        (lambda: TokenPool([[1.0]], [0, 1], [-2.0]), r"weights\[0\] is -2"),
         (lambda: TokenPool([[1.0]], [0, 0, 1], [1]), "text 0 has no token"),
         (lambda: TokenPool([[1.0]], [0, 2], [1]), "offsets must run from 0 to the 1 rows"),
         (lambda: TokenPool([[1.0]], [0, 1], [1, 1]), "weights have shape"),

@@ -20,6 +20,7 @@ from evidence_assets.lake.atomic import replacing_file
 MEMORY = "1GB"
 HUB = 10_000
 """A node with more triples than this leads on to nobody, unless it was asked for by name."""
+NAMES = "names.tsv"
 _COLUMNS = "delim='\t', header=false, auto_detect=false, quote='', escape='', nullstr='\\N'"
 _WRITTEN = "DELIM '\t', HEADER false, QUOTE '', ESCAPE ''"
 
@@ -36,7 +37,8 @@ def convert(
 ) -> int:
     """Write the triples of a dump into ``target``, in names, and into ``in_ids`` as the dump has them; say how many.
 
-    An id without a name stands for itself; a name that several ids bear is followed by the id: ``Paris (Q830149)``.
+    An id without a name stands for itself; a name that several ids bear is followed by the id: ``Paris (Q830149)``. What the
+    ids of ``in_ids`` are called is written beside it, as `NAMES`.
 
     ``around``: Ids, or names in a format without ids: only triples at most ``hops`` steps from one of them are kept;
         all where none is given.
@@ -73,10 +75,15 @@ def convert(
             "SELECT coalesce(a.name, h) AS h, coalesce(b.name, r) AS r, coalesce(c.name, t) AS t FROM stated "
             "LEFT JOIN shown a ON h = a.id LEFT JOIN shown b ON r = b.id LEFT JOIN shown c ON t = c.id"
         )
-        for place, rows in ((in_ids, "SELECT h, r, t FROM stated"), (target, in_names)):
+        of_these = "SELECT id, name FROM shown SEMI JOIN (SELECT h AS id FROM stated UNION ALL SELECT t FROM stated) USING (id)"
+        beside = in_ids and in_ids.with_name(NAMES)
+        for place, rows in ((in_ids, "SELECT h, r, t FROM stated"), (target, in_names), (beside, of_these)):
             if place is not None:
                 with replacing_file(place) as temporary:
-                    work.execute(f"COPY (SELECT DISTINCT h, r, t FROM ({rows}) ORDER BY ALL) TO ? (FORMAT csv, {_WRITTEN})", [str(temporary)])  # fmt: skip
+                    work.execute(
+                        f"COPY (SELECT DISTINCT * FROM ({rows}) ORDER BY ALL) TO ? (FORMAT csv, {_WRITTEN})",
+                        [str(temporary)],
+                    )
         return int(work.execute("SELECT count(*) FROM (SELECT DISTINCT h, r, t FROM stated)").fetchall()[0][0])
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from evidence_assets.benchmarks.graphs.formats import format_named
+from evidence_assets.benchmarks.graphs.names import names_of
 from evidence_assets.benchmarks.graphs.relations import Vocabulary
 from evidence_assets.benchmarks.graphs.triples import frames
 from evidence_assets.lake.ids import content_id
@@ -17,11 +18,15 @@ from evidence_assets.lake.schemas import TABLES
 
 @dataclass(frozen=True)
 class GraphSource:
-    """Files of one source: their format, their names below the folder of raw inputs, and their licence."""
+    """Files of one source: their format, their names below the folder of raw inputs, and their licence.
+
+    ``names``: A file that says what the ids of their triples are called; each is found under its id, too.
+    """
 
     format: str
     paths: tuple[str, ...]
     licence: str
+    names: str = ""
 
     def files(self, raw: Path) -> list[Path]:
         """Where the files lie."""
@@ -37,10 +42,17 @@ def triple_frames(source: GraphSource, raw: Path, vocabulary: Vocabulary) -> Ite
     """Rows of ``triples`` of one source, in frames; what a source marks as untrue is left out."""
     files = source.files(raw)
     shape = format_named(source.format, files)
+    called = pl.DataFrame(
+        list(names_of(raw / source.names).items()) if source.names else [],
+        schema={"id": pl.String, "shown": pl.String}, orient="row",
+    )  # fmt: skip
     for frame in frames(shape.read(*files)):
         kept = frame.filter(pl.col("label").fill_null(value=True))
         if shape.vocabulary:
             kept = vocabulary.translate(kept, shape.vocabulary)
+        for end in ("head", "tail") if source.names else ():
+            kept = kept.join(called, left_on=end, right_on="id", how="left", maintain_order="left")
+            kept = kept.with_columns(pl.coalesce("shown", end).alias(end)).drop("shown")
         ids = [triple_id(*row) for row in kept.select("head", "relation", "tail").iter_rows()]
         place = pl.concat_str(pl.lit(f"{source.paths[0]}:"), pl.col("line").cast(pl.String))
         yield kept.select(
@@ -72,4 +84,5 @@ def synonyms(sources: Iterable[GraphSource], raw: Path) -> pl.DataFrame:
     for source in sources:
         files = source.files(raw)
         pairs += list(format_named(source.format, files).synonyms(files))
+        pairs += [(name, one) for one, name in names_of(raw / source.names).items()] if source.names else []
     return pl.DataFrame(pairs, schema={"name": pl.String, "alias": pl.String}, orient="row").unique(maintain_order=True)

@@ -14,7 +14,8 @@ from typing import Any
 import polars as pl
 
 from evidence_assets.experiment.chains import chain_id_of
-from evidence_assets.experiment.short_answering import is_sourced, triple_of
+from evidence_assets.experiment.selection import is_sourced
+from evidence_assets.experiment.short_answering import triple_of
 from evidence_assets.graphs.merge import edge_id, node_id
 from evidence_assets.reasoning.paths import walked_edges
 from evidence_assets.reasoning.tasks import IN_A_TABLE
@@ -154,7 +155,8 @@ def citation_scores(
         if not gold or said is None or said["answer"] is None or said["status"] == "failed":
             continue
         names = (said[name] for name in ("selector", "reasoner", "model_id"))
-        verdicts = cited.get(chain_id_of(question["question_id"], said["answer"], *names), {})
+        own = chain_id_of(question["question_id"], said["answer"], *names)
+        verdicts = cited.get(own) or cited.get(said["prediction_id"], {})
         rows = [known[each] for each, verified in verdicts.items() if verified and each in known]
         if verdicts:
             precision.append(sum(any(piece.touched_by(row) for piece in gold) for row in rows) / len(verdicts))

@@ -9,14 +9,16 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import duckdb
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from evidence_assets.experiment.confidence import SUREST
 from evidence_assets.experiment.scores.gold_evidence import DEPTHS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 VERSION = "3"
 DOTS_PER_INCH = 80
@@ -174,6 +176,9 @@ def _by_benchmark(found: Sequence[Point]) -> dict[str, list[Point]]:
 def _panels(count: int, height: float) -> tuple[Figure, list[Axes]]:
     columns = min(COLUMNS, count)
     rows = -(-count // columns)
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # only who draws waits for it
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(4.6 * columns, height * rows + 0.4), dpi=DOTS_PER_INCH, layout="constrained")
     FigureCanvasAgg(figure)
     grid = figure.subplots(rows, columns, squeeze=False).ravel()

@@ -14,7 +14,8 @@ import polars as pl
 from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.experiment.scores.evidence_fit import covered_words, matched_tokens
 from evidence_assets.experiment.scores.metrics import Estimate, accuracy, mean, normalise_answer
-from evidence_assets.experiment.short_answering import is_sourced, triple_of
+from evidence_assets.experiment.selection import is_sourced
+from evidence_assets.experiment.short_answering import triple_of
 from evidence_assets.models.protocols import Encoder
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from evidence_assets.graphs.expansion import Score
+from evidence_assets.graphs.expansion import Counted, Score
 
 
 @dataclass(frozen=True)
 class A2QSettings:
-    """λ is ``penalty``, θ is ``layers``; the paper leaves heads and numbers of nodes open, those are ours.
+    """λ is ``penalty``; θ is ``theta`` layers of neighbours around a phrase, as printed where the setting is discussed, or as many
+    expanded nodes (``theta_counts: nodes``), as the printed steps can be read. The paper leaves heads and numbers of nodes
+    open, those are ours.
 
     A phrase that names no node starts from its nearest nodes, unless none is as near as ``least_similarity``: it then
     links to nothing and brings nothing in.
@@ -20,7 +22,8 @@ class A2QSettings:
     """
 
     penalty: float = 0.2
-    layers: int = 3
+    theta: int = 3
+    theta_counts: Counted = "layers"
     heads: int = 4
     score: Score = "cosine"
     kept_nodes: int = 30

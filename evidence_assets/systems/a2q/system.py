@@ -6,6 +6,7 @@ Belongs here: the stages in their order, and the direct retrieval that the paper
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
@@ -76,8 +77,7 @@ class A2Q:
     """Selects the top triples for a question.
 
     ``graph``: With a passage, in the encoder's space, for each node.
-    ``reranker``: The relevance classifier, whose scores are graded from 1 to 10 over each question's triples; None
-        ranks by attention alone.
+    ``reranker``: The relevance classifier, whose scores are graded from 1 to 10; None ranks by attention alone.
     ``definitions``: Taxonomy: what a phrase means. Where it knows a phrase, the definition's vector takes the phrase's
         place.
     ``nodes``: Vectors of the nodes in the encoder's space, where they are not those of their passages.
@@ -146,7 +146,8 @@ class A2Q:
                     vector,
                     self._nodes,
                     penalty=settings.penalty,
-                    layers=settings.layers,
+                    theta=settings.theta,
+                    counted=settings.theta_counts,
                     heads=settings.heads,
                     score=settings.score,
                     max_neighbours=settings.max_neighbours,
@@ -208,12 +209,12 @@ class A2Q:
             ]
             scores = self._reranker.score(pairs) if pairs else np.zeros(0, np.float32)
             ends = np.cumsum([0, *(len(found) for found in candidates)])
-            grades = [_graded(scores[ends[i] : ends[i + 1]]) for i in range(len(candidates))]
+            grades = [graded(scores[ends[i] : ends[i + 1]]) for i in range(len(candidates))]
         made = []
-        for found, graded in zip(candidates, grades, strict=True):
+        for found, own in zip(candidates, grades, strict=True):
             ranked = [
                 (grade * attention, edge, grade, attention, stage)
-                for (edge, (attention, stage)), grade in zip(found.items(), graded, strict=True)
+                for (edge, (attention, stage)), grade in zip(found.items(), own, strict=True)
             ]
             ranked.sort(key=lambda item: (-round(item[0], 9), item[1]))
             picks: dict[str, Pick] = {}
@@ -229,12 +230,9 @@ class A2Q:
         return made
 
 
-def _graded(scores: NDArray[np.float32]) -> list[float]:
-    """Scores of one question's triples on the published scale from 1 to 10; equal scores all get the middle."""
-    if not len(scores):
-        return []
-    low, high = float(scores.min()), float(scores.max())
-    return [5.5 if high == low else 1 + 9 * (float(s) - low) / (high - low) for s in scores]
+def graded(scores: NDArray[np.float32]) -> list[float]:
+    """Each triple on the printed scale from 1 to 10, whatever stands beside it: ``1 + 9 · σ(s)`` of what the classifier says."""
+    return [1 + 9 / (1 + math.exp(-float(s))) for s in scores]
 
 
 class NearestTriples:

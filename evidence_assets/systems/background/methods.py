@@ -82,7 +82,7 @@ def _recall_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
             )
         source = background.PromptedBackground(language_model(step, step.profile.generator))
         questions = asked(step.read_here("questions", QUESTIONS))
-        return background.recall_rows(source, variant.name, questions, step.previous(), step.previous_lineage())
+        return background.recall_rows(source, variant.name, questions, step.before)
 
     def make_triples(step: Step) -> Made:
         return background.triple_rows(step.read_here("chains", chains))

@@ -16,9 +16,8 @@ import polars as pl
 
 from evidence_assets.experiment.chains import add_chain
 from evidence_assets.experiment.rows import RowWriter
-from evidence_assets.experiment.selection import Asked, Parent, Pick, pick_fact
-from evidence_assets.experiment.short_answering import MODEL_KNOWLEDGE
-from evidence_assets.experiment.step import Made
+from evidence_assets.experiment.selection import MODEL_KNOWLEDGE, Asked, Parent, Pick, pick_fact
+from evidence_assets.experiment.step import Before, Made
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph, plain_sentence
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, edge
@@ -115,11 +114,7 @@ class PromptedBackground:
 
 
 def recall_rows(
-    source: PromptedBackground,
-    name: str,
-    questions: Sequence[Asked],
-    previous: pl.DataFrame,
-    lineage: pl.DataFrame,
+    source: PromptedBackground, name: str, questions: Sequence[Asked], before: Before | None = None
 ) -> Made:
     """Rows of ``chains``: what the model recalled for each question, or why it did not.
 
@@ -127,7 +122,7 @@ def recall_rows(
     """
     about = {content_id("chain", q.question_id, "", name, source.name, source.model_id): q for q in questions}
     wanted = {chain_id: content_id(q.question_id, q.text, source.version) for chain_id, q in about.items()}
-    writer = RowWriter("chains", previous, lineage, wanted, "chain_id")
+    writer = RowWriter("chains", before, wanted, "chain_id")
     todo = writer.todo
     for chain_id, result in zip(todo, source.recall([about[c].text for c in todo]) if todo else [], strict=True):
         chain: Chain | Failure

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,7 +18,7 @@ from evidence_assets.experiment.answers import (
     used_evidence,
 )
 from evidence_assets.experiment.necessity import Case
-from evidence_assets.experiment.selection import Asked
+from evidence_assets.experiment.selection import Asked, why_of
 from evidence_assets.lake.ids import content_id
 from evidence_assets.systems.four_step_focus.system import FourStepFocus
 
@@ -54,20 +53,23 @@ class RanksNodes:
             ranked = tuple(node.node_id for node in ranking.nodes)
             self.notes["questions_with_unusable_triplets"] += bool(ranking.notes)
             best = (UsedRow("node", ranked[0], ranked[0], 0),) if ranked else ()
+            shown = self._rows(question.question_id)
+            led = [row for row in shown if ranked and why_of(row)["answer"] == ranked[0]]
             yield Answer(
                 ranked[0] if ranked else None,
                 ranking.status,
                 tuple(ranking.supported),
                 ranked,
                 error=ranking.error or None,
-                used=(*best, *used_evidence(self._rows(question.question_id))),
+                used=(*best, *used_evidence(led)),
+                shown=tuple(used_evidence(shown)),
                 reply=ranking.reply,
             )
 
     def case(self, prediction: Mapping[str, Any]) -> tuple[Case, list[CitedRow]]:
         """An answer rests on the edges by which it satisfies the triplets."""
         edges = self._edge_rows(prediction["question_id"])
-        resting = [row["evidence_id"] for row in edges if json.loads(row["why"])["answer"] == prediction["answer"]]
+        resting = [row["evidence_id"] for row in edges if why_of(row)["answer"] == prediction["answer"]]
         return case_of(prediction["question_id"], hashes_of(edges), resting)
 
     def input_again(self, case: Case) -> str:

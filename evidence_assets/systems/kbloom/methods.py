@@ -148,9 +148,9 @@ class _Stages:
             before = step.read_here("prompts", step.asset)
             whole = step.lake.is_whole(step.table, step.asset, step.partition)
             if whole and before.height and set(before["input_hash"]) == {key}:
-                triples = step.previous()
+                triples, lineage, _ = step.before
                 beside = {"prompts": before, "candidate_tuples": step.read_here("candidate_tuples", step.asset)}
-                return Made(triples, step.previous_lineage().to_arrow(), {}, triples.height, beside)
+                return Made(triples, lineage.to_arrow(), {}, triples.height, beside)
             own = step.profile.harvesting.seed_folders
             check_seeds(relation, model, [step.lake.raw_place(name) for name in ("seeds", *own)])
             check_kinds(relation, kinds)

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.stats import binom
 
 from evidence_assets.experiment.scores.metrics import Estimate, accuracy, bare, bootstrap, paired_bootstrap
 from evidence_assets.experiment.scores.scoring import metric_rows
@@ -87,6 +86,8 @@ def control(relation: Relation, ranked: Sequence[Fact], stated: Iterable[Fact], 
 
 def above_chance(controls: Sequence[Control]) -> float:
     """P(as many held-out facts or more | chance), over all relations together (sum of binomial counts)."""
+    from scipy.stats import binom  # as slow to import as torch
+
     mass = np.ones(1)
     for one in controls:
         mass = np.convolve(mass, binom.pmf(np.arange(one.held + 1), one.held, one.chance))

@@ -19,7 +19,7 @@ from evidence_assets.harvest.bertnet_prompts import Paraphrase
 from evidence_assets.harvest.prompt_mining import Choice, Likeness, MinedPrompt, MiningModels, Setting
 from evidence_assets.harvest.prompt_writing import Pair, Sentences, SlotLogProbs, infill_prompts, written_sentences
 from evidence_assets.harvest.triple_metrics import contradictions, ranked_agreement
-from evidence_assets.harvest.triple_scoring import FinalForm, FluencyForm, Ground, Idf, ScoredSentence
+from evidence_assets.harvest.triple_scoring import FinalForm, FluencyForm, Ground, ScoredSentence
 from evidence_assets.harvest.tuple_search import FoundPair, Query
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.masked import MaskedLM
@@ -122,8 +122,6 @@ class HarvestedTriple:
 class Harvest:
     """What one relation yielded, with what it takes to write the tables and their lineage."""
 
-    relation_id: str
-    model_id: str
     variant: tuple_search.Variant
     prompts: tuple[MinedPrompt, ...]
     candidates: tuple[Candidate, ...]
@@ -136,7 +134,6 @@ def harvest(
     encoder: SentenceEncoder,
     settings: KBloomSettings = KBloomSettings(),
     *,
-    idf: Idf | Mapping[str, float] | None = None,
     prompts: Sequence[MinedPrompt] | None = None,
     kinds: Kinds | None = None,
 ) -> Harvest:
@@ -144,8 +141,6 @@ def harvest(
 
     Pairs with an entity that is known to be of other kinds than the relation allows are candidates and no triples.
 
-    ``idf``: Inverse document frequency of a lower-case word; by default that of the corpus of all candidates' and
-        seeds' filled sentences. Negative values count as 0.
     ``prompts``: Prompts mined before, for instance to compare variants or disjoint prompt sets; mined here by default.
     ``kinds``: Needed by a relation that names the kinds of its heads or tails.
     """
@@ -176,7 +171,7 @@ def harvest(
     fluent: Sequence[float | None] = [None] * len(found)
     scores = np.asarray([pair.score for pair in found])
     if settings.variant == "kbloom" and found:
-        distances, fluencies = _stage_three(relation, found, model, settings, idf)
+        distances, fluencies = _stage_three(relation, found, model, settings)
         near = triple_scoring.nearness(distances, len(relation.pairs), settings.ground)
         scores = triple_scoring.final_scores(near, fluencies, settings.final, distances)
         semantic, fluent = distances.tolist(), fluencies.tolist()
@@ -203,7 +198,7 @@ def harvest(
         )
         for rank, (i, clash) in enumerate(zip(best, clashes, strict=True), start=1)
     )
-    return Harvest(relation.id, model.model_id, settings.variant, mined, candidates, triples)
+    return Harvest(settings.variant, mined, candidates, triples)
 
 
 def mine(
@@ -378,16 +373,13 @@ def _stage_three(
     found: Sequence[FoundPair],
     model: MaskedLM,
     settings: KBloomSettings,
-    idf: Idf | Mapping[str, float] | None,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Semantic distance and fluency of each found pair, both read from the initial prompt filled with it."""
     pairs = [(pair.head, pair.tail) for pair in found]
     texts = [as_sentence(fill(relation.prompt, *pair)) for pair in (*pairs, *relation.pairs)]
     vectors = model.word_vectors(texts)
     log_probs = model.word_log_probs(texts[: len(pairs)], "left" if settings.fluency == "printed" else "both")
-    weight_of = triple_scoring.clipped_idf(
-        triple_scoring.sentence_idf([item.words for item in vectors]) if idf is None else idf
-    )
+    weight_of = triple_scoring.sentence_idf([item.words for item in vectors])
     average = float(np.mean([len(item.words) for item in vectors]))
     sentences = [
         ScoredSentence(triple_scoring.bm25_weights(item.words, weight_of, average), item.vectors) for item in vectors

@@ -8,6 +8,7 @@ Cells keep their place in the whole table: ``r0`` is the header as read, the bod
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -129,12 +130,22 @@ def _pooled(encoder: Encoder, lines: Sequence[list[str]]) -> Floats:
 
 
 def _longest(encoder: Encoder) -> int:
-    """Signs of a column read at once: what the encoder reads even where every sign is a token."""
+    """Signs of a piece: what the encoder reads even where every sign is a token."""
     return max(encoder.max_tokens - _SPARE, encoder.max_tokens // 2, 1)
 
 
 def _texts(encoder: Encoder, texts: Sequence[str]) -> Floats:
-    return _pooled(encoder, [column_pieces("", [plain_text(text)], _longest(encoder)) for text in texts])
+    return _pooled(encoder, _pieces(encoder, [("", [plain_text(text)]) for text in texts]))
+
+
+def _pieces(encoder: Encoder, lines: Sequence[tuple[str, Sequence[str]]]) -> list[list[str]]:
+    """Texts of columns, each with its name: whole where the encoder reads that much, else in as few pieces as it surely
+    reads."""
+    whole = [column_pieces(name, cells, sys.maxsize)[0] for name, cells in lines]
+    return [
+        [text] if count <= encoder.max_tokens else column_pieces(name, cells, _longest(encoder))
+        for text, count, (name, cells) in zip(whole, encoder.count_tokens(whole), lines, strict=True)
+    ]
 
 
 def collapsed_tables(
@@ -201,17 +212,17 @@ def _column_lines(read: Sequence[_Read], settings: UcretSettings, encoder: Encod
     tokens = [column_tokens(table.header, table.columns) for table in read]
     if settings.columns.measure not in {"cosine", "jsd"}:
         return [Lines(words, np.zeros((len(words), 1))) for words in tokens]
-    pieces = [
-        column_pieces(name, () if settings.column_text == "header" and name else cells_, _longest(encoder))
+    lines = [
+        (name, () if settings.column_text == "header" and name else cells_)
         for table in read
         for name, cells_ in zip(table.header, table.columns, strict=True)
     ]
-    return _split(tokens, _pooled(encoder, pieces))
+    return _split(tokens, _pooled(encoder, _pieces(encoder, lines)))
 
 
 def _row_lines(read: Sequence[_Read], encoder: Encoder) -> list[Lines]:
     tokens = [tuple(token_set(row) for row in table.rows()) for table in read]
-    pieces = [column_pieces("", row, _longest(encoder)) for table in read for row in table.rows()]
+    pieces = _pieces(encoder, [("", row) for table in read for row in table.rows()])
     return _split(tokens, _pooled(encoder, pieces))
 
 

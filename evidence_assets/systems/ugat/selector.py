@@ -42,6 +42,8 @@ class GraphPaths:
         self.name, self._graph, self._around, self._vocabulary = name, graph, around, vocabulary
         self._settings, self._device = settings, device
         self.version = content_id("graph_paths", VERSION, asdict(settings), graph.version)
+        self.notes = {"nodes_cut": 0} if settings.whole else {}
+        """How many nodes whole subgraphs lack, over all questions, for want of room."""
 
     def find(self, questions: Sequence[Asked]) -> dict[str, PathSelection]:
         """Everything that was found for each question that something is known of, by its id."""
@@ -50,12 +52,18 @@ class GraphPaths:
         return {selection.question_id: selection for selection in found}
 
     def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
-        selections, made = self.find(questions), []
-        for done, question in enumerate(questions, 1):
-            found = selections.get(question.question_id)
-            made.append(self._picks(found) if found else [])
-            if progress:
-                progress(done, len(questions))
+        # Whole subgraphs may be as large as the graph: of these one is held at a time.
+        together, made = 1 if self._settings.whole else max(len(questions), 1), list[list[Pick]]()
+        for start in range(0, len(questions), together):
+            group = questions[start : start + together]
+            selections = self.find(group)
+            for question in group:
+                found = selections.get(question.question_id)
+                made.append(self._picks(found) if found else [])
+                if found and self._settings.whole:
+                    self.notes["nodes_cut"] += len(found.subgraph.dropped)
+                if progress:
+                    progress(len(made), len(questions))
         return made
 
     def _picks(self, found: PathSelection) -> list[Pick]:

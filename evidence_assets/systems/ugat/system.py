@@ -70,7 +70,7 @@ def relevant_paths_batch(
 ) -> list[PathSelection]:
     """Ranked paths from what is relevant to each question to its options; node scorers are trained side by side."""
     settings = settings or UgatSettings()
-    parts = [question.part.within(settings.D) for question in questions]
+    parts = [part_of(graph, question, settings) for question in questions]
     features = [graph.node_vectors[part.nodes].astype(np.float32) for part in parts]
     scored: Sequence[NodeScores | None] = [None] * len(questions)
     if settings.attention is not None:
@@ -101,6 +101,14 @@ def relevant_paths_batch(
         )
         for (question, _, part, scores), by_option in zip(cases, paths, strict=True)
     ]
+
+
+def part_of(graph: KnowledgeGraph, question: Surroundings, settings: UgatSettings) -> Subgraph:
+    """The part of the graph that a question is read in: what is stored, or all that is within D steps, as printed."""
+    if not settings.whole:
+        return question.part.within(settings.D)
+    seeds, nearness = numbers(question.named.concepts), graph.nearness_to(question.vector)
+    return graph.arrays.neighbourhood(seeds, settings.D, score=nearness, max_nodes=settings.most_nodes)
 
 
 def _weights(part: Subgraph, scores: NodeScores | None) -> dict[int, list[float]]:

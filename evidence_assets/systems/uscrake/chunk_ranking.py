@@ -225,7 +225,7 @@ def sentence_scores(
         return np.zeros(0)
     rows = np.concatenate([s.rows for s in sentences])
     offsets = np.concatenate([[0], np.cumsum([len(s.rows) for s in sentences])]).astype(np.int64)
-    texts = TokenPool(chunks.vectors[rows], offsets, chunks.weights[rows], check=False)
+    texts = TokenPool(chunks.vectors[rows], offsets, chunks.weights[rows])
     own = scores_of([query], texts, weighs, cost, len(sentences), temperature)[0]
     return np.asarray((own + chunk_scores[[s.chunk for s in sentences]]) / 2)
 

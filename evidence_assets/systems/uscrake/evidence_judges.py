@@ -62,7 +62,7 @@ class LateInteraction:
                 continue
             offsets = np.concatenate([[0], np.cumsum([len(v) for v in vectors])])
             joined = np.concatenate([np.asarray(v, dtype=np.float32) for v in vectors])
-            pool = TokenPool(joined, offsets, np.ones(len(joined)), check=False)
+            pool = TokenPool(joined, offsets, np.ones(len(joined)))
             telling = [float(any(c.isalnum() for c in query.text[a:b])) for a, b in query.tokens.offsets.tolist()]
             made.append(maxsim_texts(query.tokens.vectors, pool, telling))
         return made

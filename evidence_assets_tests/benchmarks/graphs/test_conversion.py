@@ -34,7 +34,16 @@ def test_names_are_put_to_ids_and_told_apart(tmp_path: Path) -> None:
         "French land\tP9\tFrance", "Paris (Q830149)\tcountry\tQ30", "Paris (Q90)\tcountry\tFrance", "no end\tcountry\tQ999"
     ]  # fmt: skip
     assert ids.read_text().splitlines() == ["Q142b\tP9\tQ142", "Q830149\tP17\tQ30", "Q90\tP17\tQ142", "Q90b\tP17\tQ999"]
-    assert sorted(path.name for path in names.parent.iterdir()) == ["ids.tsv", "triples.tsv"], "nothing else is left"
+    called = (names.parent / "names.tsv").read_text().splitlines()
+    assert called == [
+        "Q142\tFrance",
+        "Q142b\tFrench land",
+        "Q830149\tParis (Q830149)",
+        "Q90\tParis (Q90)",
+        "Q90b\tno end",
+    ]
+    left = sorted(path.name for path in names.parent.iterdir())
+    assert left == ["ids.tsv", "names.tsv", "triples.tsv"], "nothing else is left"
 
 
 def test_only_what_is_near_is_kept(tmp_path: Path) -> None:

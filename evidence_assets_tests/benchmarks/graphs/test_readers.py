@@ -16,6 +16,8 @@ from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.benchmarks.graphs.rows import GraphSource
 from evidence_assets.benchmarks.graphs.tab_separated import umls
 from evidence_assets.benchmarks.graphs.triples import TripleRecord, frames
+from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
+from evidence_assets.graphs.merge import merge
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import prepare
 from evidence_assets_tests.graphs.small_graph import stored
@@ -270,6 +272,26 @@ def test_every_registered_format_passes_the_contract() -> None:
     assert {case.name for case in ReaderContract.__subclasses__()} == set(FORMATS)
     with pytest.raises(BadInput, match="no graph format 'rdf'"):
         format_named("rdf", [])
+
+
+def test_ids_are_called_by_a_users_file_and_found_by_both(tmp_path: Path) -> None:
+    """Whether the triples are in ids or in names already; a name that two bear tells which of them."""
+    (tmp_path / "names.tsv").write_text("m.01\tAda\nm.01\tAda L.\nm.02\tLondon\nm.04\tLondon\n")
+    (tmp_path / "facts.txt").write_text(TestSimpleQuestions.files[0])
+    (tmp_path / "named.tsv").write_text("Ada\tborn in\tParis\n")
+    for source, edges in (
+        (GraphSource("simplequestions", ("facts.txt",), "", "names.tsv"),
+         {("Ada", "people.person.born", "London (m.02)"), ("Ada", "people.person.born", "m.03"), ("London (m.04)", "a.b", "Ada")}),
+        (GraphSource("tab_separated", ("named.tsv",), "", "names.tsv"), {("Ada", "born in", "Paris")}),
+    ):  # fmt: skip
+        triples = rows.triple_table([source], tmp_path, load())
+        assert set(triples.select("head", "relation", "tail").rows()) == edges
+        graph = KnowledgeGraph.of_rows("g", *merge(triples, rows.synonyms([source], tmp_path)))
+        for text in ("Ada", "m.01"):
+            assert [graph.names[n] for n in graph.linker.link(text).nodes] == ["Ada"], text
+    (tmp_path / "names.tsv").write_text("m.01\t \n")
+    with pytest.raises(BadInput, match=r"names\.tsv:1: name: is empty"):
+        rows.triple_table([source], tmp_path, load())
 
 
 def test_relations_of_a_known_source_are_translated(tmp_path: Path) -> None:

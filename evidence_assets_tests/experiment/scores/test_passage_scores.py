@@ -88,8 +88,6 @@ def test_recall_on_hotpotqa_is_what_other_code_counted(
     picked = evidence_rows(
         Bm25Chunks("bm25", chunks, 10, "1", titles=True),
         of_rows(frame_of("questions", asked)),
-        frame([]),
-        frame_of("lineage_edges", []),
     )
     document_of = {f"k{i}": document.doc_id for i, document in enumerate(documents)}
     found = passage_metrics(asked, frame_of("evidence", picked.rows), document_of)

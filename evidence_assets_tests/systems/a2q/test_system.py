@@ -7,12 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from evidence_assets.experiment.selection import Asked, Pick
 from evidence_assets.graphs.entity_linking import EntityLinker
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph, plain_sentence
 from evidence_assets.systems.a2q.settings import A2QSettings, TripleSettings
-from evidence_assets.systems.a2q.system import A2Q, NearestTriples, _graded, meanings, phrases_of
+from evidence_assets.systems.a2q.system import A2Q, NearestTriples, graded, meanings, phrases_of
+from evidence_assets.text.words import word_key, words_with_offsets
 from evidence_assets_tests.graphs.small_graph import graph_of, with_vectors
 from evidence_assets_tests.systems.small_models import SharedWords, WordEncoder
 
@@ -20,7 +22,7 @@ NAMES = ["pizzeria", "food court", "shopping mall", "street", "city", "oven", "h
 RELATIONS = ["AtLocation", "PartOf", "UsedFor"]
 EDGES = [(0, 0, 1), (1, 0, 2), (0, 0, 3), (3, 1, 4), (5, 2, 6), (7, 1, 4), (5, 0, 0)]
 ENCODER = WordEncoder()
-SETTINGS = A2QSettings(heads=4, layers=2, kept_nodes=3, top_n=4)
+SETTINGS = A2QSettings(heads=4, theta=2, kept_nodes=3, top_n=4)
 
 
 def graph_over(edges: list[tuple[int, int, int]], names: list[str] = NAMES) -> KnowledgeGraph:
@@ -37,6 +39,13 @@ def a2q(settings: A2QSettings = SETTINGS, graph: KnowledgeGraph = GRAPH, **more:
 
 def asked(text: str, *options: str) -> Asked:
     return Asked("q", "own", "mcqa", text, options)
+
+
+PIZZERIA = "Where is a pizzeria?"
+
+
+def words(text: str) -> set[str]:
+    return {word_key(word) for word, _, _ in words_with_offsets(text)}
 
 
 def triples(picks: list[Pick]) -> list[tuple[str, str, str]]:
@@ -72,7 +81,7 @@ def test_options_bring_in_their_own_neighbourhood() -> None:
 
 def test_disconnected_parts_are_bridged_unless_switched_off() -> None:
     question = asked("chicago pizzeria")
-    narrow = replace(SETTINGS, kept_nodes=1, layers=1, top_n=9)
+    narrow = replace(SETTINGS, kept_nodes=1, theta=1, top_n=9)
     bridged = a2q(narrow).select([question])[0]
     assert {"street", "city"} <= {end for head, _, tail in triples(bridged) for end in (head, tail)}
     assert any(json.loads(p.why or "")["stage"] == "bridge" for p in bridged)
@@ -89,10 +98,10 @@ def test_without_a_classifier_attention_alone_ranks() -> None:
 
 def test_a_missing_phrase_takes_its_nearest_nodes_and_a_definition_takes_its_place() -> None:
     question = asked("Where is a trattoria?")
-    anywhere = a2q(replace(SETTINGS, layers=1, least_similarity=-1.0)).select([question])[0]
+    anywhere = a2q(replace(SETTINGS, theta=1, least_similarity=-1.0)).select([question])[0]
     assert anywhere, "without a bound a phrase starts somewhere, however far"
-    assert a2q(replace(SETTINGS, layers=1)).select([question])[0] == []
-    told = a2q(replace(SETTINGS, layers=1, starts_per_phrase=1), definitions={"Trattoria": "pizzeria"}).select(
+    assert a2q(replace(SETTINGS, theta=1)).select([question])[0] == []
+    told = a2q(replace(SETTINGS, theta=1, starts_per_phrase=1), definitions={"Trattoria": "pizzeria"}).select(
         [question]
     )[0]
     assert {"pizzeria"} <= {end for head, _, tail in triples(told) for end in (head, tail)}
@@ -128,10 +137,15 @@ def test_parallel_edges_that_say_the_same_are_one_row() -> None:
     assert len({p.text for p in picks}) == len(picks)
 
 
-def test_grades_span_one_to_ten() -> None:
-    assert _graded(np.array([0.0, 1.0, 0.5], np.float32)) == [1.0, 10.0, 5.5]
-    assert _graded(np.array([2.0, 2.0], np.float32)) == [5.5, 5.5]
-    assert _graded(np.zeros(0, np.float32)) == []
+def test_a_grade_is_of_its_triple_alone() -> None:
+    """As printed, not a scale over the question's triples: the same whatever stands beside it."""
+    scores = np.array([-9.0, 0.0, 2.0], np.float32)
+    assert graded(scores) == pytest.approx((1 + 9 * expit(scores)).tolist())
+    assert graded(scores[1:2]) == pytest.approx([5.5]) and graded(scores[:0]) == []
+    picks = a2q().select([asked(PIZZERIA)])[0]
+    shared = [len(words(PIZZERIA) & words(pick.text)) for pick in picks]
+    grades = [json.loads(pick.why or "")["grade"] for pick in picks]
+    assert grades == pytest.approx((1 + 9 * expit(shared)).tolist(), abs=1e-6)
 
 
 def test_baselines_equal_slow_versions() -> None:

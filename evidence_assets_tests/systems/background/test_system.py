@@ -12,9 +12,8 @@ import pytest
 from evidence_assets.benchmarks.graphs.rows import triple_id
 from evidence_assets.experiment.inputs import LinkedElsewhere
 from evidence_assets.experiment.selection import Asked, Pick
-from evidence_assets.experiment.step import Step
+from evidence_assets.experiment.step import Before, Step
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake, prepare
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.asking import LanguageModel
@@ -39,12 +38,6 @@ QUESTION = Asked("q1", "own", "kgqa", "What is the money of Switzerland called?"
 BAD = Asked("q2", "own", "kgqa", "A bad question about Switzerland?")
 
 
-def empty(table: str) -> pl.DataFrame:
-    frame = pl.from_arrow(TABLES[table].arrow.empty_table())
-    assert isinstance(frame, pl.DataFrame)
-    return frame
-
-
 def reply(request: Request) -> str:
     if request.user.endswith("Entities:"):
         return "- Switzerland\n- money"
@@ -58,7 +51,7 @@ def recalled(*questions: Asked, by: Callable[[Request], str] = reply) -> tuple[p
     """Rows of what a scripted model recalls."""
     generator = Scripted(by)
     source = PromptedBackground(LanguageModel(generator, Kept()))
-    rows = recall_rows(source, "background", questions or (QUESTION,), empty("chains"), empty("lineage_edges")).rows
+    rows = recall_rows(source, "background", questions or (QUESTION,)).rows
     frame = pl.from_arrow(prepare("chains", rows))
     assert isinstance(frame, pl.DataFrame)
     return frame, generator
@@ -120,12 +113,12 @@ def test_what_is_recalled_is_taken_over_and_what_failed_is_asked_anew() -> None:
 
     generator = Scripted(prose)
     source = PromptedBackground(LanguageModel(generator, Kept()))
-    first = recall_rows(source, "background", [QUESTION, BAD], empty("chains"), empty("lineage_edges"))
+    first = recall_rows(source, "background", [QUESTION, BAD])
     before = pl.from_arrow(prepare("chains", first.rows))
     lineage = pl.from_arrow(prepare("lineage_edges", first.lineage))
     assert isinstance(before, pl.DataFrame) and isinstance(lineage, pl.DataFrame)
     asked = len(generator.requests)
-    again = recall_rows(source, "background", [QUESTION, BAD], before, lineage)
+    again = recall_rows(source, "background", [QUESTION, BAD], Before(before, lineage))
     assert again.reused == 1
     assert all("bad" in request.user for request in generator.requests[asked:])
     assert {row["question_id"]: row["status"] for row in prepare("chains", again.rows).to_pylist()} == {

@@ -14,7 +14,7 @@ from evidence_assets.experiment.selection import Asked, evidence_rows
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.passage_files import Method
 from evidence_assets.lake.errors import StaleInput
-from evidence_assets.lake.store import prepare, typed
+from evidence_assets.lake.store import prepare
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.retrieval.corpus import matrix
@@ -143,8 +143,7 @@ def test_what_a_grader_reads_is_the_row_of_evidence_to_the_character() -> None:
     model = Scripted(lambda request: "0.5")
     system._grader = PromptedGrader(LanguageModel(model))
     asked = Asked("q", "b", "skb_search", "Name a remedy for fever.")
-    nothing = [pl.DataFrame(typed(table, [])) for table in ("evidence", "lineage_edges")]
-    made = evidence_rows(system, [asked], *nothing)
+    made = evidence_rows(system, [asked])
     rows = [row for row in prepare("evidence", made.rows).to_pylist() if row["source_kind"] == "node"]
     prompts = [request.user for request in model.requests]
     entries = {prompt.split("<<< entry ", 1)[1].split("\n", 1)[1].rsplit("\n>>> ", 1)[0] for prompt in prompts}

@@ -130,6 +130,18 @@ def test_equal_texts_are_encoded_once() -> None:
     assert encode_unique(encoder, []).shape == (0, encoder.dimensions)
 
 
+def test_a_column_is_read_in_one_piece_where_the_encoder_reads_that_much() -> None:
+    long = Table("b", "t", "", ("Animal", "Note"), tuple((f"beast {i}", f"it sleeps for {i} hours") for i in range(60)))
+    question = TableQuestion("q", "Which beast sleeps for 7 hours?", "t", ("beast 7", "beast 8"))
+    for reads, whole in ((8192, True), (100, False)):
+        encoder = HashedWords()
+        encoder.max_tokens = reads
+        found = next(collapsed_tables([question], {"t": long}, VARIANTS["ucret_published"], encoder))
+        notes = [text for text in encoder.encoded if text.startswith("Note: ")]
+        assert (len(notes) == 1) == whole and max(encoder.count_tokens(notes)) <= reads
+        assert all(any(f"it sleeps for {i} hours" in text for text in notes) for i in range(60)) and found.cells
+
+
 def test_the_same_alone_or_among_others() -> None:
     for name in ("ucret_published", "ucret_js", "bidirectional"):
         alone = next(collapsed_tables([ASKED], TABLES, VARIANTS[name], HashedWords()))

@@ -22,6 +22,7 @@ from evidence_assets.experiment.question_concepts import (
     surroundings_of,
 )
 from evidence_assets.experiment.selection import Asked, Pick, evidence_rows
+from evidence_assets.experiment.step import Before
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.reasoning.extractive import ExtractiveSolver
 from evidence_assets.reasoning.paths import Fact, wrong_with
@@ -117,10 +118,9 @@ def test_the_version_changes_with_what_decides_the_picks(graph: KnowledgeGraph) 
 
 
 def test_subgraphs_are_written_down_and_read_back(graph: KnowledgeGraph) -> None:
-    empty = stored("subgraphs", []), stored("lineage_edges", [])
     asked = [THIRST, Asked("q2", "b", "mcqa", "Why so?", ("fever",))]
     narrow = Expansion(3, 1, 3)
-    made = subgraph_rows(asked, graph, narrow, *empty)
+    made = subgraph_rows(asked, graph, narrow)
     rows = {row["question_id"]: row for row in stored("subgraphs", made.rows).to_dicts()}
     assert rows["q2"]["note"] and not rows["q2"]["nodes"] and not rows["q2"]["concepts"]
     options = {node for link in rows["q1"]["targets"] for node in link["node_ids"]}
@@ -137,10 +137,11 @@ def test_subgraphs_are_written_down_and_read_back(graph: KnowledgeGraph) -> None
         assert np.array_equal(back[question].vector, around.vector)
         for field in ("nodes", "hop", "edges", "heads", "tails"):
             assert np.array_equal(getattr(back[question].part, field), getattr(around.part, field)), field
-    again = subgraph_rows(asked, graph, narrow, stored("subgraphs", made.rows), stored("lineage_edges", made.lineage))
+    before = Before(stored("subgraphs", made.rows), stored("lineage_edges", made.lineage))
+    again = subgraph_rows(asked, graph, narrow, before)
     assert again.reused == 2
     assert stored("subgraphs", again.rows).equals(stored("subgraphs", made.rows))
-    wider = subgraph_rows(asked, graph, Expansion(DEPTH + 1, 1, 3), stored("subgraphs", made.rows), empty[1])
+    wider = subgraph_rows(asked, graph, Expansion(DEPTH + 1, 1, 3), before)
     assert wider.reused == 0
 
 
@@ -162,12 +163,11 @@ def test_a_negated_question_is_answered_by_the_option_that_no_path_leads_to(
     )
     assert question.negated
     selector = GraphPaths("ugat", graph, surroundings_of([question], graph, WIDE), load(), SETTINGS)
-    none = stored("lineage_edges", [])
-    evidence = stored("evidence", evidence_rows(selector, [question], stored("evidence", []), none).rows)
+    evidence = stored("evidence", evidence_rows(selector, [question]).rows)
     solver = ExtractiveSolver(minilm())
-    chains = stored("chains", chain_rows(solver, "ugat", [question], evidence, stored("chains", []), none).rows)
+    chains = stored("chains", chain_rows(solver, "ugat", [question], evidence).rows)
     answerer = WeighsOptions(solver, [question], evidence, chains)
-    made = prediction_rows(answerer, "ugat", [question], stored("predictions", []), none)
+    made = prediction_rows(answerer, "ugat", [question])
     row = stored("predictions", made.rows).to_dicts()[0]
     assert set(evidence["option"]) == {"A", "B"}
     assert (row["answer"], row["status"]) == ("C", "answered")

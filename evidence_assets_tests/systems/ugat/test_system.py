@@ -6,15 +6,27 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 
+import networkx
 import numpy as np
 import pytest
 
 from evidence_assets.benchmarks.graphs.relations import load
-from evidence_assets.experiment.question_concepts import NamedNodes, QuestionConcepts, Surroundings
+from evidence_assets.experiment import question_concepts
+from evidence_assets.experiment.question_concepts import (
+    Expansion,
+    NamedNodes,
+    QuestionConcepts,
+    Surroundings,
+    surroundings_of,
+)
+from evidence_assets.experiment.selection import Asked
 from evidence_assets.experiment.settings import read_settings
+from evidence_assets.graphs import knowledge_graph
 from evidence_assets.graphs.arrays import FloatArray
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
+from evidence_assets.models.vectors import unit_rows
 from evidence_assets.reasoning.paths import walked_edges
+from evidence_assets.systems.ugat import system
 from evidence_assets.systems.ugat.settings import UgatSettings
 from evidence_assets.systems.ugat.system import PathSelection, relevant_paths_batch
 from evidence_assets_tests.graphs.small_graph import graph_of, stored, vectors_of
@@ -199,3 +211,44 @@ def test_five_thousand_concepts_stay_within_the_caps() -> None:
     (found,) = relevant_paths_batch(graph, load(), [question], SETTINGS)
     assert len(found.subgraph.nodes) == 50
     assert len(found.passages["A"]) <= SETTINGS.passages
+
+
+def drawn_graph(nodes: int, edges: int, seed: int = 0) -> KnowledgeGraph:
+    ends = np.random.default_rng(seed).integers(0, nodes, (edges, 2)).tolist()
+    names = [f"name {node:04}" for node in range(nodes)]
+    return random_vectors(graph_of(names, RELATIONS, sorted({(a, 0, b) for a, b in ends})))
+
+
+@pytest.mark.parametrize("D", [1, 2, 3, 4])
+def test_a_whole_subgraph_is_all_within_d_steps_as_networkx_finds_it(D: int) -> None:
+    graph = drawn_graph(300, 500)
+    question = around("q", [3, 8], {"A": (20,), "B": (299,)}, graph, max_nodes=10)
+    settings = UgatSettings(steps=1, D=D, whole=True)
+    (found,) = relevant_paths_batch(graph, load(), [question], settings)
+    world = networkx.Graph(zip(graph.arrays.heads.tolist(), graph.arrays.tails.tolist(), strict=True))
+    near = {n for seed in (3, 8) for n in networkx.single_source_shortest_path_length(world, seed, cutoff=D)}
+    assert set(found.subgraph.nodes.tolist()) == near and not len(found.subgraph.dropped)
+    edges = {(a, b) for a, b in zip(graph.arrays.heads, graph.arrays.tails, strict=True) if {a, b} <= near}
+    assert len(found.subgraph.edges) == len(edges)
+    assert found.scores is not None and len(found.scores.scores) == len(near)
+    (capped,) = relevant_paths_batch(graph, load(), [question], replace(settings, whole=False))
+    assert len(capped.subgraph.nodes) <= 10
+    (bounded,) = relevant_paths_batch(graph, load(), [question], replace(settings, most_nodes=4))
+    assert len(bounded.subgraph.nodes) == 4 and {3, 8} <= set(bounded.subgraph.nodes.tolist())
+    assert len(bounded.subgraph.dropped), "what has no room is told"
+
+
+def test_names_are_brought_to_length_one_once_a_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many questions: of each, its own vector alone."""
+    graph, counted = drawn_graph(300, 500), list[int]()
+
+    def counting(rows: FloatArray) -> FloatArray:
+        counted.append(np.atleast_2d(rows).shape[0])
+        return unit_rows(rows)
+
+    for module in (knowledge_graph, system, question_concepts):
+        monkeypatch.setattr(module, "unit_rows", counting, raising=False)
+    asked = [Asked(f"q{i}", "b", "mcqa", f"What of name {i:04}?", ("name 0001", "name 0002")) for i in range(5)]
+    found = surroundings_of(asked, graph, Expansion(3, 4, 50))
+    relevant_paths_batch(graph, load(), list(found.values()), UgatSettings(steps=1, whole=True))
+    assert set(counted) == {1} and len(counted) == 3 * len(asked)

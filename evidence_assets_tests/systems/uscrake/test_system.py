@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.experiment.selection import Asked, Pick, Progress, evidence_rows
+from evidence_assets.experiment.step import Before
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
@@ -528,14 +529,12 @@ def test_late_interaction_is_the_mean_of_the_best_cosines() -> None:
 
 def test_rows_name_chunks_and_edges_as_parents_and_are_taken_over(corpus: Passages) -> None:
     uscrake = selector(corpus, triples=graph())
-    nothing = pl.DataFrame(schema={"question_id": pl.String, "input_hash": pl.String, "evidence_id": pl.String})
-    no_lineage = pl.DataFrame(schema={"child_id": pl.String})
-    made = evidence_rows(uscrake, QUESTIONS, nothing, no_lineage)
+    made = evidence_rows(uscrake, QUESTIONS)
     parents = {(e["parent_kind"], e["parent_id"]) for e in made.lineage.to_pylist() if e["parent_kind"] != "question"}
     assert {kind for kind, _ in parents} == {"chunk", "edge"}
     assert {i for kind, i in parents if kind == "chunk"} <= set(ids_of(corpus))
     assert {i for kind, i in parents if kind == "edge"} <= {e[0] for e in EDGES}
-    again = evidence_rows(uscrake, QUESTIONS, pl.DataFrame(made.rows), pl.DataFrame(made.lineage))
+    again = evidence_rows(uscrake, QUESTIONS, Before(pl.DataFrame(made.rows), pl.DataFrame(made.lineage)))
     assert again.reused == len(made.rows) and again.rows.equals(made.rows) and again.lineage.equals(made.lineage)
 
 
