@@ -1,183 +1,225 @@
-"""A knowledge base of 100,000 nodes and 1 million edges, generated in STaRK's processed layout, read from disk.
+"""A knowledge base of STaRK-MAG's size, through the same functions as its assets: seconds and memory of every stage.
 
-The baseline is what cannot be avoided: the same files parsed with ``json`` and ``torch`` into plain dictionaries and
-tensors, without types, names, documents or checks. Both run in this process, one after the other; the edges and names
-that both give are asserted to be equal. Memory is what the process holds more than before (resident set), and its peak.
+    python bench/bench_stark.py [--nodes 1900000] [--edges 40000000] [--passages 32] [--folder FOLDER]
 
-Then nodes are searched by their passages, by the index and by looking at each.
-
-Run: ``python bench/bench_stark.py [--nodes 100000] [--edges 1000000] [--repeats 3]``
+Files in STaRK's processed layout are generated (a third of the nodes are papers with an abstract, the rest have names), read into
+rows of nodes and edges, brought into compressed rows, cut into passages, indexed and opened. Passages are made in shards, as
+their asset is in partitions, of which as many are made as ``--passages`` says; their vectors are those of an encoder that hashes words,
+so that what it takes is not what an encoder takes. Each stage is a process of its own; "own" is memory that is no mapped file.
 """
 
 from __future__ import annotations
 
 import argparse
-import gc
 import json
-import resource
+import os
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import torch
 
-from evidence_assets.benchmarks.official.stark import read_stark
-from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
-from evidence_assets.graphs.passage_files import PassageFiles, write_passage_files
-from evidence_assets.graphs.stored import ENDS, MAPPED, build_arrays
-from evidence_assets.graphs.substitution import Constant, Pattern, Variable, substitute
+from bench.bench_scale import disk, measured
+from evidence_assets.benchmarks.official.stark import stark_edges, stark_nodes
+from evidence_assets.graphs import stored
+from evidence_assets.graphs.base_rows import edge_rows, node_rows
+from evidence_assets.graphs.passages import lineage_of, passage_table
+from evidence_assets.lake.blocks import Blocks
+from evidence_assets.lake.ids import content_id, shard_of
+from evidence_assets.lake.store import Lake, Rows, prepare, version_of
+from evidence_assets.models.protocols import FloatArray, TokenVectors
 from evidence_assets.models.vectors import unit_rows
-from evidence_assets.retrieval.vector_index import VectorIndex
+from evidence_assets.systems.four_step_focus.node_search import NodeSearch, node_passages
 
-NODE_TYPES = ("disease", "gene/protein", "drug", "pathway", "anatomy")
-EDGE_TYPES = ("ppi", "target", "indication", "expression present", "interacts with")
-WORDS = ("cell", "binds", "receptor", "pathway", "of", "the", "liver", "acute", "protein", "in", "chronic", "level")
+NAME, PLACE, SHARDS, PAPERS, RELATIONS = "mag", "knowledge/mag", 64, 0.37, 4
+WORDS = [f"{a}{b}{c}" for a in ("neur", "gen", "graph", "therm", "crypt", "bi", "lin", "quant") for b in
+         ("o", "al", "ic", "eta", "um", "is") for c in ("scope", "model", "field", "wave", "cell", "text")]  # fmt: skip
+MEMORY = 8 * 10**9
 
 
-def written(folder: Path, nodes: int, edges: int) -> None:
-    """The layout of PRIME: a record a node with nested details, and three tensors."""
-    generator = np.random.default_rng(0)
-    kinds = generator.integers(0, len(NODE_TYPES), nodes)
-    words = generator.integers(0, len(WORDS), (nodes, 60))
-    info = {
-        str(node): {
-            "id": node, "type": NODE_TYPES[kinds[node]], "name": f"thing {node}", "source": "GEN",
-            "details": {"alias": [f"T{node}", f"alias {node}"], "summary": " ".join(WORDS[w] for w in words[node])},
-        }
-        for node in range(nodes)
-    }  # fmt: skip
-    (folder / "node_info.json").write_text(json.dumps(info), encoding="utf-8")
-    for name, types in (("node_type_dict", NODE_TYPES), ("edge_type_dict", EDGE_TYPES)):
-        (folder / f"{name}.json").write_text(json.dumps(dict(enumerate(types))), encoding="utf-8")
+class Hashed:
+    """An encoder whose vector of a text is the mean of a fixed random vector for each of its words."""
+
+    model_id, revision, dimensions, max_tokens = "hashed", "1", 384, 128
+
+    def __init__(self) -> None:
+        self._of_word = np.random.default_rng(0).standard_normal((4096, self.dimensions)).astype(np.float32)
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        return [len(text.split()) for text in texts]
+
+    def sentences(self, texts: Sequence[str]) -> FloatArray:
+        places = [[zlib.crc32(word.encode()) % 4096 for word in text.split()] or [0] for text in texts]
+        return unit_rows(np.stack([self._of_word[own].mean(axis=0) for own in places]))
+
+    def tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
+        raise NotImplementedError
+
+
+def write(folder: Path, nodes: int, edges: int) -> None:
+    """The layout of MAG: a record a node, an entry a line, and three tensors."""
+    folder.mkdir(parents=True)
+    rng = np.random.default_rng(0)
+    kinds = np.where(rng.random(nodes) < PAPERS, 3, rng.integers(0, 3, nodes))
+    with (folder / "node_info.json").open("w", encoding="utf-8") as file:
+        for node, kind in enumerate(kinds.tolist()):
+            own = [WORDS[w] for w in rng.integers(0, len(WORDS), 90 if kind == 3 else 2).tolist()]
+            said: dict[str, Any] = {"type": kind, "mag_id": node, "DisplayName": f"{' '.join(own[:2])} {node}"}
+            if kind == 3:
+                said |= {"title": " ".join(own[:10]), "abstract": " ".join(own[10:]) + ".", "Date": "2019-05-01"}
+            file.write(("{" if not node else ",") + f'\n"{node}": {json.dumps(said)}')
+        file.write("\n}\n")
     torch.save(torch.from_numpy(kinds), folder / "node_types.pt")
-    ends = (nodes * generator.random((2, edges)) ** 2).astype(np.int64)
-    torch.save(torch.from_numpy(ends), folder / "edge_index.pt")
-    torch.save(torch.from_numpy(generator.integers(0, len(EDGE_TYPES), edges)), folder / "edge_types.pt")
+    torch.save(torch.from_numpy((nodes * rng.random((2, edges)) ** 2).astype(np.int64)), folder / "edge_index.pt")
+    torch.save(torch.from_numpy(rng.integers(0, RELATIONS, edges)), folder / "edge_types.pt")
 
 
-def plain(folder: Path) -> tuple[dict[str, dict[str, str]], torch.Tensor, torch.Tensor]:
-    """The files parsed and nothing more."""
-    info = json.loads((folder / "node_info.json").read_text(encoding="utf-8"))
-    tensors = [torch.load(folder / f"{name}.pt", weights_only=True) for name in ("edge_index", "edge_types")]
-    return info, tensors[0], tensors[1]
+def keep(lake: Lake, table: str, part: str, rows: Rows, partition: str = "", lineage: Rows | None = None) -> int:
+    """Write rows as an asset does: prepared, hashed, and put into the lake."""
+    rows = prepare(table, rows)  # what it was made of is let go
+    version_of(rows)
+    beside = {} if lineage is None else {"lineage_edges": lineage}
+    return lake.write(f"{PLACE}/{part}", partition, {table: rows, **beside})[table].rows
 
 
-def resident() -> float:
-    """MiB that the process holds now."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize() / 2**20
+def nodes(lake: Lake, files: Path, _: int) -> int:
+    return keep(lake, "kg_nodes", "nodes", node_rows(stark_nodes(files, "mag"), NAME, "mag"))
+
+
+def edges(lake: Lake, files: Path, _: int) -> int:
+    return keep(lake, "kg_edges", "edges", edge_rows(stark_edges(files, "mag"), NAME, "mag"))
+
+
+def csr(lake: Lake, _: Path, __: int) -> int:
+    return stored.build_arrays(lake, NAME, stored.tables_version(lake, NAME, "nodes", "edges")).n_edges
+
+
+def passages(lake: Lake, _: Path, count: int) -> int:
+    """Some of the shards."""
+    encoder, made = Hashed(), 0
+    for shard in range(count):
+        graph = stored.open_graph(lake, NAME, encoder)
+        texts = node_passages(graph, encoder, lambda own: shard_of(content_id(own), SHARDS) == shard)  # noqa: B023
+        previous = lake.read("kg_passages", f"{PLACE}/passages", str(shard))
+        table, _ = passage_table(texts, previous, encoder, "hashed@1", Blocks(lake, f"{PLACE}/passages", str(shard)))
+        made += keep(lake, "kg_passages", "passages", table, str(shard), lineage_of(table))
+    return made
+
+
+def passage_index(lake: Lake, _: Path, __: int) -> int:
+    """Over all nodes: of those whose shard is not made, over their names."""
+    encoder = Hashed()
+    graph = stored.open_graph(lake, NAME, encoder)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for first in range(0, len(graph), stored.TEXTS_AT_ONCE):
+            ids, names = (
+                column[first : first + stored.TEXTS_AT_ONCE].to_list() for column in (graph.node_ids, graph.names)
+            )
+            vectors = pa.FixedSizeListArray.from_arrays(pa.array(encoder.sentences(names).ravel()), encoder.dimensions)
+            same, zeros = ["node"] * len(ids), [0] * len(ids)
+            yield pa.RecordBatch.from_pydict({
+                "owner_kind": same, "owner_id": ids, "ordinal": zeros, "passage_id": ids, "char_start": zeros,
+                "char_end": zeros, "vector": vectors,
+            })  # fmt: skip
+
+    stated = {"built_from": stored.passages_version(lake, NAME), "model_id": "hashed@1", "memory": MEMORY}
+    with stored.replacing_folder(lake.index_folder(f"{PLACE}/passage_index")) as folder:
+        return stored.write_passage_files(folder, graph.node_ids, batches(), encoder.dimensions, **stated).vectors
+
+
+def answering(lake: Lake, _: Path, __: int) -> dict[str, Any]:
+    """Open the graph, look at a thousand neighbourhoods and names, and search the nodes of a type."""
+    encoder, told = Hashed(), dict[str, Any]()
+
+    def took(what: str, start: float, times: int = 1) -> None:
+        told[what] = round(1000 * (time.perf_counter() - start) / times, 3)
+
+    start = time.perf_counter()
+    graph = stored.open_graph(lake, NAME, encoder)
+    arrays = graph.arrays
+    took("open, ms", start)
+    some = np.random.default_rng(1).integers(0, len(graph), 1_000).tolist()
+    start = time.perf_counter()
+    assert sum(len(arrays.neighbours_of(node)) for node in some)
+    took("neighbours of a node, ms", start, len(some))
+    start = time.perf_counter()
+    sentences = [graph.sentence(edge) for node in some[:100] for edge in graph.first_edges(node, 5)]
+    took("five facts of a node in words, ms", start, 100)
+    assert sentences
+    start = time.perf_counter()
+    allowed = graph.node_types == graph.type_names.index("paper")
+    took("types of all nodes, once, ms", start)
+    if (lake.index_folder(f"{PLACE}/passage_index") / "meta.json").exists():
+        start = time.perf_counter()
+        search = NodeSearch(graph)
+        took("open the search, ms", start)
+        queries = [encoder.sentences([graph.names[node]])[0] for node in some[:20]]
+        start = time.perf_counter()
+        found = [search.nearest(query, allowed, 20) for query in queries]
+        took("20 nearest papers, ms", start, len(queries))
+        papers = np.flatnonzero(allowed)
+        exact = [search.among(query, papers, 20) for query in queries[:5]]
+        told["recall"] = float(np.mean([len(set(a) & set(b)) / 20 for a, b in zip(found, exact, strict=False)]))
+    return told
+
+
+STAGES = {stage.__name__: stage for stage in (nodes, edges, csr, passages, passage_index, answering)}
+
+
+def in_child(name: str, folder: Path, count: int) -> dict[str, Any]:
+    """What a stage takes, in a process of its own."""
+    command = [
+        sys.executable,
+        "-m",
+        "bench.bench_stark",
+        "--stage",
+        name,
+        "--folder",
+        str(folder),
+        "--passages",
+        str(count),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ))
+    if done.returncode:
+        raise SystemExit(f"stage {name} ended with {done.returncode}:\n{done.stderr[-3000:]}")
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--nodes", type=int, default=100_000)
-    parser.add_argument("--edges", type=int, default=1_000_000)
-    parser.add_argument("--repeats", type=int, default=3)
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        written(folder, arguments.nodes, arguments.edges)
-        size = sum(path.stat().st_size for path in folder.iterdir()) / 2**20
-        times: dict[str, list[float]] = {"plain": [], "read_stark": []}
-        held = 0.0
-        for repeat in range(arguments.repeats):
-            gc.collect()
-            before = resident()
-            start = time.process_time()
-            base = read_stark(folder, "prime")
-            times["read_stark"].append(time.process_time() - start)
-            if not repeat:
-                gc.collect()
-                held = resident() - before
-            start = time.process_time()
-            info, ends, kinds = plain(folder)
-            times["plain"].append(time.process_time() - start)
-            expected = np.unique(np.stack([ends[0].numpy(), kinds.numpy(), ends[1].numpy()], axis=1), axis=0)
-            assert base.nodes["name"].to_list() == [record["name"] for record in info.values()]
-            stated = base.edges.with_columns(pl.col("relation").replace_strict(EDGE_TYPES, range(len(EDGE_TYPES))))
-            assert np.array_equal(stated.cast(pl.Int64).to_numpy(), expected)
-            del info, ends, kinds, expected
-        ours, theirs = min(times["read_stark"]), min(times["plain"])
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(f"{arguments.nodes:,} nodes, {arguments.edges:,} edges, {size:.0f} MiB of files: files alone {theirs:.2f} s, "
-              f"read_stark {ours:.2f} s of processor time, {ours / theirs:.1f} times; the base holds {held:.0f} MiB, "
-              f"peak of the process {peak:.0f} MiB")  # fmt: skip
-        start = time.process_time()
-        opened = KnowledgeGraph.of_rows("prime", base.node_rows("prime"), base.edge_rows("prime", "bench"))
-        graph = opened.typed
-        built = time.process_time() - start
-        heads, tails, types = opened.arrays.heads, opened.arrays.tails, opened.arrays.relations
-        second = int(np.flatnonzero(np.isin(heads, tails[:1000]))[0])
-        first = int(np.flatnonzero(tails[:1000] == heads[second])[0])
-        third = int(np.flatnonzero(heads == tails[second])[0])
-        x, y = Variable("x"), Variable("y")
-        query = [
-            Pattern(Constant("a", (int(heads[first]),)), int(types[first]), x),
-            Pattern(x, int(types[second]), y),
-            Pattern(y, int(types[third]), Constant("b", (int(tails[third]),))),
-        ]
-        start = time.process_time()
-        found = substitute(graph, query, x)
-        print(f"rows and graph for substitution built in {built:.2f} s; a query of three triplets, {len(found.candidates)} "
-              f"candidates, {1000 * (time.process_time() - start):.1f} ms")  # fmt: skip
-        told(opened, folder / "csr")
-        search(opened, folder)
-
-
-def told(graph: KnowledgeGraph, folder: Path) -> None:
-    """Bytes of what an answering process maps instead of holding it: arrays, and names, documents and ids."""
-    nodes = pl.DataFrame({name: graph.node_column(name) for name in MAPPED["nodes"]})
-    edges = pl.DataFrame({name: graph.edge_column(name) for name in (*ENDS, *MAPPED["edges"])})
-    build_arrays(folder, nodes, edges, "")
-    sizes = {
-        ending: sum(path.stat().st_size for path in folder.glob(f"*.{ending}")) / 2**20 for ending in ("npy", "arrow")
-    }
-    print(f"memory-mapped: {sizes['npy']:.0f} MiB of arrays, {sizes['arrow']:.0f} MiB of names, documents and ids")
-
-
-def search(graph: KnowledgeGraph, folder: Path) -> None:
-    """Nearest nodes by the index against a product with all vectors, which are random and two a node."""
-    rng, width, each = np.random.default_rng(0), 384, 2
-    middles = rng.standard_normal((1_000, width)).astype(np.float32)
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for start in range(0, len(graph), 10_000):
-            ids = graph.node_ids[start : start + 10_000].to_list()
-            n = each * len(ids)
-            # Round some middles, as texts lie round their subjects: no index finds anything among plain noise.
-            vectors = middles[rng.integers(0, len(middles), n)] + rng.standard_normal((n, width)).astype(np.float32)
-            flat = pa.array(unit_rows(vectors).ravel())
-            yield pa.RecordBatch.from_pydict({
-                "owner_kind": ["node"] * n, "owner_id": [i for i in ids for _ in range(each)],
-                "ordinal": list(range(each)) * len(ids), "passage_id": [f"{i}{o}" for i in ids for o in range(each)],
-                "char_start": [0] * n, "char_end": [1] * n, "vector": pa.FixedSizeListArray.from_arrays(flat, width),
-            })  # fmt: skip
-
-    place = folder / "passages"
-    place.mkdir()
-    start = time.perf_counter()
-    meta = write_passage_files(place, graph.node_ids, batches(), width, built_from="", model_id="", memory=8 * 10**9)
-    built, before = time.perf_counter() - start, resident()
-    files = PassageFiles(place, VectorIndex(place, expected=""))
-    opened = resident() - before
-    allowed = graph.node_types == 0
-    queries = unit_rows(middles[:20] + rng.standard_normal((20, width)).astype(np.float32) / 2)
-    start = time.perf_counter()
-    found = [files.nearest(query, allowed, 20, "multi_vector") for query in queries]
-    ours = (time.perf_counter() - start) / len(queries)
-    nodes = np.flatnonzero(allowed)
-    start = time.perf_counter()
-    slow = [nodes[np.lexsort((nodes, -files.similarities(q, nodes, "multi_vector")))[:20]] for q in queries]
-    theirs = (time.perf_counter() - start) / len(queries)
-    recall = np.mean([len(set(a.tolist()) & set(b.tolist())) / 20 for a, b in zip(found, slow, strict=True)])
-    assert meta.kind != "flat" or recall == 1.0
-    print(f"{len(graph) * each:,} passages in files and a {meta.kind} index in {built:.0f} s, opened with {opened:.0f} MiB; the 20 "
-          f"nearest of {len(nodes):,} nodes in {1000 * ours:.0f} ms, by looking at each of them {1000 * theirs:.0f} ms "
-          f"({theirs / ours:.1f} times as long), recall {recall:.3f}")  # fmt: skip
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=1_900_000)
+    parser.add_argument("--edges", type=int, default=40_000_000)
+    parser.add_argument("--passages", type=int, default=1, help=f"How many of {SHARDS} shards of passages are made.")
+    parser.add_argument("--folder", type=Path, help="Where the base is kept; a temporary folder where none is named.")
+    parser.add_argument("--stages", nargs="+", default=list(STAGES), choices=STAGES)
+    parser.add_argument("--stage", help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.stage:
+        lake, made = Lake.create(chosen.folder / "lake", question_shards=1, corpus_shards=SHARDS), dict[str, Any]()
+        before = disk(lake.root)
+        with measured(made):
+            told = STAGES[chosen.stage](lake, chosen.folder / "files", chosen.passages)
+        print(json.dumps({**made, "disk": disk(lake.root) - before, "told": told}))
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = chosen.folder or Path(temporary)
+        if not (folder / "files").is_dir():
+            write(folder / "files", chosen.nodes, chosen.edges)
+        print(f"{disk(folder / 'files') / 2**20:,.0f} MiB of files\n")
+        print("| stage | s | own memory, MiB | with files, MiB | disk, MiB | |\n|---|---|---|---|---|---|")
+        for name in chosen.stages:
+            row = in_child(name, folder, chosen.passages)
+            print(f"| {name} | {row['seconds']:.1f} | {row['own']:,.0f} | {row['with files']:,.0f} | {row['disk'] / 2**20:,.0f} | "
+                  f"{row['told']} |", flush=True)  # fmt: skip
 
 
 if __name__ == "__main__":

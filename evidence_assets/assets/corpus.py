@@ -18,7 +18,7 @@ from evidence_assets.benchmarks.registry import check_passages, read_passages
 from evidence_assets.experiment import corpus_making
 from evidence_assets.experiment.step import Made, Say, Step
 from evidence_assets.lake.store import Lake
-from evidence_assets.retrieval import token_store, vector_index
+from evidence_assets.retrieval import term_index, token_store, vector_index
 from evidence_assets.retrieval.corpus import embeddings_key, index_key, vectors_wrong
 
 
@@ -73,7 +73,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
             }  # fmt: skip
 
         tokens = files_asset(
-            f"{base}/token_store", make_tokens, group=group, code_version=token_store.VERSION,
+            f"{base}/token_store", make_tokens, group=group, code_version=f"{token_store.VERSION}.{term_index.VERSION}",
             description=f"Contextual token vectors of the chunks of {self.name}, with BM25 statistics, in the index's order.",
             kinds=("numpy", "pytorch"), deps=[dep(f"{base}/chunks", EVERY)], pool="gpu", hands_out=True,
         )  # fmt: skip
@@ -99,7 +99,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
             return meta.built_from, meta.shown
 
         index = files_asset(
-            index_key(self.name, name), make_index, group=group, code_version=vector_index.VERSION,
+            index_key(self.name, name), make_index, group=group, code_version=f"{vector_index.VERSION}.{term_index.VERSION}",
             description=f"What {self.name} is answered from{by}: FAISS index, chunks by position, BM25; remembers what it was "
             "built from.",
             kinds=("faiss",), deps=[dep(f"corpus/{self.name}/chunks", EVERY), dep(vectors_key, EVERY)], pool="gpu",

@@ -28,9 +28,7 @@ def rows_asset(name: str, group: str, version: str) -> dg.AssetsDefinition:
 
     def make(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
         built_from = stored.tables_version(lake, name, "nodes", "edges")
-        nodes = lake.read("kg_nodes", f"{base}/nodes", columns=stored.MAPPED["nodes"])
-        edges = lake.read("kg_edges", f"{base}/edges", columns=[*stored.ENDS, *stored.MAPPED["edges"]])
-        arrays = stored.build_arrays(lake.index_folder(f"{base}/csr"), nodes, edges, built_from)
+        arrays = stored.build_arrays(lake, name, built_from)
         return built_from, {"nodes": arrays.n_nodes, "edges": arrays.n_edges}
 
     return files_asset(

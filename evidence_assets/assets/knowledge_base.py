@@ -9,11 +9,13 @@ from evidence_assets import profiles
 from evidence_assets.assets.encoders import further_encoders, tags_of
 from evidence_assets.assets.graph import rows_asset
 from evidence_assets.assets.graph_passages import passages_asset, unit_length
+from evidence_assets.assets.partitions import EVERY
 from evidence_assets.assets.raw_files import raw_assets
-from evidence_assets.assets.table_asset import files_asset, sound_check, table_asset
+from evidence_assets.assets.table_asset import dep, files_asset, sound_check, table_asset
 from evidence_assets.benchmarks import knowledge_bases
 from evidence_assets.experiment.step import Made, Say, Step, progress
 from evidence_assets.graphs import stored
+from evidence_assets.graphs.base_rows import edge_rows, node_rows
 from evidence_assets.lake.ids import with_model
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.in_use import encoder, model_key
@@ -35,12 +37,13 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
         source, raw = raw_assets(self, f"raw/knowledge/{self.name}", [self.folder])
 
         def make_nodes(step: Step) -> Made:
-            nodes = self.read(step.lake.raw_place(self.folder)).node_rows(self.name, self.folder)
+            nodes = node_rows(self.read_nodes(step.lake.raw_place(self.folder)), self.name, self.sources[0])
             return Made(nodes, metadata={"types": nodes["type"].n_unique()})
 
         def make_edges(step: Step) -> Made:
-            edges = self.read(step.lake.raw_place(self.folder)).edge_rows(self.name, self.folder, self.licence)
-            return Made(edges, metadata={"types": edges["relation"].n_unique()})
+            stated = self.read_edges(step.lake.raw_place(self.folder))
+            edges = edge_rows(stated, self.name, self.sources[1], self.licence)
+            return Made(edges, metadata={"types": stated["relation"].n_unique()})
 
         nodes = table_asset(
             f"{place}/nodes", "kg_nodes", make_nodes, description=f"Nodes of {self.name} with their documents.",
@@ -81,6 +84,6 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
         index = files_asset(
             with_model(f"{place}/passage_index", name), make, group=group, code_version=vector_index.VERSION,
             description=f"Passages of the nodes of {self.name} in files, with an index that finds the nearest nodes{by}.",
-            kinds=("faiss",), deps=[f"{place}/nodes", passages_key], tags=tags_of(name),
+            kinds=("faiss",), deps=[f"{place}/nodes", dep(passages_key, EVERY)], tags=tags_of(name),
         )  # fmt: skip
         return passages, index

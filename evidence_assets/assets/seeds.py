@@ -74,7 +74,9 @@ def _make_seeds(step: Step) -> Made:
 
 @dg.schedule(
     name="weekly",
-    target=dg.AssetSelection.assets(FOLDER, SEEDS) | dg.AssetSelection.key_prefixes(["knowledge"]),
+    # A job has one kind of partitions: passages have those of a corpus.
+    target=dg.AssetSelection.assets(FOLDER, SEEDS)
+    | dg.AssetSelection.key_prefixes(["knowledge"]) - dg.AssetSelection.key_substring("/passages"),
     cron_schedule=WEEKLY,
     default_status=dg.DefaultScheduleStatus.RUNNING,
     description="Looks at every seed file and every harvest again; what is unchanged is taken over.",

@@ -147,7 +147,7 @@ def table_asset(
             if step.calls is not None:
                 asked = _called(context) + sum(model.usage.calls for model in step.asked)
                 context.instance.add_run_tags(context.run.run_id, {f"{CALLED}{step.asset}": str(asked)})
-        rows = prepare(table, made.rows)
+        rows = made.rows = prepare(table, made.rows)  # what it was made of is let go
         tables = {table: rows, **{name: prepare(name, beside) for name, beside in made.beside.items()}}
         if models := {row["model_id"]: row for row in (*step.encoded_by, *(model.row for model in step.asked))}:
             tables["models"] = prepare("models", list(models.values()))

@@ -50,8 +50,6 @@ def read_knowledge_base(folder: Path, answer_types: frozenset[str] = frozenset()
     return BaseFiles(
         pl.DataFrame(list(nodes.values()), schema=NODE_SCHEMA, orient="row"),
         pl.DataFrame(list(edges), schema=dict.fromkeys(("head_id", "relation", "tail_id"), pl.String), orient="row"),
-        nodes_file.name,
-        edges_file.name,
     )
 
 

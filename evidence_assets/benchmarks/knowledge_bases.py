@@ -6,13 +6,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
+import polars as pl
 from pydantic import Field
 
 from evidence_assets.benchmarks.declarations import instances, validated
 from evidence_assets.benchmarks.declared import FromRaw
 from evidence_assets.benchmarks.knowledge_base import read_knowledge_base
-from evidence_assets.benchmarks.official.stark import ANSWER_TYPES, read_stark
-from evidence_assets.graphs.base_rows import BaseFiles
+from evidence_assets.benchmarks.official.stark import ANSWER_TYPES, stark_edges, stark_nodes
 from evidence_assets.lake.errors import BadInput
 
 
@@ -41,11 +41,23 @@ class KnowledgeBase(FromRaw):
         """Node types that can be an answer."""
         return self.answer_types or ANSWER_TYPES.get(self.layout.removeprefix("stark_"), ())
 
-    def read(self, folder: Path) -> BaseFiles:
-        """The base as its files state it."""
+    @property
+    def sources(self) -> tuple[str, str]:
+        """The files of the nodes and of the edges, below the lake's ``raw``."""
+        files = ("nodes.jsonl", "edges.tsv") if self.layout == "own" else ("node_info.json", "edge_index.pt")
+        return f"{self.folder}/{files[0]}", f"{self.folder}/{files[1]}"
+
+    def read_nodes(self, folder: Path) -> pl.DataFrame:
+        """The nodes as the base's files state them."""
         if self.layout == "own":
-            return read_knowledge_base(folder, frozenset(self.answer_types))
-        return read_stark(folder, self.layout.removeprefix("stark_"))
+            return read_knowledge_base(folder, frozenset(self.answer_types)).nodes
+        return stark_nodes(folder, self.layout.removeprefix("stark_"))
+
+    def read_edges(self, folder: Path) -> pl.DataFrame:
+        """The edges as the base's files state them."""
+        if self.layout == "own":
+            return read_knowledge_base(folder, frozenset(self.answer_types)).edges
+        return stark_edges(folder, self.layout.removeprefix("stark_"))
 
 
 @lru_cache

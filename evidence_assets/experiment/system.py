@@ -185,7 +185,7 @@ def source_reads(family: str, sources: Sequence[Source], encoder: str = "") -> l
     """
 
     def vectors(key: str) -> Read:
-        return Read(with_model(key, encoder))
+        return Read(with_model(key, encoder), "every" if key.endswith("/passages") else "same")
 
     benchmarks = of_family(family)
     corpora = sorted({b.corpus for b in benchmarks if b.corpus})

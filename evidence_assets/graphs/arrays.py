@@ -13,11 +13,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from evidence_assets.lake.array_files import open_json, opened
+from evidence_assets.lake.errors import StaleInput
 
 IntArray = npt.NDArray[np.integer[Any]]
 FloatArray = npt.NDArray[np.floating[Any]]
@@ -175,26 +179,20 @@ class GraphArrays:
 
         Raises
         ------
-        ValueError
-            Where the folder holds no graph, one of another format, or files that do not belong together.
+        StaleInput
+            Where the folder holds no graph, one of another format, a file that is cut, or files that do not belong together.
         """
-        try:
-            about = json.loads((folder / "graph.json").read_text(encoding="utf-8"))
-            if about.get("format") != FORMAT:
-                raise ValueError(
-                    f"graph {folder.name} has format {about.get('format')}, this version reads {FORMAT}: build it again"
-                )
-            arrays = {
-                field.name: np.load(folder / f"{field.name}.npy", mmap_mode="r", allow_pickle=False)
-                for field in fields(cls)
-            }
-        except FileNotFoundError as error:
-            raise ValueError(f"no complete graph in {folder.name}: {Path(error.filename).name} is missing") from error
-        graph = cls(**arrays)
+        about = open_json(folder / "graph.json")
+        if about.get("format") != FORMAT:
+            raise StaleInput(
+                f"graph {folder.name} has format {about.get('format')}, this version reads {FORMAT}: build it again"
+            )
+        mapped = partial(np.load, mmap_mode="r", allow_pickle=False)
+        graph = cls(**{field.name: opened(folder / f"{field.name}.npy", mapped) for field in fields(cls)})
         if (graph.n_nodes, graph.n_edges) != (about["nodes"], about["edges"]) or len(graph.neighbours) != (
             graph.offsets[-1] if graph.n_nodes else 0
         ):
-            raise ValueError(f"the files of graph {folder.name} do not belong together: save it again")
+            raise StaleInput(f"the files of graph {folder.name} do not belong together: save it again")
         return graph
 
     def degree(self, nodes: IntArray) -> IntArray:

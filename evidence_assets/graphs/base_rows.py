@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from evidence_assets.graphs.merge import with_edge_ids
+from evidence_assets.graphs.merge import EDGES_AT_ONCE, edge_id
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.text.sentences import sentence_spans
 
@@ -36,35 +39,50 @@ NODE_SCHEMA = pl.Schema(
 class BaseFiles:
     """What the files of a base state, under its own ids.
 
-    ``nodes`` has the columns of `NODE_SCHEMA`, ``edges`` head_id, relation and tail_id, each edge once; ``nodes_file`` and
-    ``edges_file`` are where they stand in the base's folder.
+    ``nodes`` has the columns of `NODE_SCHEMA`, ``edges`` head_id, relation and tail_id, each edge once.
     """
 
     nodes: pl.DataFrame
     edges: pl.DataFrame
-    nodes_file: str
-    edges_file: str
-
-    def node_rows(self, name: str, folder: str) -> pl.DataFrame:
-        """Rows of ``kg_nodes``."""
-        source = pl.lit(f"{folder}/{self.nodes_file}").alias("source")
-        return self.nodes.with_columns(_named(name, "node_id"), source).select(TABLES["kg_nodes"].names)
-
-    def edge_rows(self, name: str, folder: str, licence: str = "") -> pl.DataFrame:
-        """Rows of ``kg_edges``."""
-        texts, none = pl.List(pl.String), pl.lit([], dtype=pl.List(pl.String))
-        rows = self.edges.with_columns(
-            _named(name, "head_id"),
-            _named(name, "tail_id"),
-            none.alias("triple_ids"),
-            pl.lit([f"{folder}/{self.edges_file}"], dtype=texts).alias("sources"),
-            pl.lit([licence] if licence else [], dtype=texts).alias("licences"),
-        )
-        return with_edge_ids(rows)
 
 
-def _named(base: str, column: str) -> pl.Expr:
-    return pl.concat_str(pl.lit(node_id(base, "")), column).alias(column)
+def node_rows(nodes: pl.DataFrame, name: str, source: str) -> pl.DataFrame:
+    """Rows of ``kg_nodes`` of the nodes that the file ``source`` of a base states."""
+    named = pl.concat_str(pl.lit(node_id(name, "")), "node_id").alias("node_id")
+    return nodes.with_columns(named, pl.lit(source).alias("source")).select(TABLES["kg_nodes"].names)
+
+
+def edge_rows(edges: pl.DataFrame, name: str, source: str, licence: str = "") -> pa.Table:
+    """Rows of ``kg_edges`` of the edges that the file ``source`` of a base states, by their ids.
+
+    Ends and relations stay numbers with a dictionary, so that forty million edges do not take the memory of their names.
+    """
+    prefix = node_id(name, "")
+    coded = {c: _coded(edges[c], "" if c == "relation" else prefix) for c in ("head_id", "relation", "tail_id")}
+    names = [array.dictionary.to_pylist() for array in coded.values()]
+    ids = np.zeros(len(edges), "S32")
+    for first in range(0, len(ids), EDGES_AT_ONCE):
+        some = slice(first, first + EDGES_AT_ONCE)
+        codes = (array.indices.to_numpy()[some].tolist() for array in coded.values())
+        ids[some] = [
+            edge_id(*(said[code] for said, code in zip(names, row, strict=True))) for row in zip(*codes, strict=True)
+        ]
+    order = np.argsort(ids, kind="stable")
+    columns = {column: array.take(pa.array(order)) for column, array in coded.items()}
+    ends = pa.py_buffer(np.arange(0, 32 * len(ids) + 1, 32, dtype=np.int32))
+    columns["edge_id"] = pa.StringArray.from_buffers(len(ids), ends, pa.py_buffer(ids[order]))
+    for column, text in (("triple_ids", ""), ("sources", source), ("licences", licence)):
+        each = np.arange(len(ids) + 1, dtype=np.int32) * bool(text)
+        columns[column] = pa.ListArray.from_arrays(pa.array(each), pa.repeat(text, int(each[-1])))
+    return pa.table(columns)
+
+
+def _coded(values: pl.Series, prefix: str) -> pa.DictionaryArray:
+    """Texts as numbers with a dictionary, of which each has the prefix."""
+    coded = values if values.dtype == pl.Enum else values.cast(pl.Enum(values.unique(maintain_order=True)))
+    array = coded.to_arrow()
+    said = pc.binary_join_element_wise(pa.scalar(prefix), array.dictionary.cast(pa.string()), "")
+    return pa.DictionaryArray.from_arrays(array.indices.cast(pa.int32()), said)
 
 
 def definitions_of(nodes: pl.DataFrame) -> dict[str, str]:

@@ -7,7 +7,7 @@ order of their names, wherever a graph comes from. Does not belong here: where a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -126,7 +126,7 @@ class KnowledgeGraph:
         return cls(
             name,
             content_id(*map(version_of, tables)),
-            lambda: shape_of(node_rows["node_id"], edge_rows),
+            lambda: shape_of(node_rows["node_id"], [edge_rows]),
             node_rows.get_column,
             edge_rows.get_column,
         )
@@ -307,20 +307,26 @@ def codes_of(values: pl.Series) -> tuple[IntArray, tuple[str, ...]]:
     )
 
 
-def shape_of(node_ids: pl.Series, edges: pl.DataFrame) -> Shape:
-    """Rows of ``kg_edges`` as arrays over the nodes of these ids, which ascend."""
-    numbers = pl.DataFrame({"id": node_ids, "number": np.arange(len(node_ids), dtype=np.int64)})
-    ends = []
-    for side in ("head_id", "tail_id"):
-        found = edges.select(side).join(numbers, left_on=side, right_on="id", how="left", maintain_order="left")
-        if found["number"].null_count():
-            raise StaleInput(
-                f"{found['number'].null_count()} edges end at nodes that the graph lacks: materialize nodes and edges "
-                "together"
-            )
-        ends.append(found["number"].to_numpy())
-    codes, relations = codes_of(edges["relation"])
-    return Shape(GraphArrays.from_edges(len(node_ids), ends[0], codes, ends[1]), relations)
+def shape_of(node_ids: pl.Series, edges: Iterable[pl.DataFrame]) -> Shape:
+    """Rows of ``kg_edges``, block by block, as arrays over the nodes of these ids, which ascend."""
+    numbers = pl.DataFrame({"id": node_ids, "number": np.arange(len(node_ids), dtype=np.int32)})
+    code: dict[str, int] = {}
+    parts: dict[str, list[IntArray]] = {name: [np.zeros(0, np.int32)] for name in ("head_id", "relation", "tail_id")}
+    for block in edges:
+        for side in ("head_id", "tail_id"):
+            found = block.select(side).join(numbers, left_on=side, right_on="id", how="left", maintain_order="left")
+            if found["number"].null_count():
+                raise StaleInput(
+                    f"{found['number'].null_count()} edges end at nodes that the graph lacks: materialize nodes and edges "
+                    "together"
+                )
+            parts[side].append(found["number"].to_numpy())
+        codes, names = codes_of(block["relation"])
+        parts["relation"].append(np.array([code.setdefault(name, len(code)) for name in names], np.int32)[codes])
+    heads, relations, tails = (np.concatenate(parts.pop(name)) for name in tuple(parts))
+    place = {name: number for number, name in enumerate(sorted(code))}
+    numbered = np.array([place[name] for name in code], np.int32)
+    return Shape(GraphArrays.from_edges(len(node_ids), heads, numbered[relations], tails), tuple(place))
 
 
 def surface_forms(names: pl.Series, aliases: pl.Series) -> Forms:

@@ -20,6 +20,8 @@ from evidence_assets.text.words import name_key
 
 VERSION = "1"
 """Changes when the same triples would give other rows."""
+EDGES_AT_ONCE = 1 << 20
+"""Edges whose ids are Python objects at a time."""
 TRIPLE_COLUMNS = ("head", "relation", "tail", "triple_id", "source", "licence")
 
 
@@ -39,9 +41,11 @@ def edge_id(head: str, relation: str, tail: str) -> str:
 
 
 def with_edge_ids(edges: pl.DataFrame) -> pl.DataFrame:
-    """Rows of ``kg_edges``: the edges with their ids."""
-    ids = [edge_id(*row) for row in edges.select("head_id", "relation", "tail_id").iter_rows()]
-    return edges.with_columns(pl.Series("edge_id", ids, dtype=pl.String)).select(TABLES["kg_edges"].names)
+    """The edges with their ids."""
+    ids = [pl.Series("edge_id", [], dtype=pl.String)]
+    for some in edges.select("head_id", "relation", "tail_id").iter_slices(EDGES_AT_ONCE):
+        ids.append(pl.Series("edge_id", [edge_id(*row) for row in some.iter_rows()], dtype=pl.String))
+    return edges.with_columns(pl.concat(ids))
 
 
 class Merged(NamedTuple):
@@ -103,7 +107,9 @@ def merge(triples: pl.DataFrame, synonyms: pl.DataFrame | None = None) -> Merged
             pl.col("licence").drop_nulls().unique().sort().alias("licences"),
         )
     )
-    return Merged(nodes.drop("key").sort("node_id"), with_edge_ids(edges).sort("edge_id"))
+    return Merged(
+        nodes.drop("key").sort("node_id"), with_edge_ids(edges).select(TABLES["kg_edges"].names).sort("edge_id")
+    )
 
 
 def edge_lineage(edges: pl.DataFrame) -> pl.DataFrame:

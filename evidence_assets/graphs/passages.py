@@ -6,7 +6,7 @@ a node's document are cut is said in ``node_search``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
@@ -24,6 +24,8 @@ from evidence_assets.models.protocols import Encoder
 from evidence_assets.retrieval.corpus import matrix
 
 VERSION = "1"
+Mine = Callable[[str], bool]
+"""Whether the passages of a node or an edge are wanted, told by its id."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +43,19 @@ class Passage:
         return content_id("passage", self.owner_kind, self.owner_id, self.start, self.end, self.text)
 
 
-def fact_passages(graph: KnowledgeGraph) -> Iterator[Passage]:
-    """Each node by its name, each edge by its sentence."""
+def every(_: str) -> bool:
+    """Of every owner."""
+    return True
+
+
+def fact_passages(graph: KnowledgeGraph, mine: Mine = every) -> Iterator[Passage]:
+    """Each node by its name, each edge by its sentence, of those that are ``mine`` by their ids."""
     for node_id, name in zip(graph.node_ids, graph.names, strict=True):
-        yield Passage("node", node_id, -1, -1, name)
+        if mine(node_id):
+            yield Passage("node", node_id, -1, -1, name)
     for number, edge_id in enumerate(graph.edge_ids):
-        yield Passage("edge", edge_id, -1, -1, graph.sentence(number))
+        if mine(edge_id):
+            yield Passage("edge", edge_id, -1, -1, graph.sentence(number))
 
 
 def passage_table(

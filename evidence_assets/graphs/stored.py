@@ -41,6 +41,7 @@ FORMS_FORMAT = 3
 """Changes with the order of the vectors of names."""
 MAPPED_FORMAT = 1
 """Changes with the columns that lie beside the arrays."""
+EDGES_AT_ONCE = 1 << 20
 TEXTS_AT_ONCE = 4096
 """Texts that are encoded before their vectors are put away."""
 Heard = Callable[[int, int], None]
@@ -64,21 +65,31 @@ class Meta:
 
 
 def tables_version(lake: Lake, name: str, *parts: str) -> str:
-    """What is built of a graph's tables (``nodes``, ``edges``) is built from: what their rows say."""
-    return content_id([lake.version(TABLES_OF[part], f"knowledge/{name}/{part}") for part in parts])
+    """What is built of a graph's tables (``nodes``, ``edges``) is built from: what their writers said of their rows."""
+    return content_id([lake.written_version(TABLES_OF[part], f"knowledge/{name}/{part}") for part in parts])
 
 
-def build_arrays(folder: Path, nodes: pl.DataFrame, edges: pl.DataFrame, built_from: str) -> GraphArrays:
+def build_arrays(lake: Lake, name: str, built_from: str) -> GraphArrays:
     """Write the graph in compressed rows, with the columns ``MAPPED``; numbers are those of the stored tables' order."""
-    arrays, relations = shape_of(nodes["node_id"], edges)
-    with replacing_folder(folder) as temporary:
+    place = f"knowledge/{name}"
+    with replacing_folder(lake.index_folder(f"{place}/csr")) as temporary:
+        node_ids = lake.read("kg_nodes", f"{place}/nodes", columns=["node_id"])["node_id"]
+        arrays, relations = shape_of(node_ids, _edge_blocks(lake, place))
         arrays.save(temporary)
-        for part, rows in (("nodes", nodes), ("edges", edges)):
-            columns = rows.select(MAPPED[part])
-            columns.write_ipc(temporary / f"{part}.arrow", compat_level=pl.CompatLevel.newest())
+        for part, columns in MAPPED.items():
+            rows = lake.read(TABLES_OF[part], f"{place}/{part}", columns=columns)
+            rows.write_ipc(temporary / f"{part}.arrow", compat_level=pl.CompatLevel.newest())
         (temporary / "relations.json").write_text(json.dumps(relations, indent=1) + "\n", encoding="utf-8")
         Meta(built_from).write(temporary)
     return arrays
+
+
+def _edge_blocks(lake: Lake, place: str) -> Iterator[pl.DataFrame]:
+    """The ends and relations of a graph's edges."""
+    for path in lake.files("kg_edges", f"{place}/edges"):
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(EDGES_AT_ONCE, columns=ENDS):
+                yield pl.DataFrame(pa.Table.from_batches([batch]))
 
 
 def names_version(lake: Lake, name: str) -> str:
@@ -111,8 +122,14 @@ def build_name_vectors(
 
 def passages_version(lake: Lake, name: str, of: str = "") -> str:
     """What the files of a graph's passages are built from."""
-    passages = lake.version("kg_passages", with_model(f"knowledge/{name}/passages", of))
-    return content_id([lake.version("kg_nodes", f"knowledge/{name}/nodes"), passages])
+    asset = with_model(f"knowledge/{name}/passages", of)
+    shards = [(shard, lake.written_version("kg_passages", asset, shard)) for shard in passage_shards(lake, asset)]
+    return content_id(lake.written_version("kg_nodes", f"knowledge/{name}/nodes"), shards)
+
+
+def passage_shards(lake: Lake, asset: str) -> list[str]:
+    """The shards that are made of a graph's passages."""
+    return sorted(filter(str.isdecimal, lake.partitions("kg_passages", asset)), key=int)
 
 
 def build_passage_files(
@@ -122,8 +139,9 @@ def build_passage_files(
     place = f"knowledge/{name}"
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for path in lake.files("kg_passages", with_model(f"{place}/passages", of)):
-            with pq.ParquetFile(path) as file:
+        asset = with_model(f"{place}/passages", of)
+        for shard in passage_shards(lake, asset):
+            with pq.ParquetFile(lake.path("kg_passages", asset, shard)) as file:
                 yield from file.iter_batches(TEXTS_AT_ONCE, columns=COLUMNS)
 
     node_ids = lake.read("kg_nodes", f"{place}/nodes", columns=["node_id"])["node_id"].set_sorted()
@@ -200,7 +218,7 @@ def _open_graph(root: str, name: str, encoder: Encoder, of: str, stamp: Stamp) -
     def shape() -> Shape:
         folder = lake.index_folder(f"{place}/csr")
         if not Meta(version).is_of(folder):
-            return shape_of(column("nodes", "node_id"), lake.read("kg_edges", f"{place}/edges", columns=ENDS))
+            return shape_of(column("nodes", "node_id"), _edge_blocks(lake, place))
         relations = json.loads((folder / "relations.json").read_text(encoding="utf-8"))
         return Shape(GraphArrays.open(folder), tuple(relations))
 
@@ -217,9 +235,10 @@ def _open_graph(root: str, name: str, encoder: Encoder, of: str, stamp: Stamp) -
         return PassageFiles(folder, _index_of(folder, passages_version(lake, name, of), model_id))
 
     def passages() -> pl.DataFrame:
-        if not lake.files("kg_passages", passage_rows):
+        shards = passage_shards(lake, passage_rows)
+        if not shards:
             raise StaleInput(f"{passage_rows} is not made: materialize it first")
-        return lake.read("kg_passages", passage_rows)
+        return pl.concat([lake.read("kg_passages", passage_rows, shard) for shard in shards])
 
     return KnowledgeGraph(
         name,

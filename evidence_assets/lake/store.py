@@ -24,6 +24,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
+import io
 import json
 import os
 import re
@@ -141,29 +142,53 @@ def prepare(table: str, rows: Rows) -> pa.Table:
     schema = TABLES[table]
     if isinstance(rows, list):
         rows = typed(table, rows)
-    elif isinstance(rows, pl.DataFrame):
-        rows = rows.to_arrow()
-    missing = [c.name for c in schema.columns if c.name not in rows.column_names and not c.nullable]
-    unknown = [name for name in rows.column_names if name not in schema.names]
+    names = list(rows.columns) if isinstance(rows, pl.DataFrame) else rows.column_names
+    missing = [c.name for c in schema.columns if c.name not in names and not c.nullable]
+    unknown = [name for name in names if name not in schema.names]
     if missing or unknown:
         raise _mismatch(schema, f"lacks columns {missing}, has unknown columns {unknown}")
+    # One column after another, so that memory holds one of them twice and not the table.
+    keys = pa.table({name: _declared(schema, rows, names, name) for name in schema.key})
+    order = None
+    if not pc.all(_compared(keys)[0]).as_py():
+        order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in schema.key])
+        keys = keys.take(order)
+        if (place := pc.index(_compared(keys)[1], True).as_py()) >= 0:
+            twice = keys.slice(place, 1).to_pylist()[0]
+            raise _mismatch(schema, f"the key {'/'.join(schema.key)} occurs twice: {twice}")
+    columns = []
+    for name in schema.names:
+        column = keys.column(name) if name in schema.key else _declared(schema, rows, names, name)
+        columns.append((column if order is None or name in schema.key else column.take(order)).combine_chunks())
+    return pa.Table.from_arrays(columns, schema=schema.arrow)
+
+
+def _compared(keys: pa.Table) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    """Of each row but the first, whether it comes after the one before, and whether it says the same."""
+    after, same = pa.scalar(False), pa.scalar(True)
+    for column in keys.columns:
+        one, other = column.slice(0, max(0, len(column) - 1)), column.slice(1)
+        later = pc.fill_null(pc.less(one, other), False)  # what is empty is sorted and not compared
+        equal = pc.or_(pc.fill_null(pc.equal(one, other), False), pc.and_(pc.is_null(one), pc.is_null(other)))
+        after, same = pc.or_(after, pc.and_(same, later)), pc.and_(same, equal)
+    return after, same
+
+
+def _declared(schema: TableSchema, rows: pa.Table | pl.DataFrame, names: list[str], name: str) -> pa.ChunkedArray:
+    """A column of rows as it is declared; empty in each where they have none."""
+    declared = schema.arrow.field(name)
+    if name not in names:
+        return pa.chunked_array([pa.nulls(len(rows), declared.type)])
     try:
-        rows = _with_columns(rows, schema.arrow)
+        values = (rows.select([name]).to_arrow() if isinstance(rows, pl.DataFrame) else rows).column(name)
+        values = values.cast(declared.type)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError) as error:
-        raise _mismatch(schema, f"{error}") from error
-    for column in schema.columns:
-        values = rows.column(column.name)
-        if not column.nullable and values.null_count:
-            raise _mismatch(schema, f"column {column.name} is empty in {values.null_count} rows")
-        if pa.types.is_floating(column.type) and pc.all(pc.is_finite(values)).as_py() is False:
-            raise _mismatch(schema, f"column {column.name} holds a value that is not a finite number")
-    rows = rows.cast(schema.arrow).sort_by([(name, "ascending") for name in schema.key]).combine_chunks()
-    distinct = rows.select(list(schema.key)).group_by(list(schema.key)).aggregate([]).num_rows
-    if distinct != rows.num_rows:
-        counts = rows.group_by(list(schema.key)).aggregate([([], "count_all")])
-        twice = counts.filter(pc.greater(counts["count_all"], 1)).slice(0, 1).to_pylist()[0]
-        raise _mismatch(schema, f"the key {'/'.join(schema.key)} occurs twice: {twice}")
-    return rows
+        raise _mismatch(schema, f"column {name}: {error}") from error
+    if not declared.nullable and values.null_count:
+        raise _mismatch(schema, f"column {name} is empty in {values.null_count} rows")
+    if pa.types.is_floating(declared.type) and pc.all(pc.is_finite(values)).as_py() is False:
+        raise _mismatch(schema, f"column {name} holds a value that is not a finite number")
+    return values
 
 
 def _with_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -181,10 +206,24 @@ def version_of(rows: pa.Table) -> str:
     that say nothing in it, and what was made from them stays fresh.
     """
     rows = rows.select([name for name in rows.column_names if rows[name].null_count < rows.num_rows])
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema.remove_metadata()) as stream:
+    sink = _Hashing()
+    with pa.ipc.new_stream(pa.PythonFile(sink, "w"), rows.schema.remove_metadata()) as stream:
         stream.write_table(rows.replace_schema_metadata(None), max_chunksize=ROW_GROUP)
-    return content_id(rows.num_rows, hashlib.blake2b(sink.getvalue(), digest_size=16).hexdigest())
+    return content_id(rows.num_rows, sink.digest.hexdigest())
+
+
+class _Hashing(io.RawIOBase):
+    """A file of which nothing is kept but the hash of what is written to it."""
+
+    def __init__(self) -> None:
+        self.digest = hashlib.blake2b(digest_size=16)
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self.digest.update(data)
+        return len(data)
 
 
 @dataclass(frozen=True)
@@ -366,13 +405,6 @@ class Lake:
         frame = pl.from_arrow(pa.concat_tables(rows) if rows else wanted.empty_table())
         assert isinstance(frame, pl.DataFrame)
         return frame
-
-    def version(self, table: str, asset: str, partition: str = "") -> str:
-        """Content hash of what a partition says, whatever release wrote its file; empty where there is none."""
-        try:
-            return version_of(prepare(table, read_rows(self.path(table, asset, partition), TABLES[table].arrow)))
-        except FileNotFoundError:
-            return ""
 
     def written_version(self, table: str, asset: str, partition: str = "") -> str:
         """What the writer of a partition said of its rows, told without reading them; empty where there is none.

@@ -2,16 +2,18 @@
 
 =============== ======== ==========================================================================
 ``keys.npy``    V        uint64 hashes of the terms, ascending
-``starts.npy``  V + 1    int64, postings of each term; also how many texts hold it
+``starts.npy``  V + 1    int64, postings of each term, which are as many as texts hold it
 ``totals.npy``  V        its saturated frequency, summed over all texts
 ``rows.npy``    P        int32, the texts of each term, ascending; term after term
 ``codes.npy``   P        uint16 or int32, its frequency and the text's length as a number of a pair
-``weights.npy`` C        float64, what BM25 makes of each such pair, idf left out
+``common.npy``  F × 2    int64, each term of more than an eighth of the texts, and how many hold it
+``spread.npy``  F × N    its codes, one a text, 0 where the text lacks it; these have no postings
+``weights.npy`` C        float64, what BM25 makes of each such pair, idf left out; 0 is no pair
 ``meta.json``            texts, tokens
 =============== ======== ==========================================================================
 
 A posting takes six bytes and has the weight that float64 gives it: of pairs of a frequency and a length there are but some
-thousands. Files are written in one pass over the texts, whose postings wait on the disk, cut by the first byte of their term,
+thousands. Common terms, which seldom decide, are read by the number of the text instead of being searched. Files are written in one pass over the texts, whose postings wait on the disk, cut by the first byte of their term,
 until each part is sorted in memory. Terms are known by 64 bits of their hash: among a million terms the chance that two
 share one is 3·10⁻⁸.
 """
@@ -32,14 +34,17 @@ from evidence_assets.lake.array_files import ArrayWriter, find_keys, open_array,
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.retrieval.bm25 import Idf, idf_of, term_weight
 
-VERSION = "1"
+VERSION = "2"
 SPILL = 1 << 20
 """Postings that wait in memory."""
 PARTS = 256
 TILE = 1 << 20
 """Texts whose sums are in memory at a time: 4 MiB of them."""
-CHECKED_FROM = 4
-"""A term of more postings than this part of the texts is added only where too few texts were found without it."""
+COMMON = 8
+"""A term of more than this part of the texts is common: its codes are spread over the texts, and it is added only where too few
+texts were found without it."""
+GROUP = 16
+"""Texts of which the greatest is looked at to see what the best have at least."""
 LOOKED_UP = 20
 """Postings that are added one after another in the time in which one is looked up."""
 POSTING = np.dtype([("key", "<u8"), ("row", "<i4"), ("code", "<i4")])
@@ -69,7 +74,7 @@ class TermIndexWriter:
         self._folder, self._postings = folder, postings
         self._texts = self._tokens = self._waiting = 0
         self._blocks: list[npt.NDArray[Any]] = []
-        self._codes: dict[int, int] = {}
+        self._codes = {0: 0}
 
     def add(self, texts: Sequence[Sequence[str]]) -> None:
         """Append token lists; an empty one is a text that nothing finds."""
@@ -122,26 +127,37 @@ class TermIndexWriter:
         frequencies, lengths = (pairs >> 32).astype(np.float64), pairs & 0xFFFFFFFF
         average = self._tokens / self._texts if self._texts else 0.0
         weights = np.asarray(term_weight(1.0, frequencies, lengths, average))
-        kept = [("rows", np.int32), ("codes", np.uint16 if len(pairs) < 1 << 16 else np.int32)]
-        files = [("keys", np.uint64), ("starts", np.int64), ("totals", np.float64), ("weights", np.float64), *kept]
-        writers = {name: ArrayWriter(self._folder / f"{name}.npy", dtype) for name, dtype in files}
+        code: npt.DTypeLike = np.uint16 if len(pairs) < 1 << 16 else np.int32
+        files: list[tuple[str, npt.DTypeLike, tuple[int, ...]]] = [
+            ("keys", np.uint64, ()), ("starts", np.int64, ()), ("totals", np.float64, ()), ("weights", np.float64, ()),
+            ("rows", np.int32, ()), ("codes", code, ()), ("common", np.int64, (2,)), ("spread", code, (self._texts,)),
+        ]  # fmt: skip
+        writers = {name: ArrayWriter(self._folder / f"{name}.npy", dtype, row) for name, dtype, row in files}
         written = 0
         try:
             writers["weights"].add(weights)
             writers["starts"].add([0])
             for part in self._parts():
                 part = part[np.argsort(part["key"], kind="stable")]
-                keys, first = np.unique(part["key"], return_index=True)
-                ends = np.append(first[1:], len(part))
-                writers["keys"].add(keys)
-                writers["starts"].add(written + ends if len(keys) else np.zeros(0, np.int64))
-                of_term = np.repeat(np.arange(len(keys)), ends - first)
+                keys, first, holding = np.unique(part["key"], return_index=True, return_counts=True)
+                common = (holding > self._texts // COMMON) & self._postings
+                of_term = np.repeat(np.arange(len(keys)), holding)
                 # Summed one after another, as a loop over the texts would.
                 writers["totals"].add(np.bincount(of_term, weights=weights[part["code"]], minlength=len(keys)))
+                for term in np.flatnonzero(common):
+                    own = part[first[term] : first[term] + holding[term]]
+                    spread = np.zeros((1, self._texts), code)
+                    spread[0, own["row"]] = own["code"]
+                    writers["spread"].add(spread)
+                    writers["common"].add([[writers["keys"].rows + term, holding[term]]])
+                writers["keys"].add(keys)
+                holding[common] = 0
+                writers["starts"].add(written + np.cumsum(holding))
+                written += int(holding.sum())
                 if self._postings:
+                    part = part[~common[of_term]]
                     writers["rows"].add(part["row"])
                     writers["codes"].add(part["code"])
-                written += len(part)
         except BaseException:
             for writer in writers.values():
                 writer.abandon()
@@ -163,11 +179,12 @@ class TermIndex:
             )
         self.texts, self.tokens, self._searchable = int(stated["texts"]), int(stated["tokens"]), stated["postings"]
         self.average = self.tokens / self.texts if self.texts else 0.0
-        self._keys, self.starts, self._totals, self.rows, self.codes = (
-            open_array(folder / f"{name}.npy") for name in ("keys", "starts", "totals", "rows", "codes")
+        self._keys, self.starts, self._totals, self.rows, self.codes, self.spread = (
+            open_array(folder / f"{name}.npy") for name in ("keys", "starts", "totals", "rows", "codes", "spread")
         )
-        self.weights = np.array(open_array(folder / "weights.npy"))
-        if len(self.starts) != len(self._keys) + 1 or (self._searchable and self.starts[-1] != len(self.rows)):
+        self.weights, self.common = (np.array(open_array(folder / f"{name}.npy")) for name in ("weights", "common"))
+        whole = self.starts[-1] == len(self.rows) and self.spread.shape == (len(self.common), self.texts)
+        if len(self.starts) != len(self._keys) + 1 or (self._searchable and not whole):
             raise StaleInput(f"the files in {folder} do not belong together: materialize their asset again")
 
     def __len__(self) -> int:
@@ -179,11 +196,14 @@ class TermIndex:
 
     def holding(self, terms: Terms) -> Ints:
         """How many texts hold each term."""
-        numbers = self.find(terms)
-        held = np.zeros(len(numbers), np.int64)
-        some = numbers[numbers >= 0]
-        held[numbers >= 0] = self.starts[some + 1] - self.starts[some]
-        return held
+        return self.of_numbers(self.find(terms))[0]
+
+    def of_numbers(self, numbers: Ints) -> tuple[Ints, Ints]:
+        """How many texts hold each term of these numbers, and its row in ``spread``; −1 for one that is not common."""
+        common = find_keys(self.common[:, 0], numbers)
+        held = np.where(numbers >= 0, self.starts[numbers + 1] - self.starts[numbers], 0)
+        held[common >= 0] = self.common[common[common >= 0], 1]
+        return held, common
 
     def idf(self, terms: Terms, form: Idf = "printed") -> Array:
         """Inverse document frequency of each term; see :func:`~.bm25.idf_of`."""
@@ -249,84 +269,98 @@ class _Asked:
     """
 
     def __init__(self, index: TermIndex, numbers: Ints, times: Array, form: Idf) -> None:
-        self._texts, self._rows, self._codes, self._weights = index.texts, index.rows, index.codes, index.weights
-        self._starts, self._ends, self._times = index.starts[numbers], index.starts[numbers + 1], times
-        self._idf = idf_of(index.texts, self._ends - self._starts, form)
-        most = times * self._idf * self._weights.max(initial=0.0)
+        self._index, self._times = index, times
+        self._starts, self._ends = index.starts[numbers], index.starts[numbers + 1]
+        held, self._common = index.of_numbers(numbers)
+        self._idf = idf_of(index.texts, held, form)
+        most = times * self._idf * index.weights.max(initial=0.0)
         self._order = np.argsort(-most, kind="stable")
         self._margin = 1 + 1e-6 * (1 + len(most))
         # What the terms from the n-th on may add.
-        self._rest = np.append(np.cumsum(most[self._order][::-1])[::-1], 0.0) * self._margin
+        self._rest = [*(np.cumsum(most[self._order][::-1])[::-1] * self._margin).tolist(), 0.0]
 
     def best(self, first: int, last: int, k: int, least: float) -> tuple[Ints, Array]:
         """The ``k`` best texts of a tile, in no order, with those that might be equal; none that has less than ``least``."""
         starts, ends = self._within(first, last)
-        sizes, order, rest, margin = ends - starts, self._order, self._rest, self._margin
+        order, rest, margin = self._order, self._rest, self._margin
         made, n = np.zeros(last - first, np.float32), 0
         while n < len(order) and rest[n] * margin >= least:
-            # To see whether enough was found takes about as long as to add so many postings.
-            if sizes[order[n]] > len(made) // CHECKED_FROM and np.count_nonzero(made > rest[n]) >= k:
+            if self._common[order[n]] >= 0 and np.count_nonzero(made > rest[n]) >= k:
                 break
             self._add(made, first, starts, ends, int(order[n]))
             n += 1
         if not least:
-            found = np.flatnonzero(made > rest[n]).astype(np.int32)
-            if len(found) >= k:
-                found = np.sort(found[np.argpartition(made[found], len(found) - k)[len(found) - k :]])
-                reached = made[found] + self._sums(order[n:], starts, ends, found + np.int32(first))
+            found = _among_best(made, k)
+            if len(found) == k:
+                reached = made[found] + self._sums(order[n:], starts, ends, found + first)
                 least = float(reached.min()) / margin
-        rows = np.flatnonzero(made > max(0.0, least / margin - rest[n])).astype(np.int32)
+        rows = np.flatnonzero(made > max(0.0, float(least) / margin - rest[n]))
         left = made[rows]
-        for place, term in enumerate(order[n:].tolist(), n + 1):
-            if sizes[term] < LOOKED_UP * len(rows):
-                made[rows] = left
-                self._add(made, first, starts, ends, term)
-                left = made[rows]
-            else:
-                left = left + self._sums([term], starts, ends, rows + np.int32(first)).astype(np.float32)
+        for place, term in enumerate(order[n:], n + 1):
+            left = left + self._sums([term], starts, ends, rows + first).astype(np.float32)
             kept = left >= least / margin - rest[place]
             rows, left = rows[kept], left[kept]
         if len(rows) > k:
             least = max(least, float(np.partition(left, len(left) - k)[len(left) - k]) / margin)
-        rows = rows[left >= least / margin] + np.int32(first)
-        if LOOKED_UP * len(rows) * len(order) < sizes.sum():
-            return rows.astype(np.int64), self._sums(np.arange(len(order)), starts, ends, rows)
+        rows = rows[left >= least / margin] + first
+        if LOOKED_UP * len(rows) * len(order) < (ends - starts).sum() + len(made):
+            return rows, self._sums(np.arange(len(order)), starts, ends, rows)
         exact = np.zeros(len(made))
         for term in range(len(order)):
             self._add(exact, first, starts, ends, term)
-        return rows.astype(np.int64), exact[rows - first]
+        return rows, exact[rows - first]
 
     def _within(self, first: int, last: int) -> tuple[Ints, Ints]:
         """Where the postings of a tile begin and end."""
-        if last - first == self._texts:
+        if last - first == self._index.texts:
             return self._starts, self._ends
         bounds = np.array([first, last], np.int32)  # of another type than the rows, these would be copied
-        found = [a + self._rows[a:b].searchsorted(bounds) for a, b in zip(self._starts, self._ends, strict=True)]
+        rows = self._index.rows
+        found = [a + rows[a:b].searchsorted(bounds) for a, b in zip(self._starts, self._ends, strict=True)]
         edges = np.array(found, np.int64).reshape(-1, 2)
         return edges[:, 0], edges[:, 1]
 
     def _add(self, made: npt.NDArray[Any], first: int, starts: Ints, ends: Ints, term: int) -> None:
         """Add what a term gives to each text of a tile."""
-        own = slice(int(starts[term]), int(ends[term]))
+        index, common = self._index, self._common[term]
         # By pairs first: there are fewer of them than postings of a term that costs time. The fast ways of numpy to gather
         # and to scatter take a third of the time of ``made[rows] += values[codes]``.
-        values = (self._times[term] * (self._weights * self._idf[term])).astype(made.dtype)
-        rows = self._rows[own] - np.int32(first) if first else self._rows[own]
-        np.add.at(made, rows, values.take(self._codes[own], mode="clip"))
+        values = (self._times[term] * (index.weights * self._idf[term])).astype(made.dtype)
+        if common >= 0:
+            made += values.take(index.spread[common, first : first + len(made)], mode="clip")
+            return
+        own = slice(int(starts[term]), int(ends[term]))
+        rows = index.rows[own] - np.int32(first) if first else index.rows[own]
+        np.add.at(made, rows, values.take(index.codes[own], mode="clip"))
 
-    def _sums(self, terms: Sequence[int] | Ints, starts: Ints, ends: Ints, rows: npt.NDArray[np.int32]) -> Array:
-        """What some terms give to some texts of a tile, added in the order of the terms."""
-        chosen = [int(term) for term in terms if ends[term] > starts[term]]
-        if not chosen:
-            return np.zeros(len(rows))
-        low, high = starts[chosen, None], ends[chosen, None]
-        places = low + np.stack(
-            [self._rows[a:b].searchsorted(rows) for a, b in zip(low[:, 0], high[:, 0], strict=True)]
-        )
-        np.minimum(places, high - 1, out=places)
-        values = self._times[chosen, None] * (self._weights[self._codes.take(places)] * self._idf[chosen, None])
-        values *= self._rows.take(places) == rows
-        made = np.zeros(len(rows))
-        for own in values:  # one after another, which ``sum`` does not promise
-            made += own
+    def _sums(self, terms: Sequence[int] | Ints, starts: Ints, ends: Ints, rows: Ints) -> Array:
+        """What some terms give to some texts, added in the order of the terms."""
+        index, made = self._index, np.zeros(len(rows))
+        rows = rows.astype(np.int32)  # of another type than the postings', these would be copied
+        for term in terms:
+            if self._common[term] >= 0:
+                codes = index.spread[self._common[term]].take(rows)
+            elif starts[term] == ends[term]:
+                continue
+            else:
+                own = index.rows[starts[term] : ends[term]]
+                places = own.searchsorted(rows)
+                np.minimum(places, len(own) - 1, out=places)
+                codes = index.codes[starts[term] : ends[term]].take(places) * (own.take(places) == rows)
+            made += self._times[term] * (index.weights.take(codes) * self._idf[term])
         return made
+
+
+def _among_best(made: npt.NDArray[np.float32], k: int) -> npt.NDArray[np.int64]:
+    """``k`` texts that have much, ascending; fewer where fewer have anything."""
+    groups = len(made) // GROUP
+    if groups >= k:
+        # Of k groups each has a text of at least this, and few others have: they are found without sorting all.
+        greatest = made[: GROUP * groups].reshape(GROUP, groups).max(axis=0)
+        bar = float(np.partition(greatest, groups - k)[groups - k])
+        found = np.flatnonzero(made >= bar) if bar else np.flatnonzero(made)
+    else:
+        found = np.flatnonzero(made)
+    if len(found) <= k:
+        return found
+    return np.sort(found[np.argpartition(made[found], len(found) - k)[len(found) - k :]])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 
 import dagster as dg
@@ -41,8 +42,11 @@ class SmallWorld:
     ) -> dg.ExecuteInProcessResult:
         """Materialize exactly these assets; with ``fails`` a failed step or check is what is expected.
 
-        Without ``checked``, checks are left out, which are half of the steps.
+        Without ``checked``, checks are left out, which are half of the steps. What has shards is made in the only one.
         """
+        if partition is None and len(groups := [(p, list(own)) for p, own in groupby(keys, self._shard)]) > 1:
+            return [self.make(*own, partition=p, fails=fails, checked=checked) for p, own in groups][-1]
+        partition = partition or self._shard(keys[0])
         selection = frozenset(dg.AssetKey(key.split("/")) for key in keys)
         if (selection, checked) not in self._jobs:
             self._jobs[selection, checked] = self._job.get_subset(
@@ -56,6 +60,13 @@ class SmallWorld:
         )
         assert result.success != fails
         return result
+
+    def _shard(self, key: str) -> str | None:
+        return (
+            "0"
+            if self.graph.get(dg.AssetKey(key.split("/"))).partitions_def == partitions.corpus_partitions()
+            else None
+        )
 
     def rows(self, table: str, asset: str) -> pl.DataFrame:
         return self.lake.read(table, asset)

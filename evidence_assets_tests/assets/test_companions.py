@@ -378,7 +378,7 @@ def test_empty_and_missing_inputs_are_named(tmp_path: Path, monkeypatch: pytest.
         for name in ("a2q", "nearest_triples", "kg_graph"):
             assert set(world.rows("predictions", f"predictions/graph/{name}")["status"]) == {"insufficient"}
         for part, table in (("nodes", "kg_nodes"), ("edges", "kg_edges"), ("passages", "kg_passages")):
-            world.lake.write(f"knowledge/sample_skb/{part}", "", {table: []})
+            world.lake.write(f"knowledge/sample_skb/{part}", "0" if part == "passages" else "", {table: []})
         world.make("knowledge/sample_skb/passage_index")
         world.make(*variant("search", "vector_search"), partition="sample_skb|0")
         rows = world.rows("predictions", "predictions/search/vector_search")

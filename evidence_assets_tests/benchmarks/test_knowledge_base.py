@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from evidence_assets.benchmarks.knowledge_base import read_knowledge_base
+from evidence_assets.graphs.base_rows import edge_rows, node_rows
+from evidence_assets.graphs.merge import edge_id
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import prepare
 
@@ -33,12 +35,17 @@ def test_nodes_and_edges(tmp_path: Path) -> None:
         ("d2", "ibuprofen", [], "drug", ""),
     ]  # fmt: skip
     assert base.edges.rows() == [("d1", "treats", "7"), ("d2", "treats", "7"), ("d2", "interacts", "d1")]
-    nodes, edges = base.node_rows("mine", "folder"), base.edge_rows("mine", "folder", "CC0")
+    nodes, edges = (
+        node_rows(base.nodes, "mine", "folder/nodes.jsonl"),
+        prepare("kg_edges", edge_rows(base.edges, "mine", "folder/edges.tsv", "CC0")),
+    )
     assert nodes["node_id"].to_list() == ["mine:d1", "mine:7", "mine:d2"]
-    assert edges["head_id"].to_list() == ["mine:d1", "mine:d2", "mine:d2"]
-    assert prepare("kg_nodes", nodes).num_rows == prepare("kg_edges", edges).num_rows == 3
-    assert edges.select("sources", "licences", "triple_ids").row(0) == (["folder/edges.tsv"], ["CC0"], [])
-    assert nodes["source"].unique().to_list() == ["folder/nodes.jsonl"]
+    assert prepare("kg_nodes", nodes).num_rows == 3 and nodes["source"].unique().to_list() == ["folder/nodes.jsonl"]
+    stated = {(row["head_id"], row["relation"], row["tail_id"]): row for row in edges.to_pylist()}
+    assert stated.keys() == {(f"mine:{head}", kind, f"mine:{tail}") for head, kind, tail in base.edges.rows()}
+    for triple, row in stated.items():
+        assert row["edge_id"] == edge_id(*triple)
+        assert (row["sources"], row["licences"], row["triple_ids"]) == (["folder/edges.tsv"], ["CC0"], [])
 
 
 @pytest.mark.parametrize(

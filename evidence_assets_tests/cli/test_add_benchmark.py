@@ -156,8 +156,8 @@ def test_nodes_with_documents_become_a_knowledge_base(folder: Folder) -> None:
     made = plan("find", folder.questions(question), graph=folder.root / "base", folder=folder.defs)
     write(made, folder.lake, folder=folder.defs)
     (base,) = declared.instances("KnowledgeBase", folder.defs)
-    read = KnowledgeBase.model_validate(base.attributes).read(folder.lake.raw / base.attributes["folder"])
-    assert (read.nodes["node_id"].to_list(), benchmarks(folder.defs)["find"].graph) == (["bee", "owl"], "find")
+    found = KnowledgeBase.model_validate(base.attributes).read_nodes(folder.lake.raw / base.attributes["folder"])
+    assert (found["node_id"].to_list(), benchmarks(folder.defs)["find"].graph) == (["bee", "owl"], "find")
     with pytest.raises(BadInput, match=r"q\.jsonl:1: gold: 'ant' is no node"):
         plan("other", folder.questions(question | {"gold": ["ant"]}), graph=folder.root / "base", folder=folder.defs)
     with pytest.raises(BadInput, match=r"name a folder with nodes\.jsonl, edges\.tsv"):
@@ -274,9 +274,8 @@ def make(partition, *keys):
 
 make(None, *(f"raw/benchmarks/{name}" for name in ("bees", "numbers", "who")), "raw/corpora/bees", "raw/graphs/who")
 make("0", "corpus/bees/chunks", "corpus/bees/embeddings")
-make(None, "corpus/bees/index", *(
-    f"knowledge/who/{part}" for part in ("triples", "nodes", "edges", "csr", "node_vectors", "passages")
-))
+make(None, "corpus/bees/index", *(f"knowledge/who/{part}" for part in ("triples", "nodes", "edges", "csr", "node_vectors")))
+make("0", "knowledge/who/passages")
 answered = {}
 for name, family, variant, parts in (
     ("bees", "mcqa", "bm25", ("evidence", "chains", "predictions")),

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence_assets.graphs.arrays import OVER_BUDGET, GraphArrays, best_of_each
+from evidence_assets.lake.errors import StaleInput
 
 
 def graph_of(n_nodes: int, edges: list[tuple[int, int, int]]) -> GraphArrays:
@@ -155,15 +156,21 @@ def test_save_and_open_give_the_same_graph(tmp_path: Path) -> None:
 
 
 def test_a_broken_folder_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="no complete graph in g"):
+    with pytest.raises(StaleInput, match=r"graph\.json is missing"):
         GraphArrays.open(tmp_path / "g")
     graph_of(2, [(0, 0, 1)]).save(tmp_path / "g")
+    tails = tmp_path / "g" / "tails.npy"
+    whole = tails.read_bytes()
+    tails.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(StaleInput, match=r"tails\.npy is cut short or damaged .*materialize"):
+        GraphArrays.open(tmp_path / "g")
+    tails.write_bytes(whole)
     graph_of(5, [(0, 0, 1), (2, 0, 3)]).save(tmp_path / "h")
     (tmp_path / "h" / "heads.npy").replace(tmp_path / "g" / "heads.npy")
-    with pytest.raises(ValueError, match="do not belong together"):
+    with pytest.raises(StaleInput, match="do not belong together"):
         GraphArrays.open(tmp_path / "g")
     (tmp_path / "g" / "graph.json").write_text('{"format": 99}')
-    with pytest.raises(ValueError, match="format 99, this version reads 2: build it again"):
+    with pytest.raises(StaleInput, match="format 99, this version reads 2: build it again"):
         GraphArrays.open(tmp_path / "g")
 
 

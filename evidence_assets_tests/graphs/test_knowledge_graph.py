@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from evidence_assets.benchmarks.knowledge_base import read_knowledge_base
 from evidence_assets.benchmarks.official.stark import read_stark
-from evidence_assets.graphs.base_rows import BaseFiles, definitions_of, node_id
+from evidence_assets.graphs.base_rows import BaseFiles, definitions_of, edge_rows, node_id, node_rows
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.paths import shortest_paths
 from evidence_assets.graphs.stored import build_arrays, open_graph, tables_version
@@ -203,7 +203,9 @@ class TestMergedTriples(GraphContract):
 
 
 def of_files(files: BaseFiles) -> KnowledgeGraph:
-    return KnowledgeGraph.of_rows("base", files.node_rows("base", "here"), files.edge_rows("base", "here", "CC0"))
+    return KnowledgeGraph.of_rows(
+        "base", node_rows(files.nodes, "base", "here"), edge_rows(files.edges, "base", "here/edges.tsv", "CC0")
+    )
 
 
 class TestOwnFolder(GraphContract):
@@ -250,8 +252,7 @@ class TestLake(GraphContract):
         lake.write("knowledge/base/nodes", "", {"kg_nodes": pl.DataFrame(nodes)})
         lake.write("knowledge/base/edges", "", {"kg_edges": pl.DataFrame(edges)})
         if self.arrays:
-            version = tables_version(lake, "base", "nodes", "edges")
-            build_arrays(lake.index_folder("knowledge/base/csr"), pl.DataFrame(nodes), pl.DataFrame(edges), version)
+            build_arrays(lake, "base", tables_version(lake, "base", "nodes", "edges"))
         graph = open_graph(lake, "base", WordEncoder())
         assert isinstance(graph.arrays.heads, np.memmap) == self.arrays
         for column in (graph.node_ids, graph.names, graph.documents, graph.node_types, graph.forms, graph.edge_ids):

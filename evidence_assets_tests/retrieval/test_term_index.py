@@ -94,15 +94,16 @@ def test_without_postings_it_says_how_rare_terms_are_and_finds_nothing(tmp_path:
         made.top_k(["a"], 1)
 
 
-def test_files_that_are_cut_or_of_another_index_are_named(tmp_path: Path) -> None:
-    index_of(tmp_path / "x", [["a", "b"]] * 50)
-    index_of(tmp_path / "y", [["a", "b"]] * 51)
-    rows = tmp_path / "x" / "index" / "rows.npy"
-    whole = rows.read_bytes()
-    rows.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(StaleInput, match=r"rows\.npy is cut short or damaged"):
+@pytest.mark.parametrize("name", ["rows", "spread"])
+def test_files_that_are_cut_or_of_another_index_are_named(tmp_path: Path, name: str) -> None:
+    for folder, texts in (("x", 50), ("y", 51)):
+        index_of(tmp_path / folder, [["common", f"rare {number}"] for number in range(texts)])
+    file = tmp_path / "x" / "index" / f"{name}.npy"
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(StaleInput, match=rf"{name}\.npy is cut short or damaged"):
         TermIndex(tmp_path / "x" / "index")
-    rows.write_bytes((tmp_path / "y" / "index" / "rows.npy").read_bytes())
+    file.write_bytes((tmp_path / "y" / "index" / f"{name}.npy").read_bytes())
     with pytest.raises(StaleInput, match="do not belong together"):
         TermIndex(tmp_path / "x" / "index")
     with pytest.raises(ValueError, match="at least one"):

@@ -8,6 +8,7 @@ and colours lies in ``processed/cache/brand-category-color``, and ``processed`` 
 from __future__ import annotations
 
 import json
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evidence_assets.graphs.base_rows import NODE_SCHEMA, BaseFiles
+from evidence_assets.benchmarks.reading_json import json_members
+from evidence_assets.graphs.base_rows import BaseFiles
 from evidence_assets.lake.errors import BadInput
 
 ANSWER_TYPES = {"prime": (), "mag": ("paper",), "amazon": ("product",)}
@@ -25,6 +27,8 @@ MAG_TYPES = {
     "edge_type_dict": ("affiliated_with", "cites", "has_topic", "writes"),
 }
 """Names of MAG's types by their codes, for its files do not hold them."""
+NODES_AT_ONCE = 20_000
+_SAID: dict[str, Any] = {"name": pl.String, "aliases": pl.List(pl.String), "document": pl.String}
 _NAME_FIELDS = ("name", "title", "DisplayName", "brand_name", "category_name", "color_name")
 
 
@@ -35,51 +39,63 @@ def read_stark(folder: Path, base: str) -> BaseFiles:
     its document all its fields, one a line; values that stand for nothing (−1, NaN) are left out. Some authors of MAG
     and products of AMAZON have no name: they are called by their type and number. Equal edges count once.
     """
-    if base not in ANSWER_TYPES:
-        raise BadInput(f"there is no STaRK knowledge base {base!r}; there are {', '.join(ANSWER_TYPES)}", field="base")
-    node_types, edge_index, edge_types = (
-        _tensor(folder / f"{name}.pt") for name in ("node_types", "edge_index", "edge_types")
-    )
-    info = _dictionary(folder, "node_info")
-    node_names = _type_names(folder, base, "node_type_dict")
-    edge_names = _type_names(folder, base, "edge_type_dict")
-    n = len(node_types)
-    if edge_index.ndim != 2 or len(edge_index) != 2 or edge_index.shape[1] != len(edge_types):
+    return BaseFiles(stark_nodes(folder, base), stark_edges(folder, base))
+
+
+def stark_nodes(folder: Path, base: str) -> pl.DataFrame:
+    """Its nodes; of the records that describe them some are Python objects at a time."""
+    types, names = _types(folder, base, "node")
+    path, n = _json_file(folder, "node_info"), len(types)
+    read = [pl.DataFrame(schema=pl.Schema({"node": pl.Int64, **_SAID}))]
+    records = json_members(path)
+    while some := list(islice(records, NODES_AT_ONCE)):
+        for key, row in some:
+            if not key.isdecimal() or int(key) >= n:
+                raise BadInput(f"names a node outside of the {n} of node_types.pt", file=path, line=row.line, field=key)
+        read.append(pl.DataFrame({
+            "node": [int(key) for key, _ in some],
+            "name": [_name(path, int(key), row.values, names[types[int(key)]]) for key, row in some],
+            "aliases": [_aliases(row.values) for _, row in some],
+            "document": ["\n".join(_lines(row.values)) for _, row in some],
+        }, schema=read[0].schema))  # fmt: skip
+    info = pl.concat(read).sort("node")
+    if len(info) != n:
+        raise BadInput(f"describes {len(info)} nodes, but node_types.pt has {n}", file=path)
+    kinds = pl.Series("type", names, dtype=pl.String).gather(types)
+    return info.select(pl.col("node").cast(pl.String).alias("node_id"), *_SAID).with_columns(kinds)
+
+
+def stark_edges(folder: Path, base: str) -> pl.DataFrame:
+    """Its edges, read without what describes their nodes."""
+    n = len(_types(folder, base, "node")[0])
+    kinds, names = _types(folder, base, "edge")
+    ends = _tensor(folder / "edge_index.pt")
+    if ends.ndim != 2 or len(ends) != 2 or ends.shape[1] != len(kinds):
         raise BadInput(
-            f"has shape {edge_index.shape}, expected 2 × {len(edge_types)} (one column an edge type)",
+            f"has shape {ends.shape}, expected 2 × {len(kinds)} (one column an edge type)",
             file=folder / "edge_index.pt",
         )
-    if edge_index.size and not 0 <= edge_index.min() <= edge_index.max() < n:
+    if ends.size and not 0 <= ends.min() <= ends.max() < n:
         raise BadInput(f"names a node outside of the {n} of node_types.pt", file=folder / "edge_index.pt")
-    for tensor, names, file in ((node_types, node_names, "node_types.pt"), (edge_types, edge_names, "edge_types.pt")):
-        if len(tensor) and not 0 <= tensor.min() <= tensor.max() < len(names):
-            raise BadInput(f"holds a code outside of the {len(names)} named types", file=folder / file)
-    if len(info) != n:
-        raise BadInput(f"describes {len(info)} nodes, but node_types.pt has {n}", file=folder / "node_info.json")
-    fields = [_fields(folder, info, node) for node in range(n)]
     # One number an edge sorts several times faster than a row of three.
-    codes = max(len(edge_names), 1)
-    key = np.unique((edge_index[0] * codes + edge_types) * max(n, 1) + edge_index[1])
-    heads, kinds, tails = key // max(n, 1) // codes, key // max(n, 1) % codes, key % max(n, 1)
-    ids = pl.Series("node_id", range(n), dtype=pl.Int64).cast(pl.String)
-    kind_of = pl.Series(node_names, dtype=pl.String)
-    nodes = pl.DataFrame(
-        {
-            "node_id": ids,
-            "name": [_name(folder, node, values, node_names[node_types[node]]) for node, values in enumerate(fields)],
-            "aliases": [_aliases(values) for values in fields],
-            "type": kind_of.gather(node_types),
-            "document": ["\n".join(_lines(values)) for values in fields],
-        },
-        schema=NODE_SCHEMA,
+    codes = max(len(names), 1)
+    key = np.unique((ends[0] * codes + kinds) * max(n, 1) + ends[1])
+    del ends, kinds
+    ids, relations = (
+        pl.Series(said, dtype=pl.Enum(list(dict.fromkeys(said)))) for said in ([*map(str, range(n))], names)
     )
-    relations = pl.Series(edge_names, dtype=pl.String)
-    return BaseFiles(
-        nodes,
-        pl.DataFrame({"head_id": ids.gather(heads), "relation": relations.gather(kinds), "tail_id": ids.gather(tails)}),
-        "node_info.json",
-        "edge_index.pt",
-    )
+    heads, tails = ids.gather(key // max(n, 1) // codes), ids.gather(key % max(n, 1))
+    return pl.DataFrame({"head_id": heads, "relation": relations.gather(key // max(n, 1) % codes), "tail_id": tails})
+
+
+def _types(folder: Path, base: str, of: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """The code of each node's or edge's type, and the names of the types by their codes."""
+    if base not in ANSWER_TYPES:
+        raise BadInput(f"there is no STaRK knowledge base {base!r}; there are {', '.join(ANSWER_TYPES)}", field="base")
+    codes, names = _tensor(folder / f"{of}_types.pt"), _type_names(folder, base, f"{of}_type_dict")
+    if len(codes) and not 0 <= codes.min() <= codes.max() < len(names):
+        raise BadInput(f"holds a code outside of the {len(names)} named types", file=folder / f"{of}_types.pt")
+    return codes, names
 
 
 def _tensor(path: Path) -> NDArray[np.int64]:
@@ -99,7 +115,7 @@ def _tensor(path: Path) -> NDArray[np.int64]:
     return np.asarray(value.numpy(), dtype=np.int64)
 
 
-def _dictionary(folder: Path, name: str) -> dict[str, Any]:
+def _json_file(folder: Path, name: str) -> Path:
     path = folder / f"{name}.json"
     if not path.is_file():
         if (folder / f"{name}.pkl").is_file():
@@ -110,6 +126,11 @@ def _dictionary(folder: Path, name: str) -> dict[str, Any]:
         raise BadInput(
             "there is no such file; unpack STaRK's processed.zip and run evidence convert stark FOLDER", file=path
         )
+    return path
+
+
+def _dictionary(folder: Path, name: str) -> dict[str, Any]:
+    path = _json_file(folder, name)
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError, OSError) as error:
@@ -128,23 +149,14 @@ def _type_names(folder: Path, base: str, name: str) -> tuple[str, ...]:
     return tuple(str(found[str(code)]) for code in range(len(found)))
 
 
-def _fields(folder: Path, info: dict[str, Any], node: int) -> dict[str, Any]:
-    values = info.get(str(node))
-    if not isinstance(values, dict):
-        raise BadInput("has no object of fields", file=folder / "node_info.json", field=str(node))
-    return values
-
-
-def _name(folder: Path, node: int, values: dict[str, Any], node_type: str) -> str:
+def _name(path: Path, node: int, values: dict[str, Any], node_type: str) -> str:
     stated = [values[field] for field in _NAME_FIELDS if field in values]
     for value in stated:
         if isinstance(value, str) and value.strip() and not _stands_for_nothing(value):
             return value
     if stated:
         return f"{node_type} {node} without a name"
-    raise BadInput(
-        f"has none of the name fields {', '.join(_NAME_FIELDS)}", file=folder / "node_info.json", field=str(node)
-    )
+    raise BadInput(f"has none of the name fields {', '.join(_NAME_FIELDS)}", file=path, field=str(node))
 
 
 def _aliases(values: dict[str, Any]) -> list[str]:

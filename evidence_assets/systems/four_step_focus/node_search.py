@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.passage_files import Method
-from evidence_assets.graphs.passages import Passage
+from evidence_assets.graphs.passages import Mine, Passage, every
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.text.chunking import chunks
 
@@ -22,10 +22,11 @@ IntArray = NDArray[np.integer[Any]]
 
 
 def node_passages(
-    graph: KnowledgeGraph, encoder: Encoder, *, relations: int = 50, tokens: int | None = None
+    graph: KnowledgeGraph, encoder: Encoder, mine: Mine = every, *, relations: int = 50, tokens: int | None = None
 ) -> Iterator[Passage]:
     """Cut each node's name, type and document passage by passage, then its relations in sentences.
 
+    ``mine``: Of which nodes.
     ``relations``: At most so many relations of a node are put into words; a hub's further ones are left out of its
         vector.
     ``tokens``: Length limit of a passage; none other than what the encoder reads if not stated, or if that is less.
@@ -33,6 +34,8 @@ def node_passages(
     limit = min(tokens or encoder.max_tokens, encoder.max_tokens)
     described = zip(graph.node_ids, graph.names, graph.node_types.tolist(), graph.documents, strict=True)
     for node, (node_id, name, kind, document) in enumerate(described):
+        if not mine(node_id):
+            continue
         title = f"{name} ({graph.type_names[kind]})"
         room = max(1, limit - encoder.count_tokens([title])[0] - 1)
         cut = [(c.start, c.end) for c in chunks(document, encoder.count_tokens, room)] or [(0, 0)]
