@@ -120,8 +120,8 @@ def test_every_answer_rests_on_rows_that_exist(made: SmallWorld) -> None:
         for path in made.lake.files("lineage_edges"):
             assert dangling(connection, path) == [], path
         for asset, sources in (
-            ("predictions/search/fourstepfocus", {"question", "evidence", "edge", "node", "passage"}),
-            ("predictions/graph/kg_graph", {"question", "evidence", "edge", "triple"}),
+            ("predictions/search/fourstepfocus", {"question", "evidence", "edge", "node", "passage", "file"}),
+            ("predictions/graph/kg_graph", {"question", "evidence", "edge", "triple", "file"}),
         ):
             rows = made.rows("predictions", asset).filter(pl.col("status") == "answered")
             root = trace(connection, rows["prediction_id"][0])
