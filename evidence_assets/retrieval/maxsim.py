@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from evidence_assets.transport import Texts
+from evidence_assets.models.running import each_on_one_thread
+from evidence_assets.transport import Texts, TokenPool
 
 __all__ = ["maxsim_texts", "nearest_of", "nearest_tokens"]
 
@@ -74,11 +77,16 @@ def nearest_of(queries: Sequence[ArrayLike], texts: Texts) -> list[Cosines]:
         return []
     together = torch.cat(units)
     found = np.empty((len(together), len(texts)), np.float32)
+
+    def compare(pool: TokenPool, start: int, block: tuple[int, int]) -> None:
+        first, last = block
+        low, high = int(pool.offsets[first]), int(pool.offsets[last])
+        y = _unit(torch.from_numpy(np.array(pool.vectors[low:high])).float())
+        best = np.maximum.reduceat((together @ y.T).numpy(), pool.offsets[first:last] - low, axis=1)
+        found[:, start + first : start + last] = best
+
     for start, pool in texts.tiles():
-        for first, last in pool.blocks(BLOCK_TOKENS):
-            low, high = int(pool.offsets[first]), int(pool.offsets[last])
-            y = _unit(torch.from_numpy(np.array(pool.vectors[low:high])).float())
-            best = np.maximum.reduceat((together @ y.T).numpy(), pool.offsets[first:last] - low, axis=1)
-            found[:, start + first : start + last] = best
+        # A product that several threads share has other last digits than one of one thread.
+        deque(each_on_one_thread(partial(compare, pool, start), list(pool.blocks(BLOCK_TOKENS))), maxlen=0)
         del pool  # before the next one is read
     return np.split(found, np.cumsum([len(q) for q in units])[:-1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from evidence_assets.retrieval.maxsim import maxsim_texts, nearest_tokens
 from evidence_assets.transport import TokenMeasure, TokenPool
@@ -31,3 +32,23 @@ def test_maxsim_equals_a_plain_loop() -> None:
         maxsim_texts(query[:, :3], pool)
     with pytest.raises(ValueError, match="not negative"):
         maxsim_texts(query, pool, [-1, 1, 1, 1])
+
+
+def test_the_same_bytes_on_any_number_of_threads() -> None:
+    """Of few words, whose products are cut otherwise, and of a pool of one block and of several."""
+    found: dict[int, list[bytes]] = {}
+    before = torch.get_num_threads()
+    try:
+        for threads in (1, 2, 4):
+            torch.set_num_threads(threads)
+            chance = np.random.default_rng(1)
+            for texts in (3, 40, 300):
+                offsets = np.concatenate([[0], np.cumsum(chance.integers(3, 120, texts))])
+                vectors = chance.standard_normal((int(offsets[-1]), 384)).astype(np.float32)
+                pool = TokenPool(vectors, offsets, np.ones(len(vectors)))
+                for words in (1, 5, 33):
+                    query = chance.standard_normal((words, 384))
+                    found.setdefault(threads, []).append(nearest_tokens(query, pool).tobytes())
+    finally:
+        torch.set_num_threads(before)
+    assert found[1] == found[2] == found[4]
