@@ -10,10 +10,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from contextlib import contextmanager
+from functools import cache
+from threading import Lock
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 Length = TypeVar("Length", int, tuple[int, int])
 Item = TypeVar("Item")
@@ -78,6 +82,34 @@ def each_on_one_thread(work: Callable[[Item], Result], items: Sequence[Item], de
     finally:
         pool.shutdown(cancel_futures=True)
         torch.set_num_threads(threads)
+
+
+@cache
+def thread_pools() -> ThreadpoolController:
+    """The libraries of this process that start threads of their own."""
+    return ThreadpoolController()
+
+
+_inside: list[Any] = []
+"""What sets the count of threads back, once for each who is inside `one_product_thread`."""
+_entering = Lock()
+
+
+@contextmanager
+def one_product_thread() -> Iterator[None]:
+    """NumPy's products run on one thread while anybody is inside: several sum in another order, in another last digit.
+
+    The count is the process's own, so the first to enter sets it and the last to leave sets it back.
+    """
+    with _entering:
+        _inside.append(_inside[0] if _inside else thread_pools().limit(limits=1, user_api="blas"))
+    try:
+        yield
+    finally:
+        with _entering:
+            limit = _inside.pop()
+            if not _inside:
+                limit.restore_original_limits()
 
 
 def fingerprint(vectors: npt.NDArray[np.floating], device: str = "cpu") -> str:

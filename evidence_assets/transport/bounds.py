@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+from evidence_assets.models.running import thread_pools
 
 from .ground_cost import UNIT, GroundCost, Workspace
 from .pool import Texts, TokenPool
@@ -118,7 +118,7 @@ class Pass:
 
         def work(share: list[tuple[int, int]]) -> None:
             # Blocks are the unit of parallel work, so libraries must not start threads of their own inside one.
-            with _controller().limit(limits=1):
+            with thread_pools().limit(limits=1, user_api="openmp"):
                 room = Workspace(self._tokens, most, pool.vectors.shape[1], self._device, self._by_numpy)
                 for first, last in share:
                     bounds[:, first:last] = self._block(pool, weights, factors, room, first, last)
@@ -152,8 +152,3 @@ class Pass:
 
     def _moved(self, array: NDArray[np.int64] | Array) -> torch.Tensor:
         return torch.from_numpy(array).to(self._device)
-
-
-@cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()

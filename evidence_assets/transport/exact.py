@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evidence_assets.models.running import one_product_thread
+
 from .ground_cost import Cost, ground_cost
 from .measure import TokenMeasure
 
@@ -60,7 +62,8 @@ def solve(a: Array, b: Array, costs: Array) -> Solution:
 def _costs(x: TokenMeasure, y: TokenMeasure, cost: Cost) -> Array:
     if x.points.shape[1] != y.points.shape[1]:
         raise ValueError(f"points of {x.points.shape[1]} and of {y.points.shape[1]} dimensions cannot be compared")
-    return ground_cost(cost).matrix(x.points, y.points)
+    with one_product_thread():
+        return ground_cost(cost).matrix(x.points, y.points)
 
 
 def distance(x: TokenMeasure, y: TokenMeasure, cost: Cost = "jsd") -> float:

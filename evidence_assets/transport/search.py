@@ -18,6 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evidence_assets.models.running import one_product_thread
+
 from .bounds import Pass, dual_bound
 from .exact import solve
 from .ground_cost import Cost, GroundCost, ground_cost
@@ -135,6 +137,13 @@ def top_k(
     for q in queries:
         if q.points.shape[1] != store.dimensions:
             raise ValueError(f"the query's points have {q.points.shape[1]} dimensions, the pool's {store.dimensions}")
+    with one_product_thread():
+        return _found(queries, store, ground, temperature, threads or processors(), device)
+
+
+def _found(
+    queries: Sequence[_Query], store: Texts, ground: GroundCost, temperature: float, threads: int, device: str
+) -> list[TopK]:
     seeds = np.unique(np.linspace(0, len(store) - 1, min(SEEDS, len(store))).astype(np.int64))
     for text in seeds:
         measure = store.measure(int(text), ground, temperature)
@@ -145,5 +154,5 @@ def top_k(
     else:
         potentials = [np.mean(q.potentials, axis=0) for q in queries]
         reading = Pass(ground, [q.points for q in queries], [q.masses for q in queries], potentials, device)
-        bounds = reading.run(store, temperature, threads or processors())
+        bounds = reading.run(store, temperature, threads)
     return [q.finish(b, store, temperature) for q, b in zip(queries, bounds, strict=True)]

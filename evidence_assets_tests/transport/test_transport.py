@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from evidence_assets.models.running import thread_pools
 from evidence_assets.transport import (
     TokenMeasure,
     TokenPool,
@@ -94,3 +95,20 @@ def test_a_negative_distribution_in_a_pool_is_named_and_not_lost() -> None:
     pool[33] = TokenMeasure([[-0.5, 1.5]], [1])
     with pytest.raises(ValueError, match="compares distributions"):
         top_k([TokenMeasure([[0.5, 0.5]], [1])], pool, 1)
+
+
+def test_the_same_distances_however_many_threads_multiply_and_as_many_afterwards() -> None:
+    """Every worker of a pass once set the count for all, so that what was solved after it had another last digit at times."""
+    chance = np.random.default_rng(0)
+    offsets = np.concatenate([[0], np.cumsum(chance.integers(3, 120, 40))])
+    vectors = chance.standard_normal((int(offsets[-1]), 384)).astype(np.float32)
+    pool = TokenPool(vectors, offsets, chance.random(len(vectors)) + 0.1)
+    query = TokenMeasure(chance.standard_normal((33, 384)), np.ones(33))
+    found = set()
+    for threads in (1, 2):
+        with thread_pools().limit(limits=threads, user_api="blas"):
+            for _ in range(40):
+                found.add(top_k([query], pool, 10, cost="cosine", threads=2)[0].distances.tobytes())
+            counts = {one["num_threads"] for one in thread_pools().info() if one["user_api"] == "blas"}
+        assert counts == {threads}
+    assert len(found) == 1
