@@ -149,29 +149,27 @@ def prepare(table: str, rows: Rows) -> pa.Table:
         raise _mismatch(schema, f"lacks columns {missing}, has unknown columns {unknown}")
     # One column after another, so that memory holds one of them twice and not the table.
     keys = pa.table({name: _declared(schema, rows, names, name) for name in schema.key})
-    order = None
-    if not pc.all(_compared(keys)[0]).as_py():
-        order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in schema.key])
-        keys = keys.take(order)
-        if (place := pc.index(_compared(keys)[1], True).as_py()) >= 0:
-            twice = keys.slice(place, 1).to_pylist()[0]
-            raise _mismatch(schema, f"the key {'/'.join(schema.key)} occurs twice: {twice}")
+    # Rows in order are sorted, too: a column that was taken is written with the same bytes, however it came to be.
+    order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in schema.key])
+    keys = keys.take(order)
+    if (place := pc.index(_same(keys), True).as_py()) >= 0:
+        twice = keys.slice(place, 1).to_pylist()[0]
+        raise _mismatch(schema, f"the key {'/'.join(schema.key)} occurs twice: {twice}")
     columns = []
     for name in schema.names:
-        column = keys.column(name) if name in schema.key else _declared(schema, rows, names, name)
-        columns.append((column if order is None or name in schema.key else column.take(order)).combine_chunks())
+        column = keys.column(name) if name in schema.key else _declared(schema, rows, names, name).take(order)
+        columns.append(column.combine_chunks())
     return pa.Table.from_arrays(columns, schema=schema.arrow)
 
 
-def _compared(keys: pa.Table) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
-    """Of each row but the first, whether it comes after the one before, and whether it says the same."""
-    after, same = pa.scalar(False), pa.scalar(True)
+def _same(keys: pa.Table) -> pa.ChunkedArray:
+    """Of each row but the first, whether it says the same as the one before."""
+    same = pa.scalar(True)
     for column in keys.columns:
         one, other = column.slice(0, max(0, len(column) - 1)), column.slice(1)
-        later = pc.fill_null(pc.less(one, other), False)  # what is empty is sorted and not compared
         equal = pc.or_(pc.fill_null(pc.equal(one, other), False), pc.and_(pc.is_null(one), pc.is_null(other)))
-        after, same = pc.or_(after, pc.and_(same, later)), pc.and_(same, equal)
-    return after, same
+        same = pc.and_(same, equal)
+    return same
 
 
 def _declared(schema: TableSchema, rows: pa.Table | pl.DataFrame, names: list[str], name: str) -> pa.ChunkedArray:

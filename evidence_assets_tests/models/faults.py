@@ -143,7 +143,7 @@ FAULTS = (
     Fault("reply of any length", asking("endless"), STEP, "sends more than 8 MiB for one reply.*check base_url", 1),
     Fault("429 time after time", asking("429"), STEP, "after 3 attempts: it answers 429", 3),
     Fault("429 with a wait beyond patience", asking("429 for an hour"), STEP, "after 1 attempt: .*to wait 3600 s", 1),
-    Fault("500 time after time", asking("500"), STEP, "it answers 500.*retry: finished requests are cached", 3),
+    Fault("500 time after time", asking("500"), STEP, "it answers 500.*retry: what is finished is kept", 3),
     Fault("503 time after time", asking("503"), STEP, "it answers 503", 3),
     Fault("connection cut within the reply", asking("cut"), STEP, "the connection failed", 3),
     Fault("empty body", asking("empty body"), STEP, "its reply is not JSON: ''", 3),
