@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -19,22 +18,9 @@ from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.reasoning.prompted import PromptedSolver
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, Failure
 from evidence_assets_tests.models.faults import EXPLAIN, QUESTION
-from evidence_assets_tests.models.servers import MODEL, DictCache, FaultyServer, closed_port, hurried, running
+from evidence_assets_tests.models.servers import MODEL, DictCache, FaultyServer, closed_port
 
 ASKED = [Request("", f"question {number}", max_tokens=8) for number in range(12)]
-
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[tuple[FaultyServer, str]]:
-    server = FaultyServer()
-    with hurried(), running(server.app) as url:
-        yield server, url
-
-
-@pytest.fixture
-def server(shared: tuple[FaultyServer, str]) -> FaultyServer:
-    shared[0].reset()
-    return shared[0]
 
 
 def asking(shared: tuple[FaultyServer, str], **settings: object) -> OpenAIGenerator:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
@@ -14,23 +12,10 @@ from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.served_encoder import TOGETHER, ServedEncoder
 from evidence_assets.profiles import EncoderSettings, load
 from evidence_assets.systems.four_step_focus.node_search import node_passages
-from evidence_assets_tests.models.servers import MODEL, FaultyServer, closed_port, embedded, hurried, running
+from evidence_assets_tests.models.servers import MODEL, FaultyServer, closed_port, embedded
 from evidence_assets_tests.systems.four_step_focus.test_system import BASE, DOCUMENTS, base_of
 
 TEXTS = [f"{'abcdefghij'[n % 10] * (1 + n % 7)} and text {n}" for n in range(3 * TOGETHER + 1)]
-
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[tuple[FaultyServer, str]]:
-    server = FaultyServer()
-    with hurried(), running(server.app) as url:
-        yield server, url
-
-
-@pytest.fixture
-def server(shared: tuple[FaultyServer, str]) -> FaultyServer:
-    shared[0].reset()
-    return shared[0]
 
 
 def asking(shared: tuple[FaultyServer, str], **settings: object) -> ServedEncoder:
