@@ -16,7 +16,7 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.lineage import dangling
 from evidence_assets.systems import settings_of
 from evidence_assets.systems.a2q.classifier_tuning import classifier_stages
-from evidence_assets.systems.a2q.settings import ClassifierSettings
+from evidence_assets.systems.a2q.settings import A2QSettings, ClassifierSettings
 from evidence_assets_tests.assets.small_worlds import SmallWorld, failures, small_world, wrong
 from evidence_assets_tests.models.test_rerankers import make_cross_encoder
 
@@ -143,11 +143,11 @@ def test_the_tuned_classifier_is_another_model_and_learns_from_the_other_half(op
     split(opted, "sample_kgqa", "other", "dev")
 
 
-def test_each_penalty_of_a_step_is_swept_with_each_depth() -> None:
+def test_each_penalty_of_a_step_is_swept_with_each_depth_and_the_triples_alone() -> None:
     swept = [settings_of(v.place) for v in variants_of("a2q") if "a2q_sweeps" in v.presets]
-    by_layers = Counter((s.penalty, s.theta) for s in swept if s.theta_counts == "layers")
-    assert by_layers == Counter(product((0.1, 0.2, 0.3), (2, 3, 5)))
-    assert [(s.penalty, s.theta) for s in swept if s.theta_counts == "nodes"] == [(0.2, 3)]
+    grid = [A2QSettings(penalty=penalty, theta=theta) for penalty, theta in product((0.1, 0.2, 0.3), (2, 3, 5))]
+    alone = [A2QSettings(theta_counts="nodes"), A2QSettings(top_n=5), A2QSettings(top_n=20)]
+    assert Counter(swept) == Counter(grid + alone)
 
 
 @pytest.mark.parametrize("name", SEARCH)
