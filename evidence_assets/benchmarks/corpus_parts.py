@@ -105,7 +105,6 @@ class Parts:
         return sum(part.documents for part in map(self.part, self._stated()["keys"]) if part is not None)
 
     def shard(self, shard: int) -> pa.Table:
-        """The chunks of a shard."""
         tables = [TABLES["chunks"].arrow.empty_table()]
         for key in self._stated()["keys"]:
             with pq.ParquetFile(self._path(key), page_checksum_verification=True) as file:

@@ -193,22 +193,18 @@ class Row:
         return value
 
     def list(self, field: str) -> Sequence[Any]:
-        """A list of anything."""
         value = self.get(field)
         if not isinstance(value, list):
             raise self.bad(f"{shown(value)} is not a list", field)
         return value
 
     def texts(self, field: str, *, blank: bool = False) -> tuple[str, ...]:
-        """A list of strings."""
         return tuple(self._text(item, f"{field}[{i}]", blank) for i, item in enumerate(self.list(field)))
 
     def row(self, field: str) -> Row:
-        """A nested object."""
         return self._row(self.get(field), field)
 
     def rows(self, field: str) -> tuple[Row, ...]:
-        """A list of nested objects."""
         return tuple(self._row(item, f"{field}[{i}]") for i, item in enumerate(self.list(field)))
 
     def _row(self, value: Any, field: str) -> Row:

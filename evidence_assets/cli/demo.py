@@ -49,7 +49,6 @@ class Wanted:
     benchmark: str = ""
 
     def asset(self, key: dg.AssetKey) -> bool:
-        """Whether an asset is made."""
         return self.keys is None or key in self.keys
 
     def partition(self, name: str) -> bool:

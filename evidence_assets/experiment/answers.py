@@ -219,7 +219,6 @@ def case_of(question_id: str, rows: Iterable[CitedRow], cited: Iterable[str]) ->
 
 
 def hashes_of(rows: Iterable[Mapping[str, Any]]) -> list[CitedRow]:
-    """Ids and content hashes of rows of evidence."""
     return [(row["evidence_id"], row["content_hash"]) for row in rows]
 
 

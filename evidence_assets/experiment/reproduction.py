@@ -142,7 +142,6 @@ class PrintedTable:
 
     @property
     def presets(self) -> list[str]:
-        """The presets that stand for it."""
         return [p.name for p in presets().values() if f"{self.document} {self.table}" in (*p.tables, *p.beside)]
 
     @property

@@ -80,8 +80,6 @@ def all_stages(system: System, variant: Variant) -> list[Stage]:
 
 
 def stages(system: System, variant: Variant) -> list[Stage]:
-    """All stages of a variant, in order."""
-
     def told(make: Callable[[Step], Made], models: Mapping[Kind, str]) -> Callable[[Step], Made]:
         return lambda step: make(replace(step, models=models, words=variant.words))
 
@@ -197,7 +195,6 @@ class _Standard:
 
     @property
     def _selected_from(self) -> list[str | Read]:
-        """What the selector reads."""
         return [
             self._questions,
             *source_reads(self._variant.family, self._method.reads, self._vectors),
@@ -206,7 +203,6 @@ class _Standard:
 
     @property
     def _answered_from(self) -> list[str | Read]:
-        """What an answerer reads."""
         if self._explained:
             return [self._questions, self._evidence, self._chains]
         if self._method.answerer:

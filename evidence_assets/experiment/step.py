@@ -102,12 +102,10 @@ class Step:
 
     @property
     def benchmark(self) -> Benchmark:
-        """The partition's benchmark."""
         return benchmarks()[self.benchmark_name]
 
     @property
     def benchmark_name(self) -> str:
-        """Name of the partition's benchmark."""
         return self.partition.split("|")[0]
 
     @property

@@ -79,7 +79,6 @@ class GraphVectors:
 
     @cached_property
     def names(self) -> Nearest:
-        """Finds names by their vectors."""
         return self.open_names()
 
     @cached_property
@@ -172,7 +171,6 @@ class KnowledgeGraph:
 
     @cached_property
     def names(self) -> pl.Series:
-        """Names of the nodes."""
         return self.node_column("name")
 
     @cached_property
@@ -237,13 +235,11 @@ class KnowledgeGraph:
         return self._places("edge", self.edge_ids, edge_ids)
 
     def triple(self, edge: int) -> tuple[str, str, str]:
-        """An edge in words."""
         arrays = self.arrays
         head, relation, tail = (int(part[edge]) for part in (arrays.heads, arrays.relations, arrays.tails))
         return self.names[head], self.relations[relation], self.names[tail]
 
     def sentence(self, edge: int) -> str:
-        """An edge as a sentence."""
         return plain_sentence(*self.triple(edge))
 
     def first_edges(self, node: int, limit: int) -> list[int]:

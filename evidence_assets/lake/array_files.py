@@ -54,7 +54,6 @@ class ArrayWriter:
         np.lib.format.write_array_header_1_0(self._file, stated)  # leaves room for the first axis to grow
 
     def add(self, rows: npt.ArrayLike) -> None:
-        """Append rows."""
         block = np.ascontiguousarray(rows, dtype=self._dtype)
         if block.shape[1:] != self._row:
             raise ValueError(f"rows of shape {block.shape[1:]} do not fit among rows of shape {self._row}")

@@ -143,7 +143,6 @@ def _masked_lm(settings: ModelSettings, folder: str, stamp: int) -> HFMaskedLM:
 
 
 def tuned_classifier(lake: Lake) -> Reranker:
-    """The relevance classifier that this lake tuned."""
     folder = lake.index_folder(RELEVANCE_CLASSIFIER)
     weights = folder / "model.safetensors"
     if not weights.exists():

@@ -112,7 +112,6 @@ class CrossEncoderReranker:
         self.revision += f"-{fingerprint(probe, self._device)}"
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
-        """One score a pair."""
         import torch
 
         if not pairs:

@@ -40,7 +40,6 @@ class Style:
 
     @property
     def tasks(self) -> tuple[PromptedTask[Any, Any], ...]:
-        """All that is asked."""
         return tuple(task for task in (self.explain, self.choose, self.once) if task is not None)
 
 
@@ -59,7 +58,6 @@ class PromptedSolver:
         self.version = content_id(VERSION, model.version, *(t.version_in(model.words) for t in self._style.tasks))
 
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
-        """One chain an option."""
         assert self._style.explain is not None, "who explains nothing is asked for no explanation"
         chains: list[Chain | Failure] = []
         for result, reply in self._style.explain.ask_with_cost(self._model, tasks):

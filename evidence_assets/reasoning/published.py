@@ -178,7 +178,6 @@ def answer_of(reply: str, task: ChooseAnswer) -> tuple[Choice, Chain]:
 
 
 def question_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:
-    """Ask the question as it is."""
     return words.of(QUESTION).request(
         VERDICT_TOKENS, task.labels,
         question=_asked(task), answers=_listed(task), negated=_negated(task), labels=", ".join(task.labels),

@@ -303,5 +303,4 @@ class PromptedShortAnswers:
         )
 
     def answer(self, tasks: Sequence[ShortTask]) -> list[ShortAnswer | Failure]:
-        """One answer or failure a task."""
         return [replace(result, reply=reply) for result, reply in SHORT_ANSWER.ask_with_cost(self._model, tasks)]

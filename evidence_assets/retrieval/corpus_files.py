@@ -233,11 +233,9 @@ class CorpusFiles:
         return values
 
     def ids(self, positions: Sequence[int] | Ints) -> list[str]:
-        """Chunk ids."""
         return self.column("chunk_id", positions)
 
     def texts(self, positions: Sequence[int] | Ints) -> list[str]:
-        """Texts."""
         return self.column("text", positions)
 
     def titles(self, positions: Sequence[int] | Ints) -> list[str]:

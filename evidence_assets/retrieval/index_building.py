@@ -67,7 +67,6 @@ class VectorFile:
         self._dtype, self._start = mapped.dtype, int(mapped.offset)
 
     def blocks(self, size: int = BLOCK) -> Iterator[FloatArray]:
-        """All vectors, in their order."""
         with self.path.open("rb") as handle:
             handle.seek(self._start)
             for start in range(0, self.n, size):

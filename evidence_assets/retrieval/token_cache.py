@@ -105,11 +105,9 @@ class Segment:
         self.terms, self.codes = coded.dictionary.to_numpy(), coded.indices.to_numpy()
 
     def rows(self, text: int) -> slice:
-        """The token rows of a text."""
         return slice(int(self.offsets[text]), int(self.offsets[text + 1]))
 
     def tokens(self, text: int) -> TextTokens:
-        """The tokens of a text."""
         own = self.rows(text)
         terms = self.terms[self.codes[own]]
         return TextTokens(self.vectors[own], self.spans[own], self.words[own], terms, self.counts[own])
@@ -192,7 +190,6 @@ class KeptTexts:
 
     @cached_property
     def lengths(self) -> Ints:
-        """Tokens of each text."""
         made = np.zeros(len(self), np.int64)
         order = np.argsort(self.of, kind="stable")
         numbers, starts = np.unique(self.of[order], return_index=True)
@@ -206,7 +203,6 @@ class KeptTexts:
         return KeptTexts([*self.segments, *other.segments], of, np.concatenate([self.text, other.text]))
 
     def tokens(self, place: int) -> TextTokens:
-        """The tokens of one text."""
         return self.segments[int(self.of[place])].tokens(int(self.text[place]))
 
 

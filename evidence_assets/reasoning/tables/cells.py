@@ -86,7 +86,6 @@ class Cell:
 
     @property
     def number(self) -> float | None:
-        """The quantity's number, or None."""
         return None if self.quantity is None else self.quantity.value
 
     @property

@@ -114,7 +114,6 @@ class PromptedGrader:
         return card.text(self._limit)
 
     def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> list[tuple[float | Failure, Reply | None]]:
-        """One grade or failure a pair, and what it cost."""
         return GRADE.ask_with_cost(
             self._model, [GradeTask(question, card, self._limit, self._scale) for question, card in pairs]
         )
@@ -145,7 +144,6 @@ class RerankerGrader:
         return card.text(self._limit)
 
     def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> list[tuple[float, None]]:
-        """One score a pair."""
         texts = [self._passages(card) for _, card in pairs]
         asked = [(question, text) for (question, _), passages in zip(pairs, texts, strict=True) for text in passages]
         scores = iter(self._reranker.score(asked).tolist() if asked else [])

@@ -123,7 +123,6 @@ class FourStepFocus:
         return [list(ranking.picks) for ranking in self.rank(questions)]
 
     def rank(self, questions: Sequence[Asked]) -> list[NodeRanking]:
-        """One ranking a question, in order."""
         if not questions:
             return []
         texts = [q.text for q in questions]
@@ -252,7 +251,6 @@ class FourStepFocus:
         return int(self._graph.node_numbers([node.node_id])[0])
 
     def _told(self, node: int) -> list[int]:
-        """The edges that a grader is told of a node."""
         return self._graph.first_edges(node, self._settings.card_relations)
 
     def _card(self, node: int) -> NodeCard:

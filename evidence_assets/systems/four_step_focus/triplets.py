@@ -223,5 +223,4 @@ class PromptedTriplets:
         )  # fmt: skip
 
     def read(self, questions: Sequence[str]) -> list[tuple[TripletQuery | Failure, Reply | None]]:
-        """One query or failure a question, and what it cost."""
         return TRIPLETS.ask_with_cost(self._model, [TripletTask(question, self._schema) for question in questions])

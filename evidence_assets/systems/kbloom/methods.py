@@ -374,7 +374,6 @@ def _judges() -> list[GeneratorSettings]:
 
 
 def harvest_stages(variant: Variant, settings: HarvestSettings) -> list[Stage]:
-    """The stages of a harvest."""
     return _Stages(variant, settings).all()
 
 

@@ -47,7 +47,6 @@ def relation_of(rows: pl.DataFrame) -> Relation:
 
 
 def relations_of(rows: pl.DataFrame) -> list[Relation]:
-    """Every relation of these rows, by id."""
     return [relation_of(part) for _, part in sorted(rows.group_by("relation_id"))]
 
 

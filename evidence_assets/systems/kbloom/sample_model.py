@@ -17,7 +17,6 @@ from evidence_assets.models.sample_masked_lm import REPORT, TrainingSettings, tr
 
 
 def sentences_of(chunks: pl.DataFrame) -> list[str]:
-    """Every sentence of the chunks."""
     return [
         row["text"][span["start"] : span["end"]]
         for row in chunks.iter_rows(named=True)

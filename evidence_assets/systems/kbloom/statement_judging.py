@@ -94,5 +94,4 @@ class PromptedParaphraser:
         self.version = content_id("prompted_paraphraser", REWORD.version_in(model.words), model.version)
 
     def reword(self, statements: Sequence[str]) -> list[list[str]]:
-        """Rewordings of each statement."""
         return [said if isinstance(said, list) else [] for said in REWORD.ask(self._model, statements)]
