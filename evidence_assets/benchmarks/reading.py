@@ -240,18 +240,13 @@ def delimited(
     delimiters and line ends; a quote that is never closed is named by the line it opens on. Blank lines hold no row, or with ``blank``
     one without fields, where rows are referred to by their number.
     """
-    rows = _quoted_rows(path, delimiter) if quoted else _plain_rows(path, delimiter)
-    for number, fields in rows:
+    plain = ((n, line.split(delimiter) if line else []) for n, line in text_lines(path, "delimited text"))
+    for number, fields in _quoted_rows(path, delimiter) if quoted else plain:
         if not fields and not blank:
             continue
         if columns is not None and len(fields) != columns:
             raise BadInput(f"{len(fields)} fields, expected {columns}", file=path, line=number)
         yield number, fields
-
-
-def _plain_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    for number, line in text_lines(path, "delimited text"):
-        yield number, line.split(delimiter) if line else []
 
 
 def _quoted_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:

@@ -199,9 +199,7 @@ def counterfactual_rows(answerer: Answerer, predictions: pl.DataFrame, before: B
         for rank, (evidence_id, content_hash) in enumerate(dict.fromkeys(cited), 1):
             writer.link(identifier, USED, "evidence", evidence_id, content_hash, rank)
     made = writer.finish()
-    table = pl.from_arrow(made.rows) if not isinstance(made.rows, list) else pl.DataFrame(made.rows)
-    assert isinstance(table, pl.DataFrame)
-    citing = table.filter(pl.col("necessary").is_not_null())
+    citing = pl.DataFrame(made.rows).filter(pl.col("necessary").is_not_null())
     made.metadata = {
         "answers_that_cite": citing.height,
         "necessity": citing["necessary"].mean(),
@@ -290,15 +288,13 @@ class WeighsOptions:
             if isinstance(choice, Failure):
                 yield Answer.failed(choice.reason, used, choice.reply)
             else:
-                shares = {label: round(p, 6) for label, p in self._probabilities(choice).items()}
+                known = probabilities(choice.weights, self._temperature) if choice.weights else {}
+                shares = {label: round(p, 6) for label, p in known.items()}
                 confidence = shares[choice.answer] if choice.answer and shares else choice.confidence
                 yield Answer(
                     choice.answer, choice.status, tuple(choice.supported), tuple(shares), tuple(shares.values()),
                     confidence, choice.error or None, used, choice.reply,
                 )  # fmt: skip
-
-    def _probabilities(self, choice: Choice) -> dict[str, float]:
-        return probabilities(choice.weights, self._temperature) if choice.weights else {}
 
     def _weighed(self, question: Asked) -> list[EvidenceItem]:
         """The evidence of a question without chains, each row once, in its order."""

@@ -9,7 +9,7 @@ what differs, so that a server reads the common part once.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Request, object_schema
@@ -62,7 +62,7 @@ def choose_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:
     answers = [] if claim else [
         fenced(f"answer {label}", option) for label, option in zip(task.labels, task.options, strict=True)
     ]  # fmt: skip
-    evidence = [fenced(f"evidence {number}", item.text) for item, number in _once(shown.values())]
+    once = {number: fenced(f"evidence {number}", item.text) for item, number in shown.values()}
     chains = [fenced(f"reasoning towards {chain.hypothesis}", _written(chain, shown)) for chain in task.chains]
     insufficient = "" if claim or INSUFFICIENT in task.labels else INSUFFICIENT
     names = (*task.labels, *filter(None, [insufficient]))
@@ -70,7 +70,7 @@ def choose_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:
     return words.of(template).request(
         CHOOSE_TOKENS, names,
         question=fenced("claim" if claim else "question", task.question), answers="\n\n".join(answers),
-        evidence="\n\n".join(evidence), reasoning="\n\n".join(chains), negated="negated" if task.negated else "",
+        evidence="\n\n".join(once.values()), reasoning="\n\n".join(chains), negated="negated" if task.negated else "",
         insufficient=insufficient, labels=", ".join(names),
     )  # fmt: skip
 
@@ -101,10 +101,6 @@ def _numbered(
             if wanted is None or item.evidence_id in wanted:
                 found[item.evidence_id] = (item, numbers.setdefault(item.content_hash, len(numbers) + 1))
     return found
-
-
-def _once(shown: Iterable[tuple[EvidenceItem, int]]) -> list[tuple[EvidenceItem, int]]:
-    return list({number: (item, number) for item, number in shown}.values())
 
 
 def _written(chain: Chain, shown: Mapping[str, tuple[EvidenceItem, int]]) -> str:

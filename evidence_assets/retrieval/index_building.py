@@ -166,9 +166,8 @@ def write(
         nprobe, recall = _measured(index, vectors, asked, at)
     faiss().write_index(index, str(folder / INDEX))
     size = (folder / INDEX).stat().st_size
-    meta = IndexMeta(
-        built_from, model_id, chosen, n, vectors.d, _code_bytes(chosen, d), size, memory, nprobe, recall, told
-    )
+    code = 2 * d if chosen == "flat" else code_sizes(d)[chosen.partition(",")[2]]
+    meta = IndexMeta(built_from, model_id, chosen, n, vectors.d, code, size, memory, nprobe, recall, told)
     (folder / META).write_text(json.dumps(meta.stated, indent=1) + "\n")
     return meta
 
@@ -181,10 +180,6 @@ def _chosen(kind: str, n: int, d: int, memory: int) -> str:
     if kind != "ivf":
         raise ValueError(f"there is no index kind {kind!r}: auto, flat or ivf")
     return kind_for(n, d, memory, flat_up_to=0)
-
-
-def _code_bytes(kind: str, d: int) -> int:
-    return 2 * d if kind == "flat" else code_sizes(d)[kind.partition(",")[2]]
 
 
 def _filled(vectors: VectorFile, kind: str, d: int, heard: Callable[[int, int], None]) -> Any:

@@ -373,10 +373,6 @@ def _judges() -> list[GeneratorSettings]:
     return [profile.generators[name] for name in names if profile.generators[name].backend != "extractive"]
 
 
-def harvest_stages(variant: Variant, settings: HarvestSettings) -> list[Stage]:
-    return _Stages(variant, settings).all()
-
-
 def judge_first(variant: Variant, settings: HarvestSettings, step: Step) -> None:
     """Ask a judge about the first harvested triple."""
     harvest = f"{variant.place}/harvest"
@@ -421,7 +417,7 @@ SYSTEM = System(
     {
         "kbloom": OwnStages(
             settings=HarvestSettings,
-            stages=harvest_stages,
+            stages=lambda variant, settings: _Stages(variant, settings).all(),
             defaults=_defaults,
             models=_masked,
             scored_on=scored_on,

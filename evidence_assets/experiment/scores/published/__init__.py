@@ -131,11 +131,11 @@ def _index() -> dict[tuple[str, ...], tuple[Figure, ...]]:
     found: dict[tuple[str, ...], list[Figure]] = defaultdict(list)
     for figure in figures():
         found[figure.key].append(figure)
-    return {key: tuple(sorted(group, key=_preference)) for key, group in found.items()}
 
+    def preference(figure: Figure) -> tuple[bool, bool, bool]:
+        return figure.erratum, figure.table.startswith(("text", "Fig")), figure.reproduced
 
-def _preference(figure: Figure) -> tuple[bool, bool, bool]:
-    return figure.erratum, figure.table.startswith(("text", "Fig")), figure.reproduced
+    return {key: tuple(sorted(group, key=preference)) for key, group in found.items()}
 
 
 _SWAPPED = {("novelty", "count"): "diversity", ("diversity", "percent"): "novelty"}
