@@ -25,9 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.retrieval.vector_index import (
@@ -121,13 +119,6 @@ def finished_bytes(n: int, d: int, code: str) -> int:
     size = code_sizes(d)[code]
     tables = 256 * d * 4 if code.startswith("pq") else 0
     return n * (size + ID_BYTES) + lists_for(n, d, size) * d * 4 + tables
-
-
-def build(folder: Path, vectors: npt.NDArray[np.floating[Any]], **stated: Any) -> IndexMeta:
-    """Build the index of vectors at hand into ``folder``, replacing what is there; see :func:`write`."""
-    with replacing_folder(folder) as temporary:
-        np.save(temporary / "vectors.npy", vectors.astype(np.float16))
-        return write(temporary, **stated)
 
 
 def write(
