@@ -18,7 +18,6 @@ from evidence_assets.experiment.step import Made, Markdown, Step
 from evidence_assets.experiment.system import NoSettings, OwnStages, Scope, System
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.store import Rows
 from evidence_assets.models.in_use import (
     MASKED_LM,
     encoder,
@@ -160,12 +159,7 @@ class _Stages:
                 harvest(relation, model, words, one, prompts=own, kinds=kinds)
                 for one, own in zip(self._harvests, mined, strict=True)
             ]
-            made = rows.harvest_rows(relation, harvests, model=model_key(model), source=self._harvest, input_hash=key)
-            numbers = {
-                "prompts": sum(p.kept for p in prompts), "candidates": len(made.candidates), "model": model_key(model)
-            }  # fmt: skip
-            tables: dict[str, Rows] = {"prompts": made.prompts, "candidate_tuples": made.candidates}
-            return Made(made.triples, made.lineage, numbers, reused=0, beside=tables)
+            return rows.harvest_rows(relation, harvests, model=model_key(model), source=self._harvest, input_hash=key)
 
         return Stage(
             self._harvest, "triples", make,
