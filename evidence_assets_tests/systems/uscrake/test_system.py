@@ -542,10 +542,7 @@ def test_rows_name_chunks_and_edges_as_parents_and_are_taken_over(corpus: Passag
     [
         ({"cost": "moverscore"}, "weights: idf"),
         ({"cost": "moverscore", "weights": "idf", "tokens": "words"}, "tokens: pieces"),
-        ({"tokens": "letters"}, "tokens is 'letters'"),
-        ({"weights": "printed"}, "weights is 'printed'"),
         ({"cost": "jds"}, "did you mean 'jsd'"),
-        ({"coarse": "sparse"}, "coarse is 'sparse'"),
         ({"k": 0}, "keep at least one"),
         ({"temperature": 0.0}, "temperature"),
         ({"judge": 1.5}, "from 0 to 1"),
