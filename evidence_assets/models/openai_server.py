@@ -151,10 +151,9 @@ class OpenAIGenerator(OpenAIServer):
 
     def payload(self, request: Request) -> dict[str, Any]:
         """Body of a chat request."""
-        messages = [{"role": "system", "content": request.system}] if request.system else []
         body: dict[str, Any] = {
             "model": self.model_id,
-            "messages": [*messages, {"role": "user", "content": request.user}],
+            "messages": request.messages,
             "max_tokens": request.most_tokens,
             "temperature": request.temperature,
             "seed": 0,
