@@ -222,10 +222,7 @@ def hashes_of(rows: Iterable[Mapping[str, Any]]) -> list[CitedRow]:
 
 def evidence_by_question(evidence: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
     """Rows of evidence by question, best first."""
-    by_question: dict[str, list[dict[str, Any]]] = {}
-    for row in evidence.sort("question_id", "rank").iter_rows(named=True):
-        by_question.setdefault(row["question_id"], []).append(row)
-    return by_question
+    return dict(evidence.sort("question_id", "rank").rows_by_key("question_id", named=True, include_key=True))
 
 
 def used_evidence(rows: Iterable[Mapping[str, Any]]) -> Iterator[UsedRow]:
@@ -256,9 +253,8 @@ class WeighsOptions:
     ) -> None:
         self._solver, self._evidence, self._temperature = solver, evidence_items(evidence), temperature
         self._questions = {q.question_id: q for q in questions}
-        self._chains: dict[str, list[dict[str, Any]]] = {}
-        for row in chains.sort("question_id", "hypothesis").iter_rows(named=True):
-            self._chains.setdefault(row["question_id"], []).append(row)
+        ordered = chains.sort("question_id", "hypothesis")
+        self._chains = ordered.rows_by_key("question_id", named=True, include_key=True)
         self.name, self.model_id = solver.name, solver.model_id
         self.version = f"{solver.version}-{temperature}"
 
