@@ -133,7 +133,8 @@ class _Standard:
                                     [self._questions, self._evidence], pool=self._pool,
                                     version=self._reasoned))  # fmt: skip
         made.append(self._prediction_stage())
-        names = [Read(f"knowledge/{graph}/nodes") for graph in self._ranked_bases]
+        ranked = {b.graph for b in of_family("search") if b.graph} if variant.family == "search" else set[str]()
+        names = [Read(f"knowledge/{graph}/nodes") for graph in sorted(ranked)]
         cites: list[str | Read] = (
             [self._chains, self._evidence] if self._explained else [self._predictions, self._evidence, *names]
         )
@@ -177,8 +178,7 @@ class _Standard:
 
     def _pool_of(self, kinds: Sequence[Kind]) -> str | None:
         """The concurrency pool of a step that works with models of these kinds."""
-        generates = "generator" in kinds and self._variant.profile.generator.backend != "extractive"
-        if generates:
+        if "generator" in kinds and self._variant.profile.generator.backend != "extractive":
             return pool_of(self._variant.profile.generator)
         return "gpu" if set(kinds) - {"generator"} else None
 
@@ -285,11 +285,6 @@ class _Standard:
             pool=self._pool, check=failed_share,
             version=f"{self._reasoned}:{self._temperature}" if self._explained else self._reasoned,
         )  # fmt: skip
-
-    @property
-    def _ranked_bases(self) -> list[str]:
-        """Knowledge bases whose nodes are answers."""
-        return sorted({b.graph for b in of_family("search") if b.graph}) if self._variant.family == "search" else []
 
     def _make_citations(self, step: Step) -> Made:
         evidence = step.read_here("evidence", self._evidence)
