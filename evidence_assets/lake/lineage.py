@@ -80,14 +80,7 @@ class Node:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain form for JSON."""
-        return {
-            "kind": self.kind,
-            "id": self.id,
-            "relation": self.relation,
-            "version": self.version,
-            "content": self.content,
-            "next": [node.as_dict() for node in self.next],
-        }
+        return {**vars(self), "next": [node.as_dict() for node in self.next]}
 
 
 class UnknownId(LookupError):
