@@ -17,7 +17,7 @@ from evidence_assets.profiles import Kind
 from evidence_assets.systems.background import VERSION
 from evidence_assets.systems.background import system as background
 from evidence_assets.systems.background.recall import RECALL_ENTITIES, RECALL_RELATIONS, RECALL_TRIPLES
-from evidence_assets.systems.background.settings import BackgroundSettings
+from evidence_assets.systems.background.system import BackgroundSettings
 
 QUESTIONS = "questions/graph"
 
