@@ -63,10 +63,6 @@ def _models(settings: BackgroundSettings) -> tuple[Kind, ...]:
     return ("generator", "encoder") if settings.recall else ("encoder",)
 
 
-def _generator(settings: NoSettings) -> tuple[Kind, ...]:
-    return ("generator",)
-
-
 def _recall_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
     """``chains/graph/<name>``, what the model recalled, and ``triples/graph/<name>`` with the origin ``background``."""
     chains = f"chains/{variant.place}"
@@ -113,6 +109,6 @@ SYSTEM = System(
             failed=_failed,
             models=_models,
         ),
-        "recall": OwnStages(settings=NoSettings, stages=_recall_stages, models=_generator),
+        "recall": OwnStages(settings=NoSettings, stages=_recall_stages, models=lambda settings: ("generator",)),
     },
 )
