@@ -54,7 +54,7 @@ BENCHMARKS = {
 
 
 def forget() -> None:
-    for kept in (published.figures, published._index, published.models_printed, published.scopes_printed):
+    for kept in (published.figures, published.by_key, published.models_printed, published.scopes_printed):
         kept.cache_clear()
 
 
