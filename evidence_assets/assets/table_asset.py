@@ -67,7 +67,6 @@ def _metadata(value: Any) -> Any:
 
 
 def step_of(context: dg.AssetExecutionContext, lake: Lake, table: str) -> Step:
-    """The step that a context stands for."""
     partition = str(context.partition_key) if context.has_partition_key else ""
     name = asset_name(context.asset_key)
     calls = int(context.run.tags[CALLS]) - _called(context) if CALLS in context.run.tags else None
@@ -233,10 +232,10 @@ def sound_check(
         name = asset_name(key)
         rows = opened.read(table, name, partition)
         wrong: list[str] = []
-        again = prepare(table, rows)
+        schema = TABLES[table].arrow
         if not opened.path(table, name, partition).exists():
             wrong.append("the partition's file is missing")
-        elif not again.equals(prepare_order(table, rows)):
+        elif not prepare(table, rows).equals(rows.to_arrow().select(schema.names).cast(schema).combine_chunks()):
             wrong.append("rows are not sorted by their key")
         lineage = opened.path("lineage_edges", name, partition)
         if lineage.exists():
@@ -259,9 +258,3 @@ def sound_check(
         )
 
     return _sound
-
-
-def prepare_order(table: str, rows: pl.DataFrame) -> pa.Table:
-    """Rows in the order in which they lie, cast to the declared schema."""
-    schema = TABLES[table].arrow
-    return rows.to_arrow().select(schema.names).cast(schema).combine_chunks()

@@ -19,7 +19,7 @@ import polars as pl
 
 from evidence_assets import profiles
 from evidence_assets.benchmarks.declared import Benchmark
-from evidence_assets.experiment.derived_figures import Key, Sum, sum_of
+from evidence_assets.experiment.derived_figures import Key, Ours, sum_of, summed
 from evidence_assets.experiment.presets import presets
 from evidence_assets.experiment.scores.published import Figure, figures
 from evidence_assets.experiment.scores.published_figures import (
@@ -77,22 +77,6 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Ours:
-    """A score in the lake that a printed figure stands beside."""
-
-    variant: str
-    benchmark: str
-    model_id: str
-    metric: str
-    value: float
-    low: float | None
-    high: float | None
-    n: int
-    reasoner: str = ""
-    differs: str = ""
-
-
-@dataclass(frozen=True)
 class Cell:
     """A printed figure with who would fill it, who filled it, or why nobody can."""
 
@@ -142,7 +126,6 @@ class PrintedTable:
 
     @property
     def presets(self) -> list[str]:
-        """The presets that stand for it."""
         return [p.name for p in presets().values() if f"{self.document} {self.table}" in (*p.tables, *p.beside)]
 
     @property
@@ -355,30 +338,6 @@ def _naming(model: str) -> list[str]:
         for name in profiles.available()
         if model in {printed_model(g.name, [model]) for g in profiles.load(name).generators.values()}
     ]
-
-
-def summed(total: Sum, ours: Mapping[Key, Sequence[Ours]]) -> tuple[Ours, ...]:
-    """What the scores in the lake give for a figure that follows from others: once for each of our models, without interval.
-
-    All are of the same part of the benchmark, and by the same language model where one answered.
-    """
-    found = []
-    for first in ours.get(total.of[0], ()):
-        sides = {total.of[0]: first}
-        for key in total.of[1:]:
-            same = [
-                score for score in ours.get(key, ())
-                if part_of(score.benchmark) == part_of(first.benchmark) and score.model_id in (first.model_id, "")
-            ]  # fmt: skip
-            sides |= {key: same[0]} if same else {}
-        value = total.value({key: score.value for key, score in sides.items()})
-        if value is not None:
-            names = dict.fromkeys(score.variant for score in sides.values())
-            metric = f"{total.kind} of {first.metric}"
-            asked = sum(s.n for s in sides.values()) if total.kind == "mean" else first.n
-            score = Ours(" and ".join(names), first.benchmark, first.model_id, metric, value, None, None, asked)
-            found.append(replace(score, differs=first.differs))
-    return tuple(found)
 
 
 def _reason(

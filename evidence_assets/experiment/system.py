@@ -121,7 +121,6 @@ class System:
     methods: Mapping[str, Method[Any] | OwnStages[Any]] = field(default_factory=dict)
 
     def method_of(self, variant: Variant) -> Method[Any] | OwnStages[Any]:
-        """The method that a variant names."""
         name = variant.method or self.name
         if name not in self.methods:
             raise BadInput(

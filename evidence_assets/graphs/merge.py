@@ -41,7 +41,6 @@ def edge_id(head: str, relation: str, tail: str) -> str:
 
 
 def with_edge_ids(edges: pl.DataFrame) -> pl.DataFrame:
-    """The edges with their ids."""
     ids = [pl.Series("edge_id", [], dtype=pl.String)]
     for some in edges.select("head_id", "relation", "tail_id").iter_slices(EDGES_AT_ONCE):
         ids.append(pl.Series("edge_id", [edge_id(*row) for row in some.iter_rows()], dtype=pl.String))

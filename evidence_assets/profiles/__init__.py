@@ -105,7 +105,6 @@ class IndexSettings(_Strict):
 
     @property
     def bytes(self) -> int:
-        """The memory in bytes."""
         return in_bytes(self.memory)
 
 
@@ -250,17 +249,14 @@ class Profile(_Strict):
 
     @property
     def encoder(self) -> EncoderSettings:
-        """The encoder in use."""
         return next(iter(self.encoders.values()))
 
     @property
     def reranker(self) -> ModelSettings:
-        """The reranker in use."""
         return next(iter(self.rerankers.values()))
 
     @property
     def masked_model(self) -> ModelSettings:
-        """The masked model in use."""
         return next(iter(self.masked_models.values()))
 
     def names(self, kind: Kind) -> list[str]:

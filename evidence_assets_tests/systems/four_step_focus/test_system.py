@@ -182,7 +182,7 @@ def test_an_unusable_grade_fails_its_question_alone() -> None:
     assert (first.status, first.nodes) == ("failed", ())
     assert "no number from 0 to 1" in first.error
     assert second.status == "answered"
-    system._grader = RerankerGrader(SharedWords())
+    system._grader = RerankerGrader(SharedWords(), WordEncoder().count_tokens)
     assert ask(system, "Name a remedy for gout.")[0].status == "answered"
 
 
