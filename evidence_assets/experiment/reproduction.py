@@ -351,12 +351,12 @@ def _reason(
         return "No variant says that it is printed as the document's own system.", figure.system
     if not of_system:
         return "No variant is printed as the system of others that the document compares with.", figure.system
+    if not figure.benchmark:
+        return "No benchmark is named in print.", figure.metric
     printed_as = (figure.system, figure.variant)
     own = [v for v in of_system if any((name.system, name.variant) == printed_as for name in v.published)]
     if not own:
         return "No variant of the system is printed as this one.", f"{figure.system} {figure.variant or '(plain)'}"
-    if not figure.benchmark:
-        return "No benchmark is named in print.", figure.metric
     name = figure.benchmark
     harvested = {c.benchmark.name for c in able if c.variant.family == "knowledge"}
     if name not in {*declared, *harvested}:

@@ -35,7 +35,7 @@ TINY = [
     ("exam", "clever", "full", "qwen2.5-72b", "accuracy", "78", "percent", "true"),
     ("far", "clever", "full", "qwen2.5-72b", "accuracy", "77", "percent", "true"),
     ("claims", "clever", "full", "qwen2.5-72b", "accuracy", "76", "percent", "true"),
-    ("", "clever", "full", "qwen2.5-72b", "accuracy", "75", "percent", "true"),
+    ("", "clever", "run_1", "qwen2.5-72b", "accuracy", "75", "percent", "true"),
     ("quiz", "other", "", "qwen2.5-72b", "accuracy", "60", "percent", "false"),
     ("quiz", "own", "", "qwen2.5-72b", "accuracy", "60", "percent", "true"),
 ]
