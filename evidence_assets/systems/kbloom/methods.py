@@ -27,6 +27,7 @@ from evidence_assets.models.in_use import (
     substitute_proposer,
     text_likelihood,
 )
+from evidence_assets.models.sample_masked_lm import SAMPLE_MASKED_LM
 from evidence_assets.profiles import GeneratorSettings, Profile
 from evidence_assets.systems.kbloom import VERSION, collection_scores, coverage, judging, rows, scores
 from evidence_assets.systems.kbloom.plot import bars
