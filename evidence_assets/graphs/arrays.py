@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 
 from evidence_assets.lake.array_files import open_json, opened
 from evidence_assets.lake.errors import StaleInput
@@ -136,30 +137,28 @@ class GraphArrays:
                 edge = int(outside[0])
                 raise ValueError(f"edge {edge} has {name} {int(ends[edge])}, but nodes are numbered 0 to {n_nodes - 1}")
         index = np.int32 if max(n_nodes, 2 * len(heads)) < 2**31 else np.int64
-        heads, tails = heads.astype(index), tails.astype(index)
-        edge_ids = np.arange(len(heads), dtype=index)
-        back = edge_ids[heads != tails]
-        # One 64-bit key per slot sorts by node, then by neighbour; a stable sort keeps edge ids ascending.
-        key = np.empty(len(heads) + len(back), dtype=np.int64)
-        np.multiply(heads, n_nodes, out=key[: len(heads)], dtype=np.int64)
-        key[: len(heads)] += tails
-        np.multiply(tails[back], n_nodes, out=key[len(heads) :], dtype=np.int64)
-        key[len(heads) :] += heads[back]
-        slot_edges = np.concatenate([edge_ids, back])
-        order = np.lexsort((slot_edges, key))
-        key = key[order]
-        slot_edges = slot_edges[order]
-        outgoing: BoolArray = order < len(heads)
-        owners = key // max(n_nodes, 1)
-        neighbours: IntArray = (key - owners * n_nodes).astype(index)
-        del key, order
-        offsets = np.zeros(n_nodes + 1, dtype=np.int64)
-        np.cumsum(np.bincount(owners, minlength=n_nodes), out=offsets[1:])
-        counts = np.diff(offsets)
-        own, other = counts[owners], counts[neighbours]
-        keeps = (own < other) | ((own == other) & (owners <= neighbours))
-        kept_offsets = np.zeros(n_nodes + 1, dtype=np.int64)
-        np.cumsum(np.bincount(owners[keeps], minlength=n_nodes), out=kept_offsets[1:])
+        heads, tails = heads.astype(index, copy=False), tails.astype(index, copy=False)
+        # An edge is seen from its head, then from its tail, a self-loop once: in this order edge ids ascend, and a stable sort
+        # by neighbour, then by node leaves them so.
+        seen = np.column_stack([np.ones(len(heads), np.bool_), heads != tails])
+        owners, neighbours = np.column_stack([heads, tails])[seen], np.column_stack([tails, heads])[seen]
+        slots = np.flatnonzero(seen).astype(index)
+        del seen
+        order = _order(neighbours, n_nodes)
+        order = order[_order(owners[order], n_nodes)]
+        slots, neighbours = slots[order], neighbours[order]
+        counts = np.bincount(owners, minlength=n_nodes).astype(index)
+        del order, owners
+        slot_edges, outgoing = slots >> 1, slots & 1 == 0
+        del slots
+        own, other = np.repeat(counts, counts), counts[neighbours]
+        keeps = own < other
+        keeps |= (own == other) & (np.repeat(np.arange(n_nodes, dtype=index), counts) <= neighbours)
+        del own, other
+        offsets, kept_offsets = np.zeros((2, n_nodes + 1), dtype=np.int64)
+        np.cumsum(counts, out=offsets[1:])
+        np.cumsum(keeps, out=(kept := np.zeros(len(keeps) + 1, index))[1:])
+        kept_offsets[:] = kept[offsets]
         return cls(
             heads, tails, relations.astype(np.int32), offsets, neighbours, slot_edges, outgoing,
             kept_offsets, slot_edges[keeps], neighbours[keeps],
@@ -318,6 +317,14 @@ class GraphArrays:
         """The part of these nodes, which ascend, with their distances and the edges among them."""
         heads, tails = (np.searchsorted(nodes, ends[edges]) for ends in (self.heads, self.tails))
         return Subgraph(nodes, hop, edges, heads, tails, dropped)
+
+
+def _order(values: IntArray, below: int) -> IntArray:
+    """Where the values stand in ascending order, equal ones as they came: counted, as there are few, and not compared."""
+    places = np.arange(len(values), dtype=values.dtype)
+    counted = csr_array((np.ones(len(values), np.bool_), (values, places)), shape=(below, len(values)))
+    order: IntArray = counted.indices
+    return order
 
 
 def _places(offsets: IntArray, nodes: IntArray) -> IntArray:

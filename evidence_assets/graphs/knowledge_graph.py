@@ -20,6 +20,7 @@ from evidence_assets.graphs.arrays import GraphArrays, IntArray
 from evidence_assets.graphs.entity_linking import Encode, EntityLinker, NameVectors, Nearest
 from evidence_assets.graphs.passage_files import PassageFiles
 from evidence_assets.graphs.typed_rows import TypedRows
+from evidence_assets.lake.coded import plain
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import Rows, prepare, version_of
@@ -121,7 +122,7 @@ class KnowledgeGraph:
     @classmethod
     def of_rows(cls, name: str, nodes: Rows, edges: Rows) -> KnowledgeGraph:
         """The graph that rows of ``kg_nodes`` and ``kg_edges`` stand for, whatever their order."""
-        tables = [prepare("kg_nodes", nodes), prepare("kg_edges", edges)]
+        tables = [prepare("kg_nodes", nodes), plain(prepare("kg_edges", edges))]
         node_rows, edge_rows = (pl.DataFrame(table) for table in tables)
         return cls(
             name,
