@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from evidence_assets.benchmarks.reading_json import json_members
@@ -55,7 +56,7 @@ def stark_nodes(folder: Path, base: str) -> pl.DataFrame:
         read.append(pl.DataFrame({
             "node": [int(key) for key, _ in some],
             "name": [_name(path, int(key), row.values, names[types[int(key)]]) for key, row in some],
-            "aliases": [_aliases(row.values) for _, row in some],
+            "aliases": pa.array([_aliases(row.values) for _, row in some], pa.list_(pa.string())),
             "document": ["\n".join(_lines(row.values)) for _, row in some],
         }, schema=read[0].schema))  # fmt: skip
     info = pl.concat(read).sort("node")
