@@ -173,13 +173,28 @@ def plan(
 
     named = {part for row in rows for part in row.variant.split("@")[1:]}
     encoders = ["", *(name for name in profiles.load().names("encoder")[1:] if name in named)]
-    for name in sorted({b.corpus for name, b in declared().items() if name in {row.benchmark for row in rows}} - {""}):
+    asked = [declared()[name] for name in {row.benchmark for row in rows} & set(declared())]
+    for name in sorted({benchmark.corpus for benchmark in asked} - {""}):
         for encoder in encoders:
             out.print(corpus_told(name, place, encoder))
+    for name in sorted({name for benchmark in asked for name in (benchmark.graph, benchmark.background_graph)} - {""}):
+        if told := graph_told(name, place):
+            out.print(told)
+
+
+def graph_told(name: str, lake: Path) -> str:
+    """What it took elsewhere to make a graph that this lake has not, where that was measured."""
+    from evidence_assets.experiment.measured_stages import measured
+    from evidence_assets.lake.store import Lake
+
+    place = f"knowledge/{name}"
+    made = (lake / "format.json").exists() and Lake(lake).has("kg_edges", f"{place}/edges")
+    return f"graph {name}: not made here; {measured(place)}" if not made and measured(place) else ""
 
 
 def corpus_told(name: str, lake: Path, encoder: str = "") -> str:
     """How large a corpus is that questions are answered from, or how to learn it before it is made."""
+    from evidence_assets.experiment.measured_stages import measured
     from evidence_assets.lake.array_files import open_json
     from evidence_assets.lake.store import Lake
     from evidence_assets.retrieval.corpus import index_key
@@ -189,7 +204,7 @@ def corpus_told(name: str, lake: Path, encoder: str = "") -> str:
     called = f"{name} by {encoder}" if encoder else name
     if stated is None or not stated.exists():
         return (f"corpus {called}: not made here; `evidence add corpus {name} FOLDER --plan` tells its size, time and disk from "
-                "a sample, docs/measured.md what a chunk takes")  # fmt: skip
+                f"a sample; {measured('corpus')}")  # fmt: skip
     index = open_json(stated)
     recall = ", ".join(f"{share:.3f} at {k}" for k, share in index["recall"].items()) or "exact"
     return f"corpus {called}: {index['vectors']:,} chunks, index {index['kind']} of {index['bytes'] / 2**20:,.1f} MiB, recall {recall}"
