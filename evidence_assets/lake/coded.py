@@ -1,7 +1,8 @@
 """Columns of a table that are held shorter than they lie in the lake: forty million edges would take 5 GB as texts.
 
-A text, or a list of texts, may be a code with a dictionary, and an id, which is declared as 32 digits, its 16 bytes. They are
-written out block by block where rows are hashed and written, so that nothing that lies in the lake shows how they were held.
+A text, or a list of texts, may be a code with a dictionary, and an id, which is declared as 32 digits, its 16 bytes; texts that
+no one array can hold are held with wider offsets. They are written out block by block where rows are hashed and written, so that
+nothing that lies in the lake shows how they were held.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ import pyarrow.compute as pc
 
 from evidence_assets.lake.ids import canonical
 
-ID = pa.binary(16)
+ID, LONG = pa.binary(16), pa.large_string()
+MOST = 2**31 - 1
+"""Bytes of the texts that an array of the declared type can hold."""
 IDS_AT_ONCE = 1 << 18
 """Contents whose ids are Python objects at a time."""
 ROWS_BEHIND = 64
@@ -53,7 +56,16 @@ def content_ids(kind: str, *columns: pa.DictionaryArray) -> pa.FixedSizeBinaryAr
     return pa.FixedSizeBinaryArray.from_buffers(ID, len(ids), [None, pa.py_buffer(ids)])
 
 
-def is_coded(values: pa.ChunkedArray, declared: pa.Field) -> bool:
+def held(values: pa.ChunkedArray, declared: pa.Field) -> pa.ChunkedArray:
+    """A column as it is declared, or as it is held until it is written out."""
+    if _is_coded(values, declared):
+        return values
+    if declared.type == pa.string() and values.nbytes > MOST and pc.sum(pc.binary_length(values)).as_py() > MOST:
+        return values.cast(LONG)
+    return values.cast(declared.type)
+
+
+def _is_coded(values: pa.ChunkedArray, declared: pa.Field) -> bool:
     """Whether values stand for the declared ones and may stay as they are held: what `blocks` writes out as if it were whole.
 
     None may be empty; of lists all must be the same one.
@@ -73,6 +85,8 @@ def plain(rows: pa.Table) -> pa.Table:
     for place, field in enumerate(rows.schema):
         if pa.types.is_dictionary(field.type):
             written, type_ = [chunk.dictionary_decode() for chunk in rows.column(place).chunks], field.type.value_type
+        elif field.type == LONG:
+            written, type_ = [chunk.cast(pa.string()) for chunk in rows.column(place).chunks], pa.string()
         elif field.type == ID:
             written, type_ = [_digits(chunk) for chunk in rows.column(place).chunks], pa.string()
         else:

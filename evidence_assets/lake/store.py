@@ -39,7 +39,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from evidence_assets.lake.atomic import replacing_file
-from evidence_assets.lake.coded import ID, blocks, is_coded, order_of, plain, plain_schema
+from evidence_assets.lake.coded import ID, blocks, held, order_of, plain, plain_schema
 from evidence_assets.lake.errors import LakeVersionError, SchemaMismatch
 from evidence_assets.lake.fetching import (
     below,
@@ -186,9 +186,9 @@ def _declared(schema: TableSchema, rows: pa.Table | pl.DataFrame, names: list[st
     if name not in names:
         return pa.chunked_array([pa.nulls(len(rows), declared.type)])
     try:
-        values = (rows.select([name]).to_arrow() if isinstance(rows, pl.DataFrame) else rows).column(name)
-        if not (isinstance(rows, pa.Table) and is_coded(values, declared)):
-            values = values.cast(declared.type)
+        values = held(
+            (rows.select([name]).to_arrow() if isinstance(rows, pl.DataFrame) else rows).column(name), declared
+        )
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError) as error:
         raise _mismatch(schema, f"column {name}: {error}") from error
     if not declared.nullable and values.null_count:

@@ -105,3 +105,23 @@ def test_a_file_out_of_order_is_told_whichever_block_it_is_in(tmp_path: Path, mo
     store.write_rows("kg_edges", rows.take([0, 1, 2, 3, 3]), tmp_path / "rows.parquet")
     with pytest.raises(SchemaMismatch, match="occurs twice"):
         count_in_order("kg_edges", tmp_path / "rows.parquet")
+
+
+def test_texts_that_no_one_array_holds_are_written_as_others_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes = pl.DataFrame({
+        "node_id": [f"n{number}" for number in range(200)], "name": "a name", "aliases": [["b"]] * 200, "type": None,
+        "document": [None if number % 3 == 0 else "text " * (number % 40) for number in range(200)], "source": "file",
+    }, schema_overrides={"type": pl.String})  # fmt: skip
+    lake, expected = Lake.create(tmp_path / "lake"), prepare("kg_nodes", nodes)
+    monkeypatch.setattr(store, "ROW_GROUP", BLOCK)
+    files = [lake.write("plain", "", {"kg_nodes": nodes})["kg_nodes"].path]
+    monkeypatch.setattr(coded, "MOST", 2_000)
+    for rows in (nodes[::-1], expected, nodes.to_arrow()):
+        prepared = prepare("kg_nodes", rows)
+        assert prepared.schema.field("document").type == coded.LONG and coded.plain(prepared).equals(expected)
+        store.write_rows("kg_nodes", prepared, tmp_path / "rows.parquet")
+        assert (tmp_path / "rows.parquet").stat().st_size > 0
+        assert pl.read_parquet(tmp_path / "rows.parquet").equals(pl.read_parquet(files[0]))
+        assert version_of(prepared) == version_of(prepare("kg_nodes", prepared))
