@@ -144,8 +144,8 @@ class GraphArrays:
         owners, neighbours = np.column_stack([heads, tails])[seen], np.column_stack([tails, heads])[seen]
         slots = np.flatnonzero(seen).astype(index)
         del seen
-        order = _order(neighbours, n_nodes)
-        order = order[_order(owners[order], n_nodes)]
+        order = counted_order(neighbours, n_nodes)
+        order = order[counted_order(owners[order], n_nodes)]
         slots, neighbours = slots[order], neighbours[order]
         counts = np.bincount(owners, minlength=n_nodes).astype(index)
         del order, owners
@@ -319,7 +319,7 @@ class GraphArrays:
         return Subgraph(nodes, hop, edges, heads, tails, dropped)
 
 
-def _order(values: IntArray, below: int) -> IntArray:
+def counted_order(values: IntArray, below: int) -> IntArray:
     """Where the values stand in ascending order, equal ones as they came: counted, as there are few, and not compared."""
     places = np.arange(len(values), dtype=values.dtype)
     counted = csr_array((np.ones(len(values), np.bool_), (values, places)), shape=(below, len(values)))
