@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from evidence_assets.lake.array_files import open_json, opened
+from evidence_assets.lake.array_files import distinct, open_json, opened
 from evidence_assets.lake.errors import StaleInput
 
 IntArray = npt.NDArray[np.integer[Any]]
@@ -201,7 +201,7 @@ class GraphArrays:
 
     def neighbours_of(self, node: int) -> IntArray:
         """Distinct neighbours of a node in either direction, ascending."""
-        return np.unique(self.neighbours[self.offsets[node] : self.offsets[node + 1]])
+        return distinct(self.neighbours[self.offsets[node] : self.offsets[node + 1]])
 
     def slots_of(self, nodes: IntArray) -> tuple[IntArray, IntArray]:
         """All slots of the given nodes: the position in `nodes` that owns each slot, and the slot numbers."""
@@ -244,7 +244,7 @@ class GraphArrays:
         """
         if hops < 0 or (cap is not None and cap < 1) or (max_nodes is not None and max_nodes < 1):
             raise ValueError(f"hops must be at least 0, cap and max_nodes at least 1; got {hops}, {cap}, {max_nodes}")
-        frontier: IntArray = np.unique(np.asarray(seeds, dtype=np.int64))
+        frontier: IntArray = distinct(np.asarray(seeds, dtype=np.int64))
         if len(frontier) and (frontier[0] < 0 or frontier[-1] >= self.n_nodes):
             raise ValueError(f"seeds must be node ids from 0 to {self.n_nodes - 1}")
         seen = np.zeros(self.n_nodes, dtype=np.bool_)
@@ -292,17 +292,17 @@ class GraphArrays:
         fresh[1:] &= (nodes[1:] != nodes[:-1]) | (owner[1:] != owner[:-1])
         owner, nodes = owner[fresh], nodes[fresh]
         if cap is None:
-            return np.unique(nodes), NONE_DROPPED
+            return distinct(nodes), NONE_DROPPED
         counts = np.bincount(owner, minlength=len(frontier))
         crowded = (counts > cap)[owner]
         small, owner, nodes = nodes[~crowded], owner[crowded], nodes[crowded]
         best = best_of_each(owner, self._worth(nodes, score), cap)
         cut = ~best
-        return np.unique(np.concatenate([small, nodes[best]])), np.column_stack([frontier[owner[cut]], nodes[cut]])
+        return distinct(np.concatenate([small, nodes[best]])), np.column_stack([frontier[owner[cut]], nodes[cut]])
 
     def edges_at(self, nodes: IntArray) -> IntArray:
         """Ids of all edges that touch any of the given nodes, ascending."""
-        edges: IntArray = np.unique(self.slot_edges[_places(self.offsets, nodes)]).astype(np.int64)
+        edges: IntArray = distinct(self.slot_edges[_places(self.offsets, nodes)]).astype(np.int64)
         return edges
 
     def edges_among(self, nodes: IntArray) -> IntArray:
@@ -367,7 +367,7 @@ def best_of_each(owner: IntArray, worth: FloatArray | IntArray, most: int) -> Bo
     counts = np.diff(np.append(starts, len(owner)))
     least = np.empty(len(starts), dtype=worth.dtype)
     sizes = np.ceil(np.log2(counts)).astype(np.int64)
-    for size in np.unique(sizes).tolist():
+    for size in distinct(sizes).tolist():
         members, columns = np.flatnonzero(sizes == size), np.arange(1 << size)
         matrix = worth.take(starts[members, None] + columns, mode="clip")
         matrix[columns >= counts[members, None]] = -np.inf
