@@ -6,7 +6,7 @@ Belongs here: all that knows Ray. What a step needs of a machine is the profile'
 from __future__ import annotations
 
 import os
-import pickle  # nosec B403: what our own actors made of a block comes back by it
+import pickle  # nosec B403
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypedDict
 
@@ -113,5 +113,5 @@ def _by_actors(encode: EncodeBlock, blocks: Iterable[list[str]]) -> Iterator[Any
         compute=ray.data.ActorPoolStrategy(min_size=1, max_size=actors),
         **_stated(needs),
     )
-    for row in data.iter_rows():
+    for row in data.iter_rows():  # pickled by our own actors
         yield pickle.loads(row["encoded"])  # nosec B301

@@ -6,7 +6,7 @@ Opening a pickle calls what it names. Here no name leads to anything, so that on
 from __future__ import annotations
 
 import json
-import pickle  # nosec B403: read only by ``_PlainData``, to which no name leads to anything
+import pickle  # nosec B403
 from pathlib import Path
 from typing import NoReturn
 

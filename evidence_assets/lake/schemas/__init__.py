@@ -76,7 +76,9 @@ def _type(stated: Any) -> pa.DataType:
 def _declared() -> Iterator[TableSchema]:
     for group in GROUPS:
         text = Path(__file__).with_name(f"{group}.yaml").read_text(encoding="utf-8")
-        for name, table in yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)).items():  # nosec B506
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        tables = yaml.load(text, loader)  # nosec B506
+        for name, table in tables.items():
             columns = tuple(
                 Column(column, _type(type_), sentence, bool(empty))
                 for column, (type_, sentence, *empty) in table["columns"].items()
