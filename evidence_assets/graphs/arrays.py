@@ -142,12 +142,12 @@ class GraphArrays:
         # by neighbour, then by node leaves them so.
         seen = np.column_stack([np.ones(len(heads), np.bool_), heads != tails])
         owners, neighbours = np.column_stack([heads, tails])[seen], np.column_stack([tails, heads])[seen]
-        slots = np.flatnonzero(seen).astype(index)
+        slots: IntArray = np.flatnonzero(seen).astype(index)
         del seen
         order = counted_order(neighbours, n_nodes)
         order = order[counted_order(owners[order], n_nodes)]
         slots, neighbours = slots[order], neighbours[order]
-        counts = np.bincount(owners, minlength=n_nodes).astype(index)
+        counts: IntArray = np.bincount(owners, minlength=n_nodes).astype(index)
         del order, owners
         slot_edges, outgoing = slots >> 1, slots & 1 == 0
         del slots

@@ -80,8 +80,10 @@ def build_arrays(lake: Lake, name: str, built_from: str) -> GraphArrays:
         arrays.save(temporary)
         del arrays, node_ids
         for part, columns in MAPPED.items():
-            rows = lake.read(TABLES_OF[part], f"{place}/{part}", columns=columns)
-            rows.write_ipc(temporary / f"{part}.arrow", compat_level=pl.CompatLevel.newest())
+            # No name holds the rows of nodes while those of edges are read.
+            lake.read(TABLES_OF[part], f"{place}/{part}", columns=columns).write_ipc(
+                temporary / f"{part}.arrow", compat_level=pl.CompatLevel.newest()
+            )
         (temporary / "relations.json").write_text(json.dumps(relations, indent=1) + "\n", encoding="utf-8")
         Meta(built_from).write(temporary)
     return GraphArrays.open(folder)
