@@ -1,6 +1,6 @@
 """A knowledge base of STaRK-MAG's size, through the same functions as its assets: seconds and memory of every stage.
 
-    python bench/bench_stark.py [--nodes 1900000] [--edges 40000000] [--passages 32] [--folder FOLDER]
+    python -m bench.bench_stark [--nodes 1900000] [--edges 40000000] [--passages 32] [--folder FOLDER]
 
 Files in STaRK's processed layout are generated (a third of the nodes are papers with an abstract, the rest have names), read into
 rows of nodes and edges, brought into compressed rows, cut into passages, indexed and opened. Passages are made in shards, as
@@ -12,10 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
-import sys
-import tempfile
 import time
 import zlib
 from collections.abc import Iterator, Sequence
@@ -26,14 +22,14 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from bench.bench_scale import disk, measured
+from bench.in_stages import check, keep, run
 from evidence_assets.benchmarks.official.stark import stark_edges, stark_nodes
 from evidence_assets.graphs import stored
 from evidence_assets.graphs.base_rows import edge_rows, node_rows
 from evidence_assets.graphs.passages import lineage_of, passage_table
 from evidence_assets.lake.blocks import Blocks
 from evidence_assets.lake.ids import content_id, shard_of
-from evidence_assets.lake.store import Lake, Rows, prepare, version_of
+from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import FloatArray, TokenVectors
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.systems.four_step_focus.node_search import NodeSearch, node_passages
@@ -41,7 +37,7 @@ from evidence_assets.systems.four_step_focus.node_search import NodeSearch, node
 NAME, PLACE, SHARDS, PAPERS, RELATIONS = "mag", "knowledge/mag", 64, 0.37, 4
 WORDS = [f"{a}{b}{c}" for a in ("neur", "gen", "graph", "therm", "crypt", "bi", "lin", "quant") for b in
          ("o", "al", "ic", "eta", "um", "is") for c in ("scope", "model", "field", "wave", "cell", "text")]  # fmt: skip
-MEMORY = 8 * 10**9
+MEMORY, LICENCE = 8 * 10**9, "MIT; data CC BY 4.0"
 
 
 class Hashed:
@@ -63,8 +59,9 @@ class Hashed:
         raise NotImplementedError
 
 
-def write(folder: Path, nodes: int, edges: int) -> None:
+def write(folder: Path, chosen: argparse.Namespace) -> None:
     """The layout of MAG: a record a node, an entry a line, and three tensors."""
+    nodes, edges = chosen.nodes, chosen.edges
     folder.mkdir(parents=True)
     rng = np.random.default_rng(0)
     kinds = np.where(rng.random(nodes) < PAPERS, 3, rng.integers(0, 3, nodes))
@@ -81,39 +78,38 @@ def write(folder: Path, nodes: int, edges: int) -> None:
     torch.save(torch.from_numpy(rng.integers(0, RELATIONS, edges)), folder / "edge_types.pt")
 
 
-def keep(lake: Lake, table: str, part: str, rows: Rows, partition: str = "", lineage: Rows | None = None) -> int:
-    """Write rows as an asset does: prepared, hashed, and put into the lake."""
-    rows = prepare(table, rows)  # what it was made of is let go
-    version_of(rows)
-    beside = {} if lineage is None else {"lineage_edges": lineage}
-    return lake.write(f"{PLACE}/{part}", partition, {table: rows, **beside})[table].rows
+def nodes(lake: Lake, files: Path, _: argparse.Namespace) -> int:
+    return keep(
+        lake, "kg_nodes", f"{PLACE}/nodes", node_rows(stark_nodes(files, "mag"), NAME, "stark/mag/node_info.json")
+    )
 
 
-def nodes(lake: Lake, files: Path, _: int) -> int:
-    return keep(lake, "kg_nodes", "nodes", node_rows(stark_nodes(files, "mag"), NAME, "mag"))
+def edges(lake: Lake, files: Path, _: argparse.Namespace) -> int:
+    return keep(
+        lake,
+        "kg_edges",
+        f"{PLACE}/edges",
+        edge_rows(stark_edges(files, "mag"), NAME, "stark/mag/edge_index.pt", LICENCE),
+    )
 
 
-def edges(lake: Lake, files: Path, _: int) -> int:
-    return keep(lake, "kg_edges", "edges", edge_rows(stark_edges(files, "mag"), NAME, "mag"))
-
-
-def csr(lake: Lake, _: Path, __: int) -> int:
+def csr(lake: Lake, _: Path, __: argparse.Namespace) -> int:
     return stored.build_arrays(lake, NAME, stored.tables_version(lake, NAME, "nodes", "edges")).n_edges
 
 
-def passages(lake: Lake, _: Path, count: int) -> int:
+def passages(lake: Lake, _: Path, chosen: argparse.Namespace) -> int:
     """Some of the shards."""
     encoder, made = Hashed(), 0
-    for shard in range(count):
+    for shard in range(chosen.passages):
         graph = stored.open_graph(lake, NAME, encoder)
         texts = node_passages(graph, encoder, lambda own: shard_of(content_id(own), SHARDS) == shard)  # noqa: B023
         previous = lake.read("kg_passages", f"{PLACE}/passages", str(shard))
         table, _ = passage_table(texts, previous, encoder, "hashed@1", Blocks(lake, f"{PLACE}/passages", str(shard)))
-        made += keep(lake, "kg_passages", "passages", table, str(shard), lineage_of(table))
+        made += keep(lake, "kg_passages", f"{PLACE}/passages", table, str(shard), lineage_of(table))
     return made
 
 
-def passage_index(lake: Lake, _: Path, __: int) -> int:
+def passage_index(lake: Lake, _: Path, __: argparse.Namespace) -> int:
     """Over all nodes: of those whose shard is not made, over their names."""
     encoder = Hashed()
     graph = stored.open_graph(lake, NAME, encoder)
@@ -135,7 +131,7 @@ def passage_index(lake: Lake, _: Path, __: int) -> int:
         return stored.write_passage_files(folder, graph.node_ids, batches(), encoder.dimensions, **stated).vectors
 
 
-def answering(lake: Lake, _: Path, __: int) -> dict[str, Any]:
+def answering(lake: Lake, _: Path, __: argparse.Namespace) -> dict[str, Any]:
     """Open the graph, look at a thousand neighbourhoods and names, and search the nodes of a type."""
     encoder, told = Hashed(), dict[str, Any]()
 
@@ -157,6 +153,10 @@ def answering(lake: Lake, _: Path, __: int) -> dict[str, Any]:
     start = time.perf_counter()
     allowed = graph.node_types == graph.type_names.index("paper")
     took("types of all nodes, once, ms", start)
+    start = time.perf_counter()
+    for way in (True, False):
+        graph.typed.rows(graph.relations.index("cites"), outgoing=way)
+    took("pairs of a relation, once, ms", start)
     if (lake.index_folder(f"{PLACE}/passage_index") / "meta.json").exists():
         start = time.perf_counter()
         search = NodeSearch(graph)
@@ -171,27 +171,7 @@ def answering(lake: Lake, _: Path, __: int) -> dict[str, Any]:
     return told
 
 
-STAGES = {stage.__name__: stage for stage in (nodes, edges, csr, passages, passage_index, answering)}
-
-
-def in_child(name: str, folder: Path, count: int) -> dict[str, Any]:
-    """What a stage takes, in a process of its own."""
-    command = [
-        sys.executable,
-        "-m",
-        "bench.bench_stark",
-        "--stage",
-        name,
-        "--folder",
-        str(folder),
-        "--passages",
-        str(count),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ))
-    if done.returncode:
-        raise SystemExit(f"stage {name} ended with {done.returncode}:\n{done.stderr[-3000:]}")
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+STAGES = {stage.__name__: stage for stage in (nodes, edges, check, csr, passages, passage_index, answering)}
 
 
 def main() -> None:
@@ -199,27 +179,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=1_900_000)
     parser.add_argument("--edges", type=int, default=40_000_000)
     parser.add_argument("--passages", type=int, default=1, help=f"How many of {SHARDS} shards of passages are made.")
-    parser.add_argument("--folder", type=Path, help="Where the base is kept; a temporary folder where none is named.")
-    parser.add_argument("--stages", nargs="+", default=list(STAGES), choices=STAGES)
-    parser.add_argument("--stage", help=argparse.SUPPRESS)
-    chosen = parser.parse_args()
-    if chosen.stage:
-        lake, made = Lake.create(chosen.folder / "lake", question_shards=1, corpus_shards=SHARDS), dict[str, Any]()
-        before = disk(lake.root)
-        with measured(made):
-            told = STAGES[chosen.stage](lake, chosen.folder / "files", chosen.passages)
-        print(json.dumps({**made, "disk": disk(lake.root) - before, "told": told}))
-        return
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = chosen.folder or Path(temporary)
-        if not (folder / "files").is_dir():
-            write(folder / "files", chosen.nodes, chosen.edges)
-        print(f"{disk(folder / 'files') / 2**20:,.0f} MiB of files\n")
-        print("| stage | s | own memory, MiB | with files, MiB | disk, MiB | |\n|---|---|---|---|---|---|")
-        for name in chosen.stages:
-            row = in_child(name, folder, chosen.passages)
-            print(f"| {name} | {row['seconds']:.1f} | {row['own']:,.0f} | {row['with files']:,.0f} | {row['disk'] / 2**20:,.0f} | "
-                  f"{row['told']} |", flush=True)  # fmt: skip
+    run("bench.bench_stark", parser, STAGES, write, SHARDS)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from evidence_assets import profiles
 from evidence_assets.benchmarks.declared import declared
 from evidence_assets.cli.console import JsonOption, LakeOption, as_json_only, out, plain, sentences, table
 from evidence_assets.experiment import presets as declared_presets
+from evidence_assets.experiment.measured_stages import measured
 from evidence_assets.experiment.replay import INDEX, Scored, read_recorded, score
 from evidence_assets.experiment.scores import comparison
 from evidence_assets.experiment.scores.metrics import accuracy
@@ -168,9 +169,20 @@ def plan(
     show_plan(rows, preset)
     named = {part for row in rows for part in row.variant.split("@")[1:]}
     encoders = ["", *(name for name in profiles.load().names("encoder")[1:] if name in named)]
-    for name in sorted({b.corpus for name, b in declared().items() if name in {row.benchmark for row in rows}} - {""}):
+    asked = [declared()[name] for name in {row.benchmark for row in rows} & set(declared())]
+    for name in sorted({benchmark.corpus for benchmark in asked} - {""}):
         for encoder in encoders:
             out.print(corpus_told(name, place, encoder))
+    for name in sorted({name for benchmark in asked for name in (benchmark.graph, benchmark.background_graph)} - {""}):
+        if told := graph_told(name, place):
+            out.print(told)
+
+
+def graph_told(name: str, lake: Path) -> str:
+    """What it took elsewhere to make a graph that this lake has not, where that was measured."""
+    place = f"knowledge/{name}"
+    made = (lake / "format.json").exists() and Lake(lake).has("kg_edges", f"{place}/edges")
+    return f"graph {name}: not made here; {measured(place)}" if not made and measured(place) else ""
 
 
 def corpus_told(name: str, lake: Path, encoder: str = "") -> str:
@@ -179,7 +191,7 @@ def corpus_told(name: str, lake: Path, encoder: str = "") -> str:
     called = f"{name} by {encoder}" if encoder else name
     if stated is None or not stated.exists():
         return (f"corpus {called}: not made here; `evidence add corpus {name} FOLDER --plan` tells its size, time and disk from "
-                "a sample, docs/measured.md what a chunk takes")  # fmt: skip
+                f"a sample; {measured('corpus')}")  # fmt: skip
     index = open_json(stated)
     recall = ", ".join(f"{share:.3f} at {k}" for k, share in index["recall"].items()) or "exact"
     return f"corpus {called}: {index['vectors']:,} chunks, index {index['kind']} of {index['bytes'] / 2**20:,.1f} MiB, recall {recall}"

@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 
-from evidence_assets.lake.array_files import open_json, opened
+from evidence_assets.lake.array_files import distinct, open_json, opened
 from evidence_assets.lake.errors import StaleInput
 
 IntArray = npt.NDArray[np.integer[Any]]
@@ -136,30 +137,28 @@ class GraphArrays:
                 edge = int(outside[0])
                 raise ValueError(f"edge {edge} has {name} {int(ends[edge])}, but nodes are numbered 0 to {n_nodes - 1}")
         index = np.int32 if max(n_nodes, 2 * len(heads)) < 2**31 else np.int64
-        heads, tails = heads.astype(index), tails.astype(index)
-        edge_ids = np.arange(len(heads), dtype=index)
-        back = edge_ids[heads != tails]
-        # One 64-bit key per slot sorts by node, then by neighbour; a stable sort keeps edge ids ascending.
-        key = np.empty(len(heads) + len(back), dtype=np.int64)
-        np.multiply(heads, n_nodes, out=key[: len(heads)], dtype=np.int64)
-        key[: len(heads)] += tails
-        np.multiply(tails[back], n_nodes, out=key[len(heads) :], dtype=np.int64)
-        key[len(heads) :] += heads[back]
-        slot_edges = np.concatenate([edge_ids, back])
-        order = np.lexsort((slot_edges, key))
-        key = key[order]
-        slot_edges = slot_edges[order]
-        outgoing: BoolArray = order < len(heads)
-        owners = key // max(n_nodes, 1)
-        neighbours: IntArray = (key - owners * n_nodes).astype(index)
-        del key, order
-        offsets = np.zeros(n_nodes + 1, dtype=np.int64)
-        np.cumsum(np.bincount(owners, minlength=n_nodes), out=offsets[1:])
-        counts = np.diff(offsets)
-        own, other = counts[owners], counts[neighbours]
-        keeps = (own < other) | ((own == other) & (owners <= neighbours))
-        kept_offsets = np.zeros(n_nodes + 1, dtype=np.int64)
-        np.cumsum(np.bincount(owners[keeps], minlength=n_nodes), out=kept_offsets[1:])
+        heads, tails = heads.astype(index, copy=False), tails.astype(index, copy=False)
+        # An edge is seen from its head, then from its tail, a self-loop once: in this order edge ids ascend, and a stable sort
+        # by neighbour, then by node leaves them so.
+        seen = np.column_stack([np.ones(len(heads), np.bool_), heads != tails])
+        owners, neighbours = np.column_stack([heads, tails])[seen], np.column_stack([tails, heads])[seen]
+        slots: IntArray = np.flatnonzero(seen).astype(index)
+        del seen
+        order = counted_order(neighbours, n_nodes)
+        order = order[counted_order(owners[order], n_nodes)]
+        slots, neighbours = slots[order], neighbours[order]
+        counts: IntArray = np.bincount(owners, minlength=n_nodes).astype(index)
+        del order, owners
+        slot_edges, outgoing = slots >> 1, slots & 1 == 0
+        del slots
+        own, other = np.repeat(counts, counts), counts[neighbours]
+        keeps = own < other
+        keeps |= (own == other) & (np.repeat(np.arange(n_nodes, dtype=index), counts) <= neighbours)
+        del own, other
+        offsets, kept_offsets = np.zeros((2, n_nodes + 1), dtype=np.int64)
+        np.cumsum(counts, out=offsets[1:])
+        np.cumsum(keeps, out=(kept := np.zeros(len(keeps) + 1, index))[1:])
+        kept_offsets[:] = kept[offsets]
         return cls(
             heads, tails, relations.astype(np.int32), offsets, neighbours, slot_edges, outgoing,
             kept_offsets, slot_edges[keeps], neighbours[keeps],
@@ -202,7 +201,7 @@ class GraphArrays:
 
     def neighbours_of(self, node: int) -> IntArray:
         """Distinct neighbours of a node in either direction, ascending."""
-        return np.unique(self.neighbours[self.offsets[node] : self.offsets[node + 1]])
+        return distinct(self.neighbours[self.offsets[node] : self.offsets[node + 1]])
 
     def slots_of(self, nodes: IntArray) -> tuple[IntArray, IntArray]:
         """All slots of the given nodes: the position in `nodes` that owns each slot, and the slot numbers."""
@@ -245,7 +244,7 @@ class GraphArrays:
         """
         if hops < 0 or (cap is not None and cap < 1) or (max_nodes is not None and max_nodes < 1):
             raise ValueError(f"hops must be at least 0, cap and max_nodes at least 1; got {hops}, {cap}, {max_nodes}")
-        frontier: IntArray = np.unique(np.asarray(seeds, dtype=np.int64))
+        frontier: IntArray = distinct(np.asarray(seeds, dtype=np.int64))
         if len(frontier) and (frontier[0] < 0 or frontier[-1] >= self.n_nodes):
             raise ValueError(f"seeds must be node ids from 0 to {self.n_nodes - 1}")
         seen = np.zeros(self.n_nodes, dtype=np.bool_)
@@ -293,17 +292,17 @@ class GraphArrays:
         fresh[1:] &= (nodes[1:] != nodes[:-1]) | (owner[1:] != owner[:-1])
         owner, nodes = owner[fresh], nodes[fresh]
         if cap is None:
-            return np.unique(nodes), NONE_DROPPED
+            return distinct(nodes), NONE_DROPPED
         counts = np.bincount(owner, minlength=len(frontier))
         crowded = (counts > cap)[owner]
         small, owner, nodes = nodes[~crowded], owner[crowded], nodes[crowded]
         best = best_of_each(owner, self._worth(nodes, score), cap)
         cut = ~best
-        return np.unique(np.concatenate([small, nodes[best]])), np.column_stack([frontier[owner[cut]], nodes[cut]])
+        return distinct(np.concatenate([small, nodes[best]])), np.column_stack([frontier[owner[cut]], nodes[cut]])
 
     def edges_at(self, nodes: IntArray) -> IntArray:
         """Ids of all edges that touch any of the given nodes, ascending."""
-        edges: IntArray = np.unique(self.slot_edges[places_of(self.offsets, nodes)]).astype(np.int64)
+        edges: IntArray = distinct(self.slot_edges[places_of(self.offsets, nodes)]).astype(np.int64)
         return edges
 
     def edges_among(self, nodes: IntArray) -> IntArray:
@@ -318,6 +317,14 @@ class GraphArrays:
         """The part of these nodes, which ascend, with their distances and the edges among them."""
         heads, tails = (np.searchsorted(nodes, ends[edges]) for ends in (self.heads, self.tails))
         return Subgraph(nodes, hop, edges, heads, tails, dropped)
+
+
+def counted_order(values: IntArray, below: int) -> IntArray:
+    """Where the values stand in ascending order, equal ones as they came: counted, as there are few, and not compared."""
+    places = np.arange(len(values), dtype=values.dtype)
+    counted = csr_array((np.ones(len(values), np.bool_), (values, places)), shape=(below, len(values)))
+    order: IntArray = counted.indices
+    return order
 
 
 def places_of(offsets: IntArray, nodes: IntArray) -> IntArray:
@@ -360,7 +367,7 @@ def best_of_each(owner: IntArray, worth: FloatArray | IntArray, most: int) -> Bo
     counts = np.diff(np.append(starts, len(owner)))
     least = np.empty(len(starts), dtype=worth.dtype)
     sizes = np.ceil(np.log2(counts)).astype(np.int64)
-    for size in np.unique(sizes).tolist():
+    for size in distinct(sizes).tolist():
         members, columns = np.flatnonzero(sizes == size), np.arange(1 << size)
         matrix = worth.take(starts[members, None] + columns, mode="clip")
         matrix[columns >= counts[members, None]] = -np.inf

@@ -13,7 +13,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence_assets.graphs.merge import EDGES_AT_ONCE, edge_id
+from evidence_assets.graphs.merge import ENDS, edge_ids
+from evidence_assets.lake.coded import coded
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.text.sentences import sentence_spans
 
@@ -53,36 +54,20 @@ def node_rows(nodes: pl.DataFrame, name: str, source: str) -> pl.DataFrame:
 
 
 def edge_rows(edges: pl.DataFrame, name: str, source: str, licence: str = "") -> pa.Table:
-    """Rows of ``kg_edges`` of the edges that the file ``source`` of a base states, by their ids.
-
-    Ends and relations stay numbers with a dictionary, so that forty million edges do not take the memory of their names.
-    """
+    """Rows of ``kg_edges`` of the edges that the file ``source`` of a base states, held as codes; see ``lake.coded``."""
     prefix = node_id(name, "")
-    coded = {c: _coded(edges[c], "" if c == "relation" else prefix) for c in ("head_id", "relation", "tail_id")}
-    names = [array.dictionary.to_pylist() for array in coded.values()]
-    ids = np.zeros(len(edges), "S32")
-    for first in range(0, len(ids), EDGES_AT_ONCE):
-        some = slice(first, first + EDGES_AT_ONCE)
-        codes = (array.indices.to_numpy()[some].tolist() for array in coded.values())
-        ids[some] = [
-            edge_id(*(said[code] for said, code in zip(names, row, strict=True))) for row in zip(*codes, strict=True)
-        ]
-    order = np.argsort(ids, kind="stable")
-    columns = {column: array.take(pa.array(order)) for column, array in coded.items()}
-    ends = pa.py_buffer(np.arange(0, 32 * len(ids) + 1, 32, dtype=np.int32))
-    columns["edge_id"] = pa.StringArray.from_buffers(len(ids), ends, pa.py_buffer(ids[order]))
+    columns = {c: _named(edges[c], "" if c == "relation" else prefix) for c in ENDS}
+    columns["edge_id"] = edge_ids(*columns.values())
     for column, text in (("triple_ids", ""), ("sources", source), ("licences", licence)):
-        each = np.arange(len(ids) + 1, dtype=np.int32) * bool(text)
-        columns[column] = pa.ListArray.from_arrays(pa.array(each), pa.repeat(text, int(each[-1])))
+        same = pa.array([[text] if text else []], pa.list_(pa.string()))
+        columns[column] = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(edges), np.int8)), same)
     return pa.table(columns)
 
 
-def _coded(values: pl.Series, prefix: str) -> pa.DictionaryArray:
-    """Texts as numbers with a dictionary, of which each has the prefix."""
-    coded = values if values.dtype == pl.Enum else values.cast(pl.Enum(values.unique(maintain_order=True)))
-    array = coded.to_arrow()
-    said = pc.binary_join_element_wise(pa.scalar(prefix), array.dictionary.cast(pa.string()), "")
-    return pa.DictionaryArray.from_arrays(array.indices.cast(pa.int32()), said)
+def _named(values: pl.Series, prefix: str) -> pa.DictionaryArray:
+    """Texts as codes with a dictionary, of which each has the prefix."""
+    array = coded(values)
+    return pa.DictionaryArray.from_arrays(array.indices, pc.binary_join_element_wise(prefix, array.dictionary, ""))
 
 
 def definitions_of(nodes: pl.DataFrame) -> dict[str, str]:

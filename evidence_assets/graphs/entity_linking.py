@@ -29,7 +29,7 @@ import polars as pl
 from numpy.typing import NDArray
 from rapidfuzz import fuzz, process
 
-from evidence_assets.lake.array_files import find_keys
+from evidence_assets.lake.array_files import distinct, find_keys
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.retrieval.term_index import term_keys
 from evidence_assets.text.stop_words import is_filler
@@ -251,7 +251,7 @@ class EntityLinker:
         return np.asarray(self._rows[self._starts[key_id] : self._starts[key_id + 1]])
 
     def _link(self, concept: str, rule: Rule, score: float, rows: NDArray[np.int64]) -> Link:
-        nodes = tuple(np.unique(self._owners[rows]).tolist())
+        nodes = tuple(distinct(self._owners[rows]).tolist())
         return Link(concept, rule, score, nodes, tuple(sorted({self._surfaces[row] for row in rows.tolist()})))
 
     @cached_property

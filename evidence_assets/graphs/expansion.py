@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evidence_assets.graphs.arrays import GraphArrays
+from evidence_assets.lake.array_files import distinct
 from evidence_assets.models.vectors import unit_rows
 
 IntArray = NDArray[np.integer[Any]]
@@ -134,7 +135,7 @@ def union(neighbourhoods: Sequence[Neighbourhood]) -> IntArray:
     """All nodes of the neighbourhoods, ascending."""
     if not neighbourhoods:
         return np.zeros(0, dtype=np.int64)
-    return np.unique(np.concatenate([n.nodes for n in neighbourhoods]))
+    return distinct(np.concatenate([n.nodes for n in neighbourhoods]))
 
 
 def attend(
@@ -189,7 +190,7 @@ def bridges(
     tree over the parts (Mehlhorn 1988). Growth stops when everything is joined, when no path of at most ``max_length``
     edges can be left, or after ``max_visited`` nodes (the second result is then True).
     """
-    start = np.unique(np.asarray(nodes, dtype=np.int64))
+    start = distinct(np.asarray(nodes, dtype=np.int64))
     if len(start) < 2:
         return [], False
 

@@ -27,7 +27,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from evidence_assets.graphs.arrays import BoolArray, FloatArray, IntArray, places_of
-from evidence_assets.lake.array_files import ArrayWriter, mapped_batches, open_array, opened
+from evidence_assets.lake.array_files import ArrayWriter, distinct, mapped_batches, open_array, opened
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.retrieval import index_building
@@ -143,7 +143,7 @@ class PassageFiles:
         while wanted:
             scores, rows = index.search(query[None], asked)
             nodes = rows[0].astype(np.int64) if method == "vector" else self._owners[rows[0]].astype(np.int64)
-            nodes = np.unique(nodes[allowed[nodes]])
+            nodes = distinct(nodes[allowed[nodes]])
             found = self.similarities(query, nodes, method)
             order = np.lexsort((nodes, -found))[:wanted]
             # Nothing that was not read can be as near as the last one, but for what rounding hides.

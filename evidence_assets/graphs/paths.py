@@ -15,6 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from evidence_assets.graphs.arrays import FloatArray, GraphArrays, IntArray
+from evidence_assets.lake.array_files import distinct
 
 UNREACHED = np.iinfo(np.int16).max
 
@@ -91,7 +92,7 @@ def shortest_paths(
 
 
 def _node_ids(graph: GraphArrays, nodes: Sequence[int] | IntArray, name: str) -> IntArray:
-    ids = np.unique(np.asarray(nodes, dtype=np.int64))
+    ids = distinct(np.asarray(nodes, dtype=np.int64))
     if len(ids) and (ids[0] < 0 or ids[-1] >= graph.n_nodes):
         raise ValueError(f"{name} must be node ids from 0 to {graph.n_nodes - 1}")
     return ids
@@ -116,7 +117,7 @@ class _Ball:
         others = self.graph.neighbours[slots]
         self.edges.append((self.frontier[owner], others))
         self.depth += 1
-        fresh = np.unique(others[self.distance[others] == UNREACHED])
+        fresh = distinct(others[self.distance[others] == UNREACHED])
         self.distance[fresh] = self.depth
         self.frontier = fresh
 
@@ -153,7 +154,7 @@ def _best_completion(
         nodes = np.union1d(nodes, sources[distance[sources] == depth]).astype(np.int64)
         owner, others = _descents(graph, distance, nodes)
         levels.append((nodes, owner, others))
-        nodes = np.unique(others)
+        nodes = distinct(others)
     worth = (lambda ids: np.zeros(len(ids))) if relevance is None else (lambda ids: relevance[ids].astype(np.float64))
     best = dict(zip(nodes.tolist(), worth(nodes).tolist(), strict=True))
     below, value = nodes, worth(nodes)

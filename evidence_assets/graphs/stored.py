@@ -22,19 +22,20 @@ import pyarrow.parquet as pq
 from evidence_assets.graphs.arrays import GraphArrays
 from evidence_assets.graphs.entity_linking import Encode
 from evidence_assets.graphs.knowledge_graph import GraphVectors, KnowledgeGraph, Shape, shape_of, surface_forms
+from evidence_assets.graphs.merge import ENDS
 from evidence_assets.graphs.passage_files import COLUMNS, PassageFiles, write_passage_files
 from evidence_assets.lake.array_files import find_keys, open_array, opened
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.ids import content_id, with_model
-from evidence_assets.lake.store import Lake
+from evidence_assets.lake.schemas import TABLES
+from evidence_assets.lake.store import Lake, row_blocks
 from evidence_assets.models.protocols import Encoder, FloatArray, NotNumbers
 from evidence_assets.retrieval import index_building
 from evidence_assets.retrieval.vector_index import IndexMeta, VectorIndex
 from evidence_assets.text.chunking import chunks
 
 TABLES_OF = {"nodes": "kg_nodes", "edges": "kg_edges"}
-ENDS = ["head_id", "relation", "tail_id"]
 MAPPED = {"nodes": ["node_id", "name", "aliases", "type", "document"], "edges": ["edge_id"]}
 """Columns that lie beside the arrays as they are in memory: forty million ids of edges would take two gigabytes."""
 FORMS_FORMAT = 3
@@ -72,24 +73,27 @@ def tables_version(lake: Lake, name: str, *parts: str) -> str:
 def build_arrays(lake: Lake, name: str, built_from: str) -> GraphArrays:
     """Write the graph in compressed rows, with the columns ``MAPPED``; numbers are those of the stored tables' order."""
     place = f"knowledge/{name}"
-    with replacing_folder(lake.index_folder(f"{place}/csr")) as temporary:
+    folder = lake.index_folder(f"{place}/csr")
+    with replacing_folder(folder) as temporary:
         node_ids = lake.read("kg_nodes", f"{place}/nodes", columns=["node_id"])["node_id"]
         arrays, relations = shape_of(node_ids, _edge_blocks(lake, place))
         arrays.save(temporary)
+        del arrays, node_ids
         for part, columns in MAPPED.items():
-            rows = lake.read(TABLES_OF[part], f"{place}/{part}", columns=columns)
-            rows.write_ipc(temporary / f"{part}.arrow", compat_level=pl.CompatLevel.newest())
+            # No name holds the rows of nodes while those of edges are read.
+            lake.read(TABLES_OF[part], f"{place}/{part}", columns=columns).write_ipc(
+                temporary / f"{part}.arrow", compat_level=pl.CompatLevel.newest()
+            )
         (temporary / "relations.json").write_text(json.dumps(relations, indent=1) + "\n", encoding="utf-8")
         Meta(built_from).write(temporary)
-    return arrays
+    return GraphArrays.open(folder)
 
 
 def _edge_blocks(lake: Lake, place: str) -> Iterator[pl.DataFrame]:
     """The ends and relations of a graph's edges."""
+    wanted = pa.schema([TABLES["kg_edges"].arrow.field(name) for name in ENDS])
     for path in lake.files("kg_edges", f"{place}/edges"):
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(EDGES_AT_ONCE, columns=ENDS):
-                yield pl.DataFrame(pa.Table.from_batches([batch]))
+        yield from map(pl.DataFrame, row_blocks(path, wanted, EDGES_AT_ONCE))
 
 
 def names_version(lake: Lake, name: str) -> str:

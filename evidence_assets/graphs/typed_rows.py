@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evidence_assets.graphs.arrays import counted_order
+
 IntArray = NDArray[np.integer[Any]]
 
 
@@ -64,7 +66,7 @@ class TypedRows:
         self.node_types = np.asarray(node_types, dtype=np.int32)
         self.n_nodes = len(self.node_types)
         self._heads, kind, self._tails = (np.asarray(a, dtype=np.int32) for a in (heads, edge_types, tails))
-        order = np.argsort(kind, kind="stable")
+        order = counted_order(kind, int(kind.max(initial=-1)) + 1)
         codes, first = np.unique(kind[order], return_index=True)
         self.edge_types = tuple(codes.tolist())
         self._edges = dict(zip(self.edge_types, np.split(order, first[1:]), strict=False))
@@ -83,7 +85,7 @@ class TypedRows:
         if edge_type is None:
             return self._any[outgoing]
         if (edge_type, outgoing) not in self._rows:
-            edges = self._edges.get(edge_type, np.zeros(0, np.int64))
+            edges = self._edges.get(edge_type, np.zeros(0, np.int32))
             self._rows[edge_type, outgoing] = self._of(edges, outgoing)
         return self._rows[edge_type, outgoing]
 

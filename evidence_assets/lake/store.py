@@ -39,6 +39,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from evidence_assets.lake.atomic import replacing_file
+from evidence_assets.lake.coded import ID, blocks, held, order_of, plain, plain_schema
 from evidence_assets.lake.errors import LakeVersionError, SchemaMismatch
 from evidence_assets.lake.fetching import (
     below,
@@ -133,6 +134,8 @@ def typed(table: str, rows: list[dict[str, Any]] | Mapping[str, Any]) -> pa.Tabl
 def prepare(table: str, rows: Rows) -> pa.Table:
     """Rows as they will lie in the lake: the declared columns and types, sorted by the table's key.
 
+    Columns of an Arrow table that are held as codes, see ``lake.coded``, stay so.
+
     Raises
     ------
     SchemaMismatch
@@ -150,16 +153,21 @@ def prepare(table: str, rows: Rows) -> pa.Table:
     # One column after another, so that memory holds one of them twice and not the table.
     keys = pa.table({name: _declared(schema, rows, names, name) for name in schema.key})
     # Rows in order are sorted, too: a column that was taken is written with the same bytes, however it came to be.
-    order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in schema.key])
+    if keys.num_columns == 1 and keys.column(0).type == ID:
+        order = order_of(keys.column(0))
+    else:
+        keys = plain(keys)
+        order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in schema.key])
     keys = keys.take(order)
     if (place := pc.index(_same(keys), True).as_py()) >= 0:
-        twice = keys.slice(place, 1).to_pylist()[0]
+        twice = plain(keys.slice(place, 1)).to_pylist()[0]
         raise _mismatch(schema, f"the key {'/'.join(schema.key)} occurs twice: {twice}")
     columns = []
     for name in schema.names:
         column = keys.column(name) if name in schema.key else _declared(schema, rows, names, name).take(order)
         columns.append(column.combine_chunks())
-    return pa.Table.from_arrays(columns, schema=schema.arrow)
+    fields = [field.with_type(column.type) for field, column in zip(schema.arrow, columns, strict=True)]
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields, schema.arrow.metadata))
 
 
 def _same(keys: pa.Table) -> pa.ChunkedArray:
@@ -178,8 +186,9 @@ def _declared(schema: TableSchema, rows: pa.Table | pl.DataFrame, names: list[st
     if name not in names:
         return pa.chunked_array([pa.nulls(len(rows), declared.type)])
     try:
-        values = (rows.select([name]).to_arrow() if isinstance(rows, pl.DataFrame) else rows).column(name)
-        values = values.cast(declared.type)
+        values = held(
+            (rows.select([name]).to_arrow() if isinstance(rows, pl.DataFrame) else rows).column(name), declared
+        )
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError) as error:
         raise _mismatch(schema, f"column {name}: {error}") from error
     if not declared.nullable and values.null_count:
@@ -205,8 +214,10 @@ def version_of(rows: pa.Table) -> str:
     """
     rows = rows.select([name for name in rows.column_names if rows[name].null_count < rows.num_rows])
     sink = _Hashing()
-    with pa.ipc.new_stream(pa.PythonFile(sink, "w"), rows.schema.remove_metadata()) as stream:
-        stream.write_table(rows.replace_schema_metadata(None), max_chunksize=ROW_GROUP)
+    rows = rows.replace_schema_metadata(None)
+    with pa.ipc.new_stream(pa.PythonFile(sink, "w"), plain_schema(rows)) as stream:
+        for block in blocks(rows, ROW_GROUP):
+            stream.write_table(block, max_chunksize=ROW_GROUP)
     return content_id(rows.num_rows, sink.digest.hexdigest())
 
 
@@ -480,11 +491,38 @@ def read_rows(path: Path, wanted: pa.Schema) -> pa.Table:
     # Opened once and read from that handle: libraries that take a path open it twice, and a writer may put another file
     # in its place in between.
     with path.open("rb") as handle:
-        rows = pq.ParquetFile(handle).read(columns=wanted.names)
+        return _wanted(pq.ParquetFile(handle).read(columns=wanted.names), wanted, path)
+
+
+def row_blocks(path: Path, wanted: pa.Schema, size: int) -> Iterator[pa.Table]:
+    """What ``read_rows`` gives, so many rows at a time."""
+    with path.open("rb") as handle:
+        for batch in pq.ParquetFile(handle).iter_batches(size, columns=wanted.names):
+            yield _wanted(pa.Table.from_batches([batch]), wanted, path)
+
+
+def _wanted(rows: pa.Table, wanted: pa.Schema, path: Path) -> pa.Table:
     missing = [field.name for field in wanted if field.name not in rows.column_names and not field.nullable]
     if missing:
         raise SchemaMismatch(f"{path} lacks the column {missing[0]}: another release wrote it; make its asset again")
     return _with_columns(rows, wanted)
+
+
+def count_in_order(table: str, path: Path) -> tuple[int, bool]:
+    """Rows of a file, and whether they lie in the order of their key; memory holds a block of them.
+
+    Raises
+    ------
+    SchemaMismatch
+        Where ``prepare`` refuses them.
+    """
+    schema, rows, ordered, last = TABLES[table].arrow, 0, True, list[pa.Table]()
+    for block in row_blocks(path, schema, ROW_GROUP):
+        rows += block.num_rows
+        together = pa.concat_tables([*last, block])
+        ordered &= prepare(table, together).equals(together.cast(schema))
+        last = [block.slice(block.num_rows - 1)]
+    return rows, ordered
 
 
 def _end(path: Path) -> bytes | None:
@@ -515,11 +553,12 @@ def write_rows(table: str, rows: pa.Table, path: Path) -> None:
     """
     group = SMALL_GROUPS.get(table, ROW_GROUP)
     each = {"ndv": max(1, min(group, rows.num_rows)), "fpp": FALSE_POSITIVES}
-    pq.write_table(
-        rows,
+    with pq.ParquetWriter(
         path,
+        plain_schema(rows),
         compression="zstd",
-        row_group_size=group,
         use_dictionary=list(FEW_VALUES) if table == "lineage_edges" else True,
         bloom_filter_options=dict.fromkeys((TABLES[table].row_id, *LOOKED_UP.get(table, ())), each),
-    )
+    ) as writer:
+        for block in blocks(rows, group):
+            writer.write_table(block, row_group_size=group)

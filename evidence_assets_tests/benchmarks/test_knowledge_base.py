@@ -10,6 +10,7 @@ import pytest
 from evidence_assets.benchmarks.knowledge_base import read_knowledge_base
 from evidence_assets.graphs.base_rows import edge_rows, node_rows
 from evidence_assets.graphs.merge import edge_id
+from evidence_assets.lake.coded import plain
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import prepare
 
@@ -37,7 +38,7 @@ def test_nodes_and_edges(tmp_path: Path) -> None:
     assert base.edges.rows() == [("d1", "treats", "7"), ("d2", "treats", "7"), ("d2", "interacts", "d1")]
     nodes, edges = (
         node_rows(base.nodes, "mine", "folder/nodes.jsonl"),
-        prepare("kg_edges", edge_rows(base.edges, "mine", "folder/edges.tsv", "CC0")),
+        plain(prepare("kg_edges", edge_rows(base.edges, "mine", "folder/edges.tsv", "CC0"))),
     )
     assert nodes["node_id"].to_list() == ["mine:d1", "mine:7", "mine:d2"]
     assert prepare("kg_nodes", nodes).num_rows == 3 and nodes["source"].unique().to_list() == ["folder/nodes.jsonl"]

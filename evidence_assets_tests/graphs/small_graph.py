@@ -19,6 +19,7 @@ from evidence_assets.graphs.merge import Merged, merge
 from evidence_assets.graphs.passage_files import PassageFiles, write_passage_files
 from evidence_assets.graphs.passages import Passage, fact_passages, passage_table
 from evidence_assets.graphs.stored import encoded
+from evidence_assets.lake.coded import plain
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import Rows, prepare, version_of
 from evidence_assets.models.protocols import Encoder, FloatArray
@@ -50,7 +51,7 @@ def stored(table: str, rows: object) -> pl.DataFrame:
 
 def graph_of_rows(name: str, nodes: Rows, edges: Rows) -> KnowledgeGraph:
     """The graph that rows of ``kg_nodes`` and ``kg_edges`` stand for, whatever their order."""
-    tables = [prepare("kg_nodes", nodes), prepare("kg_edges", edges)]
+    tables = [prepare("kg_nodes", nodes), plain(prepare("kg_edges", edges))]
     node_rows, edge_rows = (pl.DataFrame(table) for table in tables)
     version = content_id(*map(version_of, tables))
     return KnowledgeGraph(

@@ -14,10 +14,12 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from evidence_assets.benchmarks.reading_json import json_members
 from evidence_assets.graphs.base_rows import BaseFiles
+from evidence_assets.lake.array_files import distinct
 from evidence_assets.lake.errors import BadInput
 
 ANSWER_TYPES = {"prime": (), "mag": ("paper",), "amazon": ("product",)}
@@ -55,7 +57,7 @@ def stark_nodes(folder: Path, base: str) -> pl.DataFrame:
         read.append(pl.DataFrame({
             "node": [int(key) for key, _ in some],
             "name": [_name(path, int(key), row.values, names[types[int(key)]]) for key, row in some],
-            "aliases": [_aliases(row.values) for _, row in some],
+            "aliases": pa.array([_aliases(row.values) for _, row in some], pa.list_(pa.string())),
             "document": ["\n".join(_lines(row.values)) for _, row in some],
         }, schema=read[0].schema))  # fmt: skip
     info = pl.concat(read).sort("node")
@@ -79,7 +81,7 @@ def stark_edges(folder: Path, base: str) -> pl.DataFrame:
         raise BadInput(f"names a node outside of the {n} of node_types.pt", file=folder / "edge_index.pt")
     # One number an edge sorts several times faster than a row of three.
     codes = max(len(names), 1)
-    key = np.unique((ends[0] * codes + kinds) * max(n, 1) + ends[1])
+    key = distinct((ends[0] * codes + kinds) * max(n, 1) + ends[1])
     del ends, kinds
     ids, relations = (
         pl.Series(said, dtype=pl.Enum(list(dict.fromkeys(said)))) for said in ([*map(str, range(n))], names)

@@ -17,6 +17,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from evidence_assets.lake.array_files import distinct
+
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
 
 IntArray = npt.NDArray[np.integer[Any]]
@@ -59,7 +61,7 @@ class Pattern:
         for n, a, b in graphs:
             own = np.arange(n, dtype=np.int64)
             a, b = a.astype(np.int64), b.astype(np.int64)
-            keys.append(np.unique(np.concatenate([a * nodes + b, b * nodes + a, own * nodes + own])))
+            keys.append(distinct(np.concatenate([a * nodes + b, b * nodes + a, own * nodes + own])))
         counts = np.array([len(key) for key in keys], dtype=np.int64)
         starts = np.concatenate([[0], np.cumsum(counts)])
         # Blocks in order question, head; the keys of a question are repeated for each head.

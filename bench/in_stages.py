@@ -1,0 +1,72 @@
+"""Stages of a benchmark, each in a process of its own on one folder: seconds, own memory, disk."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from bench.bench_scale import disk, measured
+from evidence_assets.lake.store import Lake, Rows, count_in_order, prepare, version_of
+
+Stage = Callable[[Lake, Path, argparse.Namespace], Any]
+
+
+def keep(lake: Lake, table: str, asset: str, rows: Rows, partition: str = "", lineage: Rows | None = None) -> int:
+    """Write rows as an asset does: prepared, hashed, and put into the lake."""
+    rows = prepare(table, rows)  # what it was made of is let go
+    version_of(rows)
+    beside = {} if lineage is None else {"lineage_edges": prepare("lineage_edges", lineage)}
+    return lake.write(asset, partition, {table: rows, **beside})[table].rows
+
+
+def check(lake: Lake, _: Path, __: argparse.Namespace) -> int:
+    """What the checks of the assets of nodes and edges read: their rows, in order."""
+    total = 0
+    for table in ("kg_nodes", "kg_edges"):
+        for path in lake.files(table):
+            rows, ordered = count_in_order(table, path)
+            assert ordered
+            total += rows
+    return total
+
+
+def run(
+    module: str,
+    parser: argparse.ArgumentParser,
+    stages: Mapping[str, Stage],
+    write: Callable[[Path, argparse.Namespace], None],
+    shards: int = 1,
+) -> None:
+    """Make the files, then every stage, and print what each took; within such a process, one stage."""
+    parser.add_argument("--folder", type=Path, help="Where all is kept; a temporary folder where none is named.")
+    parser.add_argument("--stages", nargs="+", default=list(stages), choices=stages)
+    parser.add_argument("--stage", help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.stage:
+        lake, made = Lake.create(chosen.folder / "lake", question_shards=1, corpus_shards=shards), dict[str, Any]()
+        before = disk(lake.root)
+        with measured(made):
+            told = stages[chosen.stage](lake, chosen.folder / "files", chosen)
+        print(json.dumps({**made, "disk": disk(lake.root) - before, "told": told}))
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = chosen.folder or Path(temporary)
+        if not (folder / "files").is_dir():
+            write(folder / "files", chosen)
+        print(f"{disk(folder / 'files') / 2**20:,.0f} MiB of files\n")
+        print("| stage | s | own memory, MiB | with files, MiB | disk, MiB | |\n|---|---|---|---|---|---|", flush=True)
+        for name in chosen.stages:
+            command = [sys.executable, "-m", module, *sys.argv[1:], "--folder", str(folder), "--stage", name]
+            done = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ))
+            if done.returncode:
+                raise SystemExit(f"stage {name} ended with {done.returncode}:\n{done.stderr[-3000:]}")
+            row = json.loads(done.stdout.splitlines()[-1])
+            print(f"| {name} | {row['seconds']:.1f} | {row['own']:,.0f} | {row['with files']:,.0f} | {row['disk'] / 2**20:,.0f} | "
+                  f"{row['told']} |", flush=True)  # fmt: skip
