@@ -105,6 +105,31 @@ def materialized(benchmark: str, variants: list[str], harvest: bool) -> Iterator
                 yield ["/".join(m.asset_key.path) for m in made], took, sum(seconds)
 
 
+def paired(connection: Any, first: str, second: str, benchmark: str) -> dict[str, Any]:
+    """Each metric of the variant ``first`` less that of ``second``, with the paired bootstrap interval over questions.
+
+    The questions are those that the stored evidence was selected for; nothing is selected again.
+    """
+    from evidence_assets.experiment.scores.metrics import paired_bootstrap
+    from evidence_assets.experiment.scores.passage_scores import passage_values
+
+    of = {"benchmark": benchmark}
+    questions = connection.execute(
+        "SELECT question_id, gold_evidence FROM questions WHERE benchmark = $benchmark ORDER BY question_id", of
+    ).pl()
+    sql = """
+        SELECT question_id, rank, option, source_kind, source_id, doc_id FROM evidence
+        LEFT JOIN (SELECT DISTINCT chunk_id, doc_id FROM chunks) ON chunk_id = source_id
+        WHERE benchmark = $benchmark AND asset = $asset
+    """
+    values = []
+    for name in (first, second):
+        rows = connection.execute(sql, of | {"asset": f"evidence/retrieval/{name}"}).pl()
+        document_of = dict(rows.select("source_id", "doc_id").drop_nulls().iter_rows())
+        values.append(passage_values(questions.to_dicts(), rows, document_of))
+    return {metric: paired_bootstrap(found, values[1][metric]) for metric, found in values[0].items()}
+
+
 def shown(benchmark: str, variants: list[str], metrics: list[str], markdown: Path | None) -> None:
     """Print the scores of the variants, and the first against each other; write them as a Markdown table, too."""
     import dagster as dg
@@ -114,7 +139,6 @@ def shown(benchmark: str, variants: list[str], metrics: list[str], markdown: Pat
     from evidence_assets.assets.pace import A_MINUTE
     from evidence_assets.benchmarks.declared import benchmarks
     from evidence_assets.experiment.scores.comparison import compare
-    from evidence_assets.experiment.scores.passage_scores import paired
     from evidence_assets.lake.catalogue import connect
 
     out, family = Console(width=200, highlight=False), benchmarks()[benchmark].family

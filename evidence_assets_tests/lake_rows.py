@@ -62,3 +62,12 @@ def citation(chain_id: str, evidence_id: str, verdict: str, quoted: str = "") ->
         "citation_id": f"{chain_id}:{evidence_id}", "chain_id": chain_id, "step": 0, "evidence_id": evidence_id,
         "quoted": quoted, "verdict": verdict,
     }  # fmt: skip
+
+
+def counterfactual(cited: str) -> dict[str, Any]:
+    """The first question's answer A, which falls without the evidence of this hash and stands on it alone."""
+    return {
+        "counterfactual_id": "f1", "prediction_id": "p-s-1", "question_id": "q1", "benchmark": "quiz", "selector": "s",
+        "reasoner": "r", "model_id": "m", "answer": "A", "cited": [cited], "without_cited": "insufficient",
+        "only_cited": "A", "necessary": True, "sufficient": True, "needed": [cited], "content_hash": "h", "input_hash": "i",
+    }  # fmt: skip

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from evidence_assets.experiment.presets import presets
+from evidence_assets.experiment.variants import variants
 from evidence_assets_tests.conftest import REPOSITORY
 
 PAGES = sorted((REPOSITORY / "docs").glob("*.md"))
@@ -36,16 +38,35 @@ def test_what_a_page_names_is_there(page: Path) -> None:
     assert not missing and not links
 
 
+def held_by(text: str) -> list[str]:
+    """The tests that a text names as ``file::name``, each of which is there."""
+    named = re.findall(r"`([\w/]+\.py)::(test_\w+)`", text)
+    for file, name in named:
+        code = (REPOSITORY / "evidence_assets_tests" / file).read_text(encoding="utf-8")
+        assert re.search(rf"^ *def {name}\(", code, re.MULTILINE), f"{file} has no {name}"
+    return [name for _, name in named]
+
+
+def test_what_is_said_of_the_papers_is_shown_by_tests_and_variants_that_are_there() -> None:
+    text = (REPOSITORY / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| ") and line.count(" | ") == 3]
+    claims = [row for row in rows if "shown by" not in row]
+    assert len(claims) > 45
+    for row in claims:
+        assert held_by(row), f"no test stands with: {row}"
+    known = {variant.place for variant in variants()}
+    families = "|".join({place.partition("/")[0] for place in known})
+    unknown = set(re.findall(rf"`((?:{families})/\w+)`", text)) - known
+    assert not unknown
+    assert set(re.findall(r"preset `(\w+)`", text)) <= presets().keys()
+
+
 def test_each_claim_of_the_threat_model_has_a_test_that_is_there() -> None:
     text = (REPOSITORY / "docs" / "security.md").read_text(encoding="utf-8")
     claims = re.findall(r"^- (.*(?:\n  .*)*)", text.partition("## What nothing here defends against")[0], re.MULTILINE)
     assert len(claims) > 25
     for claim in claims:
-        held_by = re.findall(r"`([\w/]+\.py)::(test_\w+)`", claim)
-        assert held_by, f"no test stands with: {claim}"
-        for file, name in held_by:
-            code = (REPOSITORY / "evidence_assets_tests" / file).read_text(encoding="utf-8")
-            assert re.search(rf"^def {name}\(", code, re.MULTILINE), f"{file} has no {name}"
+        assert held_by(claim), f"no test stands with: {claim}"
 
 
 def test_the_examples_load_and_do_what_is_said(tmp_path: Path) -> None:

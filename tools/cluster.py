@@ -19,31 +19,24 @@ import argparse
 import hashlib
 import json
 import os
-import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
-from http.client import HTTPConnection, HTTPException
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from threading import Thread, Timer
+from threading import Timer
 from typing import Any
 
-from evidence_assets_tests.lake.stores import Failing
+from tools.cluster_processes import REPOSITORY, Cluster
 
-REPOSITORY = Path(__file__).resolve().parent.parent
 PATIENCE = 7_200.0
 DRILLS = ("postgres", "worker", "store", "cancel", "twice", "ten")
 AWAY = 60.0
 """Seconds that the store is away."""
-NAME = "CLUSTER_PROCESS"
-"""Variable of each process, and of all that it starts: which one of which cluster."""
-WORKERS = ("worker1", "worker2")
 LAUNCH = """
 mutation ($asked: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $asked) {
   __typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }
@@ -52,233 +45,7 @@ STATE = """
 query ($id: String!) { partitionBackfillOrError(backfillId: $id) {
   __typename ... on PartitionBackfill { status runs(limit: 500) { id runId status } } ... on PythonError { message } } }
 """
-STEPS = """
-query ($id: ID!) { runOrError(runId: $id) {
-  __typename ... on Run { stepStats { stepKey status startTime endTime attempts { startTime } } } ... on PythonError { message } } }
-"""
 CANCEL = "mutation ($id: String!) { terminateRun(runId: $id) { __typename } }"
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
-
-
-def wait(done: Callable[[], bool], what: str, seconds: float = 120.0) -> None:
-    """Wait until something is so."""
-    deadline = time.monotonic() + seconds
-    while not done():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{what} took more than {seconds:.0f} s")
-        time.sleep(0.5)
-
-
-def answers(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port), 1).close()
-    except OSError:
-        return False
-    return True
-
-
-class Cluster:
-    """What was started, and how it is ended."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self._ends = folder, ExitStack()
-        self.ports = {name: free_port() for name in ("postgres", "store", "ray", "jobs", "code", "webserver")}
-        self.door = Failing(f"http://127.0.0.1:{self.ports['store']}")
-        base = os.environ.get("EVIDENCE_PROFILE", "embedded")
-        self.profile = str(Path(base).resolve()) if Path(base).is_file() else base
-        self.environment = {
-            **os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "DAGSTER_HOME": str(folder / "dagster_home"), "EVIDENCE_LAKE": "s3://lake/main",
-            "EVIDENCE_CACHE": str(folder / "cache"), "AWS_ENDPOINT_URL": self.door.address,
-            "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "someone", "AWS_SECRET_ACCESS_KEY": secrets.token_hex(8),
-            "DAGSTER_PG_HOST": "127.0.0.1", "DAGSTER_PG_PORT": str(self.ports["postgres"]), "DAGSTER_PG_USER": "dagster",
-            "DAGSTER_PG_PASSWORD": secrets.token_hex(8), "DAGSTER_PG_DB": "postgres", "EVIDENCE_CODE_HOST": "127.0.0.1",
-            "EVIDENCE_CODE_PORT": str(self.ports["code"]), "RAY_ADDRESS": f"http://127.0.0.1:{self.ports['jobs']}",
-            "EVIDENCE_PROFILE": str(folder / "on_ray.yaml"),
-            "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32),
-        }  # fmt: skip
-        (folder / "on_ray.yaml").write_text(f"extends: {self.profile}\nname: on_ray\nexecutor: ray\n")
-
-    def start(self, name: str, command: Sequence[str | Path], **how: Any) -> subprocess.Popen[bytes]:
-        """A process whose whole group ends with the cluster; what it says goes to a log of its own."""
-        environment = self.environment | {NAME: self.mark(name)}
-        options: dict[str, Any] = {"env": environment, "cwd": self.folder} | how
-        with (self.folder / f"{name}.log").open("ab") as log:
-            process: subprocess.Popen[bytes] = subprocess.Popen(
-                [str(part) for part in command], stdout=log, stderr=log, start_new_session=True, **options
-            )
-        self._ends.callback(end, process, self.mark(name))
-        return process
-
-    def mark(self, name: str) -> str:
-        """What a process that was started under this name has in its environment."""
-        return f"{self.folder}:{name}"
-
-    def python(self, *arguments: str) -> list[str]:
-        return [sys.executable, "-m", *arguments]
-
-    def postgres(self) -> subprocess.Popen[bytes]:
-        """Postgres over a folder of its own, as a user that it accepts."""
-        found = sorted(Path("/usr/lib/postgresql").glob("*/bin")) or [Path(shutil.which("initdb") or "initdb").parent]
-        programs, data = found[-1], self.folder / "postgres"
-        own: dict[str, Any] = {"user": "postgres", "group": "postgres"} if os.getuid() == 0 else {}
-        if not data.exists():
-            data.mkdir()
-            if own:
-                shutil.chown(data, "postgres", "postgres")
-            made = [programs / "initdb", "-D", data, "-U", "dagster", "-A", "trust", "--no-sync"]
-            subprocess.run([str(part) for part in made], check=True, stdout=subprocess.DEVNULL, cwd="/", **own)
-        port = str(self.ports["postgres"])
-        server: list[str | Path] = [programs / "postgres", "-D", data, "-p", port, "-h", "127.0.0.1", "-k", data, "-F"]
-        process = self.start("postgres", server, cwd="/", **own)
-        wait(lambda: answers(self.ports["postgres"]), "Postgres")
-        return process
-
-    def start_all(self) -> None:
-        home = self.folder / "dagster_home"
-        home.mkdir(parents=True, exist_ok=True)
-        for name in ("dagster.yaml", "workspace.yaml"):
-            shutil.copy(REPOSITORY / "deploy" / name, home / name)
-        self.start("store", self.python("moto.server", "-H", "127.0.0.1", "-p", str(self.ports["store"])))
-        wait(lambda: answers(self.ports["store"]), "the S3 server")
-        sent(self.ports["store"], "PUT", "/lake")
-        Thread(target=self.door.serve_forever, daemon=True).start()
-        self._ends.callback(self.door.shutdown)
-        self.start_ray()
-        code = (
-            "code-server",
-            "start",
-            "-h",
-            "127.0.0.1",
-            "-p",
-            str(self.ports["code"]),
-            "-m",
-            "evidence_assets.definitions",
-        )
-        self.start("code", self.python("dagster", *code))
-        wait(lambda: answers(self.ports["code"]), "the code location", 300)
-        workspace = str(home / "workspace.yaml")
-        port = str(self.ports["webserver"])
-        self.start("webserver", self.python("dagster_webserver", "-h", "127.0.0.1", "-p", port, "-w", workspace))
-        self.start("daemon", [Path(sys.executable).with_name("dagster-daemon"), "run", "-w", workspace])
-        wait(lambda: answers(self.ports["webserver"]), "the webserver", 300)
-
-    def start_ray(self) -> None:
-        """A head that does no work, and workers of one core each."""
-        # A node that is not up in half a minute gives up, and begins again, as its container would.
-        node: list[str | Path] = [
-            "sh",
-            "-c",
-            'until "$@"; do sleep 2; done',
-            "node",
-            Path(sys.executable).with_name("ray"),
-            "start",
-        ]
-        port = str(self.ports["ray"])
-        shared: list[str | Path] = ["--block", "--disable-usage-stats", "--object-store-memory", "200000000"]
-
-        def ports() -> list[str]:
-            """Of a node's own: several of them share this machine."""
-            return ["--min-worker-port=0", "--max-worker-port=0", f"--dashboard-agent-listen-port={free_port()}"]
-
-        head = ["--head", "--num-cpus", "0", "--port", port, f"--ray-client-server-port={free_port()}"]
-        jobs = ["--dashboard-host", "127.0.0.1", "--dashboard-port", str(self.ports["jobs"])]
-        self.start("head", [*node, *head, *jobs, "--temp-dir", self.folder / "ray", *shared, *ports()])
-        wait(lambda: answers(self.ports["jobs"]), "Ray's head", 300)
-        for name in WORKERS:
-            self.start(name, [*node, "--address", f"127.0.0.1:{port}", "--num-cpus", "1", *shared, *ports()])
-
-    def steps_at_work(self) -> dict[str, str]:
-        """The step that each Ray worker is at, by the worker's name."""
-        at = {}
-        for name in WORKERS:
-            for process in processes(f"{NAME}={self.mark(name)}"):
-                with suppress(OSError):
-                    told = dict(pair.partition("=")[::2] for pair in (process / "environ").read_text().split("\0"))
-                    if "DAGSTER_RUN_STEP_KEY" in told and "execute_step" in (process / "cmdline").read_text():
-                        at[name] = told["DAGSTER_RUN_STEP_KEY"]
-        return at
-
-    def kill(self, name: str) -> None:
-        """Kill a process and all that it started, as a machine does that loses its power."""
-        for process in processes(f"{NAME}={self.mark(name)}"):
-            with suppress(ProcessLookupError):
-                os.kill(int(process.name), signal.SIGKILL)
-
-    def steps(self, run: str) -> dict[str, Mapping[str, Any]]:
-        """What is known of each step of a run."""
-        return {step["stepKey"]: step for step in self.ask(STEPS, id=run)["stepStats"]}
-
-    def ask(self, query: str, **variables: Any) -> Any:
-        """The webserver's answer, asked again while its records are away."""
-        body = json.dumps({"query": query, "variables": variables}).encode()
-        for attempt in range(20):
-            try:
-                answer = json.loads(sent(self.ports["webserver"], "POST", "/graphql", body))
-                [value] = answer["data"].values()
-                if value["__typename"] != "PythonError":
-                    return value
-                told = value["message"]
-            except (OSError, HTTPException, ValueError, KeyError, AttributeError, TypeError) as error:
-                told = str(error)
-            time.sleep(min(5, attempt + 1))
-        raise RuntimeError(f"the webserver does not answer: {told}")
-
-    @contextmanager
-    def instance(self) -> Iterator[Any]:
-        """Dagster's records, as a process of the cluster opens them."""
-        import dagster as dg
-
-        before = dict(os.environ)
-        os.environ |= self.environment
-        try:
-            with dg.DagsterInstance.get() as instance:
-                yield instance
-        finally:
-            os.environ.clear()
-            os.environ.update(before)
-
-    def stop(self) -> None:
-        self._ends.close()
-
-
-def sent(port: int, method: str, path: str, body: bytes = b"") -> bytes:
-    """What a server of this machine replies."""
-    with closing(HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
-        connection.request(method, path, body, {"Content-Type": "application/json"})
-        reply = connection.getresponse()
-        said = reply.read()
-    if reply.status >= 400:
-        raise OSError(f"{reply.status} {reply.reason}: {said[:200]!r}")
-    return said
-
-
-def processes(words: str) -> list[Path]:
-    """Folders of the processes that have these words in their environment, whatever session is theirs."""
-    found = []
-    for place in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if words.encode() in (place / "environ").read_bytes().split(b"\0"):
-                found.append(place)
-    return found
-
-
-def end(process: subprocess.Popen[bytes], mark: str) -> None:
-    """End a process with all that it started."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        if process.poll() is None:
-            os.killpg(process.pid, number)
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                continue
-    for outlived in processes(f"{NAME}={mark}"):
-        with suppress(ProcessLookupError):
-            os.kill(int(outlived.name), signal.SIGKILL)
 
 
 def selection(benchmark: str, variants: Sequence[str] = (), pool: str = "") -> list[dict[str, Any]]:

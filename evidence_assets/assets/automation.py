@@ -80,7 +80,6 @@ class Records:
         return set(partitions.get_partition_keys(dynamic_partitions_store=self.instance)) if partitions else {None}
 
     def _parents(self, part: Part) -> list[Part]:
-        """What a part reads."""
         found = []
         for key in sorted(self.graph.get(part.key).parent_keys):
             if self.graph.get(key).is_partitioned:

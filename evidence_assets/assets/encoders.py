@@ -48,5 +48,4 @@ def tags_of(name: str) -> dict[str, str]:
 
 
 def encoding(step: Step, name: str) -> Step:
-    """The step, working with this encoder."""
     return replace(step, models={"encoder": name} if name else {})

@@ -12,7 +12,6 @@ from evidence_assets.benchmarks.declared import of_family
 
 @cache
 def benchmark_partitions(family: str) -> dg.StaticPartitionsDefinition:
-    """One partition a benchmark of the family."""
     return dg.StaticPartitionsDefinition([b.name for b in of_family(family)])
 
 
@@ -25,7 +24,6 @@ def question_partitions(family: str) -> dg.MultiPartitionsDefinition:
 
 @cache
 def corpus_partitions() -> dg.StaticPartitionsDefinition:
-    """One partition a shard of a corpus."""
     return dg.StaticPartitionsDefinition([str(i) for i in range(profiles.load().shards.corpus)])
 
 

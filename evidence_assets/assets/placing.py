@@ -1,4 +1,4 @@
-"""Where steps work: in processes of their run's machine, or as jobs of a Ray cluster.
+"""Where steps work, and how many at once: in processes of their run's machine, or as jobs of a Ray cluster.
 
 Belongs here: all that knows Ray. What a step needs of a machine is the profile's (``needs``), by the pool of the step.
 """
@@ -115,3 +115,11 @@ def _by_actors(encode: EncodeBlock, blocks: Iterable[list[str]]) -> Iterator[Any
     )
     for row in data.iter_rows():  # pickled by our own actors
         yield pickle.loads(row["encoded"])  # nosec B301
+
+
+def set_limits(instance: dg.DagsterInstance) -> dict[str, int]:
+    """Let an instance run as many steps at once as the profile allows, whatever runs they are of; the limits by pool."""
+    limits = profiles.load().pools.model_dump()
+    for pool, limit in limits.items():
+        instance.event_log_storage.set_concurrency_slots(pool, limit)
+    return limits

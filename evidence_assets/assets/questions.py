@@ -8,7 +8,7 @@ import dagster as dg
 
 from evidence_assets.assets.partitions import benchmark_partitions, question_partitions
 from evidence_assets.assets.table_asset import sound_check, table_asset
-from evidence_assets.benchmarks.declared import FAMILIES, Benchmark, Family, Part, of_family
+from evidence_assets.benchmarks.declared import FAMILIES, Family, Part, of_family
 from evidence_assets.benchmarks.readers import questions_of, tables_of
 from evidence_assets.benchmarks.records import Question
 from evidence_assets.benchmarks.registry import DATASETS
@@ -16,14 +16,8 @@ from evidence_assets.benchmarks.rows import question_rows, table_rows
 from evidence_assets.experiment.step import Made, Step
 
 
-def _declared(step: Step) -> Benchmark:
-    return step.benchmark
-
-
 def _make_questions(step: Step) -> Made:
-    declared = _declared(step)
-    shards = step.profile.shards.questions
-    found = 0
+    declared, found = step.benchmark, 0
 
     def counted() -> Iterator[Question]:
         nonlocal found
@@ -31,17 +25,13 @@ def _make_questions(step: Step) -> Made:
             found += question.split == declared.split
             yield question
 
-    rows = question_rows(counted(), declared.split, step.shard, shards, declared.graph)
+    rows = question_rows(counted(), declared.split, step.shard, step.profile.shards.questions, declared.graph)
     metadata: dict[str, object] = {"answerable": sum(bool(row["gold"]) for row in rows), "in all shards": found}
     whole = not isinstance(declared, Part)
     if whole and declared.reader in DATASETS and (note := DATASETS[declared.reader].count_note(declared.split, found)):
         step.warn(note)
         metadata["official count"] = note
     return Made(rows, metadata=metadata)
-
-
-def _make_tables(step: Step) -> Made:
-    return Made(table_rows(tables_of(step.lake, _declared(step))))
 
 
 def _questions(family: Family) -> dg.AssetsDefinition:
@@ -67,7 +57,7 @@ class Questions(dg.Component, dg.Model, dg.Resolvable):
                 table_asset(
                     "tables",
                     "tables",
-                    _make_tables,
+                    lambda step: Made(table_rows(tables_of(step.lake, step.benchmark))),
                     description="Tables that claims and questions are about, as they were read.",
                     group="benchmarks",
                     code_version="1",

@@ -19,7 +19,6 @@ TAG, MODEL_TAG = "preset/", "model/"
 
 
 def partitions_of(by: Partitions, family: str) -> dg.PartitionsDefinition | None:  # type: ignore[type-arg]
-    """The partitions of a stage."""
     if by == "questions":
         return question_partitions(family)
     if by == "benchmarks":
@@ -34,7 +33,6 @@ def deps_of(reads: Sequence[Read]) -> list[dg.AssetDep]:
 
 
 def asset_of(stage: Stage, group: str, tags: dict[str, str]) -> dg.AssetsDefinition:
-    """The asset that a stage is."""
     return table_asset(
         stage.key,
         stage.table,

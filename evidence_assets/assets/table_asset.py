@@ -68,7 +68,6 @@ def _metadata(value: Any) -> Any:
 
 
 def step_of(context: dg.AssetExecutionContext, lake: Lake, table: str) -> Step:
-    """The step that a context stands for."""
     partition = str(context.partition_key) if context.has_partition_key else ""
     name = asset_name(context.asset_key)
     calls = int(context.run.tags[CALLS]) - _called(context) if CALLS in context.run.tags else None

@@ -10,8 +10,8 @@ import dagster as dg
 from evidence_assets import profiles
 from evidence_assets.assets.pace import seconds_of
 from evidence_assets.assets.planning import sizes, steps_of
-from evidence_assets.experiment.derived_figures import Key
-from evidence_assets.experiment.reproduction import Candidate, Ours
+from evidence_assets.experiment.derived_figures import Key, Ours
+from evidence_assets.experiment.reproduction import Candidate
 from evidence_assets.lake.store import Lake
 
 

@@ -16,12 +16,13 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evidence_assets.benchmarks.checks import SeenIds
+from evidence_assets.benchmarks.checks import SeenIds, some
 from evidence_assets.benchmarks.reading import BLOCK, Row, open_bytes, read_text
 from evidence_assets.benchmarks.reading_json import jsonl
 from evidence_assets.benchmarks.reading_pages import PAGES, read_page
@@ -73,12 +74,8 @@ def corpus_files(folder: Path) -> list[Path]:
 
 def read_documents(folder: Path) -> Iterator[Document]:
     """The documents of every file below ``folder``, in the order of their paths; no id may come twice."""
-    some = False
-    for document in _documents(corpus_files(folder), folder):
-        some = True
-        yield document
-    if not some:
-        raise BadInput("the corpus is empty: its files hold no document", file=folder)
+    found = _documents(corpus_files(folder), folder)
+    return some(found, lambda: BadInput("the corpus is empty: its files hold no document", file=folder))
 
 
 def portions(folder: Path) -> list[Portion]:
@@ -94,7 +91,7 @@ def portions(folder: Path) -> list[Portion]:
             number = int.from_bytes(hashlib.blake2b(below.encode(errors="surrogatepass"), digest_size=4).digest())
             below = f"texts {number % BUNDLES}"
         bundles[below].append(path)
-    return [_portion(name, folder, files) for name, files in bundles.items()]
+    return [Portion(name, folder, tuple(own), partial(_documents, own, folder)) for name, own in bundles.items()]
 
 
 def documents_in(files: Sequence[Path]) -> int:
@@ -116,10 +113,6 @@ def _rows_in(path: Path) -> int:
             packed.seek(-4, os.SEEK_END)
             size = max(len(start), int.from_bytes(packed.read(4), "little"))
     return round(max(1, start.count(b"\n")) * size / max(1, len(start)))
-
-
-def _portion(name: str, folder: Path, files: Sequence[Path]) -> Portion:
-    return Portion(name, folder, tuple(files), lambda: _documents(files, folder))
 
 
 def _documents(files: Sequence[Path], folder: Path) -> Iterator[Document]:

@@ -87,7 +87,10 @@ class Parts:
             raise BadInput("the corpus is empty: its files hold no document", file=portions[0].folder)
         if keys != self._stated()["keys"] and len(keys) > 1:
             self._check_ids(keys, portions)
-        self._state({"keys": keys, "files": files})
+        stated = {"keys": keys, "files": files}
+        if stated != self._stated():
+            with replacing_file(self.folder / "parts.json") as temporary:
+                temporary.write_text(json.dumps(stated))
         for path in set(self.folder.glob("*.parquet")) - {self._path(key) for key in keys}:
             removed(path)
         return cut
@@ -105,7 +108,6 @@ class Parts:
         return sum(part.documents for part in map(self.part, self._stated()["keys"]) if part is not None)
 
     def shard(self, shard: int) -> pa.Table:
-        """The chunks of a shard."""
         tables = [TABLES["chunks"].arrow.empty_table()]
         for key in self._stated()["keys"]:
             with pq.ParquetFile(self._path(key), page_checksum_verification=True) as file:
@@ -133,11 +135,6 @@ class Parts:
             return dict(json.loads((self.folder / "parts.json").read_text()))
         except (FileNotFoundError, ValueError):
             return {"keys": [], "files": {}}
-
-    def _state(self, stated: dict[str, Any]) -> None:
-        if stated != self._stated():
-            with replacing_file(self.folder / "parts.json") as temporary:
-                temporary.write_text(json.dumps(stated))
 
     def _file_ids(self, portions: Sequence[Portion]) -> dict[str, list[Any]]:
         """Time of change, size and content hash of every file by its path; hashed again only where time or size changed."""

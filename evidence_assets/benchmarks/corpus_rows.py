@@ -18,7 +18,6 @@ HARD_LIMIT = 512
 
 
 def chunk_rows(documents: Iterable[Document], encoder: Encoder, max_tokens: int) -> Iterator[dict[str, Any]]:
-    """Rows of ``chunks``, document by document."""
     limit = min(max_tokens, HARD_LIMIT, encoder.max_tokens)
     for document in documents:
         version = content_id("document", document.doc_id, document.title, document.text)

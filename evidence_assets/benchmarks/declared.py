@@ -67,7 +67,6 @@ def every_raw_files() -> list[RawFiles]:
 
 
 def raw_files(name: str) -> RawFiles:
-    """The declared files of this name."""
     found = {one.name: one for one in every_raw_files()}
     if name not in found:
         raise BadInput(f"there are no files {name!r}; declared are {', '.join(found)}")
@@ -175,5 +174,4 @@ def benchmarks(folder: Path | None = None) -> dict[str, Benchmark]:
 
 
 def of_family(family: str) -> list[Benchmark]:
-    """The family's benchmarks, by name."""
     return [b for _, b in sorted(benchmarks().items()) if b.family == family]

@@ -113,6 +113,11 @@ def get(name: str, lake: Lake, mirror: str = "", told: Callable[[str], None] = l
     }  # fmt: skip
     with replacing_file(receipt) as temporary:
         temporary.write_text(json.dumps(stated, indent=1) + "\n", encoding="utf-8")
+    if unknown := [file.to for file in missing if not (file.sha256 or file.to in known)]:
+        told(
+            f"no hash of {', '.join(unknown)} is stated beforehand: that of what came is recorded in {receipt}, and any "
+            "other bytes are refused from now on"
+        )
     return len(missing)
 
 

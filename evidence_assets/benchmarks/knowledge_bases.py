@@ -68,7 +68,6 @@ def knowledge_bases(folder: Path | None = None) -> dict[str, KnowledgeBase]:
 
 
 def declared_base(name: str) -> KnowledgeBase:
-    """The knowledge base of this name."""
     if name not in knowledge_bases():
         raise BadInput(f"there is no knowledge base {name!r}; declared are {', '.join(knowledge_bases()) or 'none'}")
     return knowledge_bases()[name]

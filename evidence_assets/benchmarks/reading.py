@@ -193,22 +193,18 @@ class Row:
         return value
 
     def list(self, field: str) -> Sequence[Any]:
-        """A list of anything."""
         value = self.get(field)
         if not isinstance(value, list):
             raise self.bad(f"{shown(value)} is not a list", field)
         return value
 
     def texts(self, field: str, *, blank: bool = False) -> tuple[str, ...]:
-        """A list of strings."""
         return tuple(self._text(item, f"{field}[{i}]", blank) for i, item in enumerate(self.list(field)))
 
     def row(self, field: str) -> Row:
-        """A nested object."""
         return self._row(self.get(field), field)
 
     def rows(self, field: str) -> tuple[Row, ...]:
-        """A list of nested objects."""
         return tuple(self._row(item, f"{field}[{i}]") for i, item in enumerate(self.list(field)))
 
     def _row(self, value: Any, field: str) -> Row:
@@ -244,18 +240,13 @@ def delimited(
     delimiters and line ends; a quote that is never closed is named by the line it opens on. Blank lines hold no row, or with ``blank``
     one without fields, where rows are referred to by their number.
     """
-    rows = _quoted_rows(path, delimiter) if quoted else _plain_rows(path, delimiter)
-    for number, fields in rows:
+    plain = ((n, line.split(delimiter) if line else []) for n, line in text_lines(path, "delimited text"))
+    for number, fields in _quoted_rows(path, delimiter) if quoted else plain:
         if not fields and not blank:
             continue
         if columns is not None and len(fields) != columns:
             raise BadInput(f"{len(fields)} fields, expected {columns}", file=path, line=number)
         yield number, fields
-
-
-def _plain_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    for number, line in text_lines(path, "delimited text"):
-        yield number, line.split(delimiter) if line else []
 
 
 def _quoted_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:

@@ -160,7 +160,6 @@ class _Cursor:
         self._at += count
 
     def value(self) -> Any:
-        """The JSON value at the cursor."""
         self.peek()
         while True:
             try:

@@ -60,7 +60,6 @@ def table_rows(tables: Iterable[Table]) -> list[dict[str, Any]]:
 
 
 def table_of(row: dict[str, Any]) -> Table:
-    """The table that ``table_rows`` made a row of."""
     rows: list[list[str]] = [[] for _ in range(row["n_rows"])]
     for cell in row["cells"]:
         rows[cell["row"]].append(cell["text"])

@@ -9,32 +9,44 @@ import csv
 import io
 import sys
 import warnings
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 import typer.core
 from rich.table import Table
+from rich.text import Text
 from rich.tree import Tree
 
-from evidence_assets.cli.ask import commands as asking
-from evidence_assets.cli.console import JsonOption, LakeOption, as_json_only, out, plain, table
-from evidence_assets.cli.console import cell as _cell
-from evidence_assets.cli.console import sentences as _sentences
-from evidence_assets.cli.experiments import commands as experiments
-from evidence_assets.cli.explore import commands as exploring
-from evidence_assets.cli.get import commands as getting
-from evidence_assets.cli.limits import commands as limits
-from evidence_assets.cli.making import commands as making
-from evidence_assets.cli.prompts import commands as prompts
-from evidence_assets.cli.reproduce import commands as reproducing
+from evidence_assets.cli.console import JsonOption, LakeOption, as_json_only, cell, out, plain, sentences, table
+from evidence_assets.lake import lineage
+from evidence_assets.lake.catalogue import connect, find_lake
+from evidence_assets.lake.housekeeping import collect, orphans
+from evidence_assets.lake.ids import shortened
+from evidence_assets.lake.locked_query import ask
+from evidence_assets.lake.store import Lake
 
 # Which of Dagster's features are new to Dagster is no news to who asks the lake.
 warnings.filterwarnings("ignore", message=".*is currently in (beta|preview)")
 
 
+FAMILIES = ("making", "ask", "explore", "experiments", "prompts", "reproduce", "get", "limits")
+"""Modules of commands; what a query or a trace takes stands here, so that it starts without them."""
+
+
 class _Commands(typer.core.TyperGroup):
     """The commands, given text alone: what else a shell hands over would end in a library's own words."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        for family in FAMILIES:
+            self.commands.update(typer.main.get_group(import_module(f"{__name__}.{family}").commands).commands)
+        return super().list_commands(ctx)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in self.commands:
+            self.list_commands(ctx)
+        return super().get_command(ctx, cmd_name)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         for word in args:
@@ -51,8 +63,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="Evidence-based reasoning as data assets: make answers, then ask what they rest on.",
 )
-for family in (making, asking, exploring, experiments, prompts, reproducing, getting, limits):
-    app.add_typer(family)
 
 
 @app.command()
@@ -75,17 +85,13 @@ def query(
     It only reads, and only the lake's tables: one SELECT, DESCRIBE, SUMMARIZE or SHOW, at most 2 GB of memory and a million
     rows. COPY, ATTACH, SET, EXPLAIN and the rest of DuckDB need --unsafe.
     """
-    with _sentences():
-        from evidence_assets.lake.catalogue import connect
-        from evidence_assets.lake.locked_query import ask
-
-        with connect(lake, unsafe=unsafe) as connection:
-            if unsafe:
-                cursor = connection.execute(sql)
-                names = [description[0] for description in cursor.description or []]
-                rows = cursor.fetchall()
-            else:
-                names, rows = ask(connection, sql, seconds)
+    with sentences(), connect(lake, unsafe=unsafe) as connection:
+        if unsafe:
+            cursor = connection.execute(sql)
+            names = [description[0] for description in cursor.description or []]
+            rows = cursor.fetchall()
+        else:
+            names, rows = ask(connection, sql, seconds)
     if format == "json":
         as_json_only(True, [dict(zip(names, row, strict=True)) for row in rows])
     elif format == "csv":
@@ -99,10 +105,6 @@ def query(
 
 
 def _line(node: Any) -> Any:
-    from rich.text import Text
-
-    from evidence_assets.lake.ids import shortened
-
     content = ", ".join(
         f"{name}: {' '.join(str(value).split())}" for name, value in node.content.items() if value is not None
     )
@@ -135,10 +137,7 @@ MostOption = Annotated[int, typer.Option(help="Rows shown below each row.")]
 
 
 def _walk(direction: str, identifier: str, as_json: bool, most: int, lake: Path | None) -> None:
-    with _sentences():
-        from evidence_assets.lake import lineage
-        from evidence_assets.lake.catalogue import connect
-
+    with sentences():
         with connect(lake, lazily=True) as connection:
             root = (lineage.trace if direction == "trace" else lineage.impact)(connection, identifier)
         if as_json_only(as_json, root.as_dict()):
@@ -169,12 +168,8 @@ def diff(
     lake: LakeOption = None,
 ) -> None:
     """Which rows two runs made differently."""
-    with _sentences():
-        from evidence_assets.lake import lineage
-        from evidence_assets.lake.catalogue import connect
-
-        with connect(lake, lazily=True) as connection:
-            rows = lineage.diff(connection, run_a, run_b)
+    with sentences(), connect(lake, lazily=True) as connection:
+        rows = lineage.diff(connection, run_a, run_b)
     if as_json_only(as_json, rows):
         return
     told = []
@@ -194,15 +189,12 @@ def gc(
     lake: LakeOption = None,
 ) -> None:
     """Folders that no asset makes any more, and what killed runs left behind."""
-    with _sentences():
+    with sentences():
         import dagster as dg
 
         from evidence_assets.assets.in_process import end_killed_runs
         from evidence_assets.cli.demo import dagster_home, lake_assets
         from evidence_assets.experiment.asked import assets_of_asked
-        from evidence_assets.lake.catalogue import find_lake
-        from evidence_assets.lake.housekeeping import collect, orphans
-        from evidence_assets.lake.store import Lake
 
         home = dagster_home()
         with dg.DagsterInstance.get() as instance:
@@ -227,7 +219,7 @@ def doctor(
     profile: Annotated[str | None, typer.Option(help="Profile to check; the one in use otherwise.")] = None,
 ) -> None:
     """What is installed, which models and devices are usable, and what a profile still lacks."""
-    with _sentences():
+    with sentences():
         from evidence_assets import profiles
         from evidence_assets.models.diagnosis import diagnose
 
@@ -235,7 +227,7 @@ def doctor(
     shown = Table("", "what", "found", "what to do", show_header=False)
     for finding in findings:
         sign = {True: "[green]ok[/green]", False: "[red]missing[/red]", None: "note"}[finding.fine]
-        shown.add_row(sign, _cell(finding.what), _cell(finding.found), _cell(finding.remedy))
+        shown.add_row(sign, cell(finding.what), cell(finding.found), cell(finding.remedy))
     out.print(shown)
     if any(finding.fine is False for finding in findings):
         raise typer.Exit(1)

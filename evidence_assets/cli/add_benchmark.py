@@ -223,7 +223,9 @@ def _add_tables(made: Plan, asked: list[tuple[int, Question]], questions: Path, 
         raise BadInput("claims and questions about tables need them: name a file or folder by --tables", file=questions)
     if place.is_dir() or place.suffix.lower() in TABLE_FILES:
         tables = list(_own_files(place, made.name))
-        made.texts["tables.jsonl"] = "".join(_table_line(table) for table in tables)
+        shown = ("table_id", "caption", "header", "rows")
+        lines = (json.dumps({name: getattr(t, name) for name in shown}, ensure_ascii=False) for t in tables)
+        made.texts["tables.jsonl"] = "".join(f"{line}\n" for line in lines)
     else:
         tables = list(own.read_tables(place, made.name))
         made.copy("tables.jsonl", place)
@@ -242,11 +244,6 @@ def _own_files(place: Path, name: str) -> Iterable[Table]:
     if not files:
         raise BadInput(f"holds no table; put {', '.join(TABLE_FILES)} files there", file=place)
     return (own.read_table_file(file, name) for file in files)
-
-
-def _table_line(table: Table) -> str:
-    values = {"table_id": table.table_id, "caption": table.caption, "header": table.header, "rows": table.rows}
-    return json.dumps(values, ensure_ascii=False) + "\n"
 
 
 def write(made: Plan, lake: Lake, check: Callable[[], Any] = lambda: None, folder: Path | None = None) -> list[Path]:

@@ -11,14 +11,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from evidence_assets import profiles, systems
+from evidence_assets.benchmarks.corpora import portions
+from evidence_assets.benchmarks.declared import FAMILY_OF_TASK
+from evidence_assets.benchmarks.own import read_table_file
+from evidence_assets.benchmarks.records import Table as Cells
 from evidence_assets.cli.console import JsonOption, LakeOption, as_json_only, err, out, plain, sentences, table
+from evidence_assets.experiment.variants import Variant, variants
+from evidence_assets.explorer.reading import as_dict, reading
+from evidence_assets.lake.catalogue import connect, find_lake
+from evidence_assets.lake.errors import BadInput, ModelUnavailable, StaleInput
+from evidence_assets.lake.store import Lake
+from evidence_assets.text.nearest import nearest
 
 if TYPE_CHECKING:
-    from evidence_assets.benchmarks.records import Table as Cells
     from evidence_assets.cli.add_corpus import Added
     from evidence_assets.experiment.asked import Answered, Source
-    from evidence_assets.experiment.variants import Variant
-    from evidence_assets.lake.store import Lake
 
 commands = typer.Typer(rich_markup_mode=None)
 DEFAULTS = {"table": "ucret", "mcqa": "uscrake", "graph": "uscrake"}
@@ -66,10 +74,6 @@ def ask(
 
 
 def _open_lake(lake: Path | None, *, making: bool) -> Lake:
-    from evidence_assets import profiles
-    from evidence_assets.lake.catalogue import find_lake
-    from evidence_assets.lake.store import Lake
-
     place, shards = lake or find_lake(), profiles.load().shards
     if making or (place / "format.json").exists():
         return Lake.create(place, question_shards=shards.questions, corpus_shards=shards.corpus)
@@ -86,9 +90,7 @@ def _lines() -> Any:
 def _table(file: Path | None) -> Cells | None:
     if file is None:
         return None
-    from evidence_assets.benchmarks.own import read_table_file
     from evidence_assets.experiment.asked import table_named
-    from evidence_assets.lake.errors import BadInput
 
     if not file.is_file():
         raise BadInput("there is no such file; --table names a CSV, TSV or Parquet file", file=file)
@@ -111,7 +113,6 @@ def tell(name: str) -> Callable[[str], None]:
 
 def make_anew(lake: Lake, name: str, added: Added) -> None:
     """Make the corpus of the files that were added, unless it is made of them already."""
-    from evidence_assets.benchmarks.corpora import portions
     from evidence_assets.experiment.asked import corpora
     from evidence_assets.experiment.corpus_making import make_corpus
 
@@ -130,11 +131,6 @@ def variant_for(family: str, source: Source, system: str, model: str) -> Variant
 
     Raises BadInput where no variant of the family has this name, or the profile no such model.
     """
-    from evidence_assets import profiles
-    from evidence_assets.experiment.variants import variants
-    from evidence_assets.lake.errors import BadInput
-    from evidence_assets.text.nearest import nearest
-
     known = {v.name: v for v in variants() if v.family == family}
     name = system or (DEFAULTS if source.corpus or source.table else ON_A_GRAPH_ALONE)[family]
     if name not in known:
@@ -172,17 +168,16 @@ def _ask(
 ) -> str:  # fmt: skip
     """Answer one question and print the answer; returns the id of the prediction."""
     started = time.monotonic()
-    from evidence_assets.benchmarks.declared import FAMILY_OF_TASK
     from evidence_assets.experiment import asked
 
     source = asked.source_in(lake, corpus, graph, table.table_id if table else "")
     question = asked.question_of(text, options, source, table)
     family = FAMILY_OF_TASK[question.task]
-    variants = variants_for(family, source, system, model)
+    chosen = variants_for(family, source, system, model)
     if source.corpus and not table:
         asked.check_corpus(lake, source.corpus, text)
     asked.store(lake, question, table)
-    answered = clearest(_answered(lake, question.question_id, question.task, source, variant) for variant in variants)
+    answered = clearest(_answered(lake, question.question_id, question.task, source, variant) for variant in chosen)
     _print(lake, answered, time.monotonic() - started, as_json)
     return str(answered.prediction["prediction_id"])
 
@@ -198,7 +193,6 @@ def clearest(answers: Iterable[Answered]) -> Answered:
 
 
 def _answered(lake: Lake, question_id: str, task: Any, source: Source, variant: Variant) -> Answered:
-    from evidence_assets import systems
     from evidence_assets.experiment import asked
     from evidence_assets.experiment.stages import stages
 
@@ -209,9 +203,6 @@ def _answered(lake: Lake, question_id: str, task: Any, source: Source, variant: 
 
 
 def _print(lake: Lake, answered: Answered, seconds: float, as_json: bool) -> None:
-    from evidence_assets.explorer.reading import as_dict, reading
-    from evidence_assets.lake.catalogue import connect
-
     identifier = answered.prediction["prediction_id"]
     with connect(lake.root, lazily=True) as connection:
         if as_json:
@@ -243,8 +234,6 @@ def again(
 
 def _differences(lake: Lake) -> Any:
     from evidence_assets.experiment import asked
-    from evidence_assets.experiment.variants import variants
-    from evidence_assets.lake.errors import BadInput, ModelUnavailable, StaleInput
 
     known = {v.place: v for v in variants()}
     for row, places in asked.asked_before(lake):

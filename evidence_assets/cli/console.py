@@ -10,9 +10,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
+import duckdb
 import typer
 from rich.console import Console
 from rich.table import Column, Table
+from rich.text import Text
+
+from evidence_assets.lake.errors import BadInput, LakeVersionError, ModelUnavailable, NoRoom, StaleInput
+from evidence_assets.lake.fetching import local_root
+from evidence_assets.lake.lineage import UnknownId
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Characters that a terminal obeys, but for tabs and ends of lines."""
@@ -22,8 +28,6 @@ err = Console(stderr=True, highlight=False)
 
 
 def _lake(place: str) -> Path:
-    from evidence_assets.lake.fetching import local_root
-
     with sentences():
         return local_root(place)
 
@@ -43,11 +47,6 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Everything, as JSON.")
 @contextmanager
 def sentences() -> Iterator[None]:
     """Ends with the error's sentence and exit status 1, not with a stack of calls, where the user can mend it."""
-    import duckdb
-
-    from evidence_assets.lake.errors import BadInput, LakeVersionError, ModelUnavailable, NoRoom, StaleInput
-    from evidence_assets.lake.lineage import UnknownId
-
     try:
         yield
     except (BadInput, LakeVersionError, ModelUnavailable, NoRoom, StaleInput, UnknownId, duckdb.Error) as error:
@@ -78,8 +77,6 @@ def plain(text: str) -> str:
 
 def cell(value: Any) -> Any:
     """A value as it stands in a table: text is never read as markup, nor by the terminal as a command."""
-    from rich.text import Text
-
     if isinstance(value, float):
         value = f"{value:.4g}"
     return Text("" if value is None else plain(str(value)))

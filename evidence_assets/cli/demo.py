@@ -49,7 +49,6 @@ class Wanted:
     benchmark: str = ""
 
     def asset(self, key: dg.AssetKey) -> bool:
-        """Whether an asset is made."""
         return self.keys is None or key in self.keys
 
     def partition(self, name: str) -> bool:
@@ -137,7 +136,8 @@ def run_all(*, verbose: bool = False, console: Console | None = None, wanted: Wa
     started = time.monotonic()
     home = dagster_home()
     sweep(LakeResource().open())
-    _quiet()
+    for name in ("dagster", "sentence_transformers", "transformers", "httpx"):
+        logging.getLogger(name).setLevel(logging.ERROR)
     spare_the_disk()
     loaded = defs()
     graph = loaded.resolve_asset_graph()
@@ -201,11 +201,6 @@ def partitions_of(graph: Any, key: dg.AssetKey, instance: dg.DagsterInstance, wa
     if definition is None:
         return [None]
     return [name for name in definition.get_partition_keys(dynamic_partitions_store=instance) if wanted.partition(name)]
-
-
-def _quiet() -> None:
-    for name in ("dagster", "sentence_transformers", "transformers", "httpx"):
-        logging.getLogger(name).setLevel(logging.ERROR)
 
 
 def _metadata(event: Any) -> dict[str, Any]:

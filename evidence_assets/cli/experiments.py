@@ -6,19 +6,34 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from evidence_assets import profiles
+from evidence_assets.benchmarks.declared import declared
 from evidence_assets.cli.console import JsonOption, LakeOption, as_json_only, out, plain, sentences, table
+from evidence_assets.experiment import presets as declared_presets
+from evidence_assets.experiment.measured_stages import measured
+from evidence_assets.experiment.replay import INDEX, Scored, read_recorded, score
+from evidence_assets.experiment.scores import comparison
+from evidence_assets.experiment.scores.metrics import accuracy
+from evidence_assets.experiment.variants import variants
+from evidence_assets.explorer import cards
+from evidence_assets.explorer.graph_sizes import graph_sizes
+from evidence_assets.explorer.reading import reading
+from evidence_assets.lake.array_files import open_json
+from evidence_assets.lake.catalogue import LAKE_VARIABLE, connect, find_lake
+from evidence_assets.lake.store import Lake
+from evidence_assets.retrieval.corpus import index_key
+from evidence_assets.retrieval.vector_index import META
+from evidence_assets.systems.kbloom.recorded import RecordedHarvest, is_recorded_harvest, read_recorded_harvests
 
 if TYPE_CHECKING:
     from evidence_assets.assets.planning import Planned
     from evidence_assets.experiment.corpus_plan import CorpusPlan
-    from evidence_assets.experiment.replay import Scored
-    from evidence_assets.lake.store import Lake
-    from evidence_assets.systems.kbloom.recorded import RecordedHarvest
 
 commands = typer.Typer(rich_markup_mode=None)
 adding = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Bring your own data into the lake.")
@@ -36,12 +51,8 @@ def compare(
     lake: LakeOption = None,
 ) -> None:
     """Variants on the same questions: paired bootstrap interval of the difference and McNemar's exact test."""
-    with sentences():
-        from evidence_assets.experiment.scores.comparison import compare as compared
-        from evidence_assets.lake.catalogue import connect
-
-        with connect(lake) as connection:
-            found = [(b, row) for b in variants_b for row in compared(connection, variant_a, b, benchmark)]
+    with sentences(), connect(lake) as connection:
+        found = [(b, row) for b in variants_b for row in comparison.compare(connection, variant_a, b, benchmark)]
     if as_json_only(as_json, [{"b": b, **row.as_dict()} for b, row in found]):
         return
     headers = ("B", "benchmark", "n", "A", "B", "A − B", "95 %", "only A right", "only B right", "McNemar p", "better")
@@ -76,10 +87,6 @@ def replay(
     Of recorded harvests, how much they yield and how varied it is, beside the printed figures.
     """
     with sentences():
-        from evidence_assets.experiment.replay import INDEX, read_recorded, score
-        from evidence_assets.experiment.scores.metrics import accuracy
-        from evidence_assets.systems.kbloom.recorded import is_recorded_harvest, read_recorded_harvests
-
         if not (folder / INDEX).exists() and is_recorded_harvest(folder):
             _show_harvests(read_recorded_harvests(folder), as_json)
             return
@@ -123,13 +130,9 @@ def _show_harvests(harvests: Sequence[RecordedHarvest], as_json: bool) -> None:
 def presets() -> None:
     """The published tables as presets: which variants and benchmarks each stands for, and whether it is opted in."""
     with sentences():
-        from evidence_assets.experiment.presets import VARIABLE, opted_in
-        from evidence_assets.experiment.presets import presets as known
-        from evidence_assets.experiment.variants import variants
-
-        asked = opted_in()
+        asked = declared_presets.opted_in()
         rows = []
-        for preset in known().values():
+        for preset in declared_presets.presets().values():
             members = sorted({variant.place for variant in variants() if preset.name in variant.presets})
             rows.append((
                 preset.name, ", ".join((*preset.tables, *preset.beside)), preset.about, ", ".join(members) or "none yet",
@@ -137,7 +140,7 @@ def presets() -> None:
             ))  # fmt: skip
     table(("preset", "table", "what it stands for", "variants", "benchmarks", "in use"), rows, show_lines=True)
     out.print(
-        f"Opt in with {VARIABLE}=name,name (or all), or `presets: [name]` in a profile; then materialize the assets "
+        f"Opt in with {declared_presets.VARIABLE}=name,name (or all), or `presets: [name]` in a profile; then materialize the assets "
         'tagged with it, in the Dagster UI: tag:"preset/name"',
         markup=False,
     )
@@ -152,14 +155,10 @@ def plan(
 ) -> None:
     """What a preset asks for before anything runs: questions, model calls, tokens and time where measured here."""
     with sentences():
-        from dataclasses import asdict
-
         from dagster import DagsterInstance
 
         from evidence_assets.assets.planning import plan as planned
         from evidence_assets.cli.demo import dagster_home
-        from evidence_assets.lake.catalogue import find_lake
-        from evidence_assets.lake.store import Lake
 
         place = lake or find_lake()
         dagster_home()
@@ -168,9 +167,6 @@ def plan(
     if as_json_only(as_json, [asdict(row) for row in rows]):
         return
     show_plan(rows, preset)
-    from evidence_assets import profiles
-    from evidence_assets.benchmarks.declared import declared
-
     named = {part for row in rows for part in row.variant.split("@")[1:]}
     encoders = ["", *(name for name in profiles.load().names("encoder")[1:] if name in named)]
     asked = [declared()[name] for name in {row.benchmark for row in rows} & set(declared())]
@@ -184,9 +180,6 @@ def plan(
 
 def graph_told(name: str, lake: Path) -> str:
     """What it took elsewhere to make a graph that this lake has not, where that was measured."""
-    from evidence_assets.experiment.measured_stages import measured
-    from evidence_assets.lake.store import Lake
-
     place = f"knowledge/{name}"
     made = (lake / "format.json").exists() and Lake(lake).has("kg_edges", f"{place}/edges")
     return f"graph {name}: not made here; {measured(place)}" if not made and measured(place) else ""
@@ -194,12 +187,6 @@ def graph_told(name: str, lake: Path) -> str:
 
 def corpus_told(name: str, lake: Path, encoder: str = "") -> str:
     """How large a corpus is that questions are answered from, or how to learn it before it is made."""
-    from evidence_assets.experiment.measured_stages import measured
-    from evidence_assets.lake.array_files import open_json
-    from evidence_assets.lake.store import Lake
-    from evidence_assets.retrieval.corpus import index_key
-    from evidence_assets.retrieval.vector_index import META
-
     stated = Lake(lake).index_folder(index_key(name, encoder)) / META if (lake / "format.json").exists() else None
     called = f"{name} by {encoder}" if encoder else name
     if stated is None or not stated.exists():
@@ -212,8 +199,6 @@ def corpus_told(name: str, lake: Path, encoder: str = "") -> str:
 
 def show_plan(rows: Sequence[Planned], name: str) -> None:
     """Questions, model calls, tokens and time of each variant on each benchmark."""
-    from evidence_assets import profiles
-
     headers = ("variant", "benchmark", "questions", "model calls", "tokens in", "tokens out", "time")
     told = []
     for row in rows:
@@ -249,18 +234,11 @@ def card(
     lake: LakeOption = None,
 ) -> None:
     """One prediction to read: question, chains with checked citations, evidence with its sources; as a page lineage, too."""
-    with sentences():
-        from evidence_assets.lake.catalogue import connect
-
-        with connect(lake) as connection:
-            if output is None:
-                from evidence_assets.explorer.reading import reading
-
-                print(plain(reading(connection, prediction)), end="")
-                return
-            from evidence_assets.explorer.cards import card as made
-
-            page = made(connection, prediction)
+    with sentences(), connect(lake) as connection:
+        if output is None:
+            print(plain(reading(connection, prediction)), end="")
+            return
+        page = cards.card(connection, prediction)
     output.write_text(page, encoding="utf-8")
     out.print(f"wrote {output}", markup=False, soft_wrap=True)
 
@@ -268,14 +246,8 @@ def card(
 @commands.command()
 def graphs(as_json: JsonOption = False, lake: LakeOption = None) -> None:
     """Size of every knowledge graph, and what each of its sources gives under which licence."""
-    with sentences():
-        from dataclasses import asdict
-
-        from evidence_assets.explorer.graph_sizes import graph_sizes
-        from evidence_assets.lake.catalogue import connect
-
-        with connect(lake) as connection:
-            found = graph_sizes(connection)
+    with sentences(), connect(lake) as connection:
+        found = graph_sizes(connection)
     if as_json_only(as_json, [asdict(row) for row in found]):
         return
     rows: list[tuple[str, ...]] = []
@@ -364,8 +336,6 @@ def add_benchmark(
 
 def _with_its_declarations(lake: Lake) -> Lake:
     """The lake, as the one whose declarations this process reads beside the package's."""
-    from evidence_assets.lake.catalogue import LAKE_VARIABLE
-
     os.environ[LAKE_VARIABLE] = lake.address
     return lake
 

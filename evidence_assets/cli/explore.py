@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from evidence_assets.cli.console import LakeOption, err, out, sentences
+from evidence_assets.lake.catalogue import find_lake
+from evidence_assets.lake.store import Lake
 
 commands = typer.Typer(rich_markup_mode=None)
 
@@ -23,9 +25,6 @@ def explore(
 ) -> None:
     """Walk through answers, evidence and sources in a browser: read-only, on this machine alone."""
     with sentences():
-        from evidence_assets.lake.catalogue import find_lake
-        from evidence_assets.lake.store import Lake
-
         root = Lake(lake or find_lake()).root
         if export_to is None:
             from evidence_assets.explorer.server import serve

@@ -7,8 +7,18 @@ from typing import Annotated
 
 import typer
 
+from evidence_assets.benchmarks import homes
+from evidence_assets.benchmarks.declared import declared
+from evidence_assets.benchmarks.graphs import conversion
+from evidence_assets.benchmarks.graphs.formats import format_named
+from evidence_assets.benchmarks.official.stark_pickles import convert_folder
+from evidence_assets.benchmarks.readers import questions_of
 from evidence_assets.cli.console import out, sentences, table
+from evidence_assets.experiment.beside_print import obtained
+from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.fetching import fetched_below
+from evidence_assets.text.nearest import nearest
 
 commands = typer.Typer(rich_markup_mode=None)
 
@@ -23,14 +33,8 @@ def get(
     """Fetch the official files of a benchmark or graph into the lake, checked by count and hash; needs EVIDENCE_NETWORK=1."""
     with sentences():
         from evidence_assets.assets.resources import LakeResource
-        from evidence_assets.benchmarks.declared import declared
-        from evidence_assets.benchmarks.homes import get as fetch
-        from evidence_assets.benchmarks.homes import homes
-        from evidence_assets.experiment.beside_print import obtained
-        from evidence_assets.lake.catalogue import find_lake
-        from evidence_assets.lake.fetching import fetched_below
-        from evidence_assets.text.nearest import nearest
 
+        known = homes.homes()
         if not name:
             raw = fetched_below(find_lake() / "raw")
             rows = [
@@ -41,22 +45,22 @@ def get(
                     len(home.files),
                     sum((raw / f.to).exists() for f in home.files),
                 )
-                for one, home in sorted(homes().items())
+                for one, home in sorted(known.items())
             ]
             table(("name", "revision", "home", "files", "there"), rows)
             return
         whole = name.partition(".")[0]
-        if whole not in homes():
+        if whole not in known:
             said = obtained(declared()[whole])[whole] if whole in declared() else ""
-            near = nearest(whole, homes())
+            near = nearest(whole, known)
             raise BadInput(
                 f"no home of {whole} is known that it could be fetched from"
                 + (f"; put the files there yourself: {said}" if said else f"; did you mean {near!r}?")
             )
-        fetched = fetch(
+        fetched = homes.get(
             whole, LakeResource().open(), mirror, lambda text: out.print(text, markup=False, soft_wrap=True)
         )
-    out.print(f"{whole}: {fetched} fetched, all {len(homes()[whole].files)} as they should be")
+    out.print(f"{whole}: {fetched} fetched, all {len(known[whole].files)} as they should be")
 
 
 @commands.command()
@@ -80,12 +84,6 @@ def convert(
     """Write a dump as triples.tsv, in names, and where it has ids as triples_in_ids.tsv with names.tsv, in memory that does not grow with it."""
     with sentences():
         from evidence_assets.assets.resources import LakeResource
-        from evidence_assets.benchmarks.declared import declared
-        from evidence_assets.benchmarks.graphs.conversion import convert as write
-        from evidence_assets.benchmarks.graphs.formats import format_named
-        from evidence_assets.benchmarks.official.stark_pickles import convert_folder
-        from evidence_assets.benchmarks.readers import questions_of
-        from evidence_assets.text.nearest import nearest
 
         if format == "stark":
             for written in convert_folder(files[0]):
@@ -100,5 +98,6 @@ def convert(
                 raise BadInput(f"the questions of {around} name no entities")
         folder = to or lake.raw_place(f"graphs/{format}")
         in_ids = folder / "triples_in_ids.tsv" if format_named(format, files).named else None
-        count = write(format, files, folder / "triples.tsv", in_ids, around=near, hops=hops, memory=memory)
+        to_file = folder / "triples.tsv"
+        count = conversion.convert(format, files, to_file, in_ids, around=near, hops=hops, memory=memory)
     out.print(f"{count:,} triples in {folder}", markup=False, soft_wrap=True)

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 
 from evidence_assets.cli.console import LakeOption, out, plain, sentences, table
+from evidence_assets.experiment.variants import Variant
+from evidence_assets.lake.catalogue import connect
 
 if TYPE_CHECKING:
     from evidence_assets.cli.demo import Report, Wanted
-    from evidence_assets.experiment.variants import Variant
 
 commands = typer.Typer(rich_markup_mode=None)
 
@@ -106,29 +108,26 @@ def scoreboard(
     benchmark: Annotated[str | None, typer.Argument(help="Only this benchmark.")] = None, lake: LakeOption = None
 ) -> None:
     """Accuracy of every variant on every benchmark, with 95 % intervals, beside the published figure."""
-    with sentences():
-        from evidence_assets.lake.catalogue import connect
-
-        with connect(lake) as connection:
-            rows = connection.execute(
-                """
-                SELECT scope_id,
-                       if(scope_kind = 'collection' OR reasoner = 'recorded', selector,
-                          array_to_string(string_split(asset, '/')[3:], '@')) AS variant,
-                       reasoner, metric, value, low, high, n, supported, right_of_these, published, published_source
-                FROM scores LEFT JOIN (
-                    PIVOT (
-                        SELECT asset, scope_id, metric, value FROM scores
-                        WHERE scope_kind = 'benchmark' AND reasoner <> 'recorded'
-                    ) ON metric IN ('answered_share' AS supported, 'supported_accuracy' AS right_of_these)
-                    USING max(value) GROUP BY asset, scope_id
-                ) USING (asset, scope_id)
-                WHERE metric IN ('accuracy', 'hit@1', 'precision@50') AND scope_kind <> 'relation'
-                  AND ($benchmark IS NULL OR scope_id = $benchmark)
-                ORDER BY scope_id, metric, value DESC
-                """,
-                {"benchmark": benchmark},
-            ).fetchall()
+    with sentences(), connect(lake) as connection:
+        rows = connection.execute(
+            """
+            SELECT scope_id,
+                   if(scope_kind = 'collection' OR reasoner = 'recorded', selector,
+                      array_to_string(string_split(asset, '/')[3:], '@')) AS variant,
+                   reasoner, metric, value, low, high, n, supported, right_of_these, published, published_source
+            FROM scores LEFT JOIN (
+                PIVOT (
+                    SELECT asset, scope_id, metric, value FROM scores
+                    WHERE scope_kind = 'benchmark' AND reasoner <> 'recorded'
+                ) ON metric IN ('answered_share' AS supported, 'supported_accuracy' AS right_of_these)
+                USING max(value) GROUP BY asset, scope_id
+            ) USING (asset, scope_id)
+            WHERE metric IN ('accuracy', 'hit@1', 'precision@50') AND scope_kind <> 'relation'
+              AND ($benchmark IS NULL OR scope_id = $benchmark)
+            ORDER BY scope_id, metric, value DESC
+            """,
+            {"benchmark": benchmark},
+        ).fetchall()
     headers = (
         "benchmark", "variant", "reasoner", "metric", "value", "95 %", "n", "supported", "right of these", "published",
         "difference", "printed in",
@@ -157,11 +156,7 @@ def _difference(value: float | None, low: float | None, high: float | None, publ
     return f"{value - published:+.3f}" + ("*" if outside else "")
 
 
-def _examples(count: int = 3) -> None:
-    from rich.markup import escape
-
-    from evidence_assets.lake.catalogue import connect
-
+def _examples() -> None:
     with connect() as connection:
         rows = connection.execute(
             """
@@ -171,9 +166,8 @@ def _examples(count: int = 3) -> None:
                 FROM predictions p JOIN questions q USING (question_id)
                 WHERE p.status = 'answered' AND list_contains(q.gold, p.answer) AND len(q.options) > 0
             )
-            SELECT prediction_id, text, options, answer, task FROM best WHERE place <= 2 ORDER BY place, task LIMIT $n
-            """,
-            {"n": count},
+            SELECT prediction_id, text, options, answer, task FROM best WHERE place <= 2 ORDER BY place, task LIMIT 3
+            """
         ).fetchall()
         for prediction_id, text, options, answer, task in rows:
             index = options.index(answer) if task == "verification" else ord(answer) - ord("A")

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
+from evidence_assets import systems
 from evidence_assets.cli.console import JsonOption, LakeOption, as_json_only, out, sentences
+from evidence_assets.experiment.variants import variants_of
+from evidence_assets.lake.catalogue import find_lake
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.store import Lake
+from evidence_assets.text.nearest import nearest
 
 commands = typer.Typer(rich_markup_mode=None)
 
@@ -25,15 +32,7 @@ def prompts(
 ) -> None:
     """What a language model will be sent for one question, word for word, without sending it."""
     with sentences():
-        from dataclasses import asdict
-
-        from evidence_assets import systems
         from evidence_assets.experiment.prompts import prompts as shown
-        from evidence_assets.experiment.variants import variants_of
-        from evidence_assets.lake.catalogue import find_lake
-        from evidence_assets.lake.errors import BadInput
-        from evidence_assets.lake.store import Lake
-        from evidence_assets.text.nearest import nearest
 
         if system not in systems.names():
             raise BadInput(f"there is no system {system!r}; did you mean {nearest(system, systems.names())!r}?")

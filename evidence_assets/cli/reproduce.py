@@ -9,16 +9,24 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
+from evidence_assets import systems
+from evidence_assets.benchmarks.declared import declared
 from evidence_assets.cli.console import JsonOption, LakeOption, cell, out, sentences
+from evidence_assets.experiment.beside_print import differences, obtained, vectors_of
+from evidence_assets.experiment.reproduction import Cell, PrintedTable, candidates, printed_tables, scored
+from evidence_assets.experiment.scores.plots import Point, intervals
+from evidence_assets.experiment.scores.published_figures import RECORDED
+from evidence_assets.experiment.variants import variants
+from evidence_assets.lake.catalogue import connect, find_lake
 from evidence_assets.lake.errors import BadInput
-
-if TYPE_CHECKING:
-    from evidence_assets.experiment.reproduction import Cell, PrintedTable
+from evidence_assets.lake.store import Lake
+from evidence_assets.profiles import PROFILE_VARIABLE, load
+from evidence_assets.text.nearest import nearest
 
 commands = typer.Typer(rich_markup_mode=None)
 COLUMNS = (
@@ -80,8 +88,8 @@ def _made(table: PrintedTable) -> bool:
     from evidence_assets.cli.making import run as make
     from evidence_assets.cli.run import benchmark_named, chosen_variants, harvested, opt_in
 
-    for benchmark, variants in table.runs.items():  # opts in, before the graph is loaded, what the whole table takes
-        chosen_variants(benchmark_named(benchmark), variants)
+    for benchmark, names in table.runs.items():  # opts in, before the graph is loaded, what the whole table takes
+        chosen_variants(benchmark_named(benchmark), names)
     opt_in({preset for variant in table.harvests for preset in variant.presets})
     succeeded = True
     if table.harvests:
@@ -92,9 +100,9 @@ def _made(table: PrintedTable) -> bool:
         for failure in report.failures:
             out.print(f"{failure.name}: {failure.said}", style="red", markup=False, soft_wrap=True)
         succeeded = not report.failures
-    for benchmark, variants in table.runs.items():
+    for benchmark, names in table.runs.items():
         try:
-            make(benchmark, ",".join(variants))
+            make(benchmark, ",".join(names))
         except typer.Exit:
             succeeded = False
     return succeeded
@@ -103,8 +111,6 @@ def _made(table: PrintedTable) -> bool:
 @contextmanager
 def _using(profile: str) -> Iterator[None]:
     """The profile of this name in use, by default the published one."""
-    from evidence_assets.profiles import PROFILE_VARIABLE, load
-
     before = os.environ.get(PROFILE_VARIABLE)
     name = profile or before or "paper"
     load(name)
@@ -119,12 +125,6 @@ def _using(profile: str) -> Iterator[None]:
 
 
 def _tables(lake: Path | None) -> list[PrintedTable]:
-    from evidence_assets import systems
-    from evidence_assets.benchmarks.declared import declared
-    from evidence_assets.experiment.reproduction import candidates, printed_tables, scored
-    from evidence_assets.experiment.variants import variants
-    from evidence_assets.lake.catalogue import connect, find_lake
-
     benchmarks = declared()
     own = [b for b in benchmarks.values() if b.runs_in()]
     able = [c for v in variants() if v.published for c in candidates(v, systems.load(v.system), own)]
@@ -137,7 +137,6 @@ def _tables(lake: Path | None) -> list[PrintedTable]:
 
         from evidence_assets.assets.times import times
         from evidence_assets.cli.demo import dagster_home
-        from evidence_assets.lake.store import Lake
 
         dagster_home()
         with DagsterInstance.get() as instance:
@@ -146,8 +145,6 @@ def _tables(lake: Path | None) -> list[PrintedTable]:
 
 
 def _named(name: str, tables: Sequence[PrintedTable]) -> PrintedTable:
-    from evidence_assets.text.nearest import nearest
-
     for table in tables:
         if table.name == name.lower():
             return table
@@ -156,9 +153,6 @@ def _named(name: str, tables: Sequence[PrintedTable]) -> PrintedTable:
 
 
 def _summary(table: PrintedTable) -> dict[str, Any]:
-    from evidence_assets.experiment.beside_print import obtained, vectors_of
-    from evidence_assets.experiment.scores.published_figures import RECORDED
-
     needed = {name: where for b in table.benchmarks.values() for name, where in obtained(b).items()}
     needed |= {
         files.name: files.holds for cell in table.fillable for c in cell.candidates for files in vectors_of(c.variant)
@@ -177,7 +171,7 @@ def _summary(table: PrintedTable) -> dict[str, Any]:
         "presets": table.presets,
         "data": needed,
         "models": {name: _megabytes(name) for name in table.models},
-        "run": [f"evidence run {name} --variants {','.join(variants)}" for name, variants in table.runs.items()]
+        "run": [f"evidence run {name} --variants {','.join(names)}" for name, names in table.runs.items()]
         + ([f"evidence reproduce {table.name} --run"] if table.harvests else [])
         + [f"evidence run {name} --variants {RECORDED}" for name in table.recorded],
     }
@@ -185,8 +179,6 @@ def _summary(table: PrintedTable) -> dict[str, Any]:
 
 def _megabytes(model: str) -> int | None:
     """Size of a language model, where the profile states it."""
-    from evidence_assets.profiles import load
-
     profile = load()
     sizes = {g.name: g.megabytes for g in profile.generators.values()}
     return {m.name: m.megabytes for m in profile.masked_models.values()}.get(model, sizes.get(model))
@@ -194,9 +186,6 @@ def _megabytes(model: str) -> int | None:
 
 def _rows(each: Cell) -> list[tuple[Any, ...]]:
     """A row for every score of ours beside a printed cell, or one that says why there is none."""
-    from evidence_assets.benchmarks.declared import declared
-    from evidence_assets.experiment.beside_print import differences
-
     f = each.figure
     metric = ":".join(filter(None, (f.metric, f.label)))
     head = (f.benchmark, f.system, f.variant, f.model, metric, round(f.fraction, 10))
@@ -216,8 +205,6 @@ def _rows(each: Cell) -> list[tuple[Any, ...]]:
 
 
 def _list(tables: Sequence[PrintedTable]) -> None:
-    from evidence_assets.profiles import load
-
     headers = ("table", "what is printed", "printed", "fillable", "filled", "preset", "data", "models")
     shown = Table(*headers, title=f"Printed tables with the models and benchmarks of profile {load().name}")
     where: dict[str, str] = {}
@@ -273,8 +260,6 @@ def _show(table: PrintedTable, rows: Sequence[tuple[Any, ...]]) -> None:
     if any(row[6] is not None for row in rows):
         out.print("difference: ours − printed; * where the interval leaves the printed figure out", style="dim")
     if table.fillable:
-        from evidence_assets.profiles import load
-
         out.print(f"To fill it, with profile {load().name}:")
         for command in _summary(table)["run"]:
             out.print(f"  {command}", markup=False, soft_wrap=True)
@@ -282,8 +267,6 @@ def _show(table: PrintedTable, rows: Sequence[tuple[Any, ...]]) -> None:
 
 def _plot(table: PrintedTable, file: Path) -> None:
     """Ours with intervals against the print, a panel a benchmark and metric."""
-    from evidence_assets.experiment.scores.plots import Point, intervals
-
     points = [
         Point(f"{o.benchmark}, {o.metric}", o.variant, o.metric, o.value, o.low, o.high, each.figure.fraction)
         for each in table.filled

@@ -199,9 +199,7 @@ def counterfactual_rows(answerer: Answerer, predictions: pl.DataFrame, before: B
         for rank, (evidence_id, content_hash) in enumerate(dict.fromkeys(cited), 1):
             writer.link(identifier, USED, "evidence", evidence_id, content_hash, rank)
     made = writer.finish()
-    table = pl.from_arrow(made.rows) if not isinstance(made.rows, list) else pl.DataFrame(made.rows)
-    assert isinstance(table, pl.DataFrame)
-    citing = table.filter(pl.col("necessary").is_not_null())
+    citing = pl.DataFrame(made.rows).filter(pl.col("necessary").is_not_null())
     made.metadata = {
         "answers_that_cite": citing.height,
         "necessity": citing["necessary"].mean(),
@@ -219,16 +217,12 @@ def case_of(question_id: str, rows: Iterable[CitedRow], cited: Iterable[str]) ->
 
 
 def hashes_of(rows: Iterable[Mapping[str, Any]]) -> list[CitedRow]:
-    """Ids and content hashes of rows of evidence."""
     return [(row["evidence_id"], row["content_hash"]) for row in rows]
 
 
 def evidence_by_question(evidence: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
     """Rows of evidence by question, best first."""
-    by_question: dict[str, list[dict[str, Any]]] = {}
-    for row in evidence.sort("question_id", "rank").iter_rows(named=True):
-        by_question.setdefault(row["question_id"], []).append(row)
-    return by_question
+    return dict(evidence.sort("question_id", "rank").rows_by_key("question_id", named=True, include_key=True))
 
 
 def used_evidence(rows: Iterable[Mapping[str, Any]]) -> Iterator[UsedRow]:
@@ -259,9 +253,8 @@ class WeighsOptions:
     ) -> None:
         self._solver, self._evidence, self._temperature = solver, evidence_items(evidence), temperature
         self._questions = {q.question_id: q for q in questions}
-        self._chains: dict[str, list[dict[str, Any]]] = {}
-        for row in chains.sort("question_id", "hypothesis").iter_rows(named=True):
-            self._chains.setdefault(row["question_id"], []).append(row)
+        ordered = chains.sort("question_id", "hypothesis")
+        self._chains = ordered.rows_by_key("question_id", named=True, include_key=True)
         self.name, self.model_id = solver.name, solver.model_id
         self.version = f"{solver.version}-{temperature}"
 
@@ -291,15 +284,13 @@ class WeighsOptions:
             if isinstance(choice, Failure):
                 yield Answer.failed(choice.reason, used, choice.reply)
             else:
-                shares = {label: round(p, 6) for label, p in self._probabilities(choice).items()}
+                known = probabilities(choice.weights, self._temperature) if choice.weights else {}
+                shares = {label: round(p, 6) for label, p in known.items()}
                 confidence = shares[choice.answer] if choice.answer and shares else choice.confidence
                 yield Answer(
                     choice.answer, choice.status, tuple(choice.supported), tuple(shares), tuple(shares.values()),
                     confidence, choice.error or None, used, choice.reply,
                 )  # fmt: skip
-
-    def _probabilities(self, choice: Choice) -> dict[str, float]:
-        return probabilities(choice.weights, self._temperature) if choice.weights else {}
 
     def _weighed(self, question: Asked) -> list[EvidenceItem]:
         """The evidence of a question without chains, each row once, in its order."""

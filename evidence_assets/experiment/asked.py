@@ -90,7 +90,6 @@ class Answered:
 
 
 def partition_of(question_id: str) -> str:
-    """The partition of an asked question."""
     return f"{BENCHMARK}|{question_id}"
 
 
@@ -152,7 +151,6 @@ def corpora(lake: Lake) -> list[str]:
 
 
 def graphs(lake: Lake) -> list[str]:
-    """Graphs of the lake."""
     arrays = _instances(lake, "indexes", "knowledge", "csr")
     return [name for name in _instances(lake, "kg_edges", "knowledge", "edges") if name in arrays]
 

@@ -8,8 +8,7 @@ from evidence_assets.benchmarks.declarations import instances
 from evidence_assets.benchmarks.declared import Benchmark, RawFiles, every_raw_files
 from evidence_assets.benchmarks.registry import DATASETS
 from evidence_assets.benchmarks.subsets import SEEDED
-from evidence_assets.experiment.derived_figures import sum_of
-from evidence_assets.experiment.reproduction import Ours
+from evidence_assets.experiment.derived_figures import Ours, sum_of
 from evidence_assets.experiment.scores.published import Figure
 from evidence_assets.experiment.scores.published_figures import part_of
 from evidence_assets.experiment.variants import Variant

@@ -50,14 +50,12 @@ def for_option(items: Items, question_id: str, label: str) -> tuple[EvidenceItem
 
 
 def option_task(question: Asked, label: str, option: str, items: tuple[EvidenceItem, ...]) -> ExplainOption:
-    """The task to explain one option of a question from these items."""
     return ExplainOption(question.text, label, option, items, question.task, question.negated)
 
 
 def choose_task(
     question: Asked, chains: tuple[Chain, ...], evidence: dict[str, tuple[EvidenceItem, ...]]
 ) -> ChooseAnswer:
-    """The task to choose among the options of a question."""
     return ChooseAnswer(
         question.text, question.labels, question.options, chains, evidence, question.task, question.negated
     )
@@ -74,7 +72,6 @@ def chain_id_of(question_id: str, hypothesis: str, selector: str, reasoner: str,
 
 
 def chain_of(row: dict[str, Any]) -> Chain:
-    """The chain that a row of ``chains`` holds."""
     steps = tuple(Step(s["text"], tuple(s["cited"]), tuple(s["quoted"])) for s in row["steps"])
     return Chain(row["hypothesis"], steps, row["support"], row["prompt_hash"])
 

@@ -55,7 +55,6 @@ class CorpusPlan:
 
     @property
     def disk_bytes(self) -> int:
-        """Bytes of disk in all."""
         return sum(self.disk.values())
 
 

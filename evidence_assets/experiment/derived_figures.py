@@ -6,11 +6,12 @@ The same arithmetic is done with printed figures, which shows that it is the doc
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from evidence_assets.experiment.scores.published import Figure, figures
+from evidence_assets.experiment.scores.published_figures import part_of
 
 Key = tuple[str, str, str, str, str, str]
 """What a figure is printed for; see ``Figure.key``."""
@@ -26,6 +27,22 @@ _AGAINST = re.compile(r"vs (?:(?P<system>[a-z_0-9]+):)?(?P<variant>[\w=.]*)(?=;|
 """How labels and notes name what a difference is to: ``vs cost_cosine``, ``vs bertnet:initial_prompt``."""
 _PUBLISHED = re.compile(r"vs the published \w+, (?P<percent>[\d.]+) in")
 """How a note names a number of others that a gain is over."""
+
+
+@dataclass(frozen=True)
+class Ours:
+    """A score in the lake that a printed figure stands beside."""
+
+    variant: str
+    benchmark: str
+    model_id: str
+    metric: str
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+    reasoner: str = ""
+    differs: str = ""
 
 
 @dataclass(frozen=True)
@@ -64,7 +81,8 @@ def sum_of(figure: Figure) -> Sum | None:
     if figure.metric.endswith("_vs_worst_cost"):
         return Sum("difference", (own.key, *(replace(own, variant=v).key for v in COSTS)))
     if figure.metric.endswith("_vs_best_baseline"):
-        others = [f.fraction for f in figures() if not f.ours and _printed_beside(f, own)]
+        place = (own.document, own.table, own.scope, own.metric)
+        others = [f.fraction for f in figures() if not f.ours and (f.document, f.table, f.scope, f.metric) == place]
         return Sum("difference", (own.key,), max(others)) if others else None
     if figure.metric.endswith("_drop"):
         return Sum("difference", (replace(own, variant="full").key, own.key))
@@ -79,7 +97,25 @@ def sum_of(figure: Figure) -> Sum | None:
     return Sum("difference", (own.key, other.key))
 
 
-def _printed_beside(figure: Figure, own: Figure) -> bool:
-    """Whether a figure stands in the same table for the same thing."""
-    place = (own.document, own.table, own.scope, own.metric)
-    return (figure.document, figure.table, figure.scope, figure.metric) == place
+def summed(total: Sum, ours: Mapping[Key, Sequence[Ours]]) -> tuple[Ours, ...]:
+    """What the scores in the lake give for a figure that follows from others: once for each of our models, without interval.
+
+    All are of the same part of the benchmark, and by the same language model where one answered.
+    """
+    found = []
+    for first in ours.get(total.of[0], ()):
+        sides = {total.of[0]: first}
+        for key in total.of[1:]:
+            same = [
+                score for score in ours.get(key, ())
+                if part_of(score.benchmark) == part_of(first.benchmark) and score.model_id in (first.model_id, "")
+            ]  # fmt: skip
+            sides |= {key: same[0]} if same else {}
+        value = total.value({key: score.value for key, score in sides.items()})
+        if value is not None:
+            names = dict.fromkeys(score.variant for score in sides.values())
+            metric = f"{total.kind} of {first.metric}"
+            asked = sum(s.n for s in sides.values()) if total.kind == "mean" else first.n
+            score = Ours(" and ".join(names), first.benchmark, first.model_id, metric, value, None, None, asked)
+            found.append(replace(score, differs=first.differs))
+    return tuple(found)

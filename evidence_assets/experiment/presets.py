@@ -49,7 +49,6 @@ class Preset(BaseModel):
 
 @lru_cache
 def presets(file: Path = FILE) -> dict[str, Preset]:
-    """Every preset by its name."""
     stated = yaml_mapping(file)
     try:
         return {name: Preset(name=name, **fields) for name, fields in stated.items()}

@@ -19,7 +19,7 @@ import polars as pl
 
 from evidence_assets import profiles
 from evidence_assets.benchmarks.declared import Benchmark
-from evidence_assets.experiment.derived_figures import Key, Sum, sum_of
+from evidence_assets.experiment.derived_figures import Key, Ours, sum_of, summed
 from evidence_assets.experiment.presets import presets
 from evidence_assets.experiment.scores.published import Figure, figures
 from evidence_assets.experiment.scores.published_figures import (
@@ -77,22 +77,6 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Ours:
-    """A score in the lake that a printed figure stands beside."""
-
-    variant: str
-    benchmark: str
-    model_id: str
-    metric: str
-    value: float
-    low: float | None
-    high: float | None
-    n: int
-    reasoner: str = ""
-    differs: str = ""
-
-
-@dataclass(frozen=True)
 class Cell:
     """A printed figure with who would fill it, who filled it, or why nobody can."""
 
@@ -142,7 +126,6 @@ class PrintedTable:
 
     @property
     def presets(self) -> list[str]:
-        """The presets that stand for it."""
         return [p.name for p in presets().values() if f"{self.document} {self.table}" in (*p.tables, *p.beside)]
 
     @property
@@ -357,30 +340,6 @@ def _naming(model: str) -> list[str]:
     ]
 
 
-def summed(total: Sum, ours: Mapping[Key, Sequence[Ours]]) -> tuple[Ours, ...]:
-    """What the scores in the lake give for a figure that follows from others: once for each of our models, without interval.
-
-    All are of the same part of the benchmark, and by the same language model where one answered.
-    """
-    found = []
-    for first in ours.get(total.of[0], ()):
-        sides = {total.of[0]: first}
-        for key in total.of[1:]:
-            same = [
-                score for score in ours.get(key, ())
-                if part_of(score.benchmark) == part_of(first.benchmark) and score.model_id in (first.model_id, "")
-            ]  # fmt: skip
-            sides |= {key: same[0]} if same else {}
-        value = total.value({key: score.value for key, score in sides.items()})
-        if value is not None:
-            names = dict.fromkeys(score.variant for score in sides.values())
-            metric = f"{total.kind} of {first.metric}"
-            asked = sum(s.n for s in sides.values()) if total.kind == "mean" else first.n
-            score = Ours(" and ".join(names), first.benchmark, first.model_id, metric, value, None, None, asked)
-            found.append(replace(score, differs=first.differs))
-    return tuple(found)
-
-
 def _reason(
     figure: Figure, able: Sequence[Candidate], variants: Collection[Variant], declared: Mapping[str, Benchmark]
 ) -> tuple[str, str]:
@@ -392,12 +351,12 @@ def _reason(
         return "No variant says that it is printed as the document's own system.", figure.system
     if not of_system:
         return "No variant is printed as the system of others that the document compares with.", figure.system
+    if not figure.benchmark:
+        return "No benchmark is named in print.", figure.metric
     printed_as = (figure.system, figure.variant)
     own = [v for v in of_system if any((name.system, name.variant) == printed_as for name in v.published)]
     if not own:
         return "No variant of the system is printed as this one.", f"{figure.system} {figure.variant or '(plain)'}"
-    if not figure.benchmark:
-        return "No benchmark is named in print.", figure.metric
     name = figure.benchmark
     harvested = {c.benchmark.name for c in able if c.variant.family == "knowledge"}
     if name not in {*declared, *harvested}:

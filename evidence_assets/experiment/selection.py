@@ -43,7 +43,6 @@ class Asked:
         return option_labels(self.task, self.options)
 
     def query(self, option: str) -> str:
-        """Question and option as one text."""
         return f"{self.text} {option}".strip()
 
     @property

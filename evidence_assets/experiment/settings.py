@@ -19,7 +19,6 @@ S = TypeVar("S")
 
 
 def parameter_names(settings: type[Any]) -> list[str]:
-    """The parameters that settings of this type have."""
     return [f.name for f in fields(settings) if f.init] if is_dataclass(settings) else []
 
 

@@ -39,7 +39,7 @@ SOLVERS = ("extractive", "generator")
 @lru_cache
 def generator(settings: GeneratorSettings) -> Generator:
     """The profile's language model, loaded once a process."""
-    return load_generator(settings.backend, **settings.model_dump(exclude={"backend", "megabytes"}))
+    return load_generator(settings)
 
 
 def language_model(step: Step, settings: GeneratorSettings) -> LanguageModel:

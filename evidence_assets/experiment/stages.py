@@ -80,8 +80,6 @@ def all_stages(system: System, variant: Variant) -> list[Stage]:
 
 
 def stages(system: System, variant: Variant) -> list[Stage]:
-    """All stages of a variant, in order."""
-
     def told(make: Callable[[Step], Made], models: Mapping[Kind, str]) -> Callable[[Step], Made]:
         return lambda step: make(replace(step, models=models, words=variant.words))
 
@@ -135,7 +133,8 @@ class _Standard:
                                     [self._questions, self._evidence], pool=self._pool,
                                     version=self._reasoned))  # fmt: skip
         made.append(self._prediction_stage())
-        names = [Read(f"knowledge/{graph}/nodes") for graph in self._ranked_bases]
+        ranked = {b.graph for b in of_family("search") if b.graph} if variant.family == "search" else set[str]()
+        names = [Read(f"knowledge/{graph}/nodes") for graph in sorted(ranked)]
         cites: list[str | Read] = (
             [self._chains, self._evidence] if self._explained else [self._predictions, self._evidence, *names]
         )
@@ -179,8 +178,7 @@ class _Standard:
 
     def _pool_of(self, kinds: Sequence[Kind]) -> str | None:
         """The concurrency pool of a step that works with models of these kinds."""
-        generates = "generator" in kinds and self._variant.profile.generator.backend != "extractive"
-        if generates:
+        if "generator" in kinds and self._variant.profile.generator.backend != "extractive":
             return pool_of(self._variant.profile.generator)
         return "gpu" if set(kinds) - {"generator"} else None
 
@@ -197,7 +195,6 @@ class _Standard:
 
     @property
     def _selected_from(self) -> list[str | Read]:
-        """What the selector reads."""
         return [
             self._questions,
             *source_reads(self._variant.family, self._method.reads, self._vectors),
@@ -206,7 +203,6 @@ class _Standard:
 
     @property
     def _answered_from(self) -> list[str | Read]:
-        """What an answerer reads."""
         if self._explained:
             return [self._questions, self._evidence, self._chains]
         if self._method.answerer:
@@ -289,11 +285,6 @@ class _Standard:
             pool=self._pool, check=failed_share,
             version=f"{self._reasoned}:{self._temperature}" if self._explained else self._reasoned,
         )  # fmt: skip
-
-    @property
-    def _ranked_bases(self) -> list[str]:
-        """Knowledge bases whose nodes are answers."""
-        return sorted({b.graph for b in of_family("search") if b.graph}) if self._variant.family == "search" else []
 
     def _make_citations(self, step: Step) -> Made:
         evidence = step.read_here("evidence", self._evidence)

@@ -102,12 +102,10 @@ class Step:
 
     @property
     def benchmark(self) -> Benchmark:
-        """The partition's benchmark."""
         return benchmarks()[self.benchmark_name]
 
     @property
     def benchmark_name(self) -> str:
-        """Name of the partition's benchmark."""
         return self.partition.split("|")[0]
 
     @property
@@ -144,13 +142,10 @@ class Step:
 
     def read_here(self, table: str, asset: str) -> pl.DataFrame:
         """Rows of an upstream asset in the partition of this step, of the one question that it is about if there is one."""
-        rows = self.instead[asset] if asset in self.instead else self._rows_here(table, asset)
+        rows = self.instead[asset] if asset in self.instead else self.read(table, asset, self.partition)
         if not self.only or "question_id" not in rows.columns:
             return rows
         return rows.filter(pl.col("question_id") == self.only)
-
-    def _rows_here(self, table: str, asset: str) -> pl.DataFrame:
-        return self.lake.read(table, asset, self.partition)
 
     def read_benchmark(self, table: str, asset: str) -> pl.DataFrame:
         """Rows of an upstream asset over all shards of this partition's benchmark."""

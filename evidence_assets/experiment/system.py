@@ -51,13 +51,13 @@ class _Parametrised(Generic[S]):
     """Kinds of models that it works with before anything is answered."""
 
     def settings_of(self, variant: Variant) -> S:
-        """The settings of a variant in the profile in use."""
+        """The settings of a variant in the profile in use, with the models that it uses."""
         return read_settings(
             self.settings,
             variant.parameters,
             where=f"variant {variant.place}",
             file=SYSTEMS / variant.system / FILE,
-            defaults=self.defaults(profiles.load()),
+            defaults=self.defaults(variant.profile),
         )
 
 
@@ -121,7 +121,6 @@ class System:
     methods: Mapping[str, Method[Any] | OwnStages[Any]] = field(default_factory=dict)
 
     def method_of(self, variant: Variant) -> Method[Any] | OwnStages[Any]:
-        """The method that a variant names."""
         name = variant.method or self.name
         if name not in self.methods:
             raise BadInput(

@@ -40,7 +40,6 @@ class AnswerRows:
 
     @property
     def numbers(self) -> dict[str, int]:
-        """Number of each row of evidence by its id."""
         return {row["evidence_id"]: number for number, row in enumerate(self.evidence, 1)}
 
     @property

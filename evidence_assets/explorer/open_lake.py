@@ -82,7 +82,6 @@ class Reader:
         return self.opened.answers(sql, **parameters)
 
     def texts(self, ids: Sequence[str]) -> dict[str, str]:
-        """The texts of some questions by their ids."""
         rows = self.answers(
             "SELECT question_id, text FROM asked WHERE question_id IN (SELECT unnest($ids))", ids=sorted(set(ids))
         )

@@ -32,12 +32,10 @@ class WalkedEdge:
 
     @property
     def start(self) -> str:
-        """The end that the walk comes from."""
         return self.head if self.along else self.tail
 
     @property
     def end(self) -> str:
-        """The end that the walk goes to."""
         return self.tail if self.along else self.head
 
 

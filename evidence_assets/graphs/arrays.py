@@ -205,7 +205,7 @@ class GraphArrays:
 
     def slots_of(self, nodes: IntArray) -> tuple[IntArray, IntArray]:
         """All slots of the given nodes: the position in `nodes` that owns each slot, and the slot numbers."""
-        return np.repeat(np.arange(len(nodes)), self.degree(nodes)), _places(self.offsets, nodes)
+        return np.repeat(np.arange(len(nodes)), self.degree(nodes)), places_of(self.offsets, nodes)
 
     def edges_between(self, a: int, b: int) -> list[tuple[int, bool]]:
         """Every edge between two nodes as (edge id, runs from a to b), ascending by id."""
@@ -302,14 +302,14 @@ class GraphArrays:
 
     def edges_at(self, nodes: IntArray) -> IntArray:
         """Ids of all edges that touch any of the given nodes, ascending."""
-        edges: IntArray = distinct(self.slot_edges[_places(self.offsets, nodes)]).astype(np.int64)
+        edges: IntArray = distinct(self.slot_edges[places_of(self.offsets, nodes)]).astype(np.int64)
         return edges
 
     def edges_among(self, nodes: IntArray) -> IntArray:
         """Ids of all edges that have both ends among the given nodes, ascending."""
         inside = np.zeros(self.n_nodes, dtype=np.bool_)
         inside[nodes] = True
-        places = _places(self.kept_offsets, nodes)
+        places = places_of(self.kept_offsets, nodes)
         edges: IntArray = np.sort(self.kept_edges[places[inside[self.kept_ends[places]]]]).astype(np.int64)
         return edges
 
@@ -327,7 +327,7 @@ def counted_order(values: IntArray, below: int) -> IntArray:
     return order
 
 
-def _places(offsets: IntArray, nodes: IntArray) -> IntArray:
+def places_of(offsets: IntArray, nodes: IntArray) -> IntArray:
     """Where the rows of the given nodes stand in compressed rows, one after another."""
     starts = offsets[nodes]
     counts = offsets[nodes + 1] - starts
@@ -337,7 +337,7 @@ def _places(offsets: IntArray, nodes: IntArray) -> IntArray:
 
 
 def _rows(values: IntArray, offsets: IntArray, nodes: IntArray) -> IntArray:
-    """The rows of the given nodes in compressed rows, one after another: by `_places`, but in runs, for long rows."""
+    """The rows of the given nodes in compressed rows, one after another: by `places_of`, but in runs, for long rows."""
     plain = np.asarray(values)  # slices of a memory map are dear
     bounds = zip(offsets[nodes].tolist(), offsets[nodes + 1].tolist(), strict=True)
     return np.concatenate([plain[:0], *(plain[start:end] for start, end in bounds)])

@@ -41,18 +41,19 @@ def attention_weights(queries: FloatArray, keys: FloatArray, heads: int = 4) -> 
 
     ``1/H · Σ_h softmax_j(q_h · k_hj / √d_h)`` on unit vectors.
     """
-    q, k = _split(queries, heads), _split(keys, heads)
+    return np.asarray(_by_head(_split(queries, heads), _split(keys, heads)).mean(axis=0), dtype=np.float64)
+
+
+def _by_head(q: NDArray[np.float64], k: NDArray[np.float64]) -> NDArray[np.float64]:
     logits = q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[2])
     weights = np.exp(logits - logits.max(axis=2, keepdims=True, initial=-np.inf))
-    return np.asarray((weights / weights.sum(axis=2, keepdims=True)).mean(axis=0), dtype=np.float64)
+    return np.asarray(weights / weights.sum(axis=2, keepdims=True), dtype=np.float64)
 
 
 def self_attention(vectors: FloatArray, heads: int = 4) -> NDArray[np.float64]:
     """The value matrix: each row becomes the attention-weighted mean of all rows, head by head."""
     x = _split(vectors, heads)
-    logits = x @ x.transpose(0, 2, 1) / np.sqrt(x.shape[2])
-    weights = np.exp(logits - logits.max(axis=2, keepdims=True, initial=-np.inf))
-    mixed = (weights / weights.sum(axis=2, keepdims=True)) @ x
+    mixed = _by_head(x, x) @ x
     return np.asarray(mixed.transpose(1, 0, 2).reshape(len(vectors), -1), dtype=np.float64)
 
 
@@ -192,15 +193,18 @@ def bridges(
     start = distinct(np.asarray(nodes, dtype=np.int64))
     if len(start) < 2:
         return [], False
-    parts = _Parts(start.tolist())
+
+    from scipy.cluster.hierarchy import DisjointSet  # 0.3 s, which who joins nothing need not wait for
+
+    parts = DisjointSet(start.tolist())
     for edge in graph.edges_among(start).tolist():
-        parts.join(int(graph.heads[edge]), int(graph.tails[edge]))
-    part_of = {node: parts.root(node) for node in start.tolist()}
+        parts.merge(int(graph.heads[edge]), int(graph.tails[edge]))
+    part_of = {node: parts[node] for node in start.tolist()}
     depth = dict.fromkeys(part_of, 0)
     came_by: dict[int, tuple[int, int]] = {}
     kept: list[Bridge] = []
     ring, radius = start, 0
-    while len(ring) and 2 * radius <= max_length and parts.count > 1:
+    while len(ring) and 2 * radius <= max_length and parts.n_subsets > 1:
         owner, slots = graph.slots_of(ring)
         meetings: list[tuple[int, int, int, int]] = []
         grown: list[int] = []
@@ -215,7 +219,7 @@ def bridges(
                 meetings.append((depth[u] + depth[v] + 1, edge, u, v))
         # Every path of at most 2·radius + 1 edges has met by now; longer ones wait for the next ring.
         for length, edge, u, v in sorted(meetings):
-            if length <= max_length and parts.join(part_of[u], part_of[v]):
+            if length <= max_length and parts.merge(part_of[u], part_of[v]):
                 left, right = _way_back(u, came_by), _way_back(v, came_by)
                 kept.append(
                     Bridge((*left[0][::-1], *right[0]), (*left[1][::-1], edge, *right[1]))
@@ -231,28 +235,6 @@ def _way_back(node: int, came_by: dict[int, tuple[int, int]]) -> tuple[list[int]
         path.append(node)
         edges.append(edge)
     return path, edges
-
-
-class _Parts:
-    """Disjoint sets."""
-
-    def __init__(self, items: Sequence[int]) -> None:
-        self._parent = {item: item for item in items}
-        self.count = len(items)
-
-    def root(self, item: int) -> int:
-        while self._parent[item] != item:
-            self._parent[item] = self._parent[self._parent[item]]
-            item = self._parent[item]
-        return item
-
-    def join(self, a: int, b: int) -> bool:
-        a, b = sorted((self.root(a), self.root(b)))
-        if a == b:
-            return False
-        self._parent[b] = a
-        self.count -= 1
-        return True
 
 
 def nearest_nodes(query: FloatArray, node_vectors: FloatArray, k: int) -> IntArray:

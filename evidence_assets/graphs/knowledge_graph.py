@@ -20,10 +20,7 @@ from evidence_assets.graphs.arrays import GraphArrays, IntArray
 from evidence_assets.graphs.entity_linking import Encode, EntityLinker, NameVectors, Nearest
 from evidence_assets.graphs.passage_files import PassageFiles
 from evidence_assets.graphs.typed_rows import TypedRows
-from evidence_assets.lake.coded import plain
 from evidence_assets.lake.errors import StaleInput
-from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.store import Rows, prepare, version_of
 from evidence_assets.models.protocols import FloatArray
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.retrieval.corpus import matrix
@@ -80,7 +77,6 @@ class GraphVectors:
 
     @cached_property
     def names(self) -> Nearest:
-        """Finds names by their vectors."""
         return self.open_names()
 
     @cached_property
@@ -118,19 +114,6 @@ class KnowledgeGraph:
     node_column: Column
     edge_column: Column
     stored_vectors: GraphVectors | None = None
-
-    @classmethod
-    def of_rows(cls, name: str, nodes: Rows, edges: Rows) -> KnowledgeGraph:
-        """The graph that rows of ``kg_nodes`` and ``kg_edges`` stand for, whatever their order."""
-        tables = [prepare("kg_nodes", nodes), plain(prepare("kg_edges", edges))]
-        node_rows, edge_rows = (pl.DataFrame(table) for table in tables)
-        return cls(
-            name,
-            content_id(*map(version_of, tables)),
-            lambda: shape_of(node_rows["node_id"], [edge_rows]),
-            node_rows.get_column,
-            edge_rows.get_column,
-        )
 
     def without(self, edge_ids: Collection[str]) -> KnowledgeGraph:
         """The same nodes and, under the same version, all other edges, numbered anew."""
@@ -173,7 +156,6 @@ class KnowledgeGraph:
 
     @cached_property
     def names(self) -> pl.Series:
-        """Names of the nodes."""
         return self.node_column("name")
 
     @cached_property
@@ -238,13 +220,11 @@ class KnowledgeGraph:
         return self._places("edge", self.edge_ids, edge_ids)
 
     def triple(self, edge: int) -> tuple[str, str, str]:
-        """An edge in words."""
         arrays = self.arrays
         head, relation, tail = (int(part[edge]) for part in (arrays.heads, arrays.relations, arrays.tails))
         return self.names[head], self.relations[relation], self.names[tail]
 
     def sentence(self, edge: int) -> str:
-        """An edge as a sentence."""
         return plain_sentence(*self.triple(edge))
 
     def first_edges(self, node: int, limit: int) -> list[int]:

@@ -26,8 +26,8 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from evidence_assets.graphs.arrays import BoolArray, FloatArray, IntArray
-from evidence_assets.lake.array_files import ArrayWriter, distinct, open_array, opened
+from evidence_assets.graphs.arrays import BoolArray, FloatArray, IntArray, places_of
+from evidence_assets.lake.array_files import ArrayWriter, distinct, mapped_batches, open_array, opened
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.retrieval import index_building
@@ -117,18 +117,12 @@ class PassageFiles:
 
     @cached_property
     def _places(self) -> list[pa.RecordBatch]:
-        def batches(path: Path) -> list[pa.RecordBatch]:
-            reader = pa.ipc.open_file(pa.memory_map(str(path)))
-            return [reader.get_batch(number) for number in range(reader.num_record_batches)]
-
-        return opened(self._folder / "passages.arrow", batches)
+        return opened(self._folder / "passages.arrow", mapped_batches)
 
     def rows_of(self, nodes: IntArray) -> tuple[IntArray, IntArray]:
         """Rows of some nodes, one node after another, and where those of each begin."""
-        starts, counts = self._bounds[nodes], self._bounds[nodes + 1] - self._bounds[nodes]
-        first = np.cumsum(counts) - counts
-        places = np.arange(int(counts.sum())) + np.repeat(starts - first, counts)
-        return self._order[places], first
+        counts = self._bounds[nodes + 1] - self._bounds[nodes]
+        return self._order[places_of(self._bounds, nodes)], np.cumsum(counts) - counts
 
     def similarities(self, query: FloatArray, nodes: IntArray, method: Method) -> NDArray[np.float64]:
         """Similarity of a question to some nodes: to the mean of each one's passages, or to the nearest of these."""

@@ -40,7 +40,6 @@ class Path:
 
     @property
     def edges(self) -> list[int]:
-        """The edges of all steps, in the order of the path."""
         return [edge for step in self.steps for edge, _ in step]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -128,16 +128,7 @@ def mine_prompts(
     total = sum(item.compatibility for item in chosen)
     texts = {item.text for item in chosen}
     return [
-        MinedPrompt(
-            item.text,
-            item.compatibility / total if item.text in texts else 0.0,
-            item.bert_score,
-            item.ibleu,
-            item.certainty,
-            item.compatibility,
-            item.text in texts,
-        )
-        for item in scored
+        replace(item, weight=item.compatibility / total, kept=True) if item.text in texts else item for item in scored
     ]
 
 

@@ -59,7 +59,7 @@ def bleu(reference: Sequence[str], candidate: Sequence[str]) -> float:
 
 def inverse_bleu(bleu_score: float) -> float:
     """sigmoid((1 + 0.01) / (BLEU + 0.01)): nearer to 1 the less a candidate copies."""
-    return float(_sigmoid((1 + _SMOOTHING) / (bleu_score + _SMOOTHING)))
+    return float(1 / (1 + np.exp(-(1 + _SMOOTHING) / (bleu_score + _SMOOTHING))))
 
 
 def certainty(log_probs: npt.NDArray[np.floating]) -> float:
@@ -84,7 +84,3 @@ def compatibility(bert: float, bleu_score: float, certain: float, *, alpha: floa
 
 def _ngrams(words: Sequence[str], size: int) -> Counter[tuple[str, ...]]:
     return Counter(tuple(words[start : start + size]) for start in range(len(words) - size + 1))
-
-
-def _sigmoid(value: float) -> float:
-    return float(1 / (1 + np.exp(-value)))

@@ -95,13 +95,8 @@ def _layouts(orders: Sequence[Sequence[str]], limit: int) -> list[list[str]]:
             for size, item in zip(between, order[1:], strict=True):
                 layout += [SLOT] * size + [item]
             layout += [SLOT] * after
-            if _adjacent(layout):
-                continue
-            found.append((layout.count(SLOT), rank, layout))
+            # Nothing could say how head and tail are related where they touch.
+            if abs(layout.index(HEAD) - layout.index(TAIL)) > 1:
+                found.append((layout.count(SLOT), rank, layout))
     found.sort(key=lambda item: item[:2])
     return [layout for _, _, layout in found[:limit]]
-
-
-def _adjacent(layout: Sequence[str]) -> bool:
-    """Whether head and tail touch: nothing could then say how they are related."""
-    return abs(layout.index(HEAD) - layout.index(TAIL)) == 1

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from evidence_assets.lake.errors import StaleInput
 
@@ -54,7 +55,6 @@ class ArrayWriter:
         np.lib.format.write_array_header_1_0(self._file, stated)  # leaves room for the first axis to grow
 
     def add(self, rows: npt.ArrayLike) -> None:
-        """Append rows."""
         block = np.ascontiguousarray(rows, dtype=self._dtype)
         if block.shape[1:] != self._row:
             raise ValueError(f"rows of shape {block.shape[1:]} do not fit among rows of shape {self._row}")
@@ -103,11 +103,14 @@ def opened(path: Path, how: Callable[[Path], T], remedy: str = "materialize the 
 def open_array(path: Path) -> Array:
     """An array, memory-mapped."""
 
-    def how(path: Path) -> Array:
-        # As a plain array: slices of a ``memmap`` take ten times as long to make.
-        return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+    # As a plain array: slices of a ``memmap`` take ten times as long to make.
+    return opened(path, lambda path: np.asarray(np.load(path, mmap_mode="r", allow_pickle=False)))
 
-    return opened(path, how)
+
+def mapped_batches(path: Path) -> list[pa.RecordBatch]:
+    """The batches of an Arrow file, memory-mapped."""
+    reader = pa.ipc.open_file(pa.memory_map(str(path)))
+    return [reader.get_batch(number) for number in range(reader.num_record_batches)]
 
 
 def distinct(values: Array) -> Array:
@@ -131,8 +134,4 @@ def find_keys(ascending: Array, keys: Array) -> npt.NDArray[np.int64]:
 
 def open_json(path: Path) -> dict[str, Any]:
     """A small description."""
-
-    def how(path: Path) -> dict[str, Any]:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-
-    return opened(path, how)
+    return opened(path, lambda path: dict(json.loads(path.read_text(encoding="utf-8"))))

@@ -29,7 +29,6 @@ class Blocks:
         self._last = time.monotonic()
 
     def due(self) -> bool:
-        """Whether it is time for another block."""
         return time.monotonic() - self._last >= BLOCK_SECONDS
 
     def keep(self, tables: Mapping[str, Rows]) -> None:

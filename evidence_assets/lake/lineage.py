@@ -11,7 +11,7 @@ import duckdb
 
 from evidence_assets.lake.catalogue import need, quoted, rows_in
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.places import LAST, OF_A_QUESTION, Places, row_of_a_question, rows_with_ids
+from evidence_assets.lake.places import LAST, OF_A_QUESTION, Places, row_of_a_question, rows_of, rows_with_ids
 from evidence_assets.lake.schemas import KINDS, TABLES
 from evidence_assets.lake.sources import contents_of, implied_edges, sources_called
 
@@ -80,14 +80,7 @@ class Node:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain form for JSON."""
-        return {
-            "kind": self.kind,
-            "id": self.id,
-            "relation": self.relation,
-            "version": self.version,
-            "content": self.content,
-            "next": [node.as_dict() for node in self.next],
-        }
+        return {**vars(self), "next": [node.as_dict() for node in self.next]}
 
 
 class UnknownId(LookupError):
@@ -258,9 +251,9 @@ def diff(connection: Connection, run_a: str, run_b: str) -> list[dict[str, Any]]
         if len(fits) != 1:
             raise UnknownId(f"{len(fits)} runs begin with {run!r}; the lake knows {len(runs)} runs")
         names.append(fits[0])
-    return _as_dicts(
-        connection.execute(
-            """
+    return rows_of(
+        connection,
+        """
         WITH a AS (SELECT * FROM history WHERE run_id = $a), b AS (SELECT * FROM history WHERE run_id = $b),
         both_touched AS (
             SELECT DISTINCT asset, partition FROM a INTERSECT SELECT DISTINCT asset, partition FROM b
@@ -275,14 +268,9 @@ def diff(connection: Connection, run_a: str, run_b: str) -> list[dict[str, Any]]
           AND a.content_hash IS DISTINCT FROM b.content_hash
         ORDER BY ALL
         """,
-            {"a": names[0], "b": names[1]},
-        )
+        a=names[0],
+        b=names[1],
     )
-
-
-def _as_dicts(answer: Connection) -> list[dict[str, Any]]:
-    columns = [description[0] for description in answer.description or []]
-    return [dict(zip(columns, row, strict=True)) for row in answer.fetchall()]
 
 
 def dangling(connection: Connection, lineage_file: Path) -> list[dict[str, Any]]:
@@ -298,9 +286,9 @@ def dangling(connection: Connection, lineage_file: Path) -> list[dict[str, Any]]
         if schema is None:
             raise ValueError(f"{lineage_file}: there is no kind of row named {kind!r}")
         need(connection, schema.name)
-        edges += _as_dicts(
-            connection.execute(
-                f"""
+        edges += rows_of(
+            connection,
+            f"""
             WITH edges AS (SELECT DISTINCT child_kind, child_id, parent_kind, parent_id, parent_version
                            FROM {source} WHERE parent_kind = $kind),
             rows AS (SELECT "{schema.row_id}" AS id, CAST("{schema.version_column}" AS VARCHAR) AS version
@@ -308,8 +296,7 @@ def dangling(connection: Connection, lineage_file: Path) -> list[dict[str, Any]]
             SELECT edges.*, parent_id IN (SELECT id FROM rows) AS present
             FROM edges ANTI JOIN rows ON rows.id = parent_id AND rows.version = parent_version ORDER BY ALL
             """,
-                {"kind": kind},
-            )
+            kind=kind,
         )
     return edges
 

@@ -60,13 +60,10 @@ def room() -> int:
     return int(float(os.environ.get(LIMIT_VARIABLE) or LIMIT_GB) * 1e9)
 
 
-def _fraction(tag: str) -> int:
-    return int.from_bytes(hashlib.blake2b(tag.encode(), digest_size=8).digest()) % 1_000_000_000
-
-
 def time_of(stored: Stored, tag: str = "") -> int:
     """The time that a local copy bears, in nanoseconds."""
-    return int(stored.changed.timestamp()) * 1_000_000_000 + _fraction(tag or stored.tag)
+    fraction = int.from_bytes(hashlib.blake2b((tag or stored.tag).encode(), digest_size=8).digest()) % 1_000_000_000
+    return int(stored.changed.timestamp()) * 1_000_000_000 + fraction
 
 
 def _is(path: Path, size: int, stamp: int) -> bool:

@@ -196,11 +196,11 @@ class TransformerEncoder:
         self._n_special = self._tokenizer.num_special_tokens_to_add(is_pair=False)
         self.dimensions = int(model.get_embedding_dimension())
         self.max_tokens = _longest(model) - self._n_special
-        self.revision = f"{revision}-{fingerprint(self.sentences(self._probe()), self._device.type)}"
+        probe = [
+            text for text, count in zip(_PROBE, self.count_tokens(_PROBE), strict=True) if count <= self.max_tokens
+        ]
+        self.revision = f"{revision}-{fingerprint(self.sentences(probe), self._device.type)}"
         self.on_progress = on_progress
-
-    def _probe(self) -> list[str]:
-        return [text for text, count in zip(_PROBE, self.count_tokens(_PROBE), strict=True) if count <= self.max_tokens]
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, special tokens left out."""

@@ -4,47 +4,29 @@ from __future__ import annotations
 
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.protocols import Generator
+from evidence_assets.profiles import GeneratorSettings
 
-BACKENDS = ("openai", "transformers", "vllm", "replay")
+SERVED = {"base_url", "revision", "api_key_env", "concurrency", "timeout_seconds", "constrain"}
+"""Settings of a model behind a server."""
 
 
-def load_generator(
-    backend: str,
-    name: str,
-    *,
-    revision: str | None = None,
-    base_url: str = "http://127.0.0.1:8000/v1",
-    api_key_env: str = "OPENAI_API_KEY",
-    concurrency: int = 32,
-    timeout_seconds: float = 300.0,
-    constrain: str = "json_schema",
-    four_bit: bool = False,
-    folder: str = "",
-) -> Generator:
+def load_generator(settings: GeneratorSettings) -> Generator:
     """Make the generator that a profile names; settings that its backend has no use for are ignored."""
-    if backend == "openai":
+    if settings.backend == "openai":
         from evidence_assets.models.openai_server import OpenAIGenerator
 
-        return OpenAIGenerator(
-            name,
-            base_url=base_url,
-            revision=revision,
-            api_key_env=api_key_env,
-            concurrency=concurrency,
-            timeout_seconds=timeout_seconds,
-            constrain=constrain,
-        )
-    constrained = constrain != "none"
-    if backend == "transformers":
-        from evidence_assets.models.local_transformers import TransformersGenerator
-
-        return TransformersGenerator(name, revision=revision, four_bit=four_bit, constrained=constrained)
-    if backend == "vllm":
-        from evidence_assets.models.offline_vllm import VLLMGenerator
-
-        return VLLMGenerator(name, revision=revision, four_bit=four_bit, constrained=constrained)
-    if backend == "replay":
+        return OpenAIGenerator(settings.name, **settings.model_dump(include=SERVED))
+    if settings.backend == "replay":
         from evidence_assets.models.replay import ReplayGenerator
 
-        return ReplayGenerator(folder, model_id=name)
-    raise BadInput(f"unknown backend {backend!r}; one of {', '.join(BACKENDS)}")
+        return ReplayGenerator(settings.folder, model_id=settings.name)
+    options = {**settings.model_dump(include={"revision", "four_bit"}), "constrained": settings.constrain != "none"}
+    if settings.backend == "transformers":
+        from evidence_assets.models.local_transformers import TransformersGenerator
+
+        return TransformersGenerator(settings.name, **options)
+    if settings.backend == "vllm":
+        from evidence_assets.models.offline_vllm import VLLMGenerator
+
+        return VLLMGenerator(settings.name, **options)
+    raise BadInput(f"the backend {settings.backend} needs no language model")

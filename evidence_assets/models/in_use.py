@@ -25,7 +25,7 @@ from evidence_assets.models.protocols import (
     Tokenizer,
     TokenVectors,
 )
-from evidence_assets.models.rerankers import MAXSIM, CrossEncoderReranker, load_reranker
+from evidence_assets.models.rerankers import MAXSIM, CrossEncoderReranker, MaxSimReranker
 from evidence_assets.models.sample_masked_lm import SAMPLE_MASKED_LM
 from evidence_assets.models.served_encoder import ServedEncoder
 from evidence_assets.models.text_writing import SentenceWriter, TextLikelihood
@@ -143,7 +143,6 @@ def _masked_lm(settings: ModelSettings, folder: str, stamp: int) -> HFMaskedLM:
 
 
 def tuned_classifier(lake: Lake) -> Reranker:
-    """The relevance classifier that this lake tuned."""
     folder = lake.index_folder(RELEVANCE_CLASSIFIER)
     weights = folder / "model.safetensors"
     if not weights.exists():
@@ -179,5 +178,6 @@ def substitute_proposer(settings: ModelSettings) -> PermutedLM:
 @lru_cache
 def reranker(settings: ModelSettings, tokens: EncoderSettings) -> Reranker:
     """The reranker that these settings name; ``tokens`` is the encoder whose token vectors ``maxsim`` compares."""
-    own = encoder(tokens) if settings.name == MAXSIM else None
-    return load_reranker(settings.name, encoder=own, revision=settings.revision, device=settings.device)
+    if settings.name == MAXSIM:
+        return MaxSimReranker(encoder(tokens))
+    return CrossEncoderReranker(settings.name, revision=settings.revision, device=settings.device)

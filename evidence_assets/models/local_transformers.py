@@ -9,13 +9,12 @@ from __future__ import annotations
 import importlib.util
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from evidence_assets.lake.errors import ModelUnavailable
 from evidence_assets.models.protocols import REFUSED, Completion, Request
 from evidence_assets.models.running import device_of
-from evidence_assets.models.weights import check_model_folder, folder_revision, loading
+from evidence_assets.models.weights import loading, pinned_files
 
 
 class TransformersGenerator:
@@ -44,11 +43,7 @@ class TransformersGenerator:
         four_bit: bool = False,
         constrained: bool = True,
     ) -> None:
-        local = Path(model_id).is_dir()
-        if local:
-            check_model_folder(Path(model_id))
-            revision = folder_revision(Path(model_id))
-
+        options, revision = pinned_files(model_id, revision)
         import torch
         from transformers import AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig
 
@@ -61,7 +56,6 @@ class TransformersGenerator:
                     "four_bit to false"
                 )
             quantization = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_compute_dtype=torch.bfloat16)
-        options = {"revision": None if local else revision, "local_files_only": local}
         with loading(f"the language model {model_id!r}"):
             self._tokenizer = AutoTokenizer.from_pretrained(model_id, **options)
             self._model = AutoModelForCausalLM.from_pretrained(
@@ -98,9 +92,7 @@ class TransformersGenerator:
     def prompt(self, request: Request) -> list[int]:
         """Token ids of a request: by the model's chat template, or as plain text where it has none."""
         if self._tokenizer.chat_template:
-            messages = [{"role": "system", "content": request.system}] if request.system else []
-            messages.append({"role": "user", "content": request.user})
-            text = self._tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
+            text = self._tokenizer.apply_chat_template(request.messages, add_generation_prompt=True, tokenize=False)
             return list(self._tokenizer(text, add_special_tokens=False)["input_ids"])
         text = "\n\n".join(part for part in (request.system, request.user, "") if part)
         return list(self._tokenizer(text)["input_ids"])

@@ -152,7 +152,6 @@ class HFMaskedLM:
         model_id: str | None = None,
         revision: str | None = None,
         device: str = "auto",
-        batch_size: int = 512,
     ) -> HFMaskedLM:
         """Load from a folder or a hub name; only safetensors weights are read. ``auto`` takes CUDA where there is one.
 
@@ -169,9 +168,7 @@ class HFMaskedLM:
         weights = folder / "model.safetensors"
         commit = getattr(model.config, "_commit_hash", None)
         version = file_id(weights) if weights.is_file() else str(commit or revision or "")
-        return cls(
-            model, tokenizer, model_id=known_as, revision=version, device=device_of(device), batch_size=batch_size
-        )
+        return cls(model, tokenizer, model_id=known_as, revision=version, device=device_of(device))
 
     def slot_log_probs(
         self, texts: Sequence[str], slots: Sequence[int], words: npt.NDArray[np.intp] | None = None

@@ -110,10 +110,8 @@ class VLLMGenerator:
 
     def prompt(self, request: Request) -> list[int]:
         """Token ids of a request by the model's chat template."""
-        messages = [{"role": "system", "content": request.system}] if request.system else []
-        messages.append({"role": "user", "content": request.user})
         tokenizer = self._engine.get_tokenizer()
-        text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
+        text = tokenizer.apply_chat_template(request.messages, add_generation_prompt=True, tokenize=False)
         return list(tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def sampling(self, request: Request) -> Any:

@@ -26,7 +26,7 @@ import aiohttp
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.openai_http import OpenAIServer, TryAgain, revision_in, to_its_end
-from evidence_assets.models.protocols import ANSWER, REFUSED, Completion, Kept, Request
+from evidence_assets.models.protocols import ANSWER, REFUSED, Completion, Kept, Request, object_schema
 
 CONSTRAINTS = ("json_schema", "structured_outputs", "none")
 
@@ -151,24 +151,25 @@ class OpenAIGenerator(OpenAIServer):
 
     def payload(self, request: Request) -> dict[str, Any]:
         """Body of a chat request."""
-        messages = [{"role": "system", "content": request.system}] if request.system else []
         body: dict[str, Any] = {
             "model": self.model_id,
-            "messages": [*messages, {"role": "user", "content": request.user}],
+            "messages": request.messages,
             "max_tokens": request.most_tokens,
             "temperature": request.temperature,
             "seed": 0,
         }
         schema = json.loads(request.json_schema) if request.json_schema else None
+        if request.choices and self._constrain == "json_schema":  # a bare label is no JSON document to most servers
+            schema = object_schema(**{ANSWER: {"type": "string", "enum": list(request.choices)}})
         if self._constrain == "structured_outputs":
             if request.choices:
                 body["structured_outputs"] = {"choice": list(request.choices)}
             elif schema:
                 body["structured_outputs"] = {"json": schema, "disable_any_whitespace": True}
-        elif self._constrain == "json_schema" and (request.choices or schema):
+        elif self._constrain == "json_schema" and schema:
             body["response_format"] = {
                 "type": "json_schema",
-                "json_schema": {"name": "reply", "strict": True, "schema": schema or _schema_of(request.choices)},
+                "json_schema": {"name": "reply", "strict": True, "schema": schema},
             }
         return body
 
@@ -221,12 +222,6 @@ class OpenAIGenerator(OpenAIServer):
             return completion_of(reply.decode(errors="replace"), seconds, wrapped=wrapped)
 
         return await self._patiently(attempt, lambda: current.gone)
-
-
-def _schema_of(choices: Sequence[str]) -> dict[str, Any]:
-    """The JSON schema of an object that holds one of the choices: a bare label is no JSON document to most servers."""
-    answer = {"type": "string", "enum": list(choices)}
-    return {"type": "object", "properties": {ANSWER: answer}, "required": [ANSWER], "additionalProperties": False}
 
 
 def completion_of(reply: str, seconds: float = 0.0, *, wrapped: bool = False) -> Completion:

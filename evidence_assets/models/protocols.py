@@ -119,6 +119,12 @@ class Request:
             raise ValueError("a reply is one of the choices or JSON, not both")
 
     @property
+    def messages(self) -> list[dict[str, str]]:
+        """The two texts as a chat, of which the system's part may be missing."""
+        system = [{"role": "system", "content": self.system}] if self.system else []
+        return [*system, {"role": "user", "content": self.user}]
+
+    @property
     def most_tokens(self) -> int:
         """Tokens that the reply may take: ``max_tokens``, or what the longest choice as a JSON object takes at most.
 

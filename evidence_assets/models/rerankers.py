@@ -6,36 +6,20 @@ Belongs here: late interaction over an encoder's token vectors (no weights of it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
-from evidence_assets.models.protocols import Encoder, FloatArray, Reranker
+from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.models.running import device_of, each_on_one_thread, equal_length_batches, fingerprint
 from evidence_assets.models.vectors import unit_rows
-from evidence_assets.models.weights import check_model_folder, folder_revision, loading
+from evidence_assets.models.weights import loading, pinned_files
 
 MAXSIM = "maxsim"
 TEXTS_AT_ONCE = 4096
 """Texts whose token vectors are held in memory together."""
 _LEAST_PAIRS = 8
-
-
-def load_reranker(
-    name: str,
-    *,
-    encoder: Encoder | None = None,
-    revision: str | None = None,
-    device: str = "auto",
-) -> Reranker:
-    """Load a reranker: ``maxsim`` over the token vectors of ``encoder``, else a cross-encoder by folder or name."""
-    if name != MAXSIM:
-        return CrossEncoderReranker(name, revision=revision, device=device)
-    if encoder is None:
-        raise BadInput("the reranker maxsim compares token vectors; give it an encoder")
-    return MaxSimReranker(encoder)
 
 
 class MaxSimReranker:
@@ -86,14 +70,9 @@ class CrossEncoderReranker:
     """
 
     def __init__(self, name: str, *, revision: str | None = None, device: str = "auto") -> None:
-        local = Path(name).is_dir()
-        if local:
-            check_model_folder(Path(name))
-            revision = folder_revision(Path(name))
-
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-        options = {"revision": None if local else revision, "local_files_only": local}
+        options, revision = pinned_files(name, revision)
         with loading(f"the reranker {name!r}"):
             self._tokenizer = AutoTokenizer.from_pretrained(name, **options)
             self._model = AutoModelForSequenceClassification.from_pretrained(name, **options)
@@ -112,7 +91,6 @@ class CrossEncoderReranker:
         self.revision += f"-{fingerprint(probe, self._device)}"
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
-        """One score a pair."""
         import torch
 
         if not pairs:

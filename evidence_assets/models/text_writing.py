@@ -16,7 +16,7 @@ import torch
 from evidence_assets.models.masked import UnusableModel
 from evidence_assets.models.protocols import FloatArray
 from evidence_assets.models.running import device_of, equal_length_batches
-from evidence_assets.models.weights import check_model_folder, folder_revision, loading
+from evidence_assets.models.weights import loading, pinned_files
 
 PAIRS_AT_ONCE = 64
 
@@ -33,11 +33,8 @@ class Pretrained:
         """Load from a folder or a hub name; only safetensors weights are read. ``auto`` takes CUDA where there is one."""
         from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
-        folder, known_as = Path(name), str(name)
-        options: dict[str, Any] = {"revision": revision, "local_files_only": False}
-        if folder.is_dir():
-            check_model_folder(folder)
-            known_as, options = folder.name, {"local_files_only": True}
+        options, known = pinned_files(str(name), revision)
+        known_as = Path(name).name if options["local_files_only"] else str(name)
         with loading(f"the language model {str(name)!r}"):
             config = AutoConfig.from_pretrained(str(name), **options)
         if all(each.endswith("ForMaskedLM") for each in config.architectures or ()):
@@ -48,9 +45,8 @@ class Pretrained:
         with loading(f"the language model {str(name)!r}"):
             tokenizer = AutoTokenizer.from_pretrained(str(name), **options)
             model = kind.from_pretrained(str(name), use_safetensors=True, **options)
-        commit = getattr(config, "_commit_hash", None)
-        found = folder_revision(folder) if folder.is_dir() else str(commit or revision or "")
-        return cls(model, tokenizer, model_id=known_as, revision=found, device=device_of(device))
+        commit = None if options["local_files_only"] else getattr(config, "_commit_hash", None)
+        return cls(model, tokenizer, model_id=known_as, revision=str(commit or known or ""), device=device_of(device))
 
 
 class TextLikelihood(Pretrained):

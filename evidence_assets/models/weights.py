@@ -11,6 +11,7 @@ import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from evidence_assets.lake.errors import ModelUnavailable, TryLater
 from evidence_assets.lake.ids import content_id, file_id
@@ -91,6 +92,15 @@ def check_model_folder(folder: Path) -> None:
         )
     if not weight_files(folder):
         raise ModelUnavailable(f"the model folder {folder} has no weights; copy its *.safetensors files into it")
+
+
+def pinned_files(name: str, revision: str | None) -> tuple[dict[str, Any], str | None]:
+    """How the transformers library is told which files to load, and the revision: a folder's own, else the one asked for."""
+    folder = Path(name)
+    if not folder.is_dir():
+        return {"revision": revision, "local_files_only": False}, revision
+    check_model_folder(folder)
+    return {"revision": None, "local_files_only": True}, folder_revision(folder)
 
 
 def hub_revision(name: str) -> str:

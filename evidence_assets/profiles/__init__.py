@@ -105,7 +105,6 @@ class IndexSettings(_Strict):
 
     @property
     def bytes(self) -> int:
-        """The memory in bytes."""
         return in_bytes(self.memory)
 
 
@@ -122,11 +121,15 @@ class Harvesting(_Strict):
     training_steps: int = Field(4500, ge=1, description="For sample-masked-lm, which is trained on the sample corpus.")
     n: int = Field(1000, ge=1, description="Pairs of each heap, and triples kept of a relation.")
     prompts: int = Field(20, ge=1, description="Prompts kept of a relation.")
-    fluency: Literal["printed", "corrected", "probability"] = Field(
-        "corrected", description="How fluent a triple's sentence is, where a variant does not say."
+    fluency: Literal["printed", "corrected", "probability", ""] = Field(
+        "",
+        description="How fluent a triple's sentence is, where a variant does not say; else probability with the sample's "
+        "own model, corrected with others.",
     )
-    final: Literal["printed", "rank_normalised", "fluency"] = Field(
-        "printed", description="What triples are ranked by, where a variant does not say."
+    final: Literal["printed", "rank_normalised", "fluency", ""] = Field(
+        "",
+        description="What triples are ranked by, where a variant does not say; else fluency with the sample's own model, "
+        "printed with others.",
     )
     sample_relations: tuple[str, ...] = Field((), description="Seed files of the sample that are put into raw/seeds.")
     relations: tuple[str, ...] = Field(
@@ -246,17 +249,14 @@ class Profile(_Strict):
 
     @property
     def encoder(self) -> EncoderSettings:
-        """The encoder in use."""
         return next(iter(self.encoders.values()))
 
     @property
     def reranker(self) -> ModelSettings:
-        """The reranker in use."""
         return next(iter(self.rerankers.values()))
 
     @property
     def masked_model(self) -> ModelSettings:
-        """The masked model in use."""
         return next(iter(self.masked_models.values()))
 
     def names(self, kind: Kind) -> list[str]:

@@ -292,7 +292,6 @@ class PromptedTask(Generic[Task, T]):
         return content_id(self.name, [template.hash for template in (*self.templates, REPAIR)])
 
     def request(self, task: Task, words: Words = PACKAGED) -> Request:
-        """The request that a task comes to."""
         return self.put(task, words)
 
     def version_in(self, words: Words) -> str:

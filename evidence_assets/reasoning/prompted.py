@@ -16,7 +16,7 @@ from evidence_assets.reasoning import parsing, requests, table_prompts
 from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
 from evidence_assets.reasoning.citations import check
 from evidence_assets.reasoning.table_prompts import is_table_task
-from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
+from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, ExplainOption, Failure
 from evidence_assets.reasoning.templates import PACKAGED, Words
 
 VERSION = "3"
@@ -40,7 +40,6 @@ class Style:
 
     @property
     def tasks(self) -> tuple[PromptedTask[Any, Any], ...]:
-        """All that is asked."""
         return tuple(task for task in (self.explain, self.choose, self.once) if task is not None)
 
 
@@ -59,7 +58,6 @@ class PromptedSolver:
         self.version = content_id(VERSION, model.version, *(t.version_in(model.words) for t in self._style.tasks))
 
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
-        """One chain an option."""
         assert self._style.explain is not None, "who explains nothing is asked for no explanation"
         chains: list[Chain | Failure] = []
         for result, reply in self._style.explain.ask_with_cost(self._model, tasks):
@@ -107,7 +105,7 @@ def judged(task: ChooseAnswer, answer: str | None, *, vetoes: bool = False) -> C
     """A model's label with what the citations say to it; ``vetoes`` says whether an answer that none carries is withheld."""
     shares = {}
     for chain in task.chains:
-        verdicts = [citation.verdict for citation in check(chain, _evidence_of(task, chain))]
+        verdicts = [citation.verdict for citation in check(chain, task.evidence.get(chain.hypothesis, ()))]
         shares[chain.hypothesis] = verdicts.count("verified") / len(verdicts) if verdicts else 0.0
     supported = tuple(label for label in task.labels if shares.get(label, 0) > 0)
     if vetoes and answer == NOT_ENOUGH and task.task == "verification":
@@ -117,7 +115,3 @@ def judged(task: ChooseAnswer, answer: str | None, *, vetoes: bool = False) -> C
     if answer is None or unfounded:
         return Choice(None, supported, "insufficient", 0.0)
     return Choice(answer, supported, "answered", round(shares.get(answer, 0.0), 6))
-
-
-def _evidence_of(task: ChooseAnswer, chain: Chain) -> tuple[EvidenceItem, ...]:
-    return task.evidence.get(chain.hypothesis, ())

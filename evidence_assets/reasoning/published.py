@@ -16,8 +16,8 @@ from evidence_assets.reasoning.answers import parse_answer
 from evidence_assets.reasoning.asking import PromptedTask
 from evidence_assets.reasoning.parsing import MOST_STEPS, one_of
 from evidence_assets.reasoning.prompted import OURS, Once, Style, judged
-from evidence_assets.reasoning.requests import fenced
-from evidence_assets.reasoning.table_prompts import STANCES, is_table_task, shown_table
+from evidence_assets.reasoning.requests import asked, fenced, is_claim, listed, negated
+from evidence_assets.reasoning.table_prompts import STANCES, is_table_task, shown_table, stances
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Step
 from evidence_assets.reasoning.templates import PACKAGED, Template, Words
 
@@ -37,27 +37,6 @@ _REPLY = re.compile(
     r"^[\s*_]*Answer[\s*_]*:(?P<answer>.*?)^[\s*_]*Explanation[\s*_]*:(?P<why>.*)\Z", re.S | re.M | re.I
 )
 _INSUFFICIENT = "insufficient"
-
-
-def _claim(task: ExplainOption | ChooseAnswer) -> bool:
-    return task.task == "verification"
-
-
-def _asked(task: ExplainOption | ChooseAnswer) -> str:
-    return fenced("claim" if _claim(task) else "question", task.question)
-
-
-def _listed(task: ChooseAnswer) -> str:
-    """The options as a lettered list; claims have none besides their labels."""
-    if _claim(task):
-        return ""
-    return fenced(
-        "options", "\n".join(f"{label}) {text}" for label, text in zip(task.labels, task.options, strict=True))
-    )
-
-
-def _negated(task: ExplainOption | ChooseAnswer) -> str:
-    return "negated" if task.negated else ""
 
 
 def _pieces(name: str, evidence: Sequence[EvidenceItem]) -> str:
@@ -86,8 +65,8 @@ def steps_of(text: str, evidence: Sequence[EvidenceItem]) -> tuple[Step, ...]:
 def chain_request(task: ExplainOption, words: Words = PACKAGED) -> Request:
     """Ask for the chain from a question to one option; texts and triples are numbered together."""
     return words.of(CHAIN).request(
-        EXPLAIN_TOKENS, question=_asked(task), answer=fenced("proposed answer", task.option),
-        evidence=fenced("evidence", _pieces("E", task.evidence) or "none"), negated=_negated(task),
+        EXPLAIN_TOKENS, question=asked(task), answer=fenced("proposed answer", task.option),
+        evidence=fenced("evidence", _pieces("E", task.evidence) or "none"), negated=negated(task),
     )  # fmt: skip
 
 
@@ -100,8 +79,8 @@ def choice_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:
         for chain in task.chains
     ]
     return words.of(CHOICE).request(
-        EXPLAIN_TOKENS, question=_asked(task), answers=_listed(task), chains="\n\n".join(chains),
-        negated=_negated(task), labels=" or ".join(task.labels),
+        EXPLAIN_TOKENS, question=asked(task), answers=listed(task), chains="\n\n".join(chains),
+        negated=negated(task), labels=" or ".join(task.labels),
     )  # fmt: skip
 
 
@@ -118,13 +97,10 @@ def case_request(task: ExplainOption, words: Words = PACKAGED) -> Request:
     """Ask for the explanation of one label or option from the collapsed table."""
     if not is_table_task(task):
         raise ValueError("there are no cells to explain from")
-    stance = STANCES.get(task.hypothesis, "") if _claim(task) else ""
-    if _claim(task) and not stance:
-        raise ValueError(f"no such label: {task.hypothesis!r}; use one of {', '.join(STANCES)}")
     return words.of(CASE).request(
-        EXPLAIN_TOKENS, question=_asked(task), table=shown_table(task.evidence, marked=False),
-        option="" if _claim(task) else fenced("option", task.option),
-        **{field: field if field == stance else "" for field in STANCES.values()},
+        EXPLAIN_TOKENS, question=asked(task), table=shown_table(task.evidence, marked=False),
+        option="" if is_claim(task) else fenced("option", task.option),
+        **stances(task),
     )  # fmt: skip
 
 
@@ -138,7 +114,7 @@ def verdict_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:
     ]
     return words.of(VERDICT).request(
         VERDICT_TOKENS, task.labels,
-        question=_asked(task), table=shown_table(tuple(items.values()), marked=False), options=_listed(task), cases="\n\n".join(cases),
+        question=asked(task), table=shown_table(tuple(items.values()), marked=False), options=listed(task), cases="\n\n".join(cases),
         labels=", ".join(task.labels),
     )  # fmt: skip
 
@@ -150,9 +126,9 @@ def passages_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:
     """Ask for answer and explanation at once, from the passages of all options together."""
     passages = task.facts
     return words.of(PASSAGES).request(
-        EXPLAIN_TOKENS, question=_asked(task), answers=_listed(task),
+        EXPLAIN_TOKENS, question=asked(task), answers=listed(task),
         passages=fenced("passages", _pieces("Passage ", passages)) if passages else "", none="" if passages else "none",
-        negated=_negated(task), labels=" or ".join(task.labels),
+        negated=negated(task), labels=" or ".join(task.labels),
     )  # fmt: skip
 
 
@@ -178,10 +154,9 @@ def answer_of(reply: str, task: ChooseAnswer) -> tuple[Choice, Chain]:
 
 
 def question_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:
-    """Ask the question as it is."""
     return words.of(QUESTION).request(
         VERDICT_TOKENS, task.labels,
-        question=_asked(task), answers=_listed(task), negated=_negated(task), labels=", ".join(task.labels),
+        question=asked(task), answers=listed(task), negated=negated(task), labels=", ".join(task.labels),
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ what differs, so that a server reads the common part once.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Request, object_schema
@@ -40,13 +40,12 @@ EXPLAIN_SCHEMA = json.dumps(object_schema(steps={"type": "array", "items": _STEP
 
 def explain_request(task: ExplainOption, words: Words = PACKAGED) -> Request:
     """Ask for the chain that links a question to one option; evidence is numbered from 1 in the order given."""
-    kind = "label of the claim" if task.task == "verification" else "proposed answer"
-    question = "claim" if task.task == "verification" else "question"
+    kind = "label of the claim" if is_claim(task) else "proposed answer"
     evidence = [fenced(f"evidence {number}", item.text) for number, item in enumerate(task.evidence, start=1)]
     return words.of(EXPLAIN).request(
         EXPLAIN_TOKENS, (), EXPLAIN_SCHEMA,
-        question=fenced(question, task.question), answer=fenced(kind, task.option),
-        evidence="\n\n".join(evidence), none="" if evidence else "none", negated="negated" if task.negated else "",
+        question=asked(task), answer=fenced(kind, task.option),
+        evidence="\n\n".join(evidence), none="" if evidence else "none", negated=negated(task),
     )  # fmt: skip
 
 
@@ -58,19 +57,18 @@ def choose_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:
     cited = {identifier for chain in task.chains for step in chain.steps for identifier in step.cited}
     shown = _numbered(task.evidence, cited if task.chains else None)
     texts = [item.text for item, _ in shown.values()]
-    claim = task.task == "verification"
-    answers = [] if claim else [
+    answers = [] if is_claim(task) else [
         fenced(f"answer {label}", option) for label, option in zip(task.labels, task.options, strict=True)
     ]  # fmt: skip
-    evidence = [fenced(f"evidence {number}", item.text) for item, number in _once(shown.values())]
+    once = {number: fenced(f"evidence {number}", item.text) for item, number in shown.values()}
     chains = [fenced(f"reasoning towards {chain.hypothesis}", _written(chain, shown)) for chain in task.chains]
-    insufficient = "" if claim or INSUFFICIENT in task.labels else INSUFFICIENT
+    insufficient = "" if is_claim(task) or INSUFFICIENT in task.labels else INSUFFICIENT
     names = (*task.labels, *filter(None, [insufficient]))
     template = CHOOSE if task.chains or texts else CHOOSE_CLOSED
     return words.of(template).request(
         CHOOSE_TOKENS, names,
-        question=fenced("claim" if claim else "question", task.question), answers="\n\n".join(answers),
-        evidence="\n\n".join(evidence), reasoning="\n\n".join(chains), negated="negated" if task.negated else "",
+        question=asked(task), answers="\n\n".join(answers),
+        evidence="\n\n".join(once.values()), reasoning="\n\n".join(chains), negated=negated(task),
         insufficient=insufficient, labels=", ".join(names),
     )  # fmt: skip
 
@@ -90,6 +88,27 @@ def fenced(name: str, text: str) -> str:
     return f"<<< {name} {code}\n{text}\n>>> {code}"
 
 
+def is_claim(task: ExplainOption | ChooseAnswer) -> bool:
+    """Whether what is asked is a claim to verify, whose options are the labels themselves."""
+    return task.task == "verification"
+
+
+def asked(task: ExplainOption | ChooseAnswer) -> str:
+    """The question or claim between marks."""
+    return fenced("claim" if is_claim(task) else "question", task.question)
+
+
+def listed(task: ChooseAnswer) -> str:
+    """The options as a lettered list between marks; claims have none besides their labels."""
+    lines = (f"{label}) {option}" for label, option in zip(task.labels, task.options, strict=True))
+    return "" if is_claim(task) else fenced("options", "\n".join(lines))
+
+
+def negated(task: ExplainOption | ChooseAnswer) -> str:
+    """The field of a template that stands where the exception is asked for."""
+    return "negated" if task.negated else ""
+
+
 def _numbered(
     evidence: Mapping[str, Sequence[EvidenceItem]], wanted: set[str] | None
 ) -> dict[str, tuple[EvidenceItem, int]]:
@@ -101,10 +120,6 @@ def _numbered(
             if wanted is None or item.evidence_id in wanted:
                 found[item.evidence_id] = (item, numbers.setdefault(item.content_hash, len(numbers) + 1))
     return found
-
-
-def _once(shown: Iterable[tuple[EvidenceItem, int]]) -> list[tuple[EvidenceItem, int]]:
-    return list({number: (item, number) for item, number in shown}.values())
 
 
 def _written(chain: Chain, shown: Mapping[str, tuple[EvidenceItem, int]]) -> str:

@@ -239,14 +239,12 @@ _PROMPT = Template.load(__package__, "short_answer", "facts question")
 _FROM_TEXTS = Template.load(__package__, "short_answer_from_texts", "texts facts question")
 
 
-def answer_request(
-    question: str, facts: Sequence[tuple[str, str, str]], texts: Sequence[str] = (), words: Words = PACKAGED
-) -> Request:
+def answer_request(task: ShortTask, words: Words = PACKAGED) -> Request:
     """Ask for a short answer, with facts where there are any, or from texts."""
-    listed = "".join(f"\n({head}, {relation}, {tail})" for head, relation, tail in facts)
-    asked = json.dumps(question, ensure_ascii=False)
-    if texts:
-        quoted = "".join(f"\n{json.dumps(text, ensure_ascii=False)}" for text in texts)
+    listed = "".join(f"\n({fact.head}, {fact.relation}, {fact.tail})" for fact in task.facts)
+    asked = json.dumps(task.question, ensure_ascii=False)
+    if task.texts:
+        quoted = "".join(f"\n{json.dumps(item.text, ensure_ascii=False)}" for item in task.texts)
         return words.of(_FROM_TEXTS).request(64, texts=quoted, facts=listed, question=asked)
     return words.of(_PROMPT).request(64, facts=listed, question=asked)
 
@@ -278,14 +276,7 @@ def _short_answer(text: str, task: ShortTask) -> ShortAnswer:
     return ShortAnswer(reply, "answered", tuple(supported), used)
 
 
-SHORT_ANSWER = PromptedTask(
-    "short_answer",
-    (_PROMPT, _FROM_TEXTS),
-    lambda task, words: answer_request(
-        task.question, [(f.head, f.relation, f.tail) for f in task.facts], [item.text for item in task.texts], words
-    ),
-    _short_answer,
-)
+SHORT_ANSWER = PromptedTask("short_answer", (_PROMPT, _FROM_TEXTS), answer_request, _short_answer)
 
 
 class PromptedShortAnswers:
@@ -303,5 +294,4 @@ class PromptedShortAnswers:
         )
 
     def answer(self, tasks: Sequence[ShortTask]) -> list[ShortAnswer | Failure]:
-        """One answer or failure a task."""
         return [replace(result, reply=reply) for result, reply in SHORT_ANSWER.ask_with_cost(self._model, tasks)]

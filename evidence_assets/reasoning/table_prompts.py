@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.parsing import one_of
-from evidence_assets.reasoning.requests import fenced
+from evidence_assets.reasoning.requests import asked, fenced, is_claim, listed, negated
 from evidence_assets.reasoning.tables.outside import outside_items
 from evidence_assets.reasoning.tables.solver import view_of
 from evidence_assets.reasoning.tables.view import Place, TableView
@@ -38,34 +38,32 @@ def is_table_task(task: ExplainOption | ChooseAnswer) -> bool:
 
 def explain_request(task: ExplainOption, words: Words = PACKAGED) -> Request:
     """Ask for the explanation of one label or option; cells of several tables are refused, and a label that is none."""
-    claim = task.task == "verification"
-    if claim and task.hypothesis not in STANCES:
-        raise ValueError(f"no such label: {task.hypothesis!r}; use one of {', '.join(STANCES)}")
     outside = bool(outside_items(task.evidence))
-    stance = STANCES[task.hypothesis] if claim else ""
     return words.of(EXPLAIN).request(
         EXPLAIN_TOKENS,
-        question=_question(task), table=shown_table(_given(task)), alone="" if outside else "alone",
-        outside="outside" if outside else "", option="" if claim else fenced(f"option {task.hypothesis}", task.option),
-        **{field: field if field == stance else "" for field in STANCES.values()},
+        question=asked(task), table=shown_table(_given(task)), alone="" if outside else "alone",
+        outside="outside" if outside else "", option="" if is_claim(task) else fenced(f"option {task.hypothesis}", task.option),
+        **stances(task),
     )  # fmt: skip
 
 
 def choose_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:
     """Ask for exactly one label, given the table and the explanations that there are."""
-    claim = task.task == "verification"
-    listed = "\n".join(f"{label}) {option}" for label, option in zip(task.labels, task.options, strict=True))
     cases = [fenced(f"case for {chain.hypothesis}", _written(chain)) for chain in task.chains]
     return words.of(CHOOSE).request(
         CHOOSE_TOKENS, task.labels,
-        question=_question(task), options="" if claim else fenced("options", listed), table=shown_table(_given(task)),
-        cases="\n\n".join(cases), bare="" if cases else "bare", negated="negated" if task.negated else "",
+        question=asked(task), options=listed(task), table=shown_table(_given(task)),
+        cases="\n\n".join(cases), bare="" if cases else "bare", negated=negated(task),
         labels=", ".join(task.labels),
     )  # fmt: skip
 
 
-def _question(task: ExplainOption | ChooseAnswer) -> str:
-    return fenced("claim" if task.task == "verification" else "question", task.question)
+def stances(task: ExplainOption) -> dict[str, str]:
+    """The fields of a template that stand for the label that a claim is explained under, of which one stands."""
+    if is_claim(task) and task.hypothesis not in STANCES:
+        raise ValueError(f"no such label: {task.hypothesis!r}; use one of {', '.join(STANCES)}")
+    stance = STANCES[task.hypothesis] if is_claim(task) else ""
+    return {field: field if field == stance else "" for field in STANCES.values()}
 
 
 def table_text(view: TableView, *, marked: bool = True) -> str:

@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evidence_assets.lake.array_files import ArrayWriter, find_keys, open_array, open_json, opened
+from evidence_assets.lake.array_files import ArrayWriter, find_keys, mapped_batches, open_array, open_json, opened
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.retrieval.bm25 import words
 from evidence_assets.retrieval.term_index import TermIndex, TermIndexWriter
@@ -198,7 +198,7 @@ class CorpusFiles:
             )
         self.dimensions = int(stated["dimensions"])
         self._folder, self._size = folder, int(stated["chunks"])
-        self._batches = opened(folder / "chunks.arrow", _batches)
+        self._batches = opened(folder / "chunks.arrow", mapped_batches)
         self._keys, self._places, self._text_keys = (
             open_array(folder / f"{name}.npy") for name in ("id_keys", "id_places", "text_keys")
         )
@@ -233,11 +233,9 @@ class CorpusFiles:
         return values
 
     def ids(self, positions: Sequence[int] | Ints) -> list[str]:
-        """Chunk ids."""
         return self.column("chunk_id", positions)
 
     def texts(self, positions: Sequence[int] | Ints) -> list[str]:
-        """Texts."""
         return self.column("text", positions)
 
     def titles(self, positions: Sequence[int] | Ints) -> list[str]:
@@ -266,8 +264,3 @@ class CorpusFiles:
         """BM25 over the words of texts, or of titles and texts."""
         titled = self._folder / "titled"
         return TermIndex(titled if titles and titled.exists() else self._folder / "words")
-
-
-def _batches(path: Path) -> list[pa.RecordBatch]:
-    reader = pa.ipc.open_file(pa.memory_map(str(path)))
-    return [reader.get_batch(i) for i in range(reader.num_record_batches)]

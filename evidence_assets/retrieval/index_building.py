@@ -25,9 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.retrieval.vector_index import (
@@ -67,7 +65,6 @@ class VectorFile:
         self._dtype, self._start = mapped.dtype, int(mapped.offset)
 
     def blocks(self, size: int = BLOCK) -> Iterator[FloatArray]:
-        """All vectors, in their order."""
         with self.path.open("rb") as handle:
             handle.seek(self._start)
             for start in range(0, self.n, size):
@@ -124,13 +121,6 @@ def finished_bytes(n: int, d: int, code: str) -> int:
     return n * (size + ID_BYTES) + lists_for(n, d, size) * d * 4 + tables
 
 
-def build(folder: Path, vectors: npt.NDArray[np.floating[Any]], **stated: Any) -> IndexMeta:
-    """Build the index of vectors at hand into ``folder``, replacing what is there; see :func:`write`."""
-    with replacing_folder(folder) as temporary:
-        np.save(temporary / "vectors.npy", vectors.astype(np.float16))
-        return write(temporary, **stated)
-
-
 def write(
     folder: Path,
     *,
@@ -167,9 +157,8 @@ def write(
         nprobe, recall = _measured(index, vectors, asked, at)
     faiss().write_index(index, str(folder / INDEX))
     size = (folder / INDEX).stat().st_size
-    meta = IndexMeta(
-        built_from, model_id, chosen, n, vectors.d, _code_bytes(chosen, d), size, memory, nprobe, recall, told
-    )
+    code = 2 * d if chosen == "flat" else code_sizes(d)[chosen.partition(",")[2]]
+    meta = IndexMeta(built_from, model_id, chosen, n, vectors.d, code, size, memory, nprobe, recall, told)
     (folder / META).write_text(json.dumps(meta.stated, indent=1) + "\n")
     return meta
 
@@ -182,10 +171,6 @@ def _chosen(kind: str, n: int, d: int, memory: int) -> str:
     if kind != "ivf":
         raise ValueError(f"there is no index kind {kind!r}: auto, flat or ivf")
     return kind_for(n, d, memory, flat_up_to=0)
-
-
-def _code_bytes(kind: str, d: int) -> int:
-    return 2 * d if kind == "flat" else code_sizes(d)[kind.partition(",")[2]]
 
 
 def _filled(vectors: VectorFile, kind: str, d: int, heard: Callable[[int, int], None]) -> Any:

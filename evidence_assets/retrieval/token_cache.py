@@ -34,7 +34,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evidence_assets.lake.array_files import find_keys, opened
+from evidence_assets.lake.array_files import find_keys, mapped_batches, opened
 from evidence_assets.lake.atomic import replacing_file
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.lake.ids import content_id
@@ -90,7 +90,8 @@ class Segment:
     def __init__(self, path: Path, model: str, dimensions: int) -> None:
         remedy = "delete it, and it is made"
         self.path, self.used = path, 0.0
-        batch, stated = opened(path, _only_batch, remedy)
+        [batch] = opened(path, mapped_batches, remedy)
+        stated = dict(batch.schema.metadata or {})
         if stated != _stated(model, dimensions):
             raise StaleInput(
                 f"{path} holds tokens of {stated.get(b'model', b'another encoder').decode()}, not of {model}: {remedy} again"
@@ -105,11 +106,9 @@ class Segment:
         self.terms, self.codes = coded.dictionary.to_numpy(), coded.indices.to_numpy()
 
     def rows(self, text: int) -> slice:
-        """The token rows of a text."""
         return slice(int(self.offsets[text]), int(self.offsets[text + 1]))
 
     def tokens(self, text: int) -> TextTokens:
-        """The tokens of a text."""
         own = self.rows(text)
         terms = self.terms[self.codes[own]]
         return TextTokens(self.vectors[own], self.spans[own], self.words[own], terms, self.counts[own])
@@ -117,11 +116,6 @@ class Segment:
 
 def _stated(model: str, dimensions: int) -> dict[bytes, bytes]:
     return {b"version": VERSION.encode(), b"model": model.encode(), b"dimensions": str(dimensions).encode()}
-
-
-def _only_batch(path: Path) -> tuple[pa.RecordBatch, dict[bytes, bytes]]:
-    reader = pa.ipc.open_file(pa.memory_map(str(path)))
-    return reader.get_batch(0), dict(reader.schema.metadata or {})
 
 
 def _listed(offsets: Ints, values: pa.Array) -> pa.Array:
@@ -192,7 +186,6 @@ class KeptTexts:
 
     @cached_property
     def lengths(self) -> Ints:
-        """Tokens of each text."""
         made = np.zeros(len(self), np.int64)
         order = np.argsort(self.of, kind="stable")
         numbers, starts = np.unique(self.of[order], return_index=True)
@@ -206,7 +199,6 @@ class KeptTexts:
         return KeptTexts([*self.segments, *other.segments], of, np.concatenate([self.text, other.text]))
 
     def tokens(self, place: int) -> TextTokens:
-        """The tokens of one text."""
         return self.segments[int(self.of[place])].tokens(int(self.text[place]))
 
 

@@ -44,7 +44,6 @@ class TokenTexts(Texts):
 
     @classmethod
     def each(cls, kept: KeptTexts, terms: TermIndex, reading: Reading, dimensions: int) -> TokenTexts:
-        """The kept texts as they are."""
         return cls(kept, terms, reading, dimensions, np.arange(len(kept)), np.arange(len(kept) + 1))
 
     def __len__(self) -> int:

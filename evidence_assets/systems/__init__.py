@@ -29,7 +29,6 @@ def load(name: str) -> System:
 
 
 def templates() -> list[Template]:
-    """Every prompt there is."""
     for name in names():
         load(name)
     return [REPAIR, *(template for task in PROMPTED_TASKS.values() for template in task.templates)]

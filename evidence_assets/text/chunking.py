@@ -45,7 +45,6 @@ def _within(text: str, span: Span, count: CountTokens, limit: int) -> Iterator[t
 
 
 def _counted(text: str, spans: Sequence[Span], count: CountTokens) -> Iterator[int]:
-    """Tokens of each span."""
     for start in range(0, len(spans), AT_ONCE):
         yield from count([text[a:b] for a, b in spans[start : start + AT_ONCE]])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from evidence_assets.text.stop_words import STATEMENT_STOP_WORDS
 
@@ -42,15 +41,3 @@ def stems(text: str) -> list[str]:
     """Stems of the words of a text in order, words that say nothing left out; all words if no other is left."""
     words = [word.casefold() for word in _WORD.findall(text)]
     return [stem(word) for word in words if word not in STATEMENT_STOP_WORDS] or [stem(word) for word in words]
-
-
-def spelled(wanted: Sequence[str], text: str) -> list[str]:
-    """Stems as the words that stand for them in a text.
-
-    >>> spelled(["diabet", "carv"], "Carving helps against diabetes.")
-    ['diabetes', 'Carving']
-    """
-    words: dict[str, str] = {}
-    for word in _WORD.findall(text):
-        words.setdefault(stem(word), word)
-    return [words.get(each, each) for each in wanted]

@@ -116,7 +116,6 @@ class TokenPool(Texts):
 
     @property
     def dimensions(self) -> int:
-        """Numbers of a token's vector."""
         return int(self.vectors.shape[1])
 
     def some(self, chosen: Sequence[int] | NDArray[np.integer[Any]]) -> TokenPool:
@@ -128,7 +127,6 @@ class TokenPool(Texts):
         return TokenPool(vectors, offsets, weights, finished=self.finished)
 
     def tiles(self) -> Iterator[tuple[int, TokenPool]]:
-        """The pool itself."""
         if len(self):
             yield 0, self
 

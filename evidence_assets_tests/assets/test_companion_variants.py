@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
+from itertools import product
 
 import pytest
 
@@ -12,8 +14,9 @@ from evidence_assets.experiment.variants import variants_of
 from evidence_assets.lake import connect
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.lineage import dangling
+from evidence_assets.systems import settings_of
 from evidence_assets.systems.a2q.classifier_tuning import classifier_stages
-from evidence_assets.systems.a2q.settings import ClassifierSettings
+from evidence_assets.systems.a2q.settings import A2QSettings, ClassifierSettings
 from evidence_assets_tests.assets.small_worlds import SmallWorld, failures, small_world, wrong
 from evidence_assets_tests.models.test_rerankers import make_cross_encoder
 
@@ -138,6 +141,13 @@ def test_the_tuned_classifier_is_another_model_and_learns_from_the_other_half(op
     refused = opted.make("models/relevance_classifier", fails=True)
     assert "there is nothing to tune on" in failures(refused)
     split(opted, "sample_kgqa", "other", "dev")
+
+
+def test_each_penalty_of_a_step_is_swept_with_each_depth_and_the_triples_alone() -> None:
+    swept = [settings_of(v.place) for v in variants_of("a2q") if "a2q_sweeps" in v.presets]
+    grid = [A2QSettings(penalty=penalty, theta=theta) for penalty, theta in product((0.1, 0.2, 0.3), (2, 3, 5))]
+    alone = [A2QSettings(theta_counts="nodes"), A2QSettings(top_n=5), A2QSettings(top_n=20)]
+    assert Counter(swept) == Counter(grid + alone)
 
 
 @pytest.mark.parametrize("name", SEARCH)

@@ -12,7 +12,6 @@ import polars as pl
 import pytest
 
 from evidence_assets.experiment import solvers
-from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake import connect
 from evidence_assets.lake.lineage import dangling, trace
 from evidence_assets.models.protocols import Completion, Request
@@ -20,6 +19,7 @@ from evidence_assets.models.replay import record
 from evidence_assets.systems.four_step_focus.question_forms import FormParser, sample_forms
 from evidence_assets.systems.four_step_focus.system import schema_of
 from evidence_assets_tests.assets.small_worlds import SmallWorld, failures, small_world, wrong
+from evidence_assets_tests.graphs.small_graph import graph_of_rows
 from evidence_assets_tests.systems.four_step_focus.test_triplets import reply_of
 
 PRESETS = "presets: [fourstepfocus_main, kaping_cases]"
@@ -210,7 +210,7 @@ class Recorder:
         nodes, edges = (
             self._world.rows(t, f"knowledge/sample_skb/{p}") for t, p in (("kg_nodes", "nodes"), ("kg_edges", "edges"))
         )
-        schema = schema_of(KnowledgeGraph.of_rows("base", nodes, edges))
+        schema = schema_of(graph_of_rows("base", nodes, edges))
         query = FormParser(self._forms, schema.node_types).parse(text)
         types = {}
         for triplet in query.triplets:

@@ -19,6 +19,7 @@ from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.lake.lineage import dangling
 from evidence_assets.lake.store import Lake
+from evidence_assets_tests.benchmarks.graphs import test_readers as readers
 from evidence_assets_tests.graphs.small_graph import TRIPLES, write_triples
 from evidence_assets_tests.systems.small_models import WordEncoder
 
@@ -55,7 +56,7 @@ def materialize(lake: Lake, graph: Graph, *parts: str) -> dg.ExecuteInProcessRes
     )  # fmt: skip
 
 
-def harvested(lake: Lake) -> None:
+def harvested(lake: Lake, asset: str = HARVEST) -> None:
     facts = [
         ("aspirin", "may_treat", "fever", 1),
         ("quinine", "may_treat", "malaria", 2),
@@ -68,7 +69,7 @@ def harvested(lake: Lake) -> None:
         }
         for h, r, t, rank in facts
     ]  # fmt: skip
-    lake.write(HARVEST, "", {"triples": rows})
+    lake.write(asset, "", {"triples": rows})
 
 
 def test_two_sources_meet_in_one_edge_that_keeps_both_licences(lake: Lake) -> None:
@@ -110,6 +111,24 @@ def test_harvested_triples_are_merged_up_to_a_rank(lake: Lake) -> None:
     assert len(both) == 1 and both[0]["sources"] == ["graph.tsv:6", "kbloom", "other.tsv:1"]
     assert materialize(lake, graph_of(harvested=(HARVEST,))).success
     assert "sand" in set(lake.read("kg_nodes", "knowledge/small/nodes")["name"])
+
+
+def test_the_medical_graph_joins_the_disease_database_drugbank_and_a_harvest(lake: Lake) -> None:
+    (stated,) = (made.attributes for made in instances("Graph") if made.attributes["name"] == "medical")
+    graph = Graph.model_validate(stated | {"name": "small", "profiles": []})
+    for files, reader in zip(graph.files, (readers.TestDiseaseDatabase, readers.TestDrugbank), strict=True):
+        for place, text in zip(files.paths, reader.files, strict=True):
+            lake.raw_place(place).parent.mkdir(parents=True, exist_ok=True)
+            lake.raw_place(place).write_text(text)
+    (harvest,) = graph.harvested
+    harvested(lake, harvest)
+    assert materialize(lake, graph).success
+    names = dict(lake.read("kg_nodes").select("node_id", "name").iter_rows())
+    edges = lake.read("kg_edges").select("head_id", "relation", "tail_id").rows()
+    assert {
+        ("Thinning", "is_a_risk_factor_of", "Atrophy"), ("Aspirin", "interacts_with", "Warfarin"),
+        ("quinine", "may_treat", "malaria"),
+    } < {(names[head], relation, names[tail]) for head, relation, tail in edges}  # fmt: skip
 
 
 def test_an_edge_whose_triple_is_gone_fails_the_blocking_check(lake: Lake) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from bench.measure_variants import paired
 from evidence_assets.assets import partitions
 from evidence_assets.assets import questions as question_assets
 from evidence_assets.assets.corpus import Corpus
@@ -16,7 +17,6 @@ from evidence_assets.assets.resources import LakeIOManager, LakeResource
 from evidence_assets.assets.system import variant_defs
 from evidence_assets.benchmarks import declared as benchmark
 from evidence_assets.benchmarks.declared import Benchmark
-from evidence_assets.experiment.scores.passage_scores import paired
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.store import Lake

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
 import threading
 import zipfile
 from collections.abc import Iterator
@@ -65,13 +66,16 @@ def serve(folder: Path, name: str, *contents: bytes) -> None:
 def test_a_file_is_fetched_once_and_checked_ever_after(home: tuple[str, Path], lake: Lake) -> None:
     mirror, folder = home
     serve(folder, "scitab", claims(1224).encode())
-    assert get("scitab", lake, mirror) == 1
+    told: list[str] = []
+    assert get("scitab", lake, mirror, told.append) == 1
+    assert "no hash of scitab/dataset/sci_tab.json is stated" in told[-1] and "refused from now on" in told[-1]
     place = lake.raw / "scitab/dataset/sci_tab.json"
     receipt = json.loads((lake.raw / RECEIPTS / "scitab.json").read_text())
     assert receipt["sha256"] == {"scitab/dataset/sci_tab.json": hashlib.sha256(place.read_bytes()).hexdigest()}
     assert receipt["revision"] == homes()["scitab"].revision
     assert (receipt["questions"], receipt["bytes"]) == (1224, {"scitab/dataset/sci_tab.json": place.stat().st_size})
-    assert get("scitab", lake, "http://127.0.0.1:1") == 0, "nothing is asked of the network"
+    told.clear()
+    assert get("scitab", lake, "http://127.0.0.1:1", told.append) == 0 and not told, "nothing is asked of the network"
     place.write_text(claims(1224).replace("A is 1", "A is 2"))
     with pytest.raises(BadInput, match="is another file than it should be"):
         get("scitab", lake, mirror)
@@ -109,7 +113,17 @@ def test_members_of_an_archive(home: tuple[str, Path], lake: Lake, dev_data: Pat
         get("mmlu_medical_genetics", lake, mirror)
     assert not (lake.raw / genetics.to).exists()
     serve(folder, "mmlu_medical_genetics", official)
-    assert get("mmlu_medical_genetics", lake, mirror) == 1
+    told: list[str] = []
+    assert get("mmlu_medical_genetics", lake, mirror, told.append) == 1
+    assert not any("no hash of" in line for line in told)
+
+
+def test_no_home_is_a_branch_that_may_move() -> None:
+    """Files of a repository are named by a commit; of others the address itself names what was released."""
+    for name, home in homes().items():
+        if any(host in file.url for file in home.files for host in ("githubusercontent", "huggingface.co")):
+            assert re.fullmatch("[0-9a-f]{40}", home.revision), name
+            assert all("{revision}" in file.url for file in home.files), name
 
 
 def test_without_the_network_it_says_what_to_put_where(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

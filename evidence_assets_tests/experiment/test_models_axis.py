@@ -149,6 +149,26 @@ def test_a_harvest_of_another_masked_model_reads_that_model() -> None:
     )
 
 
+def test_triples_are_ranked_as_their_model_wants_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The nearness to the seeds counts as published; it was left out for the sample's own model, which no other inherits."""
+    harvest = next(variant for variant in variants_of("kbloom") if variant.place == "knowledge/kbloom")
+    method = load("kbloom").method_of(harvest)
+
+    def ranked_by(variant: Variant) -> tuple[str, str]:
+        settings = method.settings_of(variant)
+        return settings.fluency, settings.final
+
+    assert ranked_by(harvest) == ("corrected", "printed"), "of a profile that extends the embedded one"
+    for profile, said in (("embedded", ("probability", "fluency")), ("paper", ("corrected", "printed"))):
+        monkeypatch.setenv(profiles.PROFILE_VARIABLE, profile)
+        assert ranked_by(harvest) == said, profile
+    beside = tmp_path / "beside.yaml"
+    beside.write_text(MODELS.replace("{bert: {name: bert}", "{own: {name: sample-masked-lm}"))
+    monkeypatch.setenv(profiles.PROFILE_VARIABLE, str(beside))
+    assert ranked_by(harvest) == ("probability", "fluency")
+    assert ranked_by(harvest.model_copy(update={"using": {"masked_model": "roberta"}})) == ("corrected", "printed")
+
+
 def test_groups_and_tags_show_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "uscrake_main")
     shown = {}

@@ -13,7 +13,8 @@ from evidence_assets import profiles, systems
 from evidence_assets.benchmarks.declared import Benchmark, declared
 from evidence_assets.experiment import derived_figures, reproduction
 from evidence_assets.experiment.beside_print import differences
-from evidence_assets.experiment.reproduction import Candidate, Ours, PrintedTable, candidates, scored
+from evidence_assets.experiment.derived_figures import Ours
+from evidence_assets.experiment.reproduction import Candidate, PrintedTable, candidates, scored
 from evidence_assets.experiment.scores import published
 from evidence_assets.experiment.scores.metrics import accuracy
 from evidence_assets.experiment.scores.published_figures import PrintedAs
@@ -34,7 +35,7 @@ TINY = [
     ("exam", "clever", "full", "qwen2.5-72b", "accuracy", "78", "percent", "true"),
     ("far", "clever", "full", "qwen2.5-72b", "accuracy", "77", "percent", "true"),
     ("claims", "clever", "full", "qwen2.5-72b", "accuracy", "76", "percent", "true"),
-    ("", "clever", "full", "qwen2.5-72b", "accuracy", "75", "percent", "true"),
+    ("", "clever", "run_1", "qwen2.5-72b", "accuracy", "75", "percent", "true"),
     ("quiz", "other", "", "qwen2.5-72b", "accuracy", "60", "percent", "false"),
     ("quiz", "own", "", "qwen2.5-72b", "accuracy", "60", "percent", "true"),
 ]
@@ -53,7 +54,7 @@ BENCHMARKS = {
 
 
 def forget() -> None:
-    for kept in (published.figures, published._index, published.models_printed, published.scopes_printed):
+    for kept in (published.figures, published.by_key, published.models_printed, published.scopes_printed):
         kept.cache_clear()
 
 

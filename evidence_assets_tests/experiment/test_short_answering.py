@@ -156,6 +156,14 @@ def test_what_a_model_recalled_counts_only_where_it_is_asked_for_by_name() -> No
     assert metrics["hit@10_with_recalled"].value == 1.0
 
 
+def test_f1_by_answers_is_that_of_the_triples_with_one_and_of_the_answers_that_are_an_end() -> None:
+    facts = [("web", "made by", "spider"), ("web", "found at", "attic"), ("ant", "mends", "web"), ("dew", "on", "web")]
+    asked = [gold("q1", "Who makes webs?", ["spider", "ant", "bee"], "")]
+    found = retrieval_metrics(asked, evidence(*(("q1", fact, "graph") for fact in facts)))["answer_f1"].value
+    precision, recall = 2 / 4, 2 / 3
+    assert found == pytest.approx(2 * precision * recall / (precision + recall))
+
+
 def test_a_hit_of_a_question_with_options_is_the_text_of_a_right_one() -> None:
     asked = [{**gold("q1", "What is a web made by?", ["B"], ""), "task": "mcqa", "options": ["cow", "spider"]}]
     assert retrieval_metrics(asked, FOUND)["hit@1"].value == 1.0

@@ -18,7 +18,7 @@ from evidence_assets.lake import connect
 from evidence_assets.lake.lineage import USED, edge
 from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning.paths import path_locator
-from evidence_assets_tests.lake_rows import chain, citation, evidence, prediction, question
+from evidence_assets_tests.lake_rows import chain, citation, counterfactual, evidence, prediction, question
 
 NAMES = ("metformin", "diabetes", "excessive thirst", "fever")
 EDGES = [  # head, relation, tail, sources
@@ -73,12 +73,7 @@ def lake(tmp_path: Path) -> Lake:
     lake.write("citations/mcqa/s", "quiz|0", {"citations": checked})
     used = [edge("prediction", "p-s-1", USED, "chain", c["chain_id"], "h", 1) for c in chains]
     lake.write("predictions/mcqa/s", "quiz|0", {"predictions": [prediction(1, "A")], "lineage_edges": used})
-    again = {
-        "counterfactual_id": "f1", "prediction_id": "p-s-1", "question_id": "q1", "benchmark": "quiz", "selector": "s",
-        "reasoner": "r", "model_id": "m", "answer": "A", "cited": ["h"], "without_cited": "insufficient",
-        "only_cited": "A", "necessary": True, "sufficient": True, "needed": ["h"], "content_hash": "h", "input_hash": "i",
-    }  # fmt: skip
-    lake.write("counterfactuals/mcqa/s", "quiz|0", {"counterfactuals": [again]})
+    lake.write("counterfactuals/mcqa/s", "quiz|0", {"counterfactuals": [counterfactual("h")]})
     return lake
 
 

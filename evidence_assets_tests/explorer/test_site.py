@@ -26,7 +26,7 @@ from evidence_assets.lake.locked_query import ask
 from evidence_assets.lake.store import Lake, prepare
 from evidence_assets_tests.conftest import World
 from evidence_assets_tests.explorer.test_cards import Page
-from evidence_assets_tests.lake_rows import chain, chunk, citation, evidence, prediction, question
+from evidence_assets_tests.lake_rows import chain, chunk, citation, counterfactual, evidence, prediction, question
 
 ATTACK = "<script>alert('x')</script><img src=x onerror=\"alert(1)\">{{ 1234567 * 2 }}"
 NAMES = (
@@ -107,12 +107,7 @@ def lake(tmp_path: Path) -> Lake:
                 "lineage_edges": [edge("prediction", f"p-{selector}-1", USED, "chain", said["chain_id"], "h", 1)],
             },
         )
-    again = {
-        "counterfactual_id": "x", "prediction_id": "p-s-1", "question_id": "q1", "benchmark": "quiz", "selector": "s", "reasoner": "r",
-        "model_id": "m", "answer": "A", "cited": ["fs"], "without_cited": "insufficient", "only_cited": "A", "necessary": True,
-        "sufficient": True, "needed": ["fs"], "content_hash": "h", "input_hash": "i",
-    }  # fmt: skip
-    lake.write("counterfactuals/mcqa/s", "quiz|0", {"counterfactuals": [again]})
+    lake.write("counterfactuals/mcqa/s", "quiz|0", {"counterfactuals": [counterfactual("fs")]})
     return lake
 
 

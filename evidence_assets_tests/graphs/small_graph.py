@@ -14,15 +14,17 @@ from evidence_assets.benchmarks.graphs import rows as graph_rows
 from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.benchmarks.graphs.rows import GraphSource
 from evidence_assets.graphs.entity_linking import Encode
-from evidence_assets.graphs.knowledge_graph import GraphVectors, KnowledgeGraph
+from evidence_assets.graphs.knowledge_graph import GraphVectors, KnowledgeGraph, shape_of
 from evidence_assets.graphs.merge import Merged, merge
 from evidence_assets.graphs.passage_files import PassageFiles, write_passage_files
 from evidence_assets.graphs.passages import Passage, fact_passages, passage_table
 from evidence_assets.graphs.stored import encoded
-from evidence_assets.lake.store import prepare
+from evidence_assets.lake.coded import plain
+from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.store import Rows, prepare, version_of
 from evidence_assets.models.protocols import Encoder, FloatArray
-from evidence_assets.retrieval import index_building
 from evidence_assets.retrieval.vector_index import VectorIndex
+from evidence_assets_tests.retrieval.written import build_index
 from evidence_assets_tests.systems.small_models import WordEncoder
 
 TRIPLES = [
@@ -45,6 +47,16 @@ def stored(table: str, rows: object) -> pl.DataFrame:
     frame = pl.from_arrow(prepare(table, rows))  # type: ignore[arg-type]
     assert isinstance(frame, pl.DataFrame)
     return frame
+
+
+def graph_of_rows(name: str, nodes: Rows, edges: Rows) -> KnowledgeGraph:
+    """The graph that rows of ``kg_nodes`` and ``kg_edges`` stand for, whatever their order."""
+    tables = [prepare("kg_nodes", nodes), plain(prepare("kg_edges", edges))]
+    node_rows, edge_rows = (pl.DataFrame(table) for table in tables)
+    version = content_id(*map(version_of, tables))
+    return KnowledgeGraph(
+        name, version, lambda: shape_of(node_rows["node_id"], [edge_rows]), node_rows.get_column, edge_rows.get_column
+    )
 
 
 def write_triples(raw: Path, triples: list[tuple[str, str, str]] = TRIPLES, name: str = "graph.tsv") -> GraphSource:
@@ -76,7 +88,7 @@ def vectors_of(graph: KnowledgeGraph, encode: Encode, rows: Callable[[], pl.Data
         return encode(graph.forms.texts.to_list())
 
     def names() -> VectorIndex:
-        index_building.build(folder / "names", forms(), built_from="", model_id="")
+        build_index(folder / "names", forms(), built_from="", model_id="")
         return VectorIndex(folder / "names", expected="")
 
     def passages() -> PassageFiles:
@@ -116,7 +128,7 @@ def graph_of(
         }
         for i, (head, kind, tail) in enumerate(edges)
     ]  # fmt: skip
-    return KnowledgeGraph.of_rows("small", nodes, rows)
+    return graph_of_rows("small", nodes, rows)
 
 
 def merged(folder: Path, triples: list[tuple[str, str, str]] = TRIPLES) -> Merged:
@@ -128,4 +140,4 @@ def merged(folder: Path, triples: list[tuple[str, str, str]] = TRIPLES) -> Merge
 
 def small_graph(folder: Path, triples: list[tuple[str, str, str]] = TRIPLES) -> KnowledgeGraph:
     """The graph of some triples, with vectors."""
-    return with_vectors(KnowledgeGraph.of_rows("small", *merged(folder, triples)))
+    return with_vectors(graph_of_rows("small", *merged(folder, triples)))

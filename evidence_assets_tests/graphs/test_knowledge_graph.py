@@ -25,7 +25,7 @@ from evidence_assets.graphs.paths import shortest_paths
 from evidence_assets.graphs.stored import build_arrays, open_graph, tables_version
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.store import Lake
-from evidence_assets_tests.graphs.small_graph import graph_of, merged
+from evidence_assets_tests.graphs.small_graph import graph_of, graph_of_rows, merged
 from evidence_assets_tests.systems.small_models import WordEncoder
 
 RELATIONS, TYPES = ("eats", "made of", "Near"), ("animal", "place")
@@ -199,11 +199,11 @@ class TestMergedTriples(GraphContract):
     isolated = typed = False
 
     def make(self, folder: Path, world: World) -> KnowledgeGraph:
-        return KnowledgeGraph.of_rows("merged", *merged(folder, world.triples))
+        return graph_of_rows("merged", *merged(folder, world.triples))
 
 
 def of_files(files: BaseFiles) -> KnowledgeGraph:
-    return KnowledgeGraph.of_rows(
+    return graph_of_rows(
         "base", node_rows(files.nodes, "base", "here"), edge_rows(files.edges, "base", "here/edges.tsv", "CC0")
     )
 

@@ -5,13 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evidence_assets.graphs.arrays import GraphArrays
 from evidence_assets.graphs.paths import shortest_paths
-
-
-def graph_of(n_nodes: int, edges: list[tuple[int, int, int]]) -> GraphArrays:
-    rows = np.array(edges, dtype=np.int64).reshape(-1, 3)
-    return GraphArrays.from_edges(n_nodes, rows[:, 0], rows[:, 1], rows[:, 2])
+from evidence_assets_tests.graphs.test_arrays import graph_of
 
 
 def test_the_best_of_very_many_paths_are_found_without_listing_them() -> None:

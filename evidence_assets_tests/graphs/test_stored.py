@@ -12,7 +12,6 @@ import pytest
 
 from evidence_assets.graphs import knowledge_graph
 from evidence_assets.graphs import stored as stored_graphs
-from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.merge import edge_lineage
 from evidence_assets.graphs.passages import fact_passages, passage_table
 from evidence_assets.graphs.stored import (
@@ -27,7 +26,7 @@ from evidence_assets.graphs.stored import (
 from evidence_assets.lake import store
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.store import Lake
-from evidence_assets_tests.graphs.small_graph import TRIPLES, merged, small_graph, stored
+from evidence_assets_tests.graphs.small_graph import TRIPLES, graph_of_rows, merged, small_graph, stored
 from evidence_assets_tests.systems.small_models import WordEncoder
 
 
@@ -49,7 +48,7 @@ def test_vectors_stand_in_the_order_of_nodes_and_edges(tmp_path: Path) -> None:
     sentences = [graph.sentence(edge) for edge in range(graph.arrays.n_edges)]
     np.testing.assert_allclose(graph.passage_vectors("edge"), encoder.sentences(sentences), atol=1e-6)
     with pytest.raises(StaleInput, match="open it with an encoder"):
-        _ = KnowledgeGraph.of_rows("plain", *merged(tmp_path)).node_vectors
+        _ = graph_of_rows("plain", *merged(tmp_path)).node_vectors
 
 
 def test_a_folder_remembers_what_it_was_built_from(tmp_path: Path) -> None:

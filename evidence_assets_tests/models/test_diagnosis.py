@@ -8,7 +8,7 @@ import pytest
 
 from evidence_assets.models.diagnosis import MASKED, Finding, diagnose
 from evidence_assets.profiles import ModelSettings, Profile, load
-from evidence_assets.systems.kbloom.sample_model import train_into
+from evidence_assets.systems.kbloom.sample_model import train
 from evidence_assets_tests.models.tiny import make_causal, make_encoder
 from evidence_assets_tests.models.tiny_masked import word_piece
 
@@ -25,7 +25,7 @@ def test_a_model_of_the_lakes_own_is_trained_whole_or_missing(tmp_path: Path, mo
     absent = asked("sample-masked-lm")
     assert absent.fine is None and "not trained in this lake yet" in absent.found and "make demo" in absent.remedy
     folder = tmp_path / "indexes" / "asset=models.masked_lm"
-    train_into(folder, ["an owl eats mice.", "a cat eats fish."] * 2, {"owl", "mice"}, 2)
+    train(folder, ["an owl eats mice.", "a cat eats fish."] * 2, {"owl", "mice"}, 2)
     there = asked("sample-masked-lm")
     assert there.fine and "words" in there.found and "guessed" in there.found
     (folder / "model.safetensors").write_bytes(b"cut")

@@ -19,6 +19,7 @@ from evidence_assets.models.local_transformers import TransformersGenerator
 from evidence_assets.models.openai_server import OpenAIGenerator
 from evidence_assets.models.protocols import Completion, Generator, Request
 from evidence_assets.models.replay import ReplayGenerator, record
+from evidence_assets.profiles import GeneratorSettings
 from evidence_assets.reasoning import requests as prompts
 from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.reasoning.prompted import PromptedSolver
@@ -224,7 +225,7 @@ def test_offline_engine_builds_its_requests(monkeypatch: pytest.MonkeyPatch) -> 
     vars(sampling).update(StructuredOutputsParams=lambda **values: values)
     monkeypatch.setitem(sys.modules, "vllm", engine)
     monkeypatch.setitem(sys.modules, "vllm.sampling_params", sampling)
-    generator = load_generator("vllm", "some/model", revision="abc", four_bit=True)
+    generator = load_generator(GeneratorSettings(backend="vllm", name="some/model", revision="abc", four_bit=True))
     assert isinstance(generator, Generator) and (generator.model_id, generator.revision) == ("some/model", "abc")
     assert FakeEngine.made["enable_prefix_caching"] and FakeEngine.made["quantization"] == "bitsandbytes"
     assert generator.sampling(CHOICES[0])["structured_outputs"] == {"choice": list(CHOICES[0].choices)}
@@ -241,13 +242,14 @@ def test_offline_engine_builds_its_requests(monkeypatch: pytest.MonkeyPatch) -> 
 def test_offline_engine_says_when_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "vllm", None)
     with pytest.raises(ModelUnavailable, match=r"needs vLLM 0\.11.*pip install.*choose another backend"):
-        load_generator("vllm", "some/model")
+        load_generator(GeneratorSettings(backend="vllm", name="some/model"))
 
 
 def test_backends_by_name(causal: Path, tmp_path: Path) -> None:
-    assert isinstance(load_generator("openai", "m"), OpenAIGenerator)
-    assert isinstance(load_generator("transformers", str(causal)), TransformersGenerator)
+    assert isinstance(load_generator(GeneratorSettings(backend="openai", name="m")), OpenAIGenerator)
+    local = GeneratorSettings(backend="transformers", name=str(causal))
+    assert isinstance(load_generator(local), TransformersGenerator)
     with pytest.raises(ModelUnavailable, match="no recording"):
-        load_generator("replay", "m", folder=str(tmp_path))
-    with pytest.raises(BadInput, match="unknown backend 'llama'; one of openai"):
-        load_generator("llama", "m")
+        load_generator(GeneratorSettings(backend="replay", folder=str(tmp_path)))
+    with pytest.raises(BadInput, match="the backend extractive needs no language model"):
+        load_generator(GeneratorSettings(backend="extractive"))

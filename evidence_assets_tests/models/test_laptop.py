@@ -36,9 +36,7 @@ def test_every_model_of_the_laptop_loads_and_answers(profile: profiles.Profile) 
     assert vectors.shape[0] == 2 and np.isfinite(vectors).all()
     pairs = [("pain", "aspirin may treat pain"), ("pain", "insulin lowers glucose")]
     assert np.isfinite(reranker(profile.reranker, profile.token_encoder).score(pairs)).all()
-    settings = profile.generator
-    generator = load_generator(settings.backend, **settings.model_dump(exclude={"backend", "megabytes"}))
-    (completion,) = generator.generate([Request("You answer.", "Choose one.", 8, ("A", "B"))])
+    (completion,) = load_generator(profile.generator).generate([Request("You answer.", "Choose one.", 8, ("A", "B"))])
     assert completion.text in ("A", "B")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from evidence_assets.lake.errors import ModelUnavailable
 from evidence_assets.models.reranker_training import Labelled, TuningSettings, tune_reranker
-from evidence_assets.models.rerankers import load_reranker
+from evidence_assets.models.rerankers import CrossEncoderReranker
 from evidence_assets_tests.models.test_rerankers import make_cross_encoder
 from evidence_assets_tests.models.tiny import make_encoder
 
@@ -28,7 +28,7 @@ def test_what_is_relevant_scores_higher_after_tuning(tmp_path: Path) -> None:
     losses = tune_reranker(str(base), PAIRS, tmp_path / "tuned", QUICK)
     assert len(losses) == 40
     assert losses[-1] < losses[0] / 2
-    scores = load_reranker(str(tmp_path / "tuned")).score([(pair.query, pair.text) for pair in PAIRS])
+    scores = CrossEncoderReranker(str(tmp_path / "tuned")).score([(pair.query, pair.text) for pair in PAIRS])
     relevant = np.array([pair.relevant for pair in PAIRS])
     assert scores[relevant].min() > scores[~relevant].max()
 
@@ -38,10 +38,10 @@ def test_a_plain_encoder_gets_an_output_and_the_same_pairs_give_the_same_model(t
     settings = replace(QUICK, epochs=1)
     for name in ("one", "two"):
         tune_reranker(str(base), PAIRS, tmp_path / name, settings)
-    first, second = (load_reranker(str(tmp_path / name)) for name in ("one", "two"))
+    first, second = (CrossEncoderReranker(str(tmp_path / name)) for name in ("one", "two"))
     assert first.revision == second.revision
     tune_reranker(str(base), PAIRS, tmp_path / "other", replace(settings, seed=1))
-    assert load_reranker(str(tmp_path / "other")).revision != first.revision
+    assert CrossEncoderReranker(str(tmp_path / "other")).revision != first.revision
 
 
 @pytest.mark.parametrize("relevant", [True, False])

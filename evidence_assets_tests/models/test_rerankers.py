@@ -12,7 +12,7 @@ from transformers import AutoTokenizer, BertConfig, BertForSequenceClassificatio
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.models.encoders import EMBEDDED, load_encoder
 from evidence_assets.models.protocols import Encoder, Reranker
-from evidence_assets.models.rerankers import MaxSimReranker, load_reranker
+from evidence_assets.models.rerankers import CrossEncoderReranker, MaxSimReranker
 from evidence_assets_tests.models.tiny import make_encoder
 
 QUERY = "Which medicine treats type 2 diabetes?"
@@ -58,7 +58,7 @@ class TestMaxSim(RerankerContract):
     @pytest.fixture(scope="class")
     @classmethod
     def reranker(cls, encoder: Encoder) -> Reranker:
-        return load_reranker("maxsim", encoder=encoder)
+        return MaxSimReranker(encoder)
 
     def test_is_the_formula(self, reranker: Reranker, encoder: Encoder) -> None:
         query, text = encoder.tokens([QUERY, TEXTS[2]])
@@ -88,7 +88,7 @@ class TestCrossEncoder(RerankerContract):
     @pytest.fixture(scope="class")
     @classmethod
     def reranker(cls, tmp_path_factory: pytest.TempPathFactory) -> Reranker:
-        return load_reranker(str(make_cross_encoder(tmp_path_factory.mktemp("cross"))), device="cpu")
+        return CrossEncoderReranker(str(make_cross_encoder(tmp_path_factory.mktemp("cross"))), device="cpu")
 
     def test_equals_the_padded_network(self, reranker: Reranker) -> None:
         folder = reranker.model_id
@@ -103,13 +103,11 @@ class TestCrossEncoder(RerankerContract):
 
 
 def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(BadInput, match="give it an encoder"):
-        load_reranker("maxsim")
     with pytest.raises(ModelUnavailable, match="it has 3 outputs and a reranker has one"):
-        load_reranker(str(make_cross_encoder(tmp_path / "three", outputs=3)))
+        CrossEncoderReranker(str(make_cross_encoder(tmp_path / "three", outputs=3)))
     (tmp_path / "three" / "tokenizer.json").unlink()
     with pytest.raises(ModelUnavailable, match="no tokenizer"):
-        load_reranker(str(tmp_path / "three"))
+        CrossEncoderReranker(str(tmp_path / "three"))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(ModelUnavailable, match="cannot be loaded"):
-        load_reranker("nobody/no-such-reranker")
+        CrossEncoderReranker("nobody/no-such-reranker")

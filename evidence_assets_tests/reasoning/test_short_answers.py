@@ -161,4 +161,4 @@ def test_a_model_that_gives_no_answer_used_nothing() -> None:
 def test_only_the_sign_for_no_answer_is_none() -> None:
     assert [parse_short_answer(reply) for reply in ("N/A", "n/a.", "NA")] == [None] * 3
     assert parse_short_answer("Na is sodium") == "Na is sodium"
-    assert "Facts" not in answer_request("Who?", []).user
+    assert "Facts" not in answer_request(ShortTask("Who?", ())).user

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from evidence_assets.reasoning.statements import asked_kind, statements
 from evidence_assets.reasoning.tasks import EvidenceItem
 from evidence_assets.text.sentences import sentence_spans
-from evidence_assets.text.stems import spelled, stems
+from evidence_assets.text.stems import stems
 
 
 def read(text: str, kind: str = "chunk") -> list[tuple[str, str, bool]]:
@@ -65,11 +65,3 @@ def test_stems_meet_and_stop_words_go() -> None:
 def test_kind_of_the_answer_is_told_from_the_topic() -> None:
     assert asked_kind("Which illness is metformin meant to help with?") == {"illness"}
     assert asked_kind("Name the capital of France.") == frozenset()
-
-
-def test_stems_are_spelled_as_the_text_writes_them_first() -> None:
-    assert spelled(["diabet", "carv", "rust"], "Carving helps against diabetes; carved ones do not.") == [
-        "diabetes",
-        "Carving",
-        "rust",
-    ]

@@ -19,13 +19,13 @@ from evidence_assets.retrieval import index_building
 from evidence_assets.retrieval.index_building import (
     FLAT_UP_TO,
     VectorFile,
-    build,
     code_sizes,
     exact,
     finished_bytes,
     kind_for,
 )
 from evidence_assets.retrieval.vector_index import IndexMeta, VectorIndex, on_card, why_not_on_card
+from evidence_assets_tests.retrieval.written import build_index
 
 
 def unit(n: int, d: int = 32, seed: int = 0) -> np.ndarray:
@@ -66,7 +66,7 @@ def test_wikipedia_within_8_and_16_gigabytes() -> None:
 def test_the_stated_recall_and_size_are_the_real_ones(tmp_path: Path, code: str, least: float) -> None:
     vectors = unit(12_000)
     memory = finished_bytes(12_000, 32, code)
-    meta = build(tmp_path / "index", vectors, built_from="v1", model_id="m", kind="ivf", memory=memory, at=400)
+    meta = build_index(tmp_path / "index", vectors, built_from="v1", model_id="m", kind="ivf", memory=memory, at=400)
     assert meta.kind.endswith("," + code) and list(meta.recall) == ["10", "100", "400"]
     assert meta.bytes == (tmp_path / "index" / "index.faiss").stat().st_size
     assert meta.bytes == pytest.approx(memory, rel=0.05)
@@ -83,7 +83,7 @@ def test_the_stated_recall_and_size_are_the_real_ones(tmp_path: Path, code: str,
 
 def test_a_flat_index_is_exact_and_needs_no_recall(tmp_path: Path) -> None:
     vectors, queries = unit(3000), unit(20, seed=1)
-    meta = build(tmp_path / "index", vectors, built_from="v1", model_id="m")
+    meta = build_index(tmp_path / "index", vectors, built_from="v1", model_id="m")
     assert (meta.kind, meta.recall, meta.memory) == ("flat", {}, 8 * 10**9)
     _, positions = VectorIndex(tmp_path / "index", expected="v1").search(queries, 10)
     assert np.array_equal(positions, nearest(vectors, queries, 10))
@@ -103,21 +103,21 @@ def test_the_exact_search_in_blocks_is_that_of_the_whole(
 
 def test_all_are_found_where_all_are_asked_for(tmp_path: Path) -> None:
     vectors = unit(9_000)
-    meta = build(tmp_path / "index", vectors, built_from="v", model_id="m", kind="ivf", at=5)
+    meta = build_index(tmp_path / "index", vectors, built_from="v", model_id="m", kind="ivf", at=5)
     assert 0 < meta.nprobe < 64
     _, positions = VectorIndex(tmp_path / "index", expected="v").search(unit(3, seed=1), 9_000)
     assert (np.sort(positions, axis=1) == np.arange(9_000)).all()
 
 
 def test_recall_is_measured_with_real_questions_where_there_are_some(tmp_path: Path) -> None:
-    meta = build(
+    meta = build_index(
         tmp_path / "index", unit(9_000), built_from="v", model_id="m", kind="ivf", queries=unit(300, seed=5)
     )  # fmt: skip
     assert meta.queries == "200 questions"
 
 
 def test_an_index_of_other_vectors_is_refused(tmp_path: Path) -> None:
-    build(tmp_path / "index", unit(10), built_from="v1", model_id="m")
+    build_index(tmp_path / "index", unit(10), built_from="v1", model_id="m")
     with pytest.raises(StaleInput, match="materialize it again"):
         VectorIndex(tmp_path / "index", expected="v2")
     with pytest.raises(StaleInput, match="there is no index"):
@@ -126,7 +126,7 @@ def test_an_index_of_other_vectors_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["flat", "ivf"])
 def test_a_file_cut_in_half_is_named(tmp_path: Path, kind: str) -> None:
-    build(tmp_path / "index", unit(9_000), built_from="v", model_id="m", kind=kind)
+    build_index(tmp_path / "index", unit(9_000), built_from="v", model_id="m", kind=kind)
     path = tmp_path / "index" / "index.faiss"
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(StaleInput, match=r"index\.faiss is cut short or damaged .*materialize the index again"):
@@ -137,29 +137,29 @@ def test_a_file_cut_in_half_is_named(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_build_that_fails_leaves_the_index_that_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    build(tmp_path / "index", unit(50), built_from="v1", model_id="m")
+    build_index(tmp_path / "index", unit(50), built_from="v1", model_id="m")
 
     def full(*_: Any) -> None:
         raise RuntimeError("Error: write error in index.faiss: 10 != 20 (No space left on device)")  # as FAISS says it
 
     monkeypatch.setattr(index_building, "_filled", full)
     with pytest.raises(NoRoom, match=r"no room to write .*index; what was there before is unchanged"):
-        build(tmp_path / "index", unit(60), built_from="v2", model_id="m")
+        build_index(tmp_path / "index", unit(60), built_from="v2", model_id="m")
     assert VectorIndex(tmp_path / "index", expected="v1").meta.vectors == 50
     assert [path.name for path in tmp_path.iterdir() if path.suffix in (".tmp", ".old")] == []
 
 
 def test_an_empty_index_and_more_asked_than_there_is(tmp_path: Path) -> None:
-    build(tmp_path / "empty", np.zeros((0, 0), np.float32), built_from="v", model_id="")
+    build_index(tmp_path / "empty", np.zeros((0, 0), np.float32), built_from="v", model_id="")
     assert VectorIndex(tmp_path / "empty", expected="v").search(unit(2), 5)[1].shape == (2, 0)
-    build(tmp_path / "three", unit(3), built_from="v", model_id="m")
+    build_index(tmp_path / "three", unit(3), built_from="v", model_id="m")
     _, positions = VectorIndex(tmp_path / "three", expected="v").search(unit(1, seed=2), 5)
     assert sorted(positions[0].tolist()) == [0, 1, 2]
 
 
 def test_equal_scores_are_ordered_by_position(tmp_path: Path) -> None:
     vectors = np.repeat(unit(1), 4, axis=0)
-    build(tmp_path / "same", vectors, built_from="v", model_id="m")
+    build_index(tmp_path / "same", vectors, built_from="v", model_id="m")
     assert VectorIndex(tmp_path / "same", expected="v").search(vectors[:1], 4)[1].tolist() == [[0, 1, 2, 3]]
 
 
@@ -207,7 +207,7 @@ def test_tables_on_a_card_are_in_half_precision_and_what_stays_off_it_is_said(ca
 
 
 def test_more_neighbours_than_a_card_gives_come_from_the_processor(tmp_path: Path) -> None:
-    build(tmp_path / "index", unit(9_000), built_from="v", model_id="m", kind="ivf", at=5)
+    build_index(tmp_path / "index", unit(9_000), built_from="v", model_id="m", kind="ivf", at=5)
     index = VectorIndex(tmp_path / "index", expected="v")
     _, expected = index.search(unit(3, seed=1), 3_000)
 
@@ -226,8 +226,9 @@ import resource, sys
 from pathlib import Path
 import numpy as np
 from evidence_assets.retrieval import index_building as made
+from evidence_assets_tests.retrieval.written import build_index
 chance, folder = np.random.default_rng(0), Path(sys.argv[1])
-made.build(folder / "tiny", chance.normal(size=(3000, 256)), built_from="", model_id="", kind="ivf")
+build_index(folder / "tiny", chance.normal(size=(3000, 256)), built_from="", model_id="", kind="ivf")
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 meta = made.write(folder, built_from="", model_id="", kind="ivf")
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / meta.bytes)

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.retrieval import index_building
 from evidence_assets.retrieval.corpus import OpenCorpus
 from evidence_assets.retrieval.corpus_files import SCHEMA, Shard, write_corpus_files
+from evidence_assets.retrieval.vector_index import IndexMeta
 from evidence_assets.text.sentences import sentence_spans
+
+
+def build_index(folder: Path, vectors: npt.NDArray[np.floating[Any]], **stated: Any) -> IndexMeta:
+    """The index of these vectors in ``folder``, replacing what is there."""
+    with replacing_folder(folder) as temporary:
+        np.save(temporary / "vectors.npy", vectors.astype(np.float16))
+        return index_building.write(temporary, **stated)
 
 
 def written_corpus(

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from tools.campaign.kill import left
 from tools.campaign.world import REPOSITORY, World, in_child, prepare, table
-from tools.cluster import Cluster, answers, backfill, carried_out, parquet, selection, wait
+from tools.cluster import backfill, carried_out, parquet, selection
+from tools.cluster_processes import Cluster, answers, wait
 
 BENCHMARK = "sample_tables"
 

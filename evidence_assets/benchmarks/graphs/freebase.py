@@ -23,7 +23,6 @@ _NAME = re.compile(r'(?P<quoted>".*")@(?P<language>[\w-]+)', re.DOTALL)
 
 
 def read(file: Path) -> Iterator[TripleRecord]:
-    """Statements in ids."""
     return (item for item in statements(file) if isinstance(item, TripleRecord))
 
 

@@ -29,7 +29,6 @@ class GraphSource:
     names: str = ""
 
     def files(self, raw: Path) -> list[Path]:
-        """Where the files lie."""
         return [raw / path for path in self.paths]
 
 

@@ -17,7 +17,6 @@ from evidence_assets.lake.errors import BadInput
 
 
 def read(file: Path) -> Iterator[TripleRecord]:
-    """Statements in ids."""
     return (item for item in statements(file) if isinstance(item, TripleRecord))
 
 

@@ -95,14 +95,15 @@ def read_hotpotqa_documents(folder: Path, split: str) -> Iterator[Document]:
     seen: dict[str, str] = {}
     for file in HOTPOTQA.find(folder, split):
         corpus = file.with_name(f"{file.name.removesuffix('.gz').removesuffix('.json')}_corpus.json")
-        for place, title, sentences in _corpus(corpus) if corpus.is_file() else _contexts(file):
-            document = Document(title, title, "".join(sentences), place.file.name)
-            content = content_id("paragraph", document.text)
-            if title not in seen:
-                seen[title] = content
-                yield document
-            elif seen[title] != content:
-                raise place.bad(f"two different paragraphs are called {title!r}", "title")
+        contexts = ((row, *said) for row in json_rows(file) for said in _paragraphs(row))
+    for place, title, sentences in _corpus(corpus) if corpus.is_file() else contexts:
+        document = Document(title, title, "".join(sentences), place.file.name)
+        content = content_id("paragraph", document.text)
+        if title not in seen:
+            seen[title] = content
+            yield document
+        elif seen[title] != content:
+            raise place.bad(f"two different paragraphs are called {title!r}", "title")
 
 
 def read_musique(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
@@ -142,12 +143,6 @@ def _corpus(file: Path) -> Iterator[tuple[Row, str, tuple[str, ...]]]:
     for line, title, sentences in json_items(file):
         row = Row({"title": title, "sentences": sentences}, file, line)
         yield row, row.text("title"), row.texts("sentences", blank=True)
-
-
-def _contexts(file: Path) -> Iterator[tuple[Row, str, tuple[str, ...]]]:
-    for row in json_rows(file):
-        for title, sentences in _paragraphs(row):
-            yield row, title, sentences
 
 
 READERS = ((HOTPOTQA, read_hotpotqa), (MUSIQUE, read_musique))

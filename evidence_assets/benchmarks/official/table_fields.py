@@ -50,7 +50,6 @@ def claim_label(row: Row, field: str = "label") -> str:
 
 
 def cell_row(row: Row, field: str) -> tuple[str, ...]:
-    """A list of cells as text."""
     return _cells(row, row.list(field), field)
 
 

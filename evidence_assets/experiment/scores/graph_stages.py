@@ -41,9 +41,7 @@ def graph_stages(
     benchmark names as its topics; one holds the other if it stands in it as whole words.
     """
     around = {row["question_id"]: row for row in subgraphs.iter_rows(named=True)}
-    rows: dict[str, list[dict[str, Any]]] = {}
-    for row in evidence.iter_rows(named=True):
-        rows.setdefault(row["question_id"], []).append(row)
+    rows = evidence.rows_by_key("question_id", named=True, include_key=True)
     found: dict[str, list[float]] = {}
     for question in questions:
         if len(question["gold"]) != 1 or question["negated"] or question["question_id"] not in around:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import duckdb
 import polars as pl
 
 from evidence_assets.experiment.scores.metrics import (
@@ -15,7 +14,6 @@ from evidence_assets.experiment.scores.metrics import (
     hit_at_k,
     mean,
     ndcg_at_k,
-    paired_bootstrap,
     recall_at_k,
     reciprocal_rank,
 )
@@ -60,28 +58,6 @@ def passage_metrics(
     metrics = {name: mean(found) for name, found in values.items() if name != "hit@1"}
     metrics["hit@1"] = accuracy([value > 0 for value in values["hit@1"]])
     return metrics | evidence_metrics([q | {"gold_evidence": _sentences(q)} for q in map(dict, questions)], evidence)
-
-
-def paired(connection: duckdb.DuckDBPyConnection, first: str, second: str, benchmark: str) -> dict[str, Estimate]:
-    """Each metric of the variant ``first`` less that of ``second``, with the paired bootstrap interval over questions.
-
-    The questions are those that the stored evidence was selected for; nothing is selected again.
-    """
-    of = {"benchmark": benchmark}
-    questions = connection.execute(
-        "SELECT question_id, gold_evidence FROM questions WHERE benchmark = $benchmark ORDER BY question_id", of
-    ).pl()
-    sql = """
-        SELECT question_id, rank, option, source_kind, source_id, doc_id FROM evidence
-        LEFT JOIN (SELECT DISTINCT chunk_id, doc_id FROM chunks) ON chunk_id = source_id
-        WHERE benchmark = $benchmark AND asset = $asset
-    """
-    values = []
-    for name in (first, second):
-        rows = connection.execute(sql, of | {"asset": f"evidence/retrieval/{name}"}).pl()
-        document_of = dict(rows.select("source_id", "doc_id").drop_nulls().iter_rows())
-        values.append(passage_values(questions.to_dicts(), rows, document_of))
-    return {metric: paired_bootstrap(found, values[1][metric]) for metric, found in values[0].items()}
 
 
 def _sentences(question: Mapping[str, Any]) -> list[dict[str, str]]:

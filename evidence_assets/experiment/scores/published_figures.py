@@ -16,6 +16,8 @@ COMPARABLE = ("percent", "fraction", "score")
 """Scales of figures that a score can be compared with; times are not scores, and most counts are not."""
 TIMES = ("hours", "minutes", "minutes_per_question")
 """Metrics of figures that are no scores: what steps took is compared with them."""
+OF_TIMES = ("runtime_share", "latency_increase")
+"""Metrics of figures that say how times compare, and are no scores either."""
 COUNTED = ("tuples", "fact_count", "diversity", "correct_of_10", "pairs_with_higher_bartscore")
 """Counts that are scored: how much a harvest yields, and how many of its best tuples hold."""
 LABELS = {"SUPPORTS": "supports", "REFUTES": "refutes", "NOT ENOUGH INFORMATION": "nei"}
@@ -53,6 +55,8 @@ class TimedAs:
 
 def comparable(figure: Figure) -> bool:
     """Whether a score can be compared with a figure: not with a time."""
+    if figure.metric in OF_TIMES:
+        return False
     counted = figure.metric.removesuffix("_delta") in COUNTED
     return figure.scale == "count" if counted else figure.scale in COMPARABLE
 

@@ -27,7 +27,6 @@ def _compared(opened: OpenLake, state: tuple[int, ...], a: str, b: str, benchmar
 
 
 def comparison(reader: Reader, asked: Mapping[str, str]) -> Page:
-    """The page."""
     a, b, benchmark = (asked.get(name, "") for name in ("a", "b", "benchmark"))
     values: dict[str, Any] = {
         "a": a,

@@ -34,7 +34,6 @@ WHERE scope_kind <> 'benchmark' AND metric = 'precision@50' ORDER BY ALL
 
 
 def home(reader: Reader, asked: Mapping[str, str]) -> Page:
-    """The page."""
     rows = reader.rows(SCORES, ["scores"])
     counts = reader.answers(
         "SELECT benchmark, count(DISTINCT variant) AS variants, count(*) AS answers, "

@@ -23,7 +23,6 @@ DETAILED = 12
 
 
 def question(reader: Reader, asked: Mapping[str, str], question_id: str) -> Page:
-    """The page of a question."""
     found = reader.opened.answers("SELECT file FROM asked WHERE question_id = $id LIMIT 1", id=question_id)
     if not found:
         raise Missing(f"there is no question {question_id!r} in the lake")

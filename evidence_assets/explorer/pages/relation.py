@@ -12,7 +12,6 @@ from evidence_assets.lake.lineage import diff
 
 
 def relation(reader: Reader, asked: Mapping[str, str], name: str) -> Page:
-    """The page of a relation."""
     seeds = reader.rows(
         "SELECT * FROM relation_seeds WHERE relation_id = $id ORDER BY position", ["relation_seeds"], id=name
     )

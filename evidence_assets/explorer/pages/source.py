@@ -33,7 +33,6 @@ class Found:
 
 
 def source(reader: Reader, asked: Mapping[str, str], kind: str, identifier: str) -> Page:
-    """The page of one source."""
     if kind not in _KINDS:
         raise Missing(f"there is no kind of source {kind!r}; there are {', '.join(_KINDS)}")
     found = _KINDS[kind](reader, identifier)

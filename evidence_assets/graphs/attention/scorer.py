@@ -155,11 +155,6 @@ class NodeScores:
     attention: FloatArray
 
 
-def train(graph: FeatureGraph, query: FloatArray, settings: AttentionSettings | None = None) -> NodeScores:
-    """Score the nodes of one subgraph against one query vector, with a network of its own."""
-    return train_batch([graph], [query], settings)[0]
-
-
 def train_batch(
     graphs: Sequence[FeatureGraph],
     queries: Sequence[FloatArray],
@@ -167,7 +162,7 @@ def train_batch(
     device: str | torch.device = "cpu",
     group_bytes: int | None = None,
 ) -> list[NodeScores]:
-    """Score many subgraphs, each with parameters of its own; equal to `train`, bit for bit where no two are stacked.
+    """Score many subgraphs, each with parameters of its own; equal to one at a time, bit for bit where no two are stacked.
 
     Questions of like size are stacked: dense products are batched matrix products, attention runs over one
     block-diagonal sparse matrix. A group is as large as its parameters, their moments and its activations fit into

@@ -86,7 +86,6 @@ class Cell:
 
     @property
     def number(self) -> float | None:
-        """The quantity's number, or None."""
         return None if self.quantity is None else self.quantity.value
 
     @property
@@ -186,11 +185,7 @@ def parse_values(plain: str) -> tuple[CellValue, ...]:
             found.extend(_quantities(match, text))
         elif value := _date(match) if match["date"] else _p_value(match) if match["p"] else None:
             found.append(value)
-    return tuple(value for value in found if _is_finite(value))
-
-
-def _is_finite(value: CellValue) -> bool:
-    return all(isfinite(number or 0.0) for number in (value.value, value.low, value.high, value.deviation))
+    return tuple(v for v in found if all(isfinite(n or 0.0) for n in (v.value, v.low, v.high, v.deviation)))
 
 
 def as_under(value: CellValue, header: str) -> CellValue:

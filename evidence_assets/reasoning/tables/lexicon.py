@@ -35,13 +35,11 @@ def mapping(name: str) -> dict[str, Any]:
 
 @lru_cache(maxsize=64)
 def words(name: str) -> frozenset[str]:
-    """A set of words."""
     return frozenset(_lexicon()[name].split())
 
 
 @lru_cache(maxsize=64)
 def stems(name: str) -> frozenset[str]:
-    """The stems of a set of words."""
     return frozenset(stem(word) for word in words(name))
 
 

@@ -43,12 +43,10 @@ class Mention:
 
     @property
     def rows(self) -> tuple[int, ...]:
-        """The rows that it names."""
         return tuple(dict.fromkeys(i for i, _ in self.names))
 
     @property
     def places(self) -> tuple[Place, ...]:
-        """The cells that it is."""
         return (*self.names, *self.cells)
 
 

@@ -38,7 +38,6 @@ class Outside:
 
 
 def outside_items(evidence: Sequence[EvidenceItem]) -> list[EvidenceItem]:
-    """The evidence that is not of the table."""
     return [item for item in evidence if item.kind not in IN_A_TABLE]
 
 

@@ -73,7 +73,6 @@ class TableSolver:
     version = "6"
 
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
-        """One chain a task, for its one option or label."""
         return [self._explain(task) for task in tasks]
 
     def _explain(self, task: ExplainOption) -> Chain | Failure:

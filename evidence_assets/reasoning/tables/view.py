@@ -142,7 +142,6 @@ class TableView:
 
     @cached_property
     def measures(self) -> tuple[int, ...]:
-        """The numeric columns that name no rows."""
         return tuple(j for j in self.columns if j in self.numeric and j not in self.name_columns)
 
     @cached_property
@@ -185,7 +184,6 @@ class TableView:
 
     @cached_property
     def row_words(self) -> dict[int, frozenset[str]]:
-        """The words of each row."""
         return {i: frozenset().union(*(word_set(self.said((i, j))) for j in self.columns)) for i in self.body}
 
     @cached_property

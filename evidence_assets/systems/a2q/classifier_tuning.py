@@ -122,7 +122,6 @@ def tuned(folder: Path, base: str, pairs: Sequence[Labelled], settings: TuningSe
 
 
 def model_row(folder: Path, name: str, report: dict[str, Any]) -> dict[str, Any]:
-    """A row of ``models``."""
     vocabulary = json.loads((folder / "config.json").read_text(encoding="utf-8"))["vocab_size"]
     revision = folder_revision(folder)
     return {

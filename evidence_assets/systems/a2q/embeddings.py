@@ -53,7 +53,6 @@ class WordVectors:
         self.model_id, self.revision = file.name.partition(".")[0], file_id(file)
 
     def sentences(self, texts: Sequence[str]) -> FloatArray:
-        """One row a text."""
         spelt = [words_of(text) for text in texts]
         forms = {form for words in spelt for form in (*words, "_".join(words))}
         self._look_up(forms | {form.lower() for form in forms})
@@ -124,7 +123,6 @@ class WalkVectors:
         self.model_id, self.revision = "random_walks", f"{graph.version}:{dimensions}:{STEPS}"
 
     def sentences(self, texts: Sequence[str]) -> FloatArray:
-        """One row a text."""
         rows = np.zeros((len(texts), self.nodes.shape[1]), np.float32)
         for row, text in enumerate(texts):
             named = [node for span in self._graph.linker.find_spans(text) for node in span.link.nodes]

@@ -49,10 +49,6 @@ def _models(settings: A2QSettings) -> tuple[Kind, ...]:
     return ("encoder", "reranker") if settings.classifier == "reranker" else ("encoder",)
 
 
-def _encoder(settings: TripleSettings | PathSettings) -> tuple[Kind, ...]:
-    return ("encoder",)
-
-
 def _a2q(name: str, step: Step, settings: A2QSettings) -> Selector:
     taxonomy = step.benchmark.taxonomy if settings.taxonomy else ""
     graph, nodes = graph_of(step), None
@@ -106,9 +102,11 @@ SYSTEM = System(
             open=_nearest,
             reads=("graph", "graph_passages"),
             more_reads=_links,
-            models=_encoder,
+            models=lambda settings: ("encoder",),
         ),
-        "linked_paths": Method(settings=PathSettings, open=_paths, reads=("graph", "graph_passages"), models=_encoder),
+        "linked_paths": Method(
+            settings=PathSettings, open=_paths, reads=("graph", "graph_passages"), models=lambda settings: ("encoder",)
+        ),
         "tuned_classifier": OwnStages(
             settings=ClassifierSettings, stages=classifier_tuning.classifier_stages, defaults=_tuned_on
         ),

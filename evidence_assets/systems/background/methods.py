@@ -17,7 +17,7 @@ from evidence_assets.profiles import Kind
 from evidence_assets.systems.background import VERSION
 from evidence_assets.systems.background import system as background
 from evidence_assets.systems.background.recall import RECALL_ENTITIES, RECALL_RELATIONS, RECALL_TRIPLES
-from evidence_assets.systems.background.settings import BackgroundSettings
+from evidence_assets.systems.background.system import BackgroundSettings
 
 QUESTIONS = "questions/graph"
 
@@ -61,10 +61,6 @@ def _reads(variant: Variant, settings: BackgroundSettings) -> Sequence[Read]:
 
 def _models(settings: BackgroundSettings) -> tuple[Kind, ...]:
     return ("generator", "encoder") if settings.recall else ("encoder",)
-
-
-def _generator(settings: NoSettings) -> tuple[Kind, ...]:
-    return ("generator",)
 
 
 def _recall_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
@@ -113,6 +109,6 @@ SYSTEM = System(
             failed=_failed,
             models=_models,
         ),
-        "recall": OwnStages(settings=NoSettings, stages=_recall_stages, models=_generator),
+        "recall": OwnStages(settings=NoSettings, stages=_recall_stages, models=lambda settings: ("generator",)),
     },
 )

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evidence_assets.lake.errors import UnusableReply
-from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.asking import PromptedTask
-from evidence_assets.reasoning.templates import PACKAGED, Template, Words
+from evidence_assets.reasoning.templates import Template
 
 MAX_ITEMS = 30
 MAX_WORDS = 12
@@ -40,27 +38,8 @@ class BackgroundTriple:
     line: int
 
 
-def _quoted(text: str | list[str]) -> str:
+def _quoted(text: str | tuple[str, ...]) -> str:
     return json.dumps(text, ensure_ascii=False)
-
-
-def entities_request(question: str, words: Words = PACKAGED) -> Request:
-    """Ask for the things that a question is about."""
-    return words.of(_ENTITIES).request(256, question=_quoted(question))
-
-
-def relations_request(question: str, words: Words = PACKAGED) -> Request:
-    """Ask for the relations that would answer a question."""
-    return words.of(_RELATIONS).request(256, question=_quoted(question))
-
-
-def triples_request(
-    question: str, entities: Sequence[str], relations: Sequence[str], words: Words = PACKAGED
-) -> Request:
-    """Ask for facts made of the entities and relations."""
-    return words.of(_TRIPLES).request(
-        768, question=_quoted(question), entities=_quoted(list(entities)), relations=_quoted(list(relations))
-    )
 
 
 def parse_list(reply: str) -> tuple[str, ...]:
@@ -120,14 +99,22 @@ class TriplesTask:
 
 
 RECALL_ENTITIES: PromptedTask[str, tuple[str, ...]] = PromptedTask(
-    "recall_entities", (_ENTITIES,), entities_request, lambda reply, _: parse_list(reply)
+    "recall_entities",
+    (_ENTITIES,),
+    lambda question, words: words.of(_ENTITIES).request(256, question=_quoted(question)),
+    lambda reply, _: parse_list(reply),
 )
 RECALL_RELATIONS: PromptedTask[str, tuple[str, ...]] = PromptedTask(
-    "recall_relations", (_RELATIONS,), relations_request, lambda reply, _: parse_list(reply)
+    "recall_relations",
+    (_RELATIONS,),
+    lambda question, words: words.of(_RELATIONS).request(256, question=_quoted(question)),
+    lambda reply, _: parse_list(reply),
 )
 RECALL_TRIPLES: PromptedTask[TriplesTask, tuple[BackgroundTriple, ...]] = PromptedTask(
     "recall_triples",
     (_TRIPLES,),
-    lambda task, words: triples_request(task.question, task.entities, task.relations, words),
+    lambda task, words: words.of(_TRIPLES).request(
+        768, question=_quoted(task.question), entities=_quoted(task.entities), relations=_quoted(task.relations)
+    ),
     lambda reply, _: parse_background_triples(reply),
 )

@@ -15,8 +15,8 @@ from evidence_assets.experiment.system import Method, NoSettings, OwnStages, Sys
 from evidence_assets.models.in_use import encoder
 from evidence_assets.profiles import Kind, Profile
 from evidence_assets.systems.baselines import VERSION
-from evidence_assets.systems.baselines import system as baselines
 from evidence_assets.systems.baselines.recorded import recorded_stages
+from evidence_assets.systems.baselines.system import CellSelector, CosineChunks, bm25_cells, cosine_cells
 
 
 @dataclass(frozen=True)
@@ -37,22 +37,10 @@ def _defaults(profile: Profile) -> Mapping[str, Any]:
     return {"k": profile.retrieval.k}
 
 
-def _bm25(name: str, step: Step, settings: Bm25Settings) -> Selector:
-    return Bm25Chunks(name, chunks_in(step), settings.k, VERSION, titles=settings.titles)
-
-
-def _cosine(name: str, step: Step, settings: BaselineSettings) -> Selector:
-    return baselines.CosineChunks(name, chunks_in(step), encoder(step.profile.encoder), settings.k)
-
-
-def _bm25_cells(name: str, step: Step, settings: BaselineSettings) -> Selector:
-    return baselines.CellSelector(name, tables_of(step), baselines.bm25_cells, settings.k, "bm25")
-
-
 def _cosine_cells(name: str, step: Step, settings: BaselineSettings) -> Selector:
     model = encoder(step.profile.encoder)
     version = f"cosine:{model.model_id}:{model.revision}"
-    return baselines.CellSelector(name, tables_of(step), baselines.cosine_cells(model), settings.k, version)
+    return CellSelector(name, tables_of(step), cosine_cells(model), settings.k, version)
 
 
 def _method(opened: Any, source: Any, *models: Kind) -> Method[BaselineSettings]:
@@ -65,9 +53,20 @@ SYSTEM = System(
     "baselines",
     VERSION,
     {
-        "bm25": Method(settings=Bm25Settings, open=_bm25, reads=("corpus",), defaults=_defaults),
-        "cosine": _method(_cosine, "corpus", "encoder"),
-        "bm25_cells": _method(_bm25_cells, "tables"),
+        "bm25": Method(
+            settings=Bm25Settings,
+            open=lambda name, step, own: Bm25Chunks(name, chunks_in(step), own.k, VERSION, titles=own.titles),
+            reads=("corpus",),
+            defaults=_defaults,
+        ),
+        "cosine": _method(
+            lambda name, step, own: CosineChunks(name, chunks_in(step), encoder(step.profile.encoder), own.k),
+            "corpus",
+            "encoder",
+        ),
+        "bm25_cells": _method(
+            lambda name, step, own: CellSelector(name, tables_of(step), bm25_cells, own.k, "bm25"), "tables"
+        ),
         "cosine_cells": _method(_cosine_cells, "tables", "encoder"),
         RECORDED: OwnStages(settings=NoSettings, stages=recorded_stages),
     },

@@ -21,6 +21,8 @@ from evidence_assets.reasoning.templates import PACKAGED, Template, Words
 from evidence_assets.text.chunking import CountTokens, chunks
 
 Scale = Literal["tenths", "number"]
+LIMIT = 4000
+"""Characters of a document that a grader reads."""
 GRADES = tuple(f"{tenth / 10:.1f}" for tenth in range(11))
 
 
@@ -49,6 +51,15 @@ class NodeCard:
         return [f"{title}\n{body[c.start : c.end]}" for c in chunks(body, count_tokens, room)] or [title]
 
 
+@dataclass(frozen=True)
+class GradeTask:
+    """A question and an entry, of which at most ``LIMIT`` characters of document are shown."""
+
+    question: str
+    card: NodeCard
+    scale: Scale = "tenths"
+
+
 class Grader(Protocol):
     """Grades (question, card) pairs in order; larger is better."""
 
@@ -64,12 +75,10 @@ class Grader(Protocol):
 _PROMPT, _PUBLISHED = (Template.load(__package__, name, "question entry") for name in ("grade", "published_grade"))
 
 
-def grade_request(
-    question: str, card: NodeCard, limit: int = 4000, scale: Scale = "tenths", words: Words = PACKAGED
-) -> Request:
+def grade_request(task: GradeTask, words: Words = PACKAGED) -> Request:
     """Ask a generator for a grade: one of eleven, or any number from 0 to 1 as published."""
-    fields = {"question": fenced("question", question), "entry": fenced("entry", card.text(limit))}
-    if scale == "tenths":
+    fields = {"question": fenced("question", task.question), "entry": fenced("entry", task.card.text(LIMIT))}
+    if task.scale == "tenths":
         return words.of(_PROMPT).request(8, GRADES, **fields)
     return words.of(_PUBLISHED).request(16, **fields)
 
@@ -82,20 +91,10 @@ def parse_grade(reply: str) -> float:
     return float(text)
 
 
-@dataclass(frozen=True)
-class GradeTask:
-    """A question and an entry of which at most ``limit`` characters of document are shown."""
-
-    question: str
-    card: NodeCard
-    limit: int = 4000
-    scale: Scale = "tenths"
-
-
 GRADE: PromptedTask[GradeTask, float] = PromptedTask(
     "grade",
     (_PROMPT, _PUBLISHED),
-    lambda task, words: grade_request(task.question, task.card, task.limit, task.scale, words),
+    grade_request,
     lambda reply, _: parse_grade(reply),
 )
 
@@ -103,55 +102,34 @@ GRADE: PromptedTask[GradeTask, float] = PromptedTask(
 class PromptedGrader:
     """Grades by a language model."""
 
-    def __init__(self, model: LanguageModel, document_limit: int = 4000, scale: Scale = "tenths") -> None:
-        self._model, self._limit, self._scale = model, document_limit, scale
-        self.version = content_id(
-            "prompted_grader", GRADE.version_in(model.words), model.version, document_limit, scale
-        )
+    def __init__(self, model: LanguageModel, scale: Scale = "tenths") -> None:
+        self._model, self._scale = model, scale
+        self.version = content_id("prompted_grader", GRADE.version_in(model.words), model.version, LIMIT, scale)
 
     def text(self, card: NodeCard) -> str:
         """The entry, as it stands in the prompt."""
-        return card.text(self._limit)
+        return card.text(LIMIT)
 
     def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> list[tuple[float | Failure, Reply | None]]:
-        """One grade or failure a pair, and what it cost."""
-        return GRADE.ask_with_cost(
-            self._model, [GradeTask(question, card, self._limit, self._scale) for question, card in pairs]
-        )
+        return GRADE.ask_with_cost(self._model, [GradeTask(*pair, self._scale) for pair in pairs])
 
 
 class RerankerGrader:
     """Grades by a reranker: scores on its own scale, good for ordering.
 
-    With ``count_tokens`` a card is read in passages of at most ``tokens`` and is worth its best one, so that no card is
-    too long for the reranker; without, it is read whole.
+    A card is read in passages of at most ``tokens`` and is worth its best one, so that none is too long for the reranker.
     """
 
-    def __init__(
-        self,
-        reranker: Reranker,
-        document_limit: int = 4000,
-        count_tokens: CountTokens | None = None,
-        tokens: int = 128,
-    ) -> None:
-        self._reranker, self._limit, self._count, self._tokens = reranker, document_limit, count_tokens, tokens
-        self.version = content_id(
-            "reranker_grader", reranker.model_id, reranker.revision, document_limit,
-            tokens if count_tokens else None,
-        )  # fmt: skip
+    def __init__(self, reranker: Reranker, count_tokens: CountTokens, tokens: int = 128) -> None:
+        self._reranker, self._count, self._tokens = reranker, count_tokens, tokens
+        self.version = content_id("reranker_grader", reranker.model_id, reranker.revision, LIMIT, tokens)
 
     def text(self, card: NodeCard) -> str:
         """The entry, of which it reads all passages."""
-        return card.text(self._limit)
+        return card.text(LIMIT)
 
     def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> list[tuple[float, None]]:
-        """One score a pair."""
-        texts = [self._passages(card) for _, card in pairs]
+        texts = [card.passages(LIMIT, self._count, self._tokens) for _, card in pairs]
         asked = [(question, text) for (question, _), passages in zip(pairs, texts, strict=True) for text in passages]
         scores = iter(self._reranker.score(asked).tolist() if asked else [])
         return [(max(next(scores) for _ in passages), None) for passages in texts]
-
-    def _passages(self, card: NodeCard) -> list[str]:
-        if self._count is None:
-            return [card.text(self._limit)]
-        return card.passages(self._limit, self._count, self._tokens)

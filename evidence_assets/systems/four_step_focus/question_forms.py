@@ -23,6 +23,7 @@ from evidence_assets.systems.four_step_focus.triplets import ANY_TYPE, Term, Tri
 _CONJUNCTION = re.compile(r"which\s+(?P<type>.+?)\s+is\s+at\s+once\s+(?P<rest>.+)", re.IGNORECASE)
 _LEAD = re.compile(r"(?:name|list|find|which|what|who)\s+(?:(?:is|are)\s+)?(?=\S)", re.IGNORECASE)
 _JOINT = re.compile(r",\s+(?:and\s+)?|\s+and\s+", re.IGNORECASE)
+_ARTICLE = re.compile(r"^(?:an?|the)\s+", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ class FormParser:
             if slot is None:
                 continue
             inner = self._described(slot)
-            reading = _Reading(form, inner if inner is not None else _without_article(slot))
+            reading = _Reading(form, inner if inner is not None else _ARTICLE.sub("", slot))
             if best is None or reading.forms > best.forms:
                 best = reading
         return best
@@ -150,7 +151,3 @@ def _triplets(reading: _Reading, asked: Term, names: Iterator[str]) -> list[Trip
         inner = _triplets(reading.inner, slot, names)
     ends = (asked, slot) if reading.form.asked == "head" else (slot, asked)
     return [*inner, Triplet(ends[0], reading.form.edge_type, ends[1])]
-
-
-def _without_article(text: str) -> str:
-    return re.sub(r"^(?:an?|the)\s+", "", text, flags=re.IGNORECASE)

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from evidence_assets.experiment.selection import Asked, Parent, Pick, Progress
+from evidence_assets.experiment.selection import Asked, Parent, Pick, Progress, pick_fact
 from evidence_assets.graphs import substitution
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.substitution import Constant, Narrowed, Pattern, Variable
@@ -123,7 +123,6 @@ class FourStepFocus:
         return [list(ranking.picks) for ranking in self.rank(questions)]
 
     def rank(self, questions: Sequence[Asked]) -> list[NodeRanking]:
-        """One ranking a question, in order."""
         if not questions:
             return []
         texts = [q.text for q in questions]
@@ -252,7 +251,6 @@ class FourStepFocus:
         return int(self._graph.node_numbers([node.node_id])[0])
 
     def _told(self, node: int) -> list[int]:
-        """The edges that a grader is told of a node."""
         return self._graph.first_edges(node, self._settings.card_relations)
 
     def _card(self, node: int) -> NodeCard:
@@ -282,20 +280,10 @@ class FourStepFocus:
                     limit=settings.edges_per_triplet,
                 ):
                     (found,) = graph.arrays.edges_from(*edge)[:1]
-                    edge_id, told = graph.edge_ids[found], graph.triple(found)
                     asked = draft.query.triplets[number] if draft.query else None
-                    why = json.dumps(
-                        {
-                            **about,
-                            "triplet": [asked.head.text, asked.edge_type, asked.tail.text] if asked else [],
-                            "triple": told,
-                        },
-                        sort_keys=True,
-                        ensure_ascii=False,
-                    )
-                    pick = Pick("", "triple", (Parent("edge", edge_id, edge_id),), "",
-                                graph.sentence(found), node.similarity, why)  # fmt: skip
-                    picks.setdefault(("edge", edge_id, ""), pick)
+                    triplet = [asked.head.text, asked.edge_type, asked.tail.text] if asked else []
+                    pick = pick_fact(graph, found, node.similarity, **about, triplet=triplet)
+                    picks.setdefault(("edge", graph.edge_ids[found], ""), pick)
             why = json.dumps({**about, "notes": draft.notes}, sort_keys=True, ensure_ascii=False)
             itself = Parent("node", node.node_id, node.node_id)
             if self._grader is not None:

@@ -88,31 +88,30 @@ _PROMPT = Template.load(__package__, "triplets", "node_types edge_types joins qu
 def reply_schema(schema: Schema) -> str:
     """JSON schema of the reply, for backends that can constrain to one."""
     text = {"type": "string"}
-    variable = {"name": text, "type": _named(schema.node_types)}
-    triplet = {"head": text, "edge": _named(schema.edge_types), "tail": text}
-    shape = object_schema(
-        target=text, variables=_list(object_schema(**variable)), triplets=_list(object_schema(**triplet))
-    )
-    return json.dumps(shape)
+    node_type, edge = ({**text, "enum": list(types)} for types in (schema.node_types, schema.edge_types))
+    variables = {"type": "array", "items": object_schema(name=text, type=node_type)}
+    triplets = {"type": "array", "items": object_schema(head=text, edge=edge, tail=text)}
+    return json.dumps(object_schema(target=text, variables=variables, triplets=triplets))
 
 
-def _list(item: object) -> dict[str, object]:
-    return {"type": "array", "items": item}
+@dataclass(frozen=True)
+class TripletTask:
+    """A question on a knowledge base of certain types."""
+
+    question: str
+    schema: Schema
 
 
-def _named(types: Sequence[str]) -> dict[str, object]:
-    return {"type": "string", "enum": list(types)}
-
-
-def triplet_request(question: str, schema: Schema, words: Words = PACKAGED) -> Request:
+def triplet_request(task: TripletTask, words: Words = PACKAGED) -> Request:
     """Ask a generator for the triplets of a question."""
+    schema = task.schema
     joins = "".join(f"\n  {head} | {edge} | {tail}" for head, edge, tail in schema.patterns)
     return words.of(_PROMPT).request(
         512, (), reply_schema(schema),
         node_types=json.dumps(list(schema.node_types), ensure_ascii=False),
         edge_types=json.dumps(list(schema.edge_types), ensure_ascii=False),
         joins=f"\nWhat the edges join (head type | edge type | tail type):{joins}" if joins else "",
-        question=json.dumps(question, ensure_ascii=False),
+        question=json.dumps(task.question, ensure_ascii=False),
     )  # fmt: skip
 
 
@@ -195,19 +194,8 @@ class TripletReader(Protocol):
     def read(self, questions: Sequence[str]) -> Sequence[tuple[TripletQuery | Failure, Reply | None]]: ...
 
 
-@dataclass(frozen=True)
-class TripletTask:
-    """A question on a knowledge base of certain types."""
-
-    question: str
-    schema: Schema
-
-
 TRIPLETS: PromptedTask[TripletTask, TripletQuery] = PromptedTask(
-    "triplets",
-    (_PROMPT,),
-    lambda task, words: triplet_request(task.question, task.schema, words),
-    lambda reply, task: parse_triplets(reply, task.schema),
+    "triplets", (_PROMPT,), triplet_request, lambda reply, task: parse_triplets(reply, task.schema)
 )
 
 
@@ -223,5 +211,4 @@ class PromptedTriplets:
         )  # fmt: skip
 
     def read(self, questions: Sequence[str]) -> list[tuple[TripletQuery | Failure, Reply | None]]:
-        """One query or failure a question, and what it cost."""
         return TRIPLETS.ask_with_cost(self._model, [TripletTask(question, self._schema) for question in questions])

@@ -28,7 +28,7 @@ from evidence_assets.harvest.triple_metrics import (
     novelty,
     reference_accuracy,
 )
-from evidence_assets.systems.kbloom.judging import Likelihood, agreement, statement, unseeded, verdicts_of
+from evidence_assets.systems.kbloom.judging import Likelihood, agreement, pairs_of, statement, unseeded, verdicts_of
 from evidence_assets.systems.kbloom.seeds import Relation
 from evidence_assets.systems.kbloom.statement_judging import Judge
 
@@ -39,13 +39,6 @@ LOOKED_AT, BEST = "UsedFor", 10
 """The relation, and how many of its best tuples, that are printed one by one."""
 
 Encode = Callable[[Sequence[str]], npt.NDArray[np.floating]]
-
-
-def pairs_of(triples: pl.DataFrame, origin: str, relations: Sequence[Relation]) -> dict[str, list[Pair]]:
-    """Head and tail of one origin's triples by relation, best first."""
-    own = triples.filter(pl.col("origin") == origin).sort("rank")
-    named = {relation.id: own.filter(pl.col("relation_id") == relation.id) for relation in relations}
-    return {name: list(rows.select("head", "tail").iter_rows()) for name, rows in named.items() if rows.height}
 
 
 def size_rows(

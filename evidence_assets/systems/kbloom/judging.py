@@ -49,6 +49,13 @@ def agreement(said: Sequence[Verdicts]) -> tuple[float, list[bool]]:
     return (cohens_kappa(*zip(*both, strict=True)) if both else float("nan")), [a == b for a, b in both]
 
 
+def pairs_of(triples: pl.DataFrame, origin: str, relations: Sequence[Relation]) -> dict[str, list[Pair]]:
+    """Head and tail of one origin's triples by relation, best first."""
+    own = triples.filter(pl.col("origin") == origin).sort("rank")
+    named = {relation.id: own.filter(pl.col("relation_id") == relation.id) for relation in relations}
+    return {name: list(rows.select("head", "tail").iter_rows()) for name, rows in named.items() if rows.height}
+
+
 def unseeded(relation: Relation, pairs: Iterable[Pair]) -> list[Pair]:
     """The pairs that are no seeds of the relation, however they are capitalised."""
     seeds = {(head.casefold(), tail.casefold()) for head, tail in relation.pairs}
@@ -74,10 +81,10 @@ def judged_rows(
     """
     rows: list[dict[str, Any]] = []
     for relation in sorted(relations, key=lambda each: each.id):
-        pairs: dict[str, list[Pair]] = {}
-        for origin in variants:
-            own = triples.filter((pl.col("origin") == origin) & (pl.col("relation_id") == relation.id)).sort("rank")
-            pairs[origin] = unseeded(relation, own.select("head", "tail").iter_rows())
+        pairs = {
+            origin: unseeded(relation, pairs_of(triples, origin, [relation]).get(relation.id, []))
+            for origin in variants
+        }
         for origin, variant in variants.items():
             if not pairs[origin]:
                 continue

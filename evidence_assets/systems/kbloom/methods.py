@@ -18,7 +18,6 @@ from evidence_assets.experiment.step import Made, Markdown, Step
 from evidence_assets.experiment.system import NoSettings, OwnStages, Scope, System
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.store import Rows
 from evidence_assets.models.in_use import (
     MASKED_LM,
     encoder,
@@ -29,12 +28,11 @@ from evidence_assets.models.in_use import (
     text_likelihood,
 )
 from evidence_assets.models.sample_masked_lm import SAMPLE_MASKED_LM
-from evidence_assets.models.sample_masked_lm import VERSION as TRAINING_VERSION
-from evidence_assets.profiles import GeneratorSettings, Kind, Profile
-from evidence_assets.systems.kbloom import VERSION, collection_scores, coverage, judging, rows, sample_model, scores
+from evidence_assets.profiles import GeneratorSettings, Profile
+from evidence_assets.systems.kbloom import VERSION, collection_scores, coverage, judging, rows, scores
 from evidence_assets.systems.kbloom.plot import bars
 from evidence_assets.systems.kbloom.references import Reference, references
-from evidence_assets.systems.kbloom.sample_model import names_of
+from evidence_assets.systems.kbloom.sample_model import masked_model_stages, names_of
 from evidence_assets.systems.kbloom.statement_judging import JUDGE, REWORD, PromptedJudge, PromptedParaphraser
 from evidence_assets.systems.kbloom.system import (
     KBloomSettings,
@@ -83,9 +81,12 @@ class HarvestSettings(KBloomSettings):
 
 def _defaults(profile: Profile) -> Mapping[str, Any]:
     stated = profile.harvesting
+    # The sample's model is small and its word vectors say little: chosen on one half of the sample's relations.
+    small = profile.masked_model.name == SAMPLE_MASKED_LM
     return {
         "n": stated.n, "max_prompts": stated.prompts, "collections": stated.collections, "truth": stated.truth,
-        "fluency": stated.fluency, "final": stated.final,
+        "fluency": stated.fluency or ("probability" if small else "corrected"),
+        "final": stated.final or ("fluency" if small else "printed"),
     }  # fmt: skip
 
 
@@ -160,12 +161,7 @@ class _Stages:
                 harvest(relation, model, words, one, prompts=own, kinds=kinds)
                 for one, own in zip(self._harvests, mined, strict=True)
             ]
-            made = rows.harvest_rows(relation, harvests, model=model_key(model), source=self._harvest, input_hash=key)
-            numbers = {
-                "prompts": sum(p.kept for p in prompts), "candidates": len(made.candidates), "model": model_key(model)
-            }  # fmt: skip
-            tables: dict[str, Rows] = {"prompts": made.prompts, "candidate_tuples": made.candidates}
-            return Made(made.triples, made.lineage, numbers, reused=0, beside=tables)
+            return rows.harvest_rows(relation, harvests, model=model_key(model), source=self._harvest, input_hash=key)
 
         return Stage(
             self._harvest, "triples", make,
@@ -327,55 +323,11 @@ def _prompt_models(step: Step, settings: HarvestSettings) -> tuple[PromptModels,
     return made, [*names, *([asked.version] if asked else [])]
 
 
-def masked_model_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
-    """The masked language model that knowledge is harvested from: trained on the sample corpus, or named."""
-    harvesting, named = variant.profile.harvesting, variant.profile.masked_model
-    trains = named.name == SAMPLE_MASKED_LM
-
-    def make(step: Step) -> Made:
-        trained: dict[str, float | int | None] = {}
-        if trains:
-            trained = sample_model.train(
-                step.lake.index_folder(MASKED_LM),
-                step.read("chunks", "corpus/sample/chunks"),
-                [step.lake.raw_place(f"sample/graphs/{name}.tsv") for name in ("biomedical", "commonsense")],
-                harvesting.training_steps,
-            )
-        model = masked_lm(step.lake, named)
-        row = {
-            "model_id": model_key(model),
-            "name": model.model_id,
-            "revision": model.revision,
-            "task": "masked language model",
-            "vocabulary": len(model.vocabulary),
-            "input_hash": "",
-            **trained,
-        }
-        shown = {name: value for name, value in row.items() if value is not None and name != "input_hash"}
-        return Made([row], metadata=shown)
-
-    return [
-        Stage(
-            variant.place, "models", make,
-            "The masked language model in use: trained on the sample corpus, with its accuracy on masked words of "
-            "sentences that it never saw, or a Hugging Face model by name.",
-            [Read("corpus/sample/chunks", "every"), Read("raw/sample")] if trains else [],
-            f"{TRAINING_VERSION}:{harvesting.training_steps}" if trains else f"{named.name}@{named.revision}",
-            partitions="", kinds=("pytorch",), pool="gpu",
-        )
-    ]  # fmt: skip
-
-
 def _judges() -> list[GeneratorSettings]:
     """The generators that judge: those that the profile names for it, else its language model, if it has one."""
     profile = profiles.load()
     names = [profile.known("generator", name) for name in profile.harvesting.judges] or profile.names("generator")[:1]
     return [profile.generators[name] for name in names if profile.generators[name].backend != "extractive"]
-
-
-def harvest_stages(variant: Variant, settings: HarvestSettings) -> list[Stage]:
-    """The stages of a harvest."""
-    return _Stages(variant, settings).all()
 
 
 def judge_first(variant: Variant, settings: HarvestSettings, step: Step) -> None:
@@ -412,22 +364,20 @@ def scored_on(settings: HarvestSettings) -> list[Scope]:
     ]
 
 
-def _masked(settings: HarvestSettings | NoSettings) -> tuple[Kind, ...]:
-    return ("masked_model",)
-
-
 SYSTEM = System(
     "kbloom",
     VERSION,
     {
         "kbloom": OwnStages(
             settings=HarvestSettings,
-            stages=harvest_stages,
+            stages=lambda variant, settings: _Stages(variant, settings).all(),
             defaults=_defaults,
-            models=_masked,
+            models=lambda settings: ("masked_model",),
             scored_on=scored_on,
             asks_first=judge_first,
         ),
-        "masked_model": OwnStages(settings=NoSettings, stages=masked_model_stages, models=_masked),
+        "masked_model": OwnStages(
+            settings=NoSettings, stages=masked_model_stages, models=lambda settings: ("masked_model",)
+        ),
     },
 )

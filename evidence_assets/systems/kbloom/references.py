@@ -54,7 +54,6 @@ class Reference(BaseModel):
 
 @cache
 def references(file: Path = FILE) -> dict[str, Reference]:
-    """Every reference by its name."""
     try:
         return {name: Reference(name=name, **fields) for name, fields in yaml_mapping(file).items()}
     except (TypeError, ValidationError) as error:

@@ -10,14 +10,23 @@ from typing import Any
 
 import polars as pl
 
+from evidence_assets.experiment.stage import Read, Stage
+from evidence_assets.experiment.step import Made, Step
+from evidence_assets.experiment.system import NoSettings
+from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.ids import content_id, file_id
-from evidence_assets.models import sample_masked_lm
-from evidence_assets.models.sample_masked_lm import REPORT, TrainingSettings, train_sample_masked_lm
+from evidence_assets.models.in_use import MASKED_LM, masked_lm, model_key
+from evidence_assets.models.sample_masked_lm import (
+    REPORT,
+    SAMPLE_MASKED_LM,
+    VERSION,
+    TrainingSettings,
+    train_sample_masked_lm,
+)
 
 
 def sentences_of(chunks: pl.DataFrame) -> list[str]:
-    """Every sentence of the chunks."""
     return [
         row["text"][span["start"] : span["end"]]
         for row in chunks.iter_rows(named=True)
@@ -35,15 +44,10 @@ def names_of(graphs: Sequence[Path]) -> set[str]:
     return names
 
 
-def train(folder: Path, chunks: pl.DataFrame, graphs: Sequence[Path], steps: int) -> dict[str, Any]:
+def train(folder: Path, sentences: Sequence[str], names: Collection[str], steps: int) -> dict[str, Any]:
     """Train into ``folder``, or leave what lies there where it was trained on the same; returns columns of ``models``."""
-    return train_into(folder, sentences_of(chunks), names_of(graphs), steps)
-
-
-def train_into(folder: Path, sentences: Sequence[str], names: Collection[str], steps: int) -> dict[str, Any]:
-    """The same, from sentences and names."""
     settings = TrainingSettings(steps=steps)
-    wanted = content_id(sample_masked_lm.VERSION, sorted(set(sentences)), sorted(names), asdict(settings))
+    wanted = content_id(VERSION, sorted(set(sentences)), sorted(names), asdict(settings))
     kept = folder / REPORT
     if kept.exists():
         report: dict[str, Any] = json.loads(kept.read_text())
@@ -65,3 +69,39 @@ def train_into(folder: Path, sentences: Sequence[str], names: Collection[str], s
 
 def _number(value: float) -> float | None:
     return None if value != value else value
+
+
+def masked_model_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
+    """The masked language model that knowledge is harvested from: trained on the sample corpus, or named."""
+    harvesting, named = variant.profile.harvesting, variant.profile.masked_model
+    trains = named.name == SAMPLE_MASKED_LM
+
+    def make(step: Step) -> Made:
+        trained: dict[str, float | int | None] = {}
+        if trains:
+            graphs = [step.lake.raw_place(f"sample/graphs/{name}.tsv") for name in ("biomedical", "commonsense")]
+            sentences = sentences_of(step.read("chunks", "corpus/sample/chunks"))
+            trained = train(step.lake.index_folder(MASKED_LM), sentences, names_of(graphs), harvesting.training_steps)
+        model = masked_lm(step.lake, named)
+        row = {
+            "model_id": model_key(model),
+            "name": model.model_id,
+            "revision": model.revision,
+            "task": "masked language model",
+            "vocabulary": len(model.vocabulary),
+            "input_hash": "",
+            **trained,
+        }
+        shown = {name: value for name, value in row.items() if value is not None and name != "input_hash"}
+        return Made([row], metadata=shown)
+
+    return [
+        Stage(
+            variant.place, "models", make,
+            "The masked language model in use: trained on the sample corpus, with its accuracy on masked words of "
+            "sentences that it never saw, or a Hugging Face model by name.",
+            [Read("corpus/sample/chunks", "every"), Read("raw/sample")] if trains else [],
+            f"{VERSION}:{harvesting.training_steps}" if trains else f"{named.name}@{named.revision}",
+            partitions="", kinds=("pytorch",), pool="gpu",
+        )
+    ]  # fmt: skip

@@ -61,7 +61,6 @@ class Control:
 
     @property
     def expected(self) -> float:
-        """Hits expected by chance."""
         return self.held * self.chance
 
 

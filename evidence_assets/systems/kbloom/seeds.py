@@ -80,7 +80,6 @@ def collection_folder(name: str) -> Path:
 
 
 def seed_files(folder: Path) -> list[Path]:
-    """Every ``*.yaml`` and ``*.yml`` file of a folder, by name."""
     return sorted(path for path in (*folder.glob("*.yaml"), *folder.glob("*.yml")) if not path.name.startswith("."))
 
 

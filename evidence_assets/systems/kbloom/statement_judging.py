@@ -67,12 +67,6 @@ class PromptedJudge:
         return [self._said[text] for text in statements]
 
 
-def reword_request(statement: str, words: Words = PACKAGED) -> Request:
-    """Ask a generator for other words."""
-    shown = json.dumps(statement, ensure_ascii=False)
-    return words.of(_REWORD).request(40 * REWORDINGS, statement=shown, number=str(REWORDINGS))
-
-
 def parse_rewordings(reply: str) -> list[str]:
     """One a line, without bullets and numbers.
 
@@ -83,7 +77,14 @@ def parse_rewordings(reply: str) -> list[str]:
     return [line for line in lines if line]
 
 
-REWORD = PromptedTask("reword", (_REWORD,), reword_request, lambda reply, _: parse_rewordings(reply))
+REWORD: PromptedTask[str, list[str]] = PromptedTask(
+    "reword",
+    (_REWORD,),
+    lambda statement, words: words.of(_REWORD).request(
+        40 * REWORDINGS, statement=json.dumps(statement, ensure_ascii=False), number=str(REWORDINGS)
+    ),
+    lambda reply, _: parse_rewordings(reply),
+)
 
 
 class PromptedParaphraser:
@@ -94,5 +95,4 @@ class PromptedParaphraser:
         self.version = content_id("prompted_paraphraser", REWORD.version_in(model.words), model.version)
 
     def reword(self, statements: Sequence[str]) -> list[list[str]]:
-        """Rewordings of each statement."""
         return [said if isinstance(said, list) else [] for said in REWORD.ask(self._model, statements)]

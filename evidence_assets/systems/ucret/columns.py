@@ -158,7 +158,8 @@ def select_lines(
             labels, centres = groups[key]
             nearness = _nearness(texts[i], centres, settings)
             best = int(nearness.argmax())
-            if _passes(float(nearness[best]), settings):
+            near = float(nearness[best])
+            if -near <= settings.gate if settings.measure == "jsd" else near >= settings.gate:
                 kept += [
                     Kept(j, "cluster", abs(float(nearness[best])))
                     for j, label in zip(remaining, labels, strict=True)
@@ -189,10 +190,6 @@ def _nearness(text: Floats, points: Floats, settings: ColumnSettings) -> Floats:
     """Cosine, or the divergence with its sign turned, so that larger is nearer for both; ties do not hang on bits."""
     raw: Floats = -jensen_shannon(text[None], points) if settings.measure == "jsd" else points @ text
     return raw.round(12)
-
-
-def _passes(nearness: float, settings: ColumnSettings) -> bool:
-    return -nearness <= settings.gate if settings.measure == "jsd" else nearness >= settings.gate
 
 
 def _cluster_unique(

@@ -8,7 +8,6 @@ from evidence_assets.experiment.selection import Selector
 from evidence_assets.experiment.step import Step
 from evidence_assets.experiment.system import Method, System
 from evidence_assets.models.in_use import encoder
-from evidence_assets.profiles import Kind
 from evidence_assets.systems.ucret import VERSION
 from evidence_assets.systems.ucret.selector import BridgedTable, CollapsedTable
 from evidence_assets.systems.ucret.settings import BridgeSettings, UcretSettings
@@ -23,21 +22,23 @@ def _bridged(name: str, step: Step, settings: BridgeSettings) -> Selector:
     return BridgedTable(_collapsed(name, step, settings), outside)
 
 
-def _encoder(settings: UcretSettings) -> tuple[Kind, ...]:
-    return ("encoder",)
-
-
 SYSTEM = System(
     "ucret",
     VERSION,
     {
-        "ucret": Method(settings=UcretSettings, open=_collapsed, reads=("tables",), models=_encoder, published="cases"),
+        "ucret": Method(
+            settings=UcretSettings,
+            open=_collapsed,
+            reads=("tables",),
+            models=lambda settings: ("encoder",),
+            published="cases",
+        ),
         "ucret_bridge": Method(
             settings=BridgeSettings,
             open=_bridged,
             reads=("tables", "corpus"),
             own_encoder=True,
-            models=_encoder,
+            models=lambda settings: ("encoder",),
             published="cases",
         ),
     },

@@ -10,14 +10,6 @@ from evidence_assets.systems.uscrake.chunk_ranking import RANKINGS, check_cost
 from evidence_assets.systems.uscrake.token_views import OfLayers, WordMeans
 from evidence_assets.transport import GroundCost, ground_cost
 
-_CHOICES = {
-    "coarse": ("dense", "hybrid"),
-    "parts": ("both", "chunks", "graph"),
-    "grain": ("sentence", "chunk"),
-    "tokens": ("pieces", "words"),
-    "weights": ("text", "corpus", "idf"),
-}
-
 
 @dataclass(frozen=True)
 class Settings:
@@ -65,9 +57,6 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_cost(self.cost)
-        for name, known in _CHOICES.items():
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name} is {getattr(self, name)!r}: give one of {', '.join(known)}")
         for name in ("R", "k", "transported", "triples_judged"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}: keep at least one")

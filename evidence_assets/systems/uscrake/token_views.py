@@ -42,7 +42,6 @@ class WordMeans(_View):
         super().__init__(encoder, "words")
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Words of each text."""
         return self._layered.count_words(texts)
 
     def tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
@@ -80,7 +79,6 @@ class OfLayers(_View):
         self.dimensions = cost.vectors(np.zeros((1, cost.layers, encoder.dimensions))).shape[1]
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Pieces of each text."""
         return self._encoder.count_tokens(texts)
 
     def tokens(self, texts: Sequence[str]) -> list[TokenVectors]:

@@ -16,11 +16,10 @@ from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.benchmarks.graphs.rows import GraphSource
 from evidence_assets.benchmarks.graphs.tab_separated import umls
 from evidence_assets.benchmarks.graphs.triples import TripleRecord, frames
-from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.merge import merge
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import prepare
-from evidence_assets_tests.graphs.small_graph import stored
+from evidence_assets_tests.graphs.small_graph import graph_of_rows, stored
 
 
 @dataclass(frozen=True)
@@ -286,7 +285,7 @@ def test_ids_are_called_by_a_users_file_and_found_by_both(tmp_path: Path) -> Non
     ):  # fmt: skip
         triples = rows.triple_table([source], tmp_path, load())
         assert set(triples.select("head", "relation", "tail").rows()) == edges
-        graph = KnowledgeGraph.of_rows("g", *merge(triples, rows.synonyms([source], tmp_path)))
+        graph = graph_of_rows("g", *merge(triples, rows.synonyms([source], tmp_path)))
         for text in ("Ada", "m.01"):
             assert [graph.names[n] for n in graph.linker.link(text).nodes] == ["Ada"], text
     (tmp_path / "names.tsv").write_text("m.01\t \n")

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from evidence_assets.experiment.scores.published import figures
-from evidence_assets.experiment.scores.published_figures import PrintedAs, beside, figure_for, printed_model
+from evidence_assets.experiment.scores.published_figures import PrintedAs, beside, comparable, figure_for, printed_model
 from evidence_assets.experiment.scores.scoring import score_rows
 from evidence_assets.lake.store import prepare
 from evidence_assets_tests.lake_rows import prediction, question
@@ -57,6 +57,7 @@ def test_a_figure_of_another_model_is_never_taken() -> None:
 def test_counts_and_times_are_no_scores() -> None:
     assert any(f.metric == "minutes" and f.system == "ucret" for f in figures())
     assert figure_for("scitab", PrintedAs("ucret", "total"), SERVED, "minutes") is None
+    assert not any(comparable(f) for f in figures() if f.metric == "runtime_share")
 
 
 def frame(table: str, rows: list[dict[str, object]]) -> pl.DataFrame:

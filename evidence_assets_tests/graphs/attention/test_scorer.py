@@ -11,9 +11,13 @@ from torch_geometric.nn import TransformerConv
 
 from evidence_assets.graphs.attention import scorer as ga
 from evidence_assets.graphs.attention.neighbours import Pattern, attend, average
-from evidence_assets.graphs.attention.scorer import AttentionSettings, FeatureGraph, train, train_batch
+from evidence_assets.graphs.attention.scorer import AttentionSettings, FeatureGraph, NodeScores, train_batch
 
 WIDTH = 8
+
+
+def train(graph: FeatureGraph, query: np.ndarray, settings: AttentionSettings | None = None) -> NodeScores:
+    return train_batch([graph], [query], settings)[0]
 
 
 def problem(name: str, nodes: int, edges: int, width: int = WIDTH) -> tuple[FeatureGraph, np.ndarray]:

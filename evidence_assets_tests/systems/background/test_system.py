@@ -17,9 +17,9 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake, prepare
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.asking import LanguageModel
-from evidence_assets.systems.background.settings import BackgroundSettings
 from evidence_assets.systems.background.system import (
     BackgroundKnowledge,
+    BackgroundSettings,
     PromptedBackground,
     StoredBackground,
     recall_rows,

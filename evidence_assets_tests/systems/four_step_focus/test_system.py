@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from evidence_assets.experiment.selection import Asked, evidence_rows
+from evidence_assets.experiment.variants import variants_of
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.passage_files import Method
 from evidence_assets.lake.errors import StaleInput
@@ -18,6 +19,7 @@ from evidence_assets.lake.store import prepare
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.retrieval.corpus import matrix
+from evidence_assets.systems import settings_of
 from evidence_assets.systems.four_step_focus.grading import NodeCard, PromptedGrader, RerankerGrader
 from evidence_assets.systems.four_step_focus.node_search import NodeSearch, node_passages
 from evidence_assets.systems.four_step_focus.question_forms import Form, FormParser
@@ -118,6 +120,15 @@ def test_printed_form_leaves_nothing_between_variables() -> None:
     assert len(printed.nodes) == 7, "plain vector search still ranks"
 
 
+def test_the_printed_figures_stand_beside_the_run_that_the_text_describes() -> None:
+    """And not beside the algorithm as printed, which finds nothing between variables."""
+    (labelled,) = (v for v in variants_of("four_step_focus") if any(p.system == "fourstepfocus" for p in v.published))
+    assert settings_of(labelled.place) == FocusSettings(
+        triplets="corrected", edge_types=False, exclude_mentioned=False, search="vector", rerank=True, grades="number"
+    )
+    assert FocusSettings().k_max == 20 and settings_of("search/fourstepfocus_printed") == PRINTED
+
+
 def test_grades_reorder_within_each_group_only() -> None:
     class Grades:
         version = "1"
@@ -171,7 +182,7 @@ def test_an_unusable_grade_fails_its_question_alone() -> None:
     assert (first.status, first.nodes) == ("failed", ())
     assert "no number from 0 to 1" in first.error
     assert second.status == "answered"
-    system._grader = RerankerGrader(SharedWords())
+    system._grader = RerankerGrader(SharedWords(), WordEncoder().count_tokens)
     assert ask(system, "Name a remedy for gout.")[0].status == "answered"
 
 

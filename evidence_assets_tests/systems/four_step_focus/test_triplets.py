@@ -14,6 +14,7 @@ from evidence_assets.systems.four_step_focus.triplets import (
     Term,
     Triplet,
     TripletQuery,
+    TripletTask,
     parse_triplets,
     triplet_request,
 )
@@ -100,7 +101,7 @@ def test_contradictory_triplets_are_read_as_they_stand() -> None:
 
 
 def test_the_question_and_the_types_are_in_the_request_as_data() -> None:
-    request = triplet_request('Ignore this. "What"?', SCHEMA)
+    request = triplet_request(TripletTask('Ignore this. "What"?', SCHEMA))
     assert json.dumps('Ignore this. "What"?') in request.user
     assert all(name in request.user for name in ("gene/protein", "targets", "drug | treats | disease"))
     listed = json.loads(request.json_schema)["properties"]["variables"]["items"]

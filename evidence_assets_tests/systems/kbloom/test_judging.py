@@ -78,7 +78,7 @@ def test_without_a_verdict_there_is_no_precision_and_without_judges_no_row() -> 
 
 def test_coverage_is_that_of_two_harvests_with_disjoint_prompts() -> None:
     made = harvest_rows(relation(), both(), model="m@1", source="test", input_hash="h")
-    prompts = pl.from_arrow(prepare("prompts", made.prompts))
+    prompts = pl.from_arrow(prepare("prompts", made.beside["prompts"]))
     assert isinstance(prompts, pl.DataFrame)
     first, second = deal(prompts)
     assert not {p.text for p in first} & {p.text for p in second}

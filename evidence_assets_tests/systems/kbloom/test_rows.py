@@ -56,7 +56,7 @@ def both() -> tuple[Harvest, Harvest]:
 
 def test_rows_fit_their_tables_and_lineage_reaches_from_triple_to_seed() -> None:
     made = harvest_rows(relation(), both(), model="m@1", source="test", input_hash="h")
-    for table, rows in (("prompts", made.prompts), ("candidate_tuples", made.candidates), ("triples", made.triples)):
+    for table, rows in {**made.beside, "triples": made.rows}.items():
         assert prepare(table, rows).num_rows == len(rows) > 0
     assert prepare("lineage_edges", made.lineage).num_rows == len(
         {(e["child_id"], e["parent_kind"], e["parent_id"], e["relation"]) for e in made.lineage}
@@ -65,7 +65,7 @@ def test_rows_fit_their_tables_and_lineage_reaches_from_triple_to_seed() -> None
     for edge in made.lineage:
         parents.setdefault(edge["child_id"], set()).add((edge["parent_kind"], edge["parent_id"]))
     seeds = {row["seed_id"] for row in seed_rows(relation())}
-    for triple in made.triples:
+    for triple in made.rows:
         reached, frontier = set(), {triple["triple_id"]}
         while frontier:
             above = set().union(*(parents.get(one, set()) for one in frontier)) - reached

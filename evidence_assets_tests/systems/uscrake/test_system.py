@@ -19,12 +19,10 @@ from hypothesis import strategies as st
 from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.experiment.selection import Asked, Pick, Progress, evidence_rows
 from evidence_assets.experiment.step import Before
-from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.retrieval import token_texts
 from evidence_assets.retrieval.bm25 import CorpusStatistics
-from evidence_assets.retrieval.index_building import build as build_index
 from evidence_assets.retrieval.maxsim import maxsim_texts
 from evidence_assets.retrieval.token_store import TokenStore, build, source_version
 from evidence_assets.retrieval.token_texts import TokenTexts
@@ -39,8 +37,9 @@ from evidence_assets.systems.uscrake.settings import Settings
 from evidence_assets.systems.uscrake.system import Uscrake, joined
 from evidence_assets.transport import TokenMeasure, distance, ground_cost, ground_costs
 from evidence_assets.transport.divergence import jensen_shannon
+from evidence_assets_tests.graphs.small_graph import graph_of_rows
 from evidence_assets_tests.retrieval.test_term_index import total
-from evidence_assets_tests.retrieval.written import written_corpus
+from evidence_assets_tests.retrieval.written import build_index, written_corpus
 from evidence_assets_tests.systems.small_models import SharedWords, WordEncoder
 from evidence_assets_tests.systems.uscrake.token_models import PieceEncoder
 
@@ -73,7 +72,7 @@ def graph(cap: int = 50) -> ConceptTriples:
     nodes = [{"node_id": node, "name": name, "aliases": aliases} for node, name, aliases in NODES]
     listed = {"triple_ids": [], "sources": [], "licences": []}
     edges = [{"edge_id": e, "head_id": h, "relation": r, "tail_id": t, **listed} for e, h, r, t in EDGES]
-    return ConceptTriples(KnowledgeGraph.of_rows("g", nodes, edges), load(), WordEncoder(), cap=cap)
+    return ConceptTriples(graph_of_rows("g", nodes, edges), load(), WordEncoder(), cap=cap)
 
 
 def passages(folder: Path, pages: dict[str, str] = PAGES, *, stored: bool = True, titled: bool = True) -> Passages:
@@ -543,10 +542,7 @@ def test_rows_name_chunks_and_edges_as_parents_and_are_taken_over(corpus: Passag
     [
         ({"cost": "moverscore"}, "weights: idf"),
         ({"cost": "moverscore", "weights": "idf", "tokens": "words"}, "tokens: pieces"),
-        ({"tokens": "letters"}, "tokens is 'letters'"),
-        ({"weights": "printed"}, "weights is 'printed'"),
         ({"cost": "jds"}, "did you mean 'jsd'"),
-        ({"coarse": "sparse"}, "coarse is 'sparse'"),
         ({"k": 0}, "keep at least one"),
         ({"temperature": 0.0}, "temperature"),
         ({"judge": 1.5}, "from 0 to 1"),

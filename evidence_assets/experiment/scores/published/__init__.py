@@ -92,26 +92,15 @@ def figures() -> tuple[Figure, ...]:
     return tuple(_figure(row) for row in headed_rows(FILE, COLUMNS))
 
 
-def printed(
-    scope: str, system: str, variant: str = "", model: str = "", metric: str = "accuracy", label: str = ""
-) -> tuple[Figure, ...]:
-    """Every number printed for this benchmark or part of one, the one to compare with first.
-
-    Numbers that are no errata come first, tables before figures and prose, a value as published before another
-    document's re-run of it; else the order of the documents.
-    """
-    return _index().get((scope, system, variant, model, metric, label), ())
-
-
 def published(
     scope: str, system: str, variant: str = "", model: str = "", metric: str = "accuracy", label: str = ""
 ) -> Figure | None:
-    """The number printed for this that a score is compared with; None if none is.
+    """The number printed for this benchmark or part of one that a score is compared with; None if none is.
 
     >>> published("scitab", "ucret", "full", "llama-3.3-70b").value
     60.88
     """
-    return next(iter(printed(scope, system, variant, model, metric, label)), None)
+    return next(iter(by_key().get((scope, system, variant, model, metric, label), ())), None)
 
 
 @cache
@@ -127,15 +116,18 @@ def scopes_printed(benchmark: str, system: str) -> tuple[str, ...]:
 
 
 @cache
-def _index() -> dict[tuple[str, ...], tuple[Figure, ...]]:
+def by_key() -> dict[tuple[str, ...], list[Figure]]:
+    """Every number by what it is printed for, the one to compare with first.
+
+    Numbers that are no errata come first, tables before figures and prose, a value as published before another
+    document's re-run of it; else the order of the documents.
+    """
     found: dict[tuple[str, ...], list[Figure]] = defaultdict(list)
     for figure in figures():
         found[figure.key].append(figure)
-    return {key: tuple(sorted(group, key=_preference)) for key, group in found.items()}
-
-
-def _preference(figure: Figure) -> tuple[bool, bool, bool]:
-    return figure.erratum, figure.table.startswith(("text", "Fig")), figure.reproduced
+    for group in found.values():
+        group.sort(key=lambda figure: (figure.erratum, figure.table.startswith(("text", "Fig")), figure.reproduced))
+    return dict(found)
 
 
 _SWAPPED = {("novelty", "count"): "diversity", ("diversity", "percent"): "novelty"}
