@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
+from bench.bench_scale import resident
 from bench.in_stages import check, keep, run
 from evidence_assets.benchmarks.official.stark import stark_edges, stark_nodes
 from evidence_assets.graphs import stored
@@ -165,6 +166,7 @@ def answering(lake: Lake, _: Path, __: argparse.Namespace) -> dict[str, Any]:
         start = time.perf_counter()
         found = [search.nearest(query, allowed, 20) for query in queries]
         took("20 nearest papers, ms", start, len(queries))
+        told["own memory before all papers are compared, MiB"] = round(resident())
         papers = np.flatnonzero(allowed)
         exact = [search.among(query, papers, 20) for query in queries[:5]]
         told["recall"] = float(np.mean([len(set(a) & set(b)) / 20 for a, b in zip(found, exact, strict=False)]))

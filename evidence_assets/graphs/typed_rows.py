@@ -67,9 +67,10 @@ class TypedRows:
         self.n_nodes = len(self.node_types)
         self._heads, kind, self._tails = (np.asarray(a, dtype=np.int32) for a in (heads, edge_types, tails))
         order = counted_order(kind, int(kind.max(initial=-1)) + 1)
-        codes, first = np.unique(kind[order], return_index=True)
+        counts = np.bincount(kind)
+        codes = np.flatnonzero(counts)
         self.edge_types = tuple(codes.tolist())
-        self._edges = dict(zip(self.edge_types, np.split(order, first[1:]), strict=False))
+        self._edges = dict(zip(self.edge_types, np.split(order, np.cumsum(counts[codes])[:-1]), strict=False))
         self._rows: dict[tuple[int, bool], Rows] = {}
 
     @cached_property

@@ -125,6 +125,7 @@ def test_what_a_lake_has_not_made_is_quoted_as_measured_elsewhere(
     told = " ".join(CliRunner().invoke(app, ["plan", "uscrake_costs", "--lake", str(tmp_path)]).output.split())
     assert "corpus wikipedia: not made here" in told, told
     assert f"measured elsewhere ({stated()['machine']}; `python -m bench.bench_scale`) for 1,090,623 chunks" in told
+    assert "graph conceptnet: not made here; measured elsewhere" in told
     lake = Lake.create(tmp_path / "data_lake")
     lake.write("knowledge/conceptnet/edges", "", {"kg_edges": []})
     assert graph_told("conceptnet", lake.root) == "", "its own pace is known"
