@@ -24,7 +24,7 @@ from evidence_assets.reasoning.templates import PACKAGED, Template, Words
 from evidence_assets.text.languages import language_of
 from evidence_assets.text.negation import denies
 
-VERSION = "6"
+VERSION = "7"
 """Changes whenever equal input may give another answer."""
 FLOOR = 0.36
 """Weight of a reading under which nothing is answered. This and the next were chosen on the first half of the sample's
@@ -118,7 +118,8 @@ class ExtractiveShortAnswers:
     that does not. Paths of the same start, relations and directions give answers to the same reading of the question. A
     path p weighs ½ cos(q, facts of p) + ½ cos(q without the start, relations of p), a reading as much as its best path.
     The best reading answers if it reaches :data:`FLOOR`; the end of its best path is the answer, all its ends are
-    supported. Only sourced facts count.
+    supported. Only sourced facts count. The confidence is the best reading's share beside the next, or beside an answer that
+    only just reaches the floor where no other comes so far.
 
     Where there are texts, they decide: the statement whose cosine with the question is greatest must reach
     :data:`TEXT_FLOOR`. The first end of the facts' best reading that is named there is the answer; without facts the answer is the statement
@@ -175,11 +176,11 @@ class ExtractiveShortAnswers:
         alone = said[best[0]] >= RELATION_FLOOR and all(stands_in(name, best[0].text) for name in _names(task.question))
         if not task.texts and not alone:
             return ShortAnswer(None, "insufficient")
-        weights = [max(weight for weight, _ in own) for own in ranked[:2]]
-        unclear = len(weights) > 1 and weights[0] - weights[1] < MARGIN
+        first, *others = [max(weight for weight, _ in own) for own in ranked[:2]]
+        unclear = any(first - other < MARGIN for other in others)
         supported = tuple(dict.fromkeys(path.answer for path in best))
         used = dict.fromkeys(fact.evidence_id for path in best for fact in path.facts)
-        confidence = round(weights[0] / sum(weights), 6)
+        confidence = round(first / (first + max([*others, FLOOR])), 6)
         return ShortAnswer(supported[0], "ambiguous" if unclear else "answered", supported, tuple(used), confidence)
 
 

@@ -16,7 +16,7 @@ from evidence_assets.experiment.reproduction import Cell, PrintedTable, candidat
 from evidence_assets.experiment.scores.published_figures import RECORDED
 from evidence_assets.experiment.variants import variants
 from evidence_assets.lake.catalogue import connect
-from evidence_assets.systems.kbloom import methods
+from evidence_assets.systems.kbloom import methods, sample_model
 from evidence_assets_tests.assets.miniature import (
     Model,
     make,
@@ -64,7 +64,8 @@ def miniature(
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(VARIABLE, opted)
         patch.setattr(solvers, "generator", lambda settings: Model(settings.name))
-        patch.setattr(methods, "masked_lm", lambda lake, settings: masked(settings.name))
+        for module in (methods, sample_model):
+            patch.setattr(module, "masked_lm", lambda lake, settings: masked(settings.name))
         patch.setattr("evidence_assets.systems.a2q.classifier_tuning.EMBEDDED", str(make_cross_encoder(root / "tiny")))
         with small_world(root / "world", lines, patch) as world:
             official_files(world.lake.raw)

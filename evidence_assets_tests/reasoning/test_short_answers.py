@@ -48,6 +48,12 @@ def test_one_fact_gives_its_other_end_and_all_ends_of_the_same_relation_are_supp
     assert solved("Where is a web found at?", *FACTS).answer == "attic"
 
 
+def test_an_answer_without_a_rival_is_as_sure_as_it_is_above_the_floor_and_a_rival_makes_it_less_sure() -> None:
+    alone, beside = (solved("Where is a web found at?", *facts).confidence for facts in (FACTS[2:3], FACTS))
+    assert alone is not None and beside is not None
+    assert 0.5 <= beside < alone < 1
+
+
 def test_two_facts_are_joined_where_the_question_asks_for_both() -> None:
     answer = solved("What is the one that a web is made by skilled at?", *FACTS)
     assert answer.answer == "spinning"
