@@ -86,7 +86,7 @@ def plain(rows: pa.Table) -> pa.Table:
         if pa.types.is_dictionary(field.type):
             written, type_ = [chunk.dictionary_decode() for chunk in rows.column(place).chunks], field.type.value_type
         elif field.type == LONG:
-            written, type_ = [chunk.cast(pa.string()) for chunk in rows.column(place).chunks], pa.string()
+            written, type_ = [_short(chunk) for chunk in rows.column(place).chunks], pa.string()
         elif field.type == ID:
             written, type_ = [_digits(chunk) for chunk in rows.column(place).chunks], pa.string()
         else:
@@ -111,6 +111,11 @@ def blocks(rows: pa.Table, size: int) -> Iterator[pa.Table]:
         return
     for first in range(0, max(1, rows.num_rows), size):
         yield plain(rows.slice(first, size + ROWS_BEHIND)).slice(0, size)
+
+
+def _short(texts: pa.LargeStringArray) -> pa.StringArray:
+    """Texts that an array of the declared type holds; copied, as a slice keeps the offsets of all and they may not fit."""
+    return texts.take(pa.array(np.arange(len(texts)))).cast(pa.string())
 
 
 def _digits(ids: pa.FixedSizeBinaryArray) -> pa.StringArray:

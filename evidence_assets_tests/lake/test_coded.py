@@ -125,3 +125,11 @@ def test_texts_that_no_one_array_holds_are_written_as_others_are(
         assert (tmp_path / "rows.parquet").stat().st_size > 0
         assert pl.read_parquet(tmp_path / "rows.parquet").equals(pl.read_parquet(files[0]))
         assert version_of(prepared) == version_of(prepare("kg_nodes", prepared))
+
+
+def test_a_slice_far_behind_in_such_texts_is_written_out() -> None:
+    ends = np.array([0, coded.MOST + 8, coded.MOST + 12])
+    data = np.zeros(ends[-1], np.uint8)  # no page of the first text is touched
+    data[-4:] = list(b"last")
+    texts = pa.LargeStringArray.from_buffers(2, pa.py_buffer(ends), pa.py_buffer(data))
+    assert coded.plain(pa.table({"text": texts}).slice(1))["text"].to_pylist() == ["last"]
