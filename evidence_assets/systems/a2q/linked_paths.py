@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from evidence_assets.experiment.selection import Asked, Pick, Progress, pick_fact
 from evidence_assets.graphs.expansion import IntArray
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
+from evidence_assets.lake.array_files import distinct
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.systems.a2q import VERSION
@@ -106,7 +107,7 @@ class LinkedPaths:
             if len(edges) > most:
                 edges = edges[np.lexsort((edges, -np.round(self._vectors[edges] @ query, 9)))[:most]]
             kept.append(edges)
-        return np.unique(np.concatenate(kept)) if kept else np.zeros(0, np.int64)
+        return distinct(np.concatenate(kept)) if kept else np.zeros(0, np.int64)
 
     def _touch(self, edges: IntArray, nodes: IntArray) -> BoolArray:
         """Which edges have an end among the nodes."""

@@ -18,6 +18,7 @@ from evidence_assets.graphs import expansion as graph_expansion
 from evidence_assets.graphs.entity_linking import EntityLinker
 from evidence_assets.graphs.expansion import IntArray, Neighbourhood
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
+from evidence_assets.lake.array_files import distinct
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, Reranker
 from evidence_assets.systems.a2q import VERSION
@@ -173,7 +174,7 @@ class A2Q:
         by_option = [self._neighbourhoods(option, vectors) for option in options]
         if any(by_option):
             reached = [graph_expansion.union(option) for option in by_option]
-            nodes = np.unique(np.concatenate([kept, *reached]))
+            nodes = distinct(np.concatenate([kept, *reached]))
             weights = graph_expansion.attend(query, nodes, self._nodes, options=reached, heads=settings.heads)
             kept = self._kept(nodes, weights, [*around, *(n for option in by_option for n in option)])
         attention = dict(zip(nodes.tolist(), (weights / weights.max(initial=1e-12)).tolist(), strict=True))

@@ -19,6 +19,7 @@ from evidence_assets.experiment.selection import Asked, Parent, Pick, Progress, 
 from evidence_assets.graphs import substitution
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.substitution import Constant, Narrowed, Pattern, Variable
+from evidence_assets.lake.array_files import distinct
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.reasoning.tasks import Failure, Reply
@@ -153,7 +154,7 @@ class FourStepFocus:
         if query is not None:
             narrowed, notes = self._substituted(query)
             if narrowed.narrowed:
-                candidates = np.unique(narrowed.candidates).astype(np.int64)
+                candidates = distinct(narrowed.candidates).astype(np.int64)
                 candidates = candidates[self._is_answer[candidates]]
                 n_candidates = len(candidates)
                 filtered = self._search.among(vector, candidates, self._settings.k_max)

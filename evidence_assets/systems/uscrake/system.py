@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evidence_assets.experiment.selection import Asked, Parent, Pick, Progress, pick_fact
+from evidence_assets.lake.array_files import distinct
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.memory import give_back
 from evidence_assets.models.protocols import Encoder
@@ -172,7 +173,7 @@ class Uscrake:
         seen = passages.seen(
             self._view, words=settings.tokens == "words", reading=settings.weights, titles=settings.titles
         )
-        seen.fill(np.unique(np.concatenate([*pools, np.zeros(0, np.int64)])))
+        seen.fill(distinct(np.concatenate([*pools, np.zeros(0, np.int64)])))
         for _, group in groupby(zip(options, pools, strict=True), lambda pair: pair[0].question.question_id):
             of_question, own = zip(*group, strict=True)
             made += self._text_items(seen, of_question, own)
@@ -185,7 +186,7 @@ class Uscrake:
             return [np.zeros(0, np.int64) for _ in options]
         size = self._settings.R
         _, dense = passages.corpus.index.search(self._encoder.sentences([o.query.text for o in options]), size)
-        pools = [np.unique(row[row >= 0]) for row in dense]
+        pools = [distinct(row[row >= 0]) for row in dense]
         if self._settings.coarse == "hybrid":
             for i, option in enumerate(options):
                 positions, _ = passages.store.pieces.top_k(option.plain.tokens.tokens, size, "plus_one")
@@ -196,7 +197,7 @@ class Uscrake:
     def _text_items(self, seen: SeenPassages, options: Sequence[_Option], pools: Sequence[Ints]) -> list[list[Item]]:
         """Text evidence of one question's options; a query without a single token has none."""
         settings = self._settings
-        union = np.unique(np.concatenate(pools))
+        union = distinct(np.concatenate(pools))
         able = [i for i, option in enumerate(options) if len(option.query)]
         made: list[list[Item]] = [[] for _ in options]
         if not len(union) or not able:
