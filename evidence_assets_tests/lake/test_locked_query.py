@@ -166,6 +166,12 @@ def test_unsafe_is_duckdb_whole_and_the_help_says_so(lake: Lake, tmp_path: Path)
     assert "read and write every file that you may" in help_text
 
 
+def test_the_lake_is_asked_as_well_where_every_command_was_loaded_before(lake: Lake) -> None:
+    assert CliRunner().invoke(app, ["--help"]).exit_code == 0
+    asked = CliRunner().invoke(app, ["query", "SELECT 1 AS one", "--format", "csv", "--lake", str(lake.root)])
+    assert (asked.exit_code, asked.stdout) == (0, "one\n1\n"), asked.exception
+
+
 def test_a_terminal_obeys_no_text_of_the_lake(lake: Lake) -> None:
     asked = ["query", "SELECT chr(27) || '[2J[bold]' AS text", "--lake", str(lake.root)]
     shown = CliRunner().invoke(app, asked).stdout
