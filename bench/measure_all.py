@@ -5,6 +5,9 @@
 ``bench/measured.yaml`` states the measurements, in order: a benchmark of a world with variants and metrics, or answers of
 lakes made before against baselines. Each is read from materialized assets, and its table is put between its marks in the
 page, so that a figure that a commit changes shows in its diff. The lakes stay in their folder; another run takes them over.
+
+The encoder runs in float32 (``bench/float32.yaml``): in bfloat16, which ``embedded`` takes where a processor multiplies it
+natively, figures differ by some tenths of a point from one kind of processor to the next.
 """
 
 from __future__ import annotations
@@ -51,7 +54,7 @@ def command(entry: dict[str, Any], lakes: Path) -> list[str]:
         return [str(BENCH / "measure_answers.py"), *places]
     lake = lakes / Path(entry.get("world", "sample")).stem
     lake.mkdir(parents=True, exist_ok=True)
-    options = ["--lake", str(lake), "--metrics", ",".join(entry["metrics"])]
+    options = ["--lake", str(lake), "--profile", str(BENCH / "float32.yaml"), "--metrics", ",".join(entry["metrics"])]
     options += ["--world", str(BENCH / "worlds" / entry["world"])] if "world" in entry else []
     return [str(BENCH / "measure_variants.py"), entry["benchmark"], *entry["variants"], *options]
 

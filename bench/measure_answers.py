@@ -41,7 +41,7 @@ def questions_of(lake: Lake, benchmark: str, variant: str) -> list[dict[str, Any
         for table, asset in (("chains", "chains"), ("predictions", "predictions"), ("evidence", "evidence"))
     }  # fmt: skip
     texts = sorted({text for row in asked.iter_rows(named=True) for text in (row["text"], *row["options"])})
-    encoder = load_encoder(EMBEDDED)
+    encoder = load_encoder(EMBEDDED, dtype="float32")
     shown = [" ".join(text.split()[-120:]) for text in texts]
     vectors = dict(zip(texts, encoder.sentences(shown), strict=True))
     found = []
