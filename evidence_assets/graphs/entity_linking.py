@@ -81,12 +81,8 @@ class Nearest(Protocol):
 class NameVectors:
     """Names that mean nearly the same as a concept.
 
-    Parameters
-    ----------
-    index
-        Over one unit vector a surface form of the linker.
-    encode
-        Vectors of concepts, in the same space.
+    ``index``: Over one unit vector a surface form of the linker.
+    ``encode``: Vectors of concepts, in the same space.
     """
 
     def __init__(self, index: Nearest, encode: Encode) -> None:
@@ -108,12 +104,8 @@ class NameVectors:
 class EntityLinker:
     """Links concepts to nodes by their names and aliases.
 
-    Parameters
-    ----------
-    surfaces
-        Every name and alias; empty ones are left out and counted in ``n_empty``.
-    nodes
-        The node that each surface form names; by default the i-th names node i.
+    ``surfaces``: Every name and alias; empty ones are left out and counted in ``n_empty``.
+    ``nodes``: The node that each surface form names; by default the i-th names node i.
 
     >>> linker = EntityLinker(["dog", "hot dog", "Dog"], [4, 2, 3])
     >>> linker.link("dog").nodes, linker.link("Dogs").nodes, linker.link("hot doog").rule

@@ -97,14 +97,9 @@ def expand(
     shrinks with the number of neighbours while λ·distance does not, so that nearness decides alone.
     ``score="cosine"`` takes the mean cosine of the heads, on the scale for which λ = 0.1 to 0.3 was published.
 
-    Parameters
-    ----------
-    node_vectors
-        One row a node of the graph.
-    penalty, theta
-        λ and θ.
-    max_neighbours
-        Most new neighbours of one node; of a hub the best by α are kept.
+    ``node_vectors``: One row a node of the graph.
+    ``penalty``, ``theta``: λ and θ.
+    ``max_neighbours``: Most new neighbours of one node; of a hub the best by α are kept.
     """
     if theta < 1 or max_neighbours < 1:
         raise ValueError("theta and max_neighbours must be at least 1")

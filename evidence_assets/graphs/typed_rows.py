@@ -54,12 +54,8 @@ class Rows:
 class TypedRows:
     """Node types and edges with their types, for set-at-a-time neighbour queries.
 
-    Parameters
-    ----------
-    node_types
-        Type code of each node.
-    heads, edge_types, tails
-        The edges; equal edges count once.
+    ``node_types``: Type code of each node.
+    ``heads``, ``edge_types``, ``tails``: The edges; equal edges count once.
     """
 
     def __init__(self, node_types: ArrayLike, heads: ArrayLike, edge_types: ArrayLike, tails: ArrayLike) -> None:

@@ -107,12 +107,8 @@ class HFMaskedLM:
     neighbours. With a tokenizer that marks spaces (byte-level BPE, SentencePiece) every text is read with a leading
     space, so that the first word of a sentence is the same piece as elsewhere.
 
-    Parameters
-    ----------
-    model, tokenizer
-        An ``AutoModelForMaskedLM`` and its fast tokenizer.
-    batch_size
-        Texts that one forward pass takes at most.
+    ``model``, ``tokenizer``: An ``AutoModelForMaskedLM`` and its fast tokenizer.
+    ``batch_size``: Texts that one forward pass takes at most.
     """
 
     def __init__(

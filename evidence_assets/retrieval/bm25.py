@@ -75,8 +75,6 @@ class CorpusStatistics:
     def from_texts(cls, texts: Iterable[Sequence[str]]) -> CorpusStatistics:
         """Count over token lists, one at a time, so that a corpus may be streamed.
 
-        Examples
-        --------
         >>> CorpusStatistics.from_texts([["a", "b"], ["a", "a"]])
         CorpusStatistics(texts=2, average_length=2.0)
         """
@@ -104,15 +102,9 @@ class CorpusStatistics:
 class BM25Index:
     """Inverted index in memory, for a few texts such as the cells of a table; of a corpus see :mod:`.term_index`.
 
-    Parameters
-    ----------
-    texts
-        Token lists; an empty one is allowed and never scores.
-    form
-        ``printed`` (clipped) or ``plus_one``.
+    ``texts``: Token lists; an empty one is allowed and never scores.
+    ``form``: ``printed`` (clipped) or ``plus_one``.
 
-    Examples
-    --------
     >>> index = BM25Index([["a", "b"], ["c"], ["a"], ["d"], ["d"]])
     >>> index.top_k(["a", "b"], 2)[0].tolist()
     [0, 2]

@@ -133,10 +133,7 @@ def write_corpus_files(folder: Path, shards: Iterable[Shard]) -> int:
     Memory holds one batch, postings that wait (``term_index.SPILL``), and 48 bytes a chunk while ids are sorted. ``folder``
     exists and is replaced as a whole by who calls (``lake.atomic.replacing_folder``).
 
-    Raises
-    ------
-    BadInput
-        Where a shard has another number of vectors than of chunks, or a number that float16 cannot hold.
+    Raises BadInput where a shard has another number of vectors than of chunks, or a number that float16 cannot hold.
     """
     with ExitStack() as stack:
         writers = _Writers(folder, stack)

@@ -130,10 +130,7 @@ def _rows(array: npt.NDArray[Any], type_: pa.DataType) -> pa.Array:
 def write_segment(folder: Path, keys: Keys, texts: Sequence[TextTokens], model: str, dimensions: int) -> Path:
     """Write the tokens of texts as a segment, named by what it holds.
 
-    Raises
-    ------
-    BadInput
-        Where a vector does not fit into float16.
+    Raises BadInput where a vector does not fit into float16.
     """
     offsets = np.concatenate([[0], np.cumsum([len(text.vectors) for text in texts])])
     vectors = np.concatenate([text.vectors for text in texts])
@@ -205,12 +202,8 @@ class KeptTexts:
 class TokenCache:
     """The tokens of one encoder, below ``folder``; safe to share between threads and between processes.
 
-    Parameters
-    ----------
-    within
-        The folder whose size is bounded, with those of other encoders; ``limit`` is in bytes.
-    whole
-        Folders of segments that are part of an asset: read, never dropped.
+    ``within``: The folder whose size is bounded, with those of other encoders; ``limit`` is in bytes.
+    ``whole``: Folders of segments that are part of an asset: read, never dropped.
     """
 
     def __init__(

@@ -58,8 +58,6 @@ class StoreMeta:
 def word_forms(text: str) -> list[str]:
     """The words and marks of a text, case folded: what document frequencies of words are counted over.
 
-    Examples
-    --------
     >>> word_forms("It's sweet.")
     ['it', "'", 's', 'sweet', '.']
     """
@@ -88,10 +86,7 @@ def build(
     how many texts these are. ``encode`` gives the tokens of a block (`encoded`) and ``over`` is how blocks are encoded, where
     another process works.
 
-    Raises
-    ------
-    BadInput
-        Where the encoder cannot say what its tokens are, or gives a number that float16 cannot hold.
+    Raises BadInput where the encoder cannot say what its tokens are, or gives a number that float16 cannot hold.
     """
     if not isinstance(encoder, Tokenizer):
         raise BadInput(f"{encoder.model_id} does not say what the tokens of a text are: choose another token_encoder")
@@ -176,10 +171,7 @@ def _write_segments(
 class TokenStore:
     """A store opened for reading.
 
-    Parameters
-    ----------
-    cache, limit
-        Where what is encoded on demand is kept, and how many bytes of it.
+    ``cache``, ``limit``: Where what is encoded on demand is kept, and how many bytes of it.
     """
 
     def __init__(self, folder: Path, *, expected: str, cache: Path, limit: int = LIMIT) -> None:

@@ -27,12 +27,10 @@ Ints = npt.NDArray[np.integer[Any]]
 class TokenTexts(Texts):
     """Texts, each made of one or more kept ones end to end.
 
-    Parameters
-    ----------
-    kept, members, bounds
-        Text ``i`` is made of the kept texts ``members[bounds[i] : bounds[i + 1]]``; each has at least one.
-    terms, reading
-        What the corpus says of the tokens' forms, and how they are weighed by it (:meth:`~.term_index.TermIndex.values`).
+    ``kept``, ``members``, ``bounds``: Text ``i`` is made of the kept texts ``members[bounds[i] : bounds[i + 1]]``; each
+        has at least one.
+    ``terms``, ``reading``: What the corpus says of the tokens' forms, and how they are weighed by it
+        (:meth:`~.term_index.TermIndex.values`).
     """
 
     def __init__(

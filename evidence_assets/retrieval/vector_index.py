@@ -79,10 +79,7 @@ def faiss() -> Any:
 def read(path: Path) -> Any:
     """An index from its file, memory-mapped.
 
-    Raises
-    ------
-    StaleInput
-        Where the file is absent or cut short.
+    Raises StaleInput where the file is absent or cut short.
     """
     library = faiss()
 

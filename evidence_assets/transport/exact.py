@@ -71,8 +71,6 @@ def distance(x: TokenMeasure, y: TokenMeasure, cost: Cost = "jsd") -> float:
 
     .. math:: D(x, y) = \min_{T \ge 0} \sum_{ij} C_{ij} T_{ij}, \quad \sum_j T_{ij} = a_i,\ \sum_i T_{ij} = b_j
 
-    Examples
-    --------
     >>> x = TokenMeasure([[0.0], [1.0]], [1, 1])
     >>> distance(x, TokenMeasure([[0.5]], [3]), cost="euclidean")
     0.5

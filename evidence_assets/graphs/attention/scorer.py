@@ -57,19 +57,12 @@ IntArray = npt.NDArray[np.integer[Any]]
 class AttentionSettings:
     """Parameters of node scoring; the defaults are this project's, the documents print none of them.
 
-    Attributes
-    ----------
-    variant, layers, heads, steps, learning_rate
-        The network and its training: L, K, T.
-    temperature
-        τ of the contrastive objective; the published one has none.
-    walk_temperature, follow
-        τ and α of the walk; see `graph_walk.visits`.
-    threshold
-        θ_0: a node is relevant where its score is above it.
-    least_spread, top
-        Where the standard deviation of the scores is below `least_spread`, a threshold says nothing and the `top`
-        best nodes are taken instead.
+    ``variant``, ``layers``, ``heads``, ``steps``, ``learning_rate``: The network and its training: L, K, T.
+    ``temperature``: τ of the contrastive objective; the published one has none.
+    ``walk_temperature``, ``follow``: τ and α of the walk; see `graph_walk.visits`.
+    ``threshold``: θ_0: a node is relevant where its score is above it.
+    ``least_spread``, ``top``: Where the standard deviation of the scores is below `least_spread`, a threshold says
+        nothing and the `top` best nodes are taken instead.
     """
 
     variant: Variant = "gat"
@@ -101,15 +94,10 @@ WALK = replace(CONTRASTIVE, variant="walk")
 class FeatureGraph:
     """A subgraph ready for scoring.
 
-    Attributes
-    ----------
-    question_id
-        The first values of the parameters are drawn from it, and from nothing else.
-    features
-        One row per node.
-    heads, tails
-        Positions of the ends of each edge. Direction, parallel edges and self-loops make no difference to the
-        network, which sees each pair once and every node as its own neighbour.
+    ``question_id``: The first values of the parameters are drawn from it, and from nothing else.
+    ``features``: One row per node.
+    ``heads``, ``tails``: Positions of the ends of each edge. Direction, parallel edges and self-loops make no
+        difference to the network, which sees each pair once and every node as its own neighbour.
     """
 
     question_id: str
@@ -133,19 +121,12 @@ class FeatureGraph:
 class NodeScores:
     """What scoring one subgraph gave.
 
-    Attributes
-    ----------
-    scores
-        S_v, one per node.
-    spread
-        Standard deviation of the scores; near zero where training has drawn all nodes to the query.
-    relevant
-        Positions of the relevant nodes, ascending.
-    rule
-        How they were chosen: by `threshold`, or the `top` ones because the spread was too small.
-    attention
-        One row per edge: last-layer weight that the head gives to the tail, and that the tail gives to the head, mean
-        over the attention heads (1 / |N_i| for `gcn`). Empty for `cosine`, which attends to nothing.
+    ``scores``: S_v, one per node.
+    ``spread``: Standard deviation of the scores; near zero where training has drawn all nodes to the query.
+    ``relevant``: Positions of the relevant nodes, ascending.
+    ``rule``: How they were chosen: by `threshold`, or the `top` ones because the spread was too small.
+    ``attention``: One row per edge: last-layer weight that the head gives to the tail, and that the tail gives to the
+        head, mean over the attention heads (1 / |N_i| for `gcn`). Empty for `cosine`, which attends to nothing.
     """
 
     scores: FloatArray
@@ -169,10 +150,8 @@ def train_batch(
     `group_bytes` (default: 8 GB on CUDA; on a CPU each question is a group, side by side on the threads that torch may
     use, so that its scores do not hang on which others are asked).
 
-    Raises
-    ------
-    ValueError
-        Where the vectors do not fit each other, the width is no multiple of the number of heads, or a query is zero.
+    Raises ValueError where the vectors do not fit each other, the width is no multiple of the number of heads, or a
+    query is zero.
     """
     settings = settings or AttentionSettings()
     if len(graphs) != len(queries):
