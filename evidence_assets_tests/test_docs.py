@@ -102,4 +102,4 @@ assert [q.gold for q in read_questions(declared()["quizbook"].reader, Path(), "d
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert re.findall(r"```text\n(.*?)```", EXAMPLE, re.DOTALL)[0] in done.stdout
-    assert "evidence/mcqa/lucky_without_chains" not in done.stdout and len(FILES) == 7
+    assert "evidence/mcqa/lucky_without_chains" not in done.stdout and len(FILES) == 8

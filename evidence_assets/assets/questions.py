@@ -9,9 +9,9 @@ import dagster as dg
 from evidence_assets.assets.partitions import benchmark_partitions, question_partitions
 from evidence_assets.assets.table_asset import sound_check, table_asset
 from evidence_assets.benchmarks.declared import FAMILIES, Family, Part, of_family
+from evidence_assets.benchmarks.info import datasets
 from evidence_assets.benchmarks.readers import questions_of, tables_of
 from evidence_assets.benchmarks.records import Question
-from evidence_assets.benchmarks.registry import DATASETS
 from evidence_assets.benchmarks.rows import question_rows, table_rows
 from evidence_assets.experiment.step import Made, Step
 
@@ -28,7 +28,11 @@ def _make_questions(step: Step) -> Made:
     rows = question_rows(counted(), declared.split, step.shard, step.profile.shards.questions, declared.graph)
     metadata: dict[str, object] = {"answerable": sum(bool(row["gold"]) for row in rows), "in all shards": found}
     whole = not isinstance(declared, Part)
-    if whole and declared.reader in DATASETS and (note := DATASETS[declared.reader].count_note(declared.split, found)):
+    if (
+        whole
+        and declared.reader in datasets()
+        and (note := datasets()[declared.reader].count_note(declared.split, found))
+    ):
         step.warn(note)
         metadata["official count"] = note
     return Made(rows, metadata=metadata)

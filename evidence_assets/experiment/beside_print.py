@@ -6,7 +6,7 @@ from typing import Any
 
 from evidence_assets.benchmarks.declarations import instances
 from evidence_assets.benchmarks.declared import Benchmark, RawFiles, every_raw_files
-from evidence_assets.benchmarks.registry import DATASETS
+from evidence_assets.benchmarks.info import datasets
 from evidence_assets.benchmarks.subsets import SEEDED
 from evidence_assets.experiment.derived_figures import Ours, sum_of
 from evidence_assets.experiment.scores.published import Figure
@@ -48,7 +48,7 @@ def differences(figure: Figure, ours: Ours, benchmark: Benchmark | None) -> list
 
 def obtained(benchmark: Benchmark) -> dict[str, str]:
     """What a benchmark's answers need, each with what its files hold and where they are obtained."""
-    own = DATASETS[benchmark.reader].wanted(benchmark.split) if benchmark.reader in DATASETS else benchmark.holds
+    own = datasets()[benchmark.reader].wanted(benchmark.split) if benchmark.reader in datasets() else benchmark.holds
     needed = {benchmark.name: benchmark.holds or own}
     for name in (benchmark.corpus, benchmark.graph, benchmark.background_graph, benchmark.taxonomy):
         for stated in _declarations(name) if name else ():
