@@ -34,10 +34,9 @@ from evidence_assets.systems.uscrake import VERSION
 from evidence_assets.systems.uscrake import chunk_ranking as ranking
 from evidence_assets.systems.uscrake.chunk_ranking import Query, Sentence, TitleLinks
 from evidence_assets.systems.uscrake.concept_triples import Candidates, ConceptTriples
-from evidence_assets.systems.uscrake.evidence_judges import Item, Judge
+from evidence_assets.systems.uscrake.evidence_judges import Item, Judge, stance
 from evidence_assets.systems.uscrake.passages import Passages, SeenPassages
 from evidence_assets.systems.uscrake.settings import Settings
-from evidence_assets.systems.uscrake.stance import stance
 from evidence_assets.transport import Texts
 
 BLOCK = 256
