@@ -9,7 +9,7 @@ from pathlib import Path
 from evidence_assets.benchmarks import own, registry
 from evidence_assets.benchmarks.checks import some
 from evidence_assets.benchmarks.declared import Benchmark, Part
-from evidence_assets.benchmarks.graphs.names import names_of
+from evidence_assets.benchmarks.graphs.triples import names_of
 from evidence_assets.benchmarks.info import datasets
 from evidence_assets.benchmarks.official import tabmcq
 from evidence_assets.benchmarks.records import Question, Table

@@ -135,7 +135,7 @@ def _tables(lake: Path | None) -> list[PrintedTable]:
     if ours and not lake:
         from dagster import DagsterInstance
 
-        from evidence_assets.assets.times import times
+        from evidence_assets.assets.planning import times
         from evidence_assets.cli.demo import dagster_home
 
         dagster_home()

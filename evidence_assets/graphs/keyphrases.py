@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evidence_assets.models.vectors import unit_rows
-from evidence_assets.text.stop_words import CONCEPT_STOP_WORDS, is_filler
-from evidence_assets.text.words import name_key, words_with_offsets
+from evidence_assets.text.words import CONCEPT_STOP_WORDS, is_filler, name_key, words_with_offsets
 
 Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evidence_assets import profiles, systems
-from evidence_assets.assets.times import times
+from evidence_assets.assets.planning import times
 from evidence_assets.benchmarks.declared import declared
 from evidence_assets.experiment import solvers
 from evidence_assets.experiment.presets import VARIABLE, presets

@@ -89,7 +89,7 @@ def own() -> Iterator[Target]:
 
     from evidence_assets.benchmarks import own as reader
     from evidence_assets.benchmarks.corpora import read_documents
-    from evidence_assets.benchmarks.knowledge_base import read_knowledge_base
+    from evidence_assets.benchmarks.knowledge_bases import read_knowledge_base
     from evidence_assets.systems.kbloom.seeds import read_seed_folder
 
     sample = REPOSITORY / "evidence_assets" / "sample" / "small"

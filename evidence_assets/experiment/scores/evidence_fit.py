@@ -13,8 +13,7 @@ import polars as pl
 from evidence_assets.experiment.scores.metrics import best_fact_score, coverage
 from evidence_assets.experiment.selection import is_sourced
 from evidence_assets.models.protocols import Encoder
-from evidence_assets.text.stop_words import is_filler
-from evidence_assets.text.words import word_key, words_with_offsets
+from evidence_assets.text.words import is_filler, word_key, words_with_offsets
 
 Texts = Mapping[str, Sequence[str]]
 """Texts of the evidence of each question, by its id."""

@@ -22,8 +22,7 @@ from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.systems.uscrake import VERSION
-from evidence_assets.text.stop_words import CONCEPT_STOP_WORDS
-from evidence_assets.text.words import word_key, words_with_offsets
+from evidence_assets.text.words import CONCEPT_STOP_WORDS, word_key, words_with_offsets
 
 CONCEPTS = 5
 """Concepts of a question and of an option, at most."""

@@ -21,7 +21,7 @@ from evidence_assets.reasoning.statements import asked_kind, statements
 from evidence_assets.reasoning.tasks import EvidenceItem
 from evidence_assets.retrieval.maxsim import maxsim_texts
 from evidence_assets.systems.uscrake.chunk_ranking import Query
-from evidence_assets.text.stems import stems
+from evidence_assets.text.words import stems
 from evidence_assets.transport import TokenPool
 
 Stance = Literal["entails", "contradicts", "mentions"]
