@@ -22,8 +22,7 @@ from rich.console import Console
 from rich.table import Table
 from scipy.optimize import minimize
 
-from evidence_assets.experiment.confidence import by_confidence, calibration_error
-from evidence_assets.experiment.scores.metrics import accuracy, paired_bootstrap
+from evidence_assets.experiment.scores.metrics import accuracy, by_confidence, calibration_error, paired_bootstrap
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.encoders import EMBEDDED, load_encoder
 from evidence_assets.reasoning import extractive

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from evidence_assets.experiment.presets import presets
-from evidence_assets.experiment.variants import variants
+from evidence_assets.experiment.variants import presets, variants
 from evidence_assets_tests.conftest import REPOSITORY
 
 PAGES = sorted((REPOSITORY / "docs").glob("*.md"))

@@ -16,11 +16,10 @@ from evidence_assets import profiles, systems
 from evidence_assets.assets.pace import A_RELATION, seconds_of
 from evidence_assets.benchmarks.declared import Benchmark, declared
 from evidence_assets.experiment.derived_figures import Key, Ours
-from evidence_assets.experiment.presets import known, presets
 from evidence_assets.experiment.reproduction import Candidate
 from evidence_assets.experiment.scores.published_figures import RECORDED
 from evidence_assets.experiment.system import OwnStages, crossings
-from evidence_assets.experiment.variants import Variant, variants
+from evidence_assets.experiment.variants import Variant, known, presets, variants
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets.profiles import KINDS, Kind

@@ -15,7 +15,7 @@ import typer
 from evidence_assets import profiles
 from evidence_assets.benchmarks.declared import declared
 from evidence_assets.cli.console import JsonOption, LakeOption, as_json_only, out, plain, sentences, table
-from evidence_assets.experiment import presets as declared_presets
+from evidence_assets.experiment import variants as declared_presets
 from evidence_assets.experiment.corpus_plan import measured
 from evidence_assets.experiment.replay import INDEX, Scored, read_recorded, score
 from evidence_assets.experiment.scores import comparison

@@ -18,11 +18,10 @@ from pydantic import TypeAdapter, ValidationError
 from evidence_assets import profiles
 from evidence_assets.benchmarks.declared import Benchmark, of_family
 from evidence_assets.experiment.answers import Answerer
-from evidence_assets.experiment.presets import crossed_with, opted_in
 from evidence_assets.experiment.selection import Selector
 from evidence_assets.experiment.stage import Read, Stage
 from evidence_assets.experiment.step import Step
-from evidence_assets.experiment.variants import FILE, SYSTEMS, Variant
+from evidence_assets.experiment.variants import FILE, SYSTEMS, Variant, crossed_with, opted_in
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id, with_model
 from evidence_assets.profiles import KINDS, Kind

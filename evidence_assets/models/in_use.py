@@ -15,7 +15,6 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.encoders import load_encoder
 from evidence_assets.models.masked import HFMaskedLM
-from evidence_assets.models.permuted import PermutedLM
 from evidence_assets.models.protocols import (
     Encoder,
     FloatArray,
@@ -29,7 +28,7 @@ from evidence_assets.models.protocols import (
 from evidence_assets.models.rerankers import MAXSIM, CrossEncoderReranker, MaxSimReranker
 from evidence_assets.models.sample_masked_lm import SAMPLE_MASKED_LM
 from evidence_assets.models.served_encoder import ServedEncoder
-from evidence_assets.models.text_writing import SentenceWriter, TextLikelihood
+from evidence_assets.models.text_writing import PermutedLM, SentenceWriter, TextLikelihood
 from evidence_assets.models.weights import loading
 from evidence_assets.profiles import EncoderSettings, GeneratorSettings, ModelSettings
 

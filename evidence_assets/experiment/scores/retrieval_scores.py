@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from evidence_assets.benchmarks.records import option_labels
-from evidence_assets.experiment.scores.evidence_fit import covered_words, matched_tokens
+from evidence_assets.experiment.scores.gold_evidence import covered_words, matched_tokens
 from evidence_assets.experiment.scores.metrics import (
     Estimate,
     accuracy,

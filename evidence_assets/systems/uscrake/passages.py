@@ -17,8 +17,7 @@ from evidence_assets.retrieval.corpus import OpenCorpus
 from evidence_assets.retrieval.corpus_files import keys_of
 from evidence_assets.retrieval.term_index import Reading, TermIndex
 from evidence_assets.retrieval.token_cache import KeptTexts, TextTokens, TokenCache
-from evidence_assets.retrieval.token_store import TokenStore
-from evidence_assets.retrieval.token_texts import TokenTexts
+from evidence_assets.retrieval.token_store import TokenStore, TokenTexts
 from evidence_assets.transport import TokenPool
 
 Ints = npt.NDArray[np.integer[Any]]
