@@ -12,17 +12,15 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evidence_assets.graphs.arrays import GraphArrays
+from evidence_assets.graphs.arrays import FloatArray, GraphArrays, IntArray
 from evidence_assets.lake.array_files import distinct
 from evidence_assets.models.vectors import unit_rows
 
-IntArray = NDArray[np.integer[Any]]
-FloatArray = NDArray[np.floating[Any]]
 Score = Literal["softmax", "cosine"]
 Counted = Literal["layers", "nodes"]
 """What θ is a number of."""

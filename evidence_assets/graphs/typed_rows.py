@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from evidence_assets.graphs.arrays import counted_order
-
-IntArray = NDArray[np.integer[Any]]
+from evidence_assets.graphs.arrays import IntArray, counted_order
 
 
 @dataclass(frozen=True)

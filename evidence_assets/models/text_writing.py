@@ -1,7 +1,7 @@
 """Models that write: how likely a text is after another, which is BARTScore, what is written after it, or in its gaps.
 
-Belongs here: log-probabilities, beams and, by a permuted model, the words of a gap. What is put before a text, and what comes of it, is the business of whoever
-asks.
+Belongs here: log-probabilities, beams and, by a permuted model, the words of a gap. What is put before a text, and what comes
+of it, is the business of whoever asks.
 """
 
 from __future__ import annotations

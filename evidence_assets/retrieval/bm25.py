@@ -15,9 +15,10 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from evidence_assets.models.vectors import Array
+
 __all__ = ["K1", "B", "BM25Index", "CorpusStatistics", "Idf", "idf_of", "term_weight", "text_weights", "words"]
 
-Array = NDArray[np.float64]
 Idf = Literal["printed", "plus_one"]
 K1, B = 1.2, 0.75
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")

@@ -34,7 +34,7 @@ import pyarrow as pa
 from evidence_assets.lake.array_files import ArrayWriter, find_keys, mapped_batches, open_array, open_json, opened
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.retrieval.bm25 import words
-from evidence_assets.retrieval.term_index import TermIndex, TermIndexWriter
+from evidence_assets.retrieval.term_index import Ints, TermIndex, TermIndexWriter
 
 VERSION = "1"
 BATCH = 16_384
@@ -51,7 +51,6 @@ SCHEMA = pa.schema(
 COLUMNS = SCHEMA.names
 KEY = np.dtype("S16")
 
-Ints = npt.NDArray[np.integer[Any]]
 Vectors = npt.NDArray[np.floating[Any]]
 
 

@@ -11,11 +11,11 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from evidence_assets.models.running import each_on_one_thread
+from evidence_assets.models.vectors import Array
 from evidence_assets.transport import Texts, TokenPool
 
 __all__ = ["maxsim_texts", "nearest_of", "nearest_tokens"]
 
-Array = NDArray[np.float64]
 Cosines = NDArray[np.float32]
 BLOCK_TOKENS = 4096
 

@@ -41,7 +41,7 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.memory import give_back
 from evidence_assets.models.protocols import Encoder, TokenVectors
 from evidence_assets.retrieval.corpus_files import KEY
-from evidence_assets.retrieval.term_index import term_keys
+from evidence_assets.retrieval.term_index import Ints, term_keys
 
 VERSION = "1"
 SEGMENT_TEXTS = 512
@@ -54,7 +54,6 @@ _WRITING = Lock()
 """Threads of a process that write the same segment take turns; processes write under names of their own."""
 
 Keys = npt.NDArray[np.bytes_]
-Ints = npt.NDArray[np.integer[Any]]
 Read = Callable[[Ints], Sequence[str]]
 """Gives the texts at some of the places asked for."""
 

@@ -22,7 +22,6 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import pairwise, tee
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +34,7 @@ from evidence_assets.models.protocols import Encoder, Tokenizer
 from evidence_assets.retrieval.bm25 import term_weight
 from evidence_assets.retrieval.corpus_files import keys_of
 from evidence_assets.retrieval.embedding import EncodeBlock, OverBlocks
-from evidence_assets.retrieval.term_index import Reading, TermIndex, TermIndexWriter
+from evidence_assets.retrieval.term_index import Ints, Reading, TermIndex, TermIndexWriter
 from evidence_assets.retrieval.token_cache import KeptTexts, Keys, TextTokens, TokenCache, in_segments, write_segment
 from evidence_assets.transport import TokenPool
 from evidence_assets.transport.pool import Texts
@@ -212,8 +211,6 @@ class TokenStore:
 
 TILE = 1 << 16
 """Tokens of a tile: what is in memory of a pool at a time."""
-
-Ints = npt.NDArray[np.integer[Any]]
 
 
 class TokenTexts(Texts):

@@ -24,13 +24,13 @@ import torch
 from numpy.typing import NDArray
 
 from evidence_assets.models.running import thread_pools
+from evidence_assets.models.vectors import Array
 
 from .ground_cost import UNIT, GroundCost, Workspace
 from .pool import Texts, TokenPool
 
 __all__ = ["Pass", "dual_bound", "text_bounds"]
 
-Array = NDArray[np.float64]
 BLOCK_TOKENS = 768
 """Rows of a block on a processor: what is computed of them stays in the second-level cache."""
 DEVICE_TOKENS = 1 << 16

@@ -6,11 +6,11 @@ What belongs here: the divergence alone, on rows of arrays. Transport over it is
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from evidence_assets.models.vectors import Array
 
 __all__ = ["entropy", "jensen_shannon", "jensen_shannon_matrix"]
-
-Array = NDArray[np.float64]
 
 
 def _negative_entropy(p: Array) -> Array:

@@ -6,16 +6,15 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evidence_assets.models.running import one_product_thread
+from evidence_assets.models.vectors import Array
 
 from .ground_cost import Cost, ground_cost
 from .measure import TokenMeasure
 
 __all__ = ["Pair", "Solution", "distance", "solve", "strongest_pairs"]
 
-Array = NDArray[np.float64]
 # POT stops early past this many pivots and only warns; problems here need a few thousand.
 MAX_PIVOTS = 10_000_000
 

@@ -13,13 +13,13 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from evidence_assets.models.vectors import Array
 from evidence_assets.text.nearest import nearest
 
 from .measure import TokenMeasure
 
 __all__ = ["UNIT", "Cost", "GroundCost", "Workspace", "gamma", "ground_cost", "ground_costs", "register"]
 
-Array = NDArray[np.float64]
 Array32 = NDArray[np.float32]
 UNIT = 2.0**-24
 """Greatest relative error of one rounding to float32."""

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["TokenMeasure", "check_numbers", "normalised"]
+from evidence_assets.models.vectors import Array
 
-Array = NDArray[np.float64]
+__all__ = ["TokenMeasure", "check_numbers", "normalised"]
 
 
 def check_numbers(values: NDArray[Any], what: str, non_negative: bool = False) -> None:

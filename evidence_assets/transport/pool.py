@@ -14,12 +14,13 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from evidence_assets.models.vectors import Array
+
 from .ground_cost import Cost, GroundCost, ground_cost
 from .measure import TokenMeasure
 
 __all__ = ["Texts", "TokenPool"]
 
-Array = NDArray[np.float64]
 COPIED_ROWS = 1 << 18
 
 

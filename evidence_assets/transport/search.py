@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evidence_assets.models.running import one_product_thread
+from evidence_assets.models.vectors import Array
 
 from .bounds import Pass, dual_bound
 from .exact import solve
@@ -28,7 +29,6 @@ from .pool import Texts, TokenPool
 
 __all__ = ["TopK", "top_k"]
 
-Array = NDArray[np.float64]
 SEEDS = 16  # texts solved before the pass; more sharpen the bounds little
 KEPT_POTENTIALS = 24  # potentials tried on a text before it is solved
 SLACK = 1e-10  # what float64 may lose in a bound; distances are equal to 1e-6

@@ -13,16 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from evidence_assets.graphs.arrays import IntArray
 from evidence_assets.lake.array_files import distinct
+from evidence_assets.models.protocols import FloatArray
 
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
-
-IntArray = npt.NDArray[np.integer[Any]]
-FloatArray = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)

@@ -35,16 +35,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from evidence_assets.graphs.arrays import IntArray
 from evidence_assets.graphs.attention.neighbours import Pattern, attend, average
 from evidence_assets.graphs.attention.walk import visits
+from evidence_assets.models.protocols import FloatArray
 from evidence_assets.models.running import each_on_one_thread
 
 
@@ -80,8 +81,6 @@ def contrastive_loss(projected: Tensor, features: Tensor, query: Tensor, sizes: 
 
 Variant = Literal["gat", "gcn", "cosine", "contrastive", "walk"]
 Rule = Literal["threshold", "top"]
-FloatArray = npt.NDArray[np.float32]
-IntArray = npt.NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True)

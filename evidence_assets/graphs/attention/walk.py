@@ -6,14 +6,10 @@ Belongs here: joining what a text score says of single nodes with where the edge
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
-FloatArray = npt.NDArray[np.floating[Any]]
-IntArray = npt.NDArray[np.integer[Any]]
+from evidence_assets.graphs.arrays import FloatArray, IntArray
 
 TOLERANCE = 1e-9
 MOST_STEPS = 500

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from evidence_assets.experiment.selection import Pick
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, Reranker
+from evidence_assets.models.vectors import Array
 from evidence_assets.reasoning.statements import asked_kind, statements
 from evidence_assets.reasoning.tasks import EvidenceItem
 from evidence_assets.retrieval.maxsim import maxsim_texts
@@ -54,9 +55,6 @@ def stance(question: str, option: str, kind: str, text: str) -> Stance:
             return "entails"
         denied = True
     return "contradicts" if denied else "mentions"
-
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
