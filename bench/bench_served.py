@@ -22,7 +22,7 @@ from pathlib import Path
 from evidence_assets.models.completion_cache import CompletionCache
 from evidence_assets.models.openai_server import OpenAIGenerator
 from evidence_assets.reasoning.asking import LanguageModel
-from evidence_assets.systems.kbloom.statement_judging import JUDGE
+from evidence_assets.systems.kbloom.judging import JUDGE
 
 MODEL = "stub"
 ALLOWED = 1.3

@@ -6,7 +6,7 @@ Questions are halved by their ids. Printed are, for the second half of each benc
 predictions, of those that the evidence supports and of the surest quarter and half, beside baselines: the longest
 option, the option nearest to the question, the option whose nearest statement is nearest, and the most frequent label;
 with the paired difference to the best of them. ``--fit`` fits the weights of ``reasoning/extractive.py`` by conditional
-logistic regression on the first halves, and those of ``reasoning/yes_no.py`` where the options are yes, no and maybe.
+logistic regression on the first halves, and those of ``reasoning/extractive.py`` where the options are yes, no and maybe.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ from rich.console import Console
 from rich.table import Table
 from scipy.optimize import minimize
 
-from evidence_assets.experiment.confidence import by_confidence, calibration_error
-from evidence_assets.experiment.scores.metrics import accuracy, paired_bootstrap
+from evidence_assets.experiment.scores.metrics import accuracy, by_confidence, calibration_error, paired_bootstrap
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.encoders import EMBEDDED, load_encoder
-from evidence_assets.reasoning import yes_no
+from evidence_assets.reasoning import extractive
 from evidence_assets.reasoning.extractive import TEXT_KINDS, length
 
 FEATURES = ("text", "fact", "association", "length")
@@ -88,14 +87,14 @@ def fitted_findings(questions: list[dict[str, Any]]) -> np.ndarray[Any, Any]:
 
     The share is read back from what each chain was given: the odds of no against yes are linear in it.
     """
-    place = {label: number for number, label in enumerate(yes_no.LABELS)}
+    place = {label: number for number, label in enumerate(extractive.LABELS)}
     shares, gold = [], []
     for q in questions:
         support = dict(zip((option.casefold() for option in q["row"]["options"]), q["support"], strict=True))
         if not any(support.values()):
             continue
         odds = np.log(support["no"] / support["yes"])
-        shares.append((odds - yes_no.FIRST["no"]) / yes_no.WITH_NOTHING_FOUND["no"])
+        shares.append((odds - extractive.FIRST["no"]) / extractive.WITH_NOTHING_FOUND["no"])
         gold.append(place[q["row"]["options"][q["gold"]].casefold()])
     x = np.stack([np.ones(len(shares)), np.array(shares)], 1)
 
@@ -162,7 +161,7 @@ def main() -> None:
         questions = questions_of(Lake(Path(place)), benchmark, variant)
         rows.append(measured(f"{benchmark}:{variant}", questions))
         first = questions[: len(questions) // 2]
-        if all(yes_no.is_label(option) for q in first for option in q["row"]["options"]):
+        if all(extractive.is_label(option) for q in first for option in q["row"]["options"]):
             if stated.fit:
                 print("no, maybe against yes:", fitted_findings(first).round(2).tolist())
         else:

@@ -111,7 +111,7 @@ def paired(connection: Any, first: str, second: str, benchmark: str) -> dict[str
     The questions are those that the stored evidence was selected for; nothing is selected again.
     """
     from evidence_assets.experiment.scores.metrics import paired_bootstrap
-    from evidence_assets.experiment.scores.passage_scores import passage_values
+    from evidence_assets.experiment.scores.retrieval_scores import passage_values
 
     of = {"benchmark": benchmark}
     questions = connection.execute(

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from evidence_assets.experiment.presets import presets
-from evidence_assets.experiment.variants import variants
+from evidence_assets.experiment.variants import presets, variants
 from evidence_assets_tests.conftest import REPOSITORY
 
 PAGES = sorted((REPOSITORY / "docs").glob("*.md"))
@@ -102,4 +101,4 @@ assert [q.gold for q in read_questions(declared()["quizbook"].reader, Path(), "d
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert re.findall(r"```text\n(.*?)```", EXAMPLE, re.DOTALL)[0] in done.stdout
-    assert "evidence/mcqa/lucky_without_chains" not in done.stdout and len(FILES) == 7
+    assert "evidence/mcqa/lucky_without_chains" not in done.stdout and len(FILES) == 8

@@ -17,7 +17,7 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 from evidence_assets.explorer.open_lake import OpenLake
-from evidence_assets.explorer.server import application
+from evidence_assets.explorer.site import application
 from evidence_assets.lake.catalogue import find_lake
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "tour"

@@ -10,7 +10,7 @@ from evidence_assets import profiles
 from evidence_assets.assets.raw_files import raw_assets
 from evidence_assets.benchmarks import declared, subsets
 from evidence_assets.benchmarks.declarations import instances
-from evidence_assets.benchmarks.registry import DATASETS
+from evidence_assets.benchmarks.info import datasets
 from evidence_assets.lake.errors import BadInput
 
 ANSWERED_FROM = {"corpus": ("Corpus",), "graph": ("Graph", "KnowledgeBase"), "background_graph": ("Graph",)}
@@ -44,7 +44,7 @@ class Benchmark(declared.Benchmark, dg.Component, dg.Resolvable):
         for field in ANSWERED_FROM:
             self._refuse_undeclared(field)
         listed = sorted({subset.ids for subset in self.subsets} - {""})
-        wanted = DATASETS[self.reader].wanted(self.split) if self.reader in DATASETS else ""
+        wanted = datasets()[self.reader].wanted(self.split) if self.reader in datasets() else ""
         return dg.Definitions(assets=raw_assets(self, self.raw, [*self.files, *listed], wanted)[1])
 
     def _refuse_undeclared(self, field: str) -> None:

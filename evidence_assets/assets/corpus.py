@@ -11,7 +11,7 @@ from evidence_assets.assets.partitions import EVERY, corpus_partitions
 from evidence_assets.assets.placing import over_workers
 from evidence_assets.assets.raw_files import raw_assets
 from evidence_assets.assets.table_asset import dep, files_asset, sound_check, table_asset
-from evidence_assets.benchmarks import corpus_rows
+from evidence_assets.benchmarks import corpus_parts
 from evidence_assets.benchmarks.corpora import Portion, portions
 from evidence_assets.benchmarks.declared import FromRaw
 from evidence_assets.benchmarks.registry import check_passages, read_passages
@@ -61,7 +61,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
         chunks = table_asset(
             f"{base}/chunks", "chunks", make_chunks, group=group, deps=[source], partitions=corpus_partitions(), pool="gpu",
             description=f"Documents of {self.name}, cut at sentence ends into chunks that the encoder reads whole.",
-            code_version=f"{corpus_rows.CHUNKING_VERSION}:{profiles.load().chunking.max_tokens}",
+            code_version=f"{corpus_parts.CHUNKING_VERSION}:{profiles.load().chunking.max_tokens}",
         )  # fmt: skip
         encoded = [self._encoded(name) for name in ("", *further_encoders(index_key(self.name)))]
 

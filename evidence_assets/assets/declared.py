@@ -6,8 +6,7 @@ import dagster as dg
 
 from evidence_assets.assets.benchmark import Benchmark
 from evidence_assets.assets.corpus import Corpus
-from evidence_assets.assets.graph import Graph
-from evidence_assets.assets.graph_passages import GraphPassages
+from evidence_assets.assets.graph import Graph, GraphPassages
 from evidence_assets.assets.knowledge_base import KnowledgeBase
 from evidence_assets.benchmarks.declarations import DECLARED, Declaration, declarations
 from evidence_assets.lake.catalogue import find_lake

@@ -10,10 +10,9 @@ from dataclasses import replace
 
 from evidence_assets import profiles, systems
 from evidence_assets.assets.system import MODEL_TAG
-from evidence_assets.experiment.presets import crossed_with, opted_in
 from evidence_assets.experiment.stages import all_stages
 from evidence_assets.experiment.step import Step
-from evidence_assets.experiment.variants import Variant, variants
+from evidence_assets.experiment.variants import Variant, crossed_with, opted_in, variants
 from evidence_assets.lake.ids import with_model
 
 

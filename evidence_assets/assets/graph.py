@@ -1,5 +1,8 @@
 """A knowledge graph: triples of files and harvests, merged into nodes and edges, in compressed rows, with vectors."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -7,19 +10,25 @@ import dagster as dg
 import polars as pl
 
 from evidence_assets import profiles
-from evidence_assets.assets.encoders import further_encoders, tags_of, version_of_encoder
+from evidence_assets.assets.encoders import encoding, further_encoders, tags_of, version_of_encoder
+from evidence_assets.assets.partitions import corpus_partitions
 from evidence_assets.assets.raw_files import raw_assets
 from evidence_assets.assets.table_asset import files_asset, sound_check, table_asset
 from evidence_assets.benchmarks.declared import FromRaw
 from evidence_assets.benchmarks.graphs import rows as graph_rows
 from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.benchmarks.graphs.rows import GraphSource
+from evidence_assets.experiment.inputs import encoded_by, open_graph
 from evidence_assets.experiment.step import Made, Say, Step
 from evidence_assets.graphs import merge, stored
 from evidence_assets.graphs.arrays import FORMAT
-from evidence_assets.lake.ids import content_id, with_model
+from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
+from evidence_assets.graphs.passages import VERSION, Mine, Passage, fact_passages, lineage_of, passage_table
+from evidence_assets.lake.ids import content_id, shard_of, with_model
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.in_use import encoder, model_key
+from evidence_assets.models.protocols import Encoder
+from evidence_assets.retrieval.corpus import vectors_wrong
 
 
 def rows_asset(name: str, group: str, version: str) -> dg.AssetsDefinition:
@@ -144,3 +153,56 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
             code_version=f"{merge.VERSION}:{stored.FORMS_FORMAT}{version_of_encoder(name)}", kinds=("numpy", "pytorch"),
             deps=[f"{base}/nodes"], pool="gpu", tags=tags_of(name),
         )  # fmt: skip
+
+
+class GraphPassages(dg.Component, dg.Model, dg.Resolvable):
+    """Makes ``knowledge/<graph>/passages``: each node by its name and each edge by its sentence, with vectors."""
+
+    graph: str
+    profiles: tuple[str, ...] = ()
+    """Profiles in which they are made; in all where none is named."""
+
+    def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+        if not profiles.load().is_any_of(self.profiles):
+            return dg.Definitions()
+        place = f"knowledge/{self.graph}/passages"
+        said, cut = (
+            f"Names and facts of the graph {self.graph} in words",
+            lambda graph, _, mine: fact_passages(graph, mine),
+        )
+        assets = [passages_asset(self.graph, name, said, "", cut) for name in ("", *further_encoders(place))]
+        return dg.Definitions(assets=assets, asset_checks=[sound_check(asset, unit_length) for asset in assets])
+
+
+def passages_asset(
+    graph: str, name: str, said: str, version: str, cut: Callable[[KnowledgeGraph, Encoder, Mine], Iterable[Passage]]
+) -> dg.AssetsDefinition:
+    """Passages of a graph with the vectors of one encoder: of the profile's first where none is named.
+
+    They have as many shards as a corpus has, so that memory holds the vectors of one.
+    """
+    place = f"knowledge/{graph}"
+
+    def make(step: Step) -> Made:
+        step = encoding(step, name)
+        model = encoder(step.profile.encoder)
+        shards = step.profile.shards.corpus
+        passages = cut(
+            open_graph(step.lake, graph, name), model, lambda own: shard_of(content_id(own), shards) == step.shard
+        )
+        table, reused = passage_table(passages, step.previous(), model, model_key(model), step.blocks)
+        for kept in ("kg_passages", "lineage_edges"):
+            step.lake.delete(kept, step.asset, "")  # releases before had one partition
+        return Made(table, lineage_of(table, encoded_by(step)), {"model": model_key(model)}, reused)
+
+    return table_asset(
+        with_model(f"{place}/passages", name), "kg_passages", make,
+        description=f"{said}, with their vectors{f' by {name}' if name else ''}.",
+        group="_".join(filter(None, ["knowledge", name])), code_version=f"{version}{VERSION}{version_of_encoder(name)}",
+        deps=[f"{place}/nodes", f"{place}/edges"], partitions=corpus_partitions(), kinds=("parquet", "pytorch"), pool="gpu", tags=tags_of(name),
+    )  # fmt: skip
+
+
+def unit_length(rows: pl.DataFrame) -> list[str]:
+    """What is wrong with the vectors of passages."""
+    return vectors_wrong(rows.rename({"passage_id": "chunk_id"}))

@@ -7,8 +7,7 @@ import dagster as dg
 
 from evidence_assets import profiles
 from evidence_assets.assets.encoders import further_encoders, tags_of
-from evidence_assets.assets.graph import rows_asset
-from evidence_assets.assets.graph_passages import passages_asset, unit_length
+from evidence_assets.assets.graph import passages_asset, rows_asset, unit_length
 from evidence_assets.assets.partitions import EVERY
 from evidence_assets.assets.raw_files import raw_assets
 from evidence_assets.assets.table_asset import dep, files_asset, sound_check, table_asset

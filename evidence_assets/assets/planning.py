@@ -6,6 +6,7 @@ stated; tokens and seconds are those that its rows with this model and its last 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,10 +15,11 @@ import dagster as dg
 from evidence_assets import profiles, systems
 from evidence_assets.assets.pace import A_RELATION, seconds_of
 from evidence_assets.benchmarks.declared import Benchmark, declared
-from evidence_assets.experiment.presets import known, presets
+from evidence_assets.experiment.derived_figures import Key, Ours
+from evidence_assets.experiment.reproduction import Candidate
 from evidence_assets.experiment.scores.published_figures import RECORDED
 from evidence_assets.experiment.system import OwnStages, crossings
-from evidence_assets.experiment.variants import Variant, variants
+from evidence_assets.experiment.variants import Variant, known, presets, variants
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets.profiles import KINDS, Kind
@@ -153,3 +155,23 @@ def _calls(variant: Variant, questions: int, options: int) -> int | None:
     if variant.family == "graph":
         return None if variant.parameters.get("recall") else questions
     return None if variant.parameters.get("triplets") or variant.parameters.get("rerank") else 0
+
+
+def times(instance: dg.DagsterInstance, able: Sequence[Candidate], lake: Lake) -> dict[Key, list[Ours]]:
+    """What is printed for times, with the seconds a question of the last computation times the lake's questions."""
+    found: dict[Key, dict[Ours, None]] = defaultdict(dict)
+    for candidate in able:
+        variant, name = candidate.variant, candidate.benchmark.name
+        partitions = [f"{name}|{shard}" for shard in range(profiles.load().shards.questions)]
+        for timed, figure in candidate.timed():
+            steps = [step for step in steps_of(variant) if step.partition("/")[0] in timed.steps]
+            each = seconds_of(instance, steps, partitions)
+            if each is None:
+                continue
+            questions, _ = sizes(candidate.benchmark, lake)
+            value = {"hours": each * questions / 3600, "minutes": each * questions / 60}.get(figure.metric, each / 60)
+            model = candidate.model_id if figure.model or "predictions" in timed.steps else ""
+            made_by = variant.label if model else variant.name
+            score = Ours(made_by, name, model, figure.metric, value, None, None, questions, differs=timed.differs)
+            found[figure.key][score] = None
+    return {key: list(scores) for key, scores in found.items()}

@@ -1,4 +1,4 @@
-"""Questions of every family and the tables that some of them are asked of."""
+"""Questions of every family, the tables that some of them are asked of, and the subgraphs around others."""
 
 from __future__ import annotations
 
@@ -6,14 +6,22 @@ from collections.abc import Iterator
 
 import dagster as dg
 
+from evidence_assets import profiles
+from evidence_assets.assets.encoders import encoding, further_encoders, tags_of, version_of_encoder
 from evidence_assets.assets.partitions import benchmark_partitions, question_partitions
+from evidence_assets.assets.system import deps_of
 from evidence_assets.assets.table_asset import sound_check, table_asset
 from evidence_assets.benchmarks.declared import FAMILIES, Family, Part, of_family
+from evidence_assets.benchmarks.info import datasets
 from evidence_assets.benchmarks.readers import questions_of, tables_of
 from evidence_assets.benchmarks.records import Question
-from evidence_assets.benchmarks.registry import DATASETS
 from evidence_assets.benchmarks.rows import question_rows, table_rows
+from evidence_assets.experiment.inputs import make_subgraphs
+from evidence_assets.experiment.question_concepts import VERSION
+from evidence_assets.experiment.stage import Read
 from evidence_assets.experiment.step import Made, Step
+from evidence_assets.experiment.system import source_reads
+from evidence_assets.lake.ids import with_model
 
 
 def _make_questions(step: Step) -> Made:
@@ -28,7 +36,11 @@ def _make_questions(step: Step) -> Made:
     rows = question_rows(counted(), declared.split, step.shard, step.profile.shards.questions, declared.graph)
     metadata: dict[str, object] = {"answerable": sum(bool(row["gold"]) for row in rows), "in all shards": found}
     whole = not isinstance(declared, Part)
-    if whole and declared.reader in DATASETS and (note := DATASETS[declared.reader].count_note(declared.split, found)):
+    if (
+        whole
+        and declared.reader in datasets()
+        and (note := datasets()[declared.reader].count_note(declared.split, found))
+    ):
         step.warn(note)
         metadata["official count"] = note
     return Made(rows, metadata=metadata)
@@ -66,3 +78,31 @@ class Questions(dg.Component, dg.Model, dg.Resolvable):
                 )
             )
         return dg.Definitions(assets=assets, asset_checks=[sound_check(asset) for asset in assets])
+
+
+class Subgraphs(dg.Component, dg.Model, dg.Resolvable):
+    """Makes ``subgraphs/mcqa``, and ``subgraphs/mcqa/<encoder>`` for every further encoder that a loaded variant reads them
+    with."""
+
+    def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+        if not of_family("mcqa"):
+            return dg.Definitions()
+        assets = [_asset(name) for name in ("", *further_encoders("subgraphs/mcqa"))]
+        return dg.Definitions(assets=assets, asset_checks=[sound_check(asset) for asset in assets])
+
+
+def _asset(name: str) -> dg.AssetsDefinition:
+    """Subgraphs of concepts that one encoder linked: the profile's first where none is named."""
+    limits = profiles.load().ugat
+    return table_asset(
+        with_model("subgraphs/mcqa", name),
+        "subgraphs",
+        lambda step: make_subgraphs(encoding(step, name)),
+        description="Concepts of each question and of its options in the benchmark's graph, and the graph around them.",
+        group="_".join(filter(None, ["ugat", name])),
+        code_version=f"{VERSION}:{limits.D}:{limits.cap}:{limits.max_nodes}{version_of_encoder(name)}",
+        deps=deps_of([Read("questions/mcqa"), *source_reads("mcqa", ("graph",), name)]),
+        partitions=question_partitions("mcqa"),
+        pool="gpu",
+        tags=tags_of(name),
+    )

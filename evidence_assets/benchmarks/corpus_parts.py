@@ -1,4 +1,4 @@
-"""A corpus cut into chunks in one pass: every portion of its files becomes a part, which holds its chunks shard by shard.
+"""Documents as rows of ``chunks``, and a corpus cut into them in one pass: every portion of its files becomes a part, which holds its chunks shard by shard.
 
 A part is one Parquet file, named by all that went into it; each of its row groups is of one shard, so that a shard is put
 together from its own rows alone. A pass makes the parts that are absent: after a kill it goes on with the portion at hand,
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ import pyarrow.parquet as pq
 
 from evidence_assets.benchmarks.checks import SeenIds
 from evidence_assets.benchmarks.corpora import Portion
-from evidence_assets.benchmarks.corpus_rows import CHUNKING_VERSION, chunk_rows
 from evidence_assets.benchmarks.reading import Row
 from evidence_assets.benchmarks.records import Document
 from evidence_assets.lake.atomic import replacing_file
@@ -29,6 +28,35 @@ from evidence_assets.lake.fetching import removed
 from evidence_assets.lake.ids import content_id, file_id, shard_of
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.models.protocols import Encoder
+from evidence_assets.text.chunking import chunks
+
+CHUNKING_VERSION = "1"
+
+
+HARD_LIMIT = 512
+"""No chunk is longer, whatever the encoder reads."""
+
+
+def chunk_rows(documents: Iterable[Document], encoder: Encoder, max_tokens: int) -> Iterator[dict[str, Any]]:
+    limit = min(max_tokens, HARD_LIMIT, encoder.max_tokens)
+    for document in documents:
+        version = content_id("document", document.doc_id, document.title, document.text)
+        for ordinal, chunk in enumerate(chunks(document.text, encoder.count_tokens, limit)):
+            text = document.text[chunk.start : chunk.end]
+            yield {
+                "chunk_id": content_id("chunk", document.doc_id, ordinal, chunk.start, document.title, text),
+                "doc_id": document.doc_id,
+                "title": document.title,
+                "ordinal": ordinal,
+                "text": text,
+                "char_start": chunk.start,
+                "char_end": chunk.end,
+                "n_tokens": chunk.n_tokens,
+                "sentence_offsets": [{"start": a - chunk.start, "end": b - chunk.start} for a, b in chunk.sentences],
+                "source": document.source,
+                "source_version": version,
+            }
+
 
 GROUP = 512
 """Rows of one shard that wait until they are written together."""

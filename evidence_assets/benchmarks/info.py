@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -11,8 +12,11 @@ from evidence_assets.benchmarks.checks import Located, question
 from evidence_assets.benchmarks.reading import Row
 from evidence_assets.benchmarks.records import Question, Table, Task
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.input_files import yaml_mapping
+from evidence_assets.text.nearest import nearest
 
 Item = TypeVar("Item")
+OFFICIAL = Path(__file__).with_name("official")
 
 
 @dataclass(frozen=True)
@@ -27,10 +31,10 @@ class DatasetInfo:
 
     name: str
     title: str
-    task: Task | None
     files: Mapping[str, tuple[str, ...]]
     licence: str
     source: str
+    task: Task | None = None
     counts: Mapping[str, int] = field(default_factory=dict)
     hidden: tuple[str, ...] = ()
     """Splits whose answers are not public."""
@@ -90,6 +94,26 @@ class DatasetInfo:
             return ""
         what = "a subset" if found < known else "more than the official file holds"
         return f"{self.title}, split {split}: {found:,} questions, officially {known:,}; this is {what}."
+
+
+@cache
+def datasets() -> dict[str, DatasetInfo]:
+    """The official datasets by name, as the YAML files beside their readers state them."""
+    stated = {name: of for file in sorted(OFFICIAL.glob("*.yaml")) for name, of in yaml_mapping(file).items()}
+    for fields in stated.values():
+        fields["files"] = {split: (of,) if isinstance(of, str) else tuple(of) for split, of in fields["files"].items()}
+    return {
+        name: DatasetInfo(name, **fields | {"hidden": tuple(fields.get("hidden", ()))})
+        for name, fields in stated.items()
+    }
+
+
+def dataset(name: str) -> DatasetInfo:
+    """What the dataset ``name`` declares of itself."""
+    if name not in datasets():
+        known = ", ".join(sorted(datasets()))
+        raise BadInput(f"there is no dataset {name!r}; did you mean {nearest(name, datasets())!r}? Known are {known}")
+    return datasets()[name]
 
 
 Reader: TypeAlias = Callable[[DatasetInfo, Path, str], Iterator[Located]]

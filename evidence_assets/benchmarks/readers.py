@@ -9,7 +9,8 @@ from pathlib import Path
 from evidence_assets.benchmarks import own, registry
 from evidence_assets.benchmarks.checks import some
 from evidence_assets.benchmarks.declared import Benchmark, Part
-from evidence_assets.benchmarks.graphs.names import names_of
+from evidence_assets.benchmarks.graphs.triples import names_of
+from evidence_assets.benchmarks.info import datasets
 from evidence_assets.benchmarks.official import tabmcq
 from evidence_assets.benchmarks.records import Question, Table
 from evidence_assets.lake.errors import BadInput
@@ -49,8 +50,8 @@ def _chosen(questions: Iterator[Question], benchmark: Benchmark, lake: Lake) -> 
 
 def _nothing_in(file: Path, benchmark: Benchmark) -> BadInput:
     """The error to raise where ``file`` was read and gave no question."""
-    if benchmark.reader in registry.DATASETS:
-        return registry.info(benchmark.reader).nothing_in(file, benchmark.split)
+    if benchmark.reader in datasets():
+        return datasets()[benchmark.reader].nothing_in(file, benchmark.split)
     return BadInput("holds no question", file=file)
 
 

@@ -1,7 +1,7 @@
 """The datasets by name, and the one door to their questions.
 
-A reader's module in ``official`` declares its datasets in ``READERS`` and is found there; a new benchmark is a module. A
-user's own benchmark needs none: see :mod:`evidence_assets.benchmarks.own`.
+A reader's module in ``official`` names the datasets that it reads in ``READERS`` and is found there; a YAML file beside it states
+what they are. A user's own benchmark needs neither: see :mod:`evidence_assets.benchmarks.own`.
 """
 
 from __future__ import annotations
@@ -14,17 +14,13 @@ from pkgutil import iter_modules
 
 from evidence_assets.benchmarks import official, own
 from evidence_assets.benchmarks.checks import Located, some, unique_questions
-from evidence_assets.benchmarks.info import DatasetInfo, PairReader, Reader
+from evidence_assets.benchmarks.info import PairReader, Reader, dataset
 from evidence_assets.benchmarks.records import Document, Question
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.text.nearest import nearest
 
 _MODULES = [import_module(f"{official.__name__}.{module.name}") for module in iter_modules(official.__path__)]
-READERS: dict[str, tuple[DatasetInfo, Reader]] = {
-    entry[0].name: entry for module in _MODULES for entry in getattr(module, "READERS", ())
-}
-DATASETS: dict[str, DatasetInfo] = {name: info for name, (info, _) in READERS.items()} | {
-    module.INFO.name: module.INFO for module in _MODULES if hasattr(module, "INFO")
+READERS: dict[str, Reader] = {
+    name: read for module in _MODULES for name, read in getattr(module, "READERS", {}).items()
 }
 PASSAGES: dict[str, Callable[[Path, str], Iterator[Document]]] = {
     name: read for module in _MODULES for name, read in getattr(module, "PASSAGES", {}).items()
@@ -36,22 +32,14 @@ PAIRS: dict[str, PairReader] = {
 """Readers that give each claim or question with its table."""
 
 
-def info(name: str) -> DatasetInfo:
-    """What the dataset ``name`` declares of itself."""
-    if name not in DATASETS:
-        near = nearest(name, DATASETS)
-        raise BadInput(f"there is no dataset {name!r}; did you mean {near!r}? Known are {', '.join(sorted(DATASETS))}")
-    return DATASETS[name]
-
-
 def read_questions(name: str, folder: Path, *splits: str) -> Iterator[Question]:
     """The questions of one or more splits, in the order of their files; no id may come twice in all of them.
 
-    ``name``: Name of a dataset in :data:`DATASETS`; it becomes the questions' ``benchmark``.
+    ``name``: Name of a dataset; it becomes the questions' ``benchmark``.
     ``folder``: Where its files lie, as the authors lay them out or side by side.
     ``splits``: One or more of its splits.
     """
-    declared = info(name)
+    declared = dataset(name)
     if name not in READERS:
         raise BadInput(f"{declared.title} holds no questions")
     if not splits:
@@ -63,7 +51,7 @@ def read_questions(name: str, folder: Path, *splits: str) -> Iterator[Question]:
 
 def _split(name: str, folder: Path, split: str) -> Iterator[Located]:
     """The questions of a split, of which there must be some: one of its several files may hold none."""
-    declared, read = info(name), READERS[name][1]
+    declared, read = dataset(name), READERS[name]
     files = declared.find(folder, split)
     place = files[0] if len(files) == 1 else folder
     return some(read(declared, folder, split), lambda: declared.nothing_in(place, split))
@@ -72,7 +60,7 @@ def _split(name: str, folder: Path, split: str) -> Iterator[Located]:
 def check_passages(name: str) -> None:
     """Refuse a dataset that brings no passages."""
     if name not in PASSAGES:
-        raise BadInput(f"{info(name).title} brings no passages; known: {', '.join(PASSAGES)}")
+        raise BadInput(f"{dataset(name).title} brings no passages; known: {', '.join(PASSAGES)}")
 
 
 def read_passages(name: str, folder: Path, split: str) -> Iterator[Document]:

@@ -21,16 +21,14 @@ import yaml
 
 from evidence_assets.assets.benchmark import Benchmark
 from evidence_assets.assets.corpus import Corpus
-from evidence_assets.assets.graph import Graph
-from evidence_assets.assets.graph_passages import GraphPassages
+from evidence_assets.assets.graph import Graph, GraphPassages
 from evidence_assets.assets.knowledge_base import KnowledgeBase
 from evidence_assets.benchmarks import own
 from evidence_assets.benchmarks.corpora import corpus_files, read_documents
 from evidence_assets.benchmarks.declarations import DECLARED, declarations, instances
 from evidence_assets.benchmarks.declared import FAMILY_OF_TASK, Family, benchmarks, declared
 from evidence_assets.benchmarks.graphs import tab_separated
-from evidence_assets.benchmarks.knowledge_base import read_knowledge_base
-from evidence_assets.benchmarks.knowledge_bases import knowledge_bases
+from evidence_assets.benchmarks.knowledge_bases import knowledge_bases, read_knowledge_base
 from evidence_assets.benchmarks.reading_json import jsonl
 from evidence_assets.benchmarks.records import Question, Table
 from evidence_assets.lake.atomic import replacing_folder

@@ -68,7 +68,7 @@ def ask(
         if open_ and shown:
             import webbrowser
 
-            from evidence_assets.explorer.server import serve
+            from evidence_assets.explorer.site import serve
 
             serve(opened.root, f"/answer/{shown}", opened_at=webbrowser.open)
 

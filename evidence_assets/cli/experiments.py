@@ -15,8 +15,8 @@ import typer
 from evidence_assets import profiles
 from evidence_assets.benchmarks.declared import declared
 from evidence_assets.cli.console import JsonOption, LakeOption, as_json_only, out, plain, sentences, table
-from evidence_assets.experiment import presets as declared_presets
-from evidence_assets.experiment.measured_stages import measured
+from evidence_assets.experiment import variants as declared_presets
+from evidence_assets.experiment.corpus_plan import measured
 from evidence_assets.experiment.replay import INDEX, Scored, read_recorded, score
 from evidence_assets.experiment.scores import comparison
 from evidence_assets.experiment.scores.metrics import accuracy
@@ -29,7 +29,7 @@ from evidence_assets.lake.catalogue import LAKE_VARIABLE, connect, find_lake
 from evidence_assets.lake.store import Lake
 from evidence_assets.retrieval.corpus import index_key
 from evidence_assets.retrieval.vector_index import META
-from evidence_assets.systems.kbloom.recorded import RecordedHarvest, is_recorded_harvest, read_recorded_harvests
+from evidence_assets.systems.kbloom.references import RecordedHarvest, is_recorded_harvest, read_recorded_harvests
 
 if TYPE_CHECKING:
     from evidence_assets.assets.planning import Planned

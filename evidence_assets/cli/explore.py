@@ -27,7 +27,7 @@ def explore(
     with sentences():
         root = Lake(lake or find_lake()).root
         if export_to is None:
-            from evidence_assets.explorer.server import serve
+            from evidence_assets.explorer.site import serve
 
             serve(root, port=port)
             return

@@ -14,7 +14,7 @@ from evidence_assets.benchmarks.graphs.formats import format_named
 from evidence_assets.benchmarks.official.stark_pickles import convert_folder
 from evidence_assets.benchmarks.readers import questions_of
 from evidence_assets.cli.console import out, sentences, table
-from evidence_assets.experiment.beside_print import obtained
+from evidence_assets.experiment.derived_figures import obtained
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.fetching import fetched_below

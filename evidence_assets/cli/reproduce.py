@@ -17,7 +17,7 @@ from rich.table import Table
 from evidence_assets import systems
 from evidence_assets.benchmarks.declared import declared
 from evidence_assets.cli.console import JsonOption, LakeOption, cell, out, sentences
-from evidence_assets.experiment.beside_print import differences, obtained, vectors_of
+from evidence_assets.experiment.derived_figures import differences, obtained, vectors_of
 from evidence_assets.experiment.reproduction import Cell, PrintedTable, candidates, printed_tables, scored
 from evidence_assets.experiment.scores.plots import Point, intervals
 from evidence_assets.experiment.scores.published_figures import RECORDED
@@ -135,7 +135,7 @@ def _tables(lake: Path | None) -> list[PrintedTable]:
     if ours and not lake:
         from dagster import DagsterInstance
 
-        from evidence_assets.assets.times import times
+        from evidence_assets.assets.planning import times
         from evidence_assets.cli.demo import dagster_home
 
         dagster_home()

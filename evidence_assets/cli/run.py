@@ -16,9 +16,8 @@ from evidence_assets import profiles, systems
 from evidence_assets.assets.partitions import benchmark_partitions, question_partitions
 from evidence_assets.benchmarks.declared import Benchmark, benchmarks
 from evidence_assets.cli.demo import Wanted, concerns, partitions_of
-from evidence_assets.experiment.presets import VARIABLE, opted_in
 from evidence_assets.experiment.system import crossings
-from evidence_assets.experiment.variants import Variant, variants
+from evidence_assets.experiment.variants import VARIABLE, Variant, opted_in, variants
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets.profiles import KINDS

@@ -21,9 +21,9 @@ from evidence_assets.experiment.chains import (
     kept_of,
     option_task,
 )
-from evidence_assets.experiment.confidence import probabilities
 from evidence_assets.experiment.necessity import Case, check_batch
 from evidence_assets.experiment.rows import TOGETHER, RowWriter
+from evidence_assets.experiment.scores.metrics import probabilities
 from evidence_assets.experiment.selection import Asked
 from evidence_assets.experiment.step import Before, Made
 from evidence_assets.lake.ids import content_id

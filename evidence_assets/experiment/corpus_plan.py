@@ -1,7 +1,8 @@
 """What a corpus will take before it is made: chunks, time and disk, from a sample that is cut and encoded now.
 
 Documents are counted where their files tell (rows of Parquet, files of text) and reckoned from the first lines where they do
-not (JSON lines); the rest follows from what the sample's documents became. Everything is about; nothing is guessed.
+not (JSON lines); the rest follows from what the sample's documents became. Everything is about; nothing is guessed. What
+stages took where they were measured stands in ``measured_stages.yaml``.
 """
 
 from __future__ import annotations
@@ -9,13 +10,17 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from itertools import islice
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import yaml
 
 from evidence_assets.benchmarks.corpora import Portion, documents_in
-from evidence_assets.benchmarks.corpus_rows import chunk_rows
+from evidence_assets.benchmarks.corpus_parts import chunk_rows
 from evidence_assets.experiment.corpus_making import Tokens
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.models.in_use import encoder
@@ -98,3 +103,22 @@ def _packed(rows: list[dict[str, object]]) -> float:
     sink = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_pylist(rows, TABLES["chunks"].arrow), sink, compression="zstd")
     return float(sink.getvalue().size) / max(1, len(rows))
+
+
+@cache
+def stated() -> dict[str, Any]:
+    """The figures: a machine, and by place, such as ``corpus`` or ``knowledge/stark_mag``, what was measured by which command."""
+    figures: dict[str, Any] = yaml.safe_load((files(__package__) / "measured_stages.yaml").read_text(encoding="utf-8"))
+    return figures
+
+
+def measured(place: str) -> str:
+    """A sentence on what the stages of a place took elsewhere; empty where nobody measured them."""
+    if place not in stated():
+        return ""
+    of = stated()[place]
+    told = ", ".join(f"{name} {stage['seconds']:,} s" for name, stage in of["stages"].items())
+    memory = max(stage["memory"] for stage in of["stages"].values())
+    besides = f"; {of['besides']}" if "besides" in of else ""
+    return (f"measured elsewhere ({stated()['machine']}; `{of['command']}`) for {of['of']}: {told}, "
+            f"at most {memory:,} MiB of memory{besides}")  # fmt: skip

@@ -1,9 +1,9 @@
-"""What benchmarks are answered from, opened for a step: graphs with vectors of the step's encoder, tables, and what other
-linkers found."""
+"""What benchmarks are answered from, opened for a step: graphs with vectors of the step's encoder, tables, what other
+linkers found, and the chunks of a corpus with BM25 over them: a baseline, and what systems read beside their own evidence."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from evidence_assets import profiles
@@ -11,7 +11,7 @@ from evidence_assets.benchmarks.reading_json import jsonl
 from evidence_assets.benchmarks.records import Table
 from evidence_assets.benchmarks.rows import table_of
 from evidence_assets.experiment.question_concepts import Expansion, subgraph_rows
-from evidence_assets.experiment.selection import Asked, Pick, Progress, Selector, asked
+from evidence_assets.experiment.selection import Asked, Parent, Pick, Progress, Selector, asked
 from evidence_assets.experiment.step import Made, Step
 from evidence_assets.graphs import stored
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
@@ -19,6 +19,8 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.in_use import encoder, model_key
+from evidence_assets.retrieval.bm25 import words
+from evidence_assets.retrieval.corpus import OpenCorpus, open_corpus
 
 
 def open_graph(lake: Lake, name: str, of: str = "") -> KnowledgeGraph:
@@ -88,3 +90,35 @@ def make_subgraphs(step: Step) -> Made:
         step.before,
         encoded_by(step),
     )
+
+
+def picks_of(chunks: OpenCorpus, label: str, positions: Sequence[int], scores: Sequence[float]) -> list[Pick]:
+    """Chunks as evidence, in this order."""
+    return [
+        Pick(label, "chunk", (Parent("chunk", chunk_id, chunk_id),), "", text, score)
+        for chunk_id, text, score in zip(chunks.ids(positions), chunks.texts(positions), scores, strict=True)
+    ]
+
+
+def chunks_in(step: Step) -> OpenCorpus:
+    """The chunks of the corpus that the partition's benchmark is answered from."""
+    return open_corpus(step.lake, step.benchmark.corpus, step.encoder)
+
+
+class Bm25Chunks:
+    """The ``k`` chunks with the highest BM25 score against question and option; ``titles`` also counts their titles' words."""
+
+    def __init__(self, name: str, chunks: OpenCorpus, k: int, version: str, *, titles: bool = False) -> None:
+        self.name, self._chunks, self._k = name, chunks, k
+        self._index = chunks.word_index(titles=titles)
+        self.version = content_id("bm25", version, k, chunks.version, *(["titles"] if titles else []))
+
+    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> Iterator[list[Pick]]:
+        for done, question in enumerate(questions, 1):
+            picks = []
+            for label, option in question.hypotheses:
+                found, scores = self._index.top_k(words(question.query(option)), self._k, "plus_one")
+                picks += picks_of(self._chunks, label, found.tolist(), scores.tolist())
+            yield picks
+            if progress:
+                progress(done, len(questions))

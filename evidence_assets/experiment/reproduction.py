@@ -20,7 +20,6 @@ import polars as pl
 from evidence_assets import profiles
 from evidence_assets.benchmarks.declared import Benchmark
 from evidence_assets.experiment.derived_figures import Key, Ours, sum_of, summed
-from evidence_assets.experiment.presets import presets
 from evidence_assets.experiment.scores.published import Figure, figures
 from evidence_assets.experiment.scores.published_figures import (
     LABELS,
@@ -37,7 +36,7 @@ from evidence_assets.experiment.scores.published_figures import (
 from evidence_assets.experiment.scores.retrieval_scores import retrieval_metrics
 from evidence_assets.experiment.scores.scoring import score_rows
 from evidence_assets.experiment.system import Method, System, answers_by_model, crossings, lacking
-from evidence_assets.experiment.variants import Variant
+from evidence_assets.experiment.variants import Variant, presets
 from evidence_assets.lake.store import prepare
 
 AFTER_HARVEST = r"_(judged|on_\w+)$"

@@ -23,7 +23,7 @@ from evidence_assets.experiment.chains import answer_citation_rows, chain_rows, 
 from evidence_assets.experiment.inputs import encoded_by
 from evidence_assets.experiment.one_call import AnswersOnce
 from evidence_assets.experiment.path_check import paths_wrong
-from evidence_assets.experiment.scores import graph_stages, passage_scores, scoring
+from evidence_assets.experiment.scores import graph_stages, retrieval_scores, scoring
 from evidence_assets.experiment.scores.metrics import Estimate
 from evidence_assets.experiment.scores.retrieval_scores import retrieval_metrics
 from evidence_assets.experiment.selection import Asked, NoEvidence, asked, evidence_rows
@@ -373,7 +373,7 @@ class _Standard:
             chunks = pl.scan_parquet(step.lake.files("chunks", f"corpus/{step.benchmark.corpus}/chunks"))
             named = chunks.filter(pl.col("chunk_id").is_in(evidence["source_id"].unique().to_list()))
             documents = dict(named.select("chunk_id", "doc_id").collect(engine="streaming").iter_rows())
-            metrics = passage_scores.passage_metrics(questions.sort("question_id").to_dicts(), evidence, documents)
+            metrics = retrieval_scores.passage_metrics(questions.sort("question_id").to_dicts(), evidence, documents)
             rows = scoring.metric_rows(step.benchmark_name, self._selector, "", "", metrics)
             return Made(rows, metadata={row["metric"]: row["value"] for row in rows if row["value"] is not None})
 

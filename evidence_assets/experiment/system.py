@@ -7,28 +7,55 @@ scores are those of its task family, or it states stages of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from itertools import product
+from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
 import polars as pl
+from pydantic import TypeAdapter, ValidationError
 
 from evidence_assets import profiles
 from evidence_assets.benchmarks.declared import Benchmark, of_family
 from evidence_assets.experiment.answers import Answerer
-from evidence_assets.experiment.presets import crossed_with, opted_in
 from evidence_assets.experiment.selection import Selector
-from evidence_assets.experiment.settings import read_settings
 from evidence_assets.experiment.stage import Read, Stage
 from evidence_assets.experiment.step import Step
-from evidence_assets.experiment.variants import FILE, SYSTEMS, Variant
+from evidence_assets.experiment.variants import FILE, SYSTEMS, Variant, crossed_with, opted_in
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id, with_model
 from evidence_assets.profiles import KINDS, Kind
 from evidence_assets.reasoning.asking import PromptedTask
 from evidence_assets.retrieval.corpus import index_key
+from evidence_assets.text.nearest import nearest
 
 S = TypeVar("S")
+
+
+def parameter_names(settings: type[Any]) -> list[str]:
+    return [f.name for f in fields(settings) if f.init] if is_dataclass(settings) else []
+
+
+def read_settings(
+    settings: type[S], stated: Mapping[str, Any], *, where: str, file: Path | None = None, defaults: Mapping[str, Any]
+) -> S:
+    """Settings of this type with ``stated`` values over the ``defaults`` of a profile.
+
+    Raises BadInput if a name is none of its fields, or a value does not fit; ``where`` says whose settings they are.
+    """
+    known = parameter_names(settings)
+    for name in stated:
+        if name not in known:
+            meant = f"did you mean {nearest(name, known)!r}? It has {', '.join(known)}" if known else "it has none"
+            raise BadInput(f"{where} has no parameter {name!r}; {meant}", file=file, field=name)
+    try:
+        return TypeAdapter(settings).validate_python({**defaults, **stated})
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise BadInput(f"{where}: {first['msg']}", file=file, field=field or None) from error
+
+
 Source = Literal[
     "corpus", "tables", "graph", "joined_graph", "graph_passages", "subgraphs", "token_store", "taxonomy", "knowledge_base",
 ]  # fmt: skip

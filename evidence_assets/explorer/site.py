@@ -1,27 +1,39 @@
-"""The pages of the explorer by their addresses, as HTML: what the server sends and what an export writes.
+"""The pages of the explorer by their addresses, as HTML, and the read-only server that sends them; an export writes the same.
 
 Belongs here: which address shows which page, and how a page is rendered. Every text is data: templates escape all of it.
 """
 
 from __future__ import annotations
 
+import os
+import socket
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import duckdb
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 
 from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.explorer.open_lake import OpenLake, Reader
-from evidence_assets.explorer.pages import Missing, Page, link, templates
+from evidence_assets.explorer.pages import STATIC, Missing, Page, link, templates
 from evidence_assets.explorer.pages.comparison import comparison, run_comparison
 from evidence_assets.explorer.pages.home import home
 from evidence_assets.explorer.pages.question import question
 from evidence_assets.explorer.pages.questions import questions, search
 from evidence_assets.explorer.pages.relation import relation
 from evidence_assets.explorer.pages.source import source
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.lineage import UnknownId
 
 POLICY = (
@@ -115,3 +127,66 @@ class Site:
                 f"{'no answer has' if not rows else 'several answers have'} an id that begins with {identifier!r}"
             )
         return link("question", rows[0]["question_id"], variant=rows[0]["variant"])
+
+
+PORT = 3001
+DAGSTER_VARIABLE = "EVIDENCE_DAGSTER"
+"""Where the Dagster UI listens, for links to assets and runs."""
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+def application(root: Path) -> Starlette:
+    """The application over a lake. Only requests that name this machine are answered, so that no other site's page can
+    ask through a name of its own."""
+    site = Site(OpenLake(root, os.environ.get(DAGSTER_VARIABLE, "http://127.0.0.1:3000")))
+
+    def page(request: Request) -> Response:
+        reply = site.reply(request.scope["raw_path"].decode("latin-1").partition("?")[0], dict(request.query_params))
+        if reply.location:
+            return RedirectResponse(reply.location, 302, HEADERS)
+        return HTMLResponse(reply.html, reply.status, HEADERS)
+
+    return Starlette(
+        routes=[
+            Mount("/static", StaticFiles(directory=STATIC)),
+            Route("/{path:path}", page, methods=["GET"]),
+        ],
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])],
+    )
+
+
+def serve(
+    root: Path, path: str = "/", port: int = 0, opened_at: Callable[[str], object] = lambda address: None
+) -> None:
+    """Serve until stopped, and say where; on ``port``, or on the first free one from :data:`PORT` on.
+
+    ``opened_at`` is called with the address as soon as it can be asked.
+    """
+    import uvicorn
+
+    app = application(root)
+    listening = _listen(port)
+    address = f"http://127.0.0.1:{listening.getsockname()[1]}{path}"
+    listening.listen()  # from now on a browser may ask, and waits
+    opened_at(address)
+    print(f"The explorer is at {address}; ctrl-C ends it.", file=sys.stderr, flush=True)
+    uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False)).run(sockets=[listening])
+
+
+def _listen(port: int) -> socket.socket:
+    for candidate in [port] if port else range(PORT, PORT + 20):
+        listening = socket.socket()
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind(("127.0.0.1", candidate))
+        except OSError:
+            listening.close()
+            continue
+        return listening
+    raise BadInput(f"port {port or f'{PORT} to {PORT + 19}'} is taken on this machine: name a free one by --port")

@@ -39,19 +39,12 @@ OVER_BUDGET = -1
 class Subgraph:
     """Part of a graph: its nodes, and every edge of the graph that has both ends among them.
 
-    Attributes
-    ----------
-    nodes
-        Node ids, ascending.
-    hop
-        Steps from the nearest seed, aligned with `nodes`.
-    edges
-        Edge ids, ascending.
-    heads, tails
-        Positions in `nodes` of the ends of each edge.
-    dropped
-        One row (hub, node) for each node that a cap cut off; `OVER_BUDGET` in place of the hub where the cap on all
-        nodes did it. A node dropped at one hub may still have come in by another way.
+    ``nodes``: Node ids, ascending.
+    ``hop``: Steps from the nearest seed, aligned with `nodes`.
+    ``edges``: Edge ids, ascending.
+    ``heads``, ``tails``: Positions in `nodes` of the ends of each edge.
+    ``dropped``: One row (hub, node) for each node that a cap cut off; `OVER_BUDGET` in place of the hub where the cap
+        on all nodes did it. A node dropped at one hub may still have come in by another way.
     """
 
     nodes: IntArray
@@ -76,19 +69,15 @@ class Subgraph:
 class GraphArrays:
     """A directed multigraph with a symmetrised adjacency; all arrays may be memory-mapped.
 
-    Attributes
-    ----------
-    heads, tails, relations
-        The edges as given: edge `e` runs from `heads[e]` to `tails[e]` under the code `relations[e]`.
-    offsets
-        The slots of node `v` are `offsets[v] : offsets[v + 1]`.
-    neighbours, slot_edges, outgoing
-        Per slot: the other end, the edge id, and whether the edge leaves the node. The slots of a node are sorted by
-        neighbour, then by edge id.
-    kept_offsets, kept_edges, kept_ends
-        Each edge once, at the end with fewer slots (at equal numbers at the smaller node id): the edges that node `v`
-        keeps and their other ends are `kept_offsets[v] : kept_offsets[v + 1]`. A node keeps at most √(2 · edges)
-        distinct neighbours however many it has, so that edges among given nodes are found without reading hubs.
+    ``heads``, ``tails``, ``relations``: The edges as given: edge `e` runs from `heads[e]` to `tails[e]` under the code
+        `relations[e]`.
+    ``offsets``: The slots of node `v` are `offsets[v] : offsets[v + 1]`.
+    ``neighbours``, ``slot_edges``, ``outgoing``: Per slot: the other end, the edge id, and whether the edge leaves the
+        node. The slots of a node are sorted by neighbour, then by edge id.
+    ``kept_offsets``, ``kept_edges``, ``kept_ends``: Each edge once, at the end with fewer slots (at equal numbers at
+        the smaller node id): the edges that node `v` keeps and their other ends are
+        `kept_offsets[v] : kept_offsets[v + 1]`. A node keeps at most √(2 · edges) distinct neighbours however many it
+        has, so that edges among given nodes are found without reading hubs.
     """
 
     heads: IntArray
@@ -116,13 +105,8 @@ class GraphArrays:
     def from_edges(cls, n_nodes: int, heads: IntArray, relations: IntArray, tails: IntArray) -> GraphArrays:
         """Build a graph from aligned edge arrays.
 
-        Raises
-        ------
-        ValueError
-            Where the arrays differ in length or name a node outside 0 … n_nodes − 1.
+        Raises ValueError where the arrays differ in length or name a node outside 0 … n_nodes − 1.
 
-        Examples
-        --------
         >>> g = GraphArrays.from_edges(3, np.array([0, 0, 2]), np.array([0, 1, 0]), np.array([1, 1, 2]))
         >>> g.neighbours_of(1).tolist(), g.degree(np.array([0, 1, 2])).tolist()
         ([0], [2, 2, 1])
@@ -176,10 +160,8 @@ class GraphArrays:
     def open(cls, folder: Path) -> GraphArrays:
         """Open a saved graph without reading it: the arrays are memory-mapped.
 
-        Raises
-        ------
-        StaleInput
-            Where the folder holds no graph, one of another format, a file that is cut, or files that do not belong together.
+        Raises StaleInput where the folder holds no graph, one of another format, a file that is cut, or files that do
+        not belong together.
         """
         about = open_json(folder / "graph.json")
         if about.get("format") != FORMAT:
@@ -228,19 +210,13 @@ class GraphArrays:
     ) -> Subgraph:
         """All nodes within `hops` steps of the seeds, with the edges among them.
 
-        Parameters
-        ----------
-        seeds
-            Node ids; none gives an empty subgraph, repeated ones count once.
-        hops
-            Greatest distance, in steps along edges of either direction.
-        cap
-            Most new nodes that one node may bring in; beyond it the best by `score` stay.
-        score
-            Gives the relevance of nodes, higher is better, ties go to the smaller node id. Without it,
-            nodes with fewer edges are preferred, because a node linked to everything says least.
-        max_nodes
-            Most nodes in all. Nearer hops come first; within the hop that overflows the best by `score` stay.
+        ``seeds``: Node ids; none gives an empty subgraph, repeated ones count once.
+        ``hops``: Greatest distance, in steps along edges of either direction.
+        ``cap``: Most new nodes that one node may bring in; beyond it the best by `score` stay.
+        ``score``: Gives the relevance of nodes, higher is better, ties go to the smaller node id. Without it, nodes
+            with fewer edges are preferred, because a node linked to everything says least.
+        ``max_nodes``: Most nodes in all. Nearer hops come first; within the hop that overflows the best by `score`
+            stay.
         """
         if hops < 0 or (cap is not None and cap < 1) or (max_nodes is not None and max_nodes < 1):
             raise ValueError(f"hops must be at least 0, cap and max_nodes at least 1; got {hops}, {cap}, {max_nodes}")
@@ -349,13 +325,8 @@ def best_of_each(owner: IntArray, worth: FloatArray | IntArray, most: int) -> Bo
     Nothing is sorted: owners of like size are laid out as the rows of a matrix, the smallest worth that stays is found
     in all of its rows at once, and every entry is held against that of its owner.
 
-    Parameters
-    ----------
-    owner
-        Ascending; each owner has more than `most` entries.
+    ``owner``: Ascending; each owner has more than `most` entries.
 
-    Examples
-    --------
     >>> best_of_each(np.array([0, 0, 0, 4, 4, 4]), np.array([1, 3, 3, 5, 2, 2]), 2).tolist()
     [False, True, True, True, True, False]
     """

@@ -32,8 +32,7 @@ from rapidfuzz import fuzz, process
 from evidence_assets.lake.array_files import distinct, find_keys
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.retrieval.term_index import term_keys
-from evidence_assets.text.stop_words import is_filler
-from evidence_assets.text.words import name_key, variant_keys, word_key, words_with_offsets
+from evidence_assets.text.words import is_filler, name_key, variant_keys, word_key, words_with_offsets
 
 Rule = Literal["exact", "normalised", "fuzzy", "embedding", "none"]
 Encode = Callable[[Sequence[str]], NDArray[np.float32]]
@@ -81,12 +80,8 @@ class Nearest(Protocol):
 class NameVectors:
     """Names that mean nearly the same as a concept.
 
-    Parameters
-    ----------
-    index
-        Over one unit vector a surface form of the linker.
-    encode
-        Vectors of concepts, in the same space.
+    ``index``: Over one unit vector a surface form of the linker.
+    ``encode``: Vectors of concepts, in the same space.
     """
 
     def __init__(self, index: Nearest, encode: Encode) -> None:
@@ -108,12 +103,8 @@ class NameVectors:
 class EntityLinker:
     """Links concepts to nodes by their names and aliases.
 
-    Parameters
-    ----------
-    surfaces
-        Every name and alias; empty ones are left out and counted in ``n_empty``.
-    nodes
-        The node that each surface form names; by default the i-th names node i.
+    ``surfaces``: Every name and alias; empty ones are left out and counted in ``n_empty``.
+    ``nodes``: The node that each surface form names; by default the i-th names node i.
 
     >>> linker = EntityLinker(["dog", "hot dog", "Dog"], [4, 2, 3])
     >>> linker.link("dog").nodes, linker.link("Dogs").nodes, linker.link("hot doog").rule

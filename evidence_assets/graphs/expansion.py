@@ -12,17 +12,15 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evidence_assets.graphs.arrays import GraphArrays
+from evidence_assets.graphs.arrays import FloatArray, GraphArrays, IntArray
 from evidence_assets.lake.array_files import distinct
 from evidence_assets.models.vectors import unit_rows
 
-IntArray = NDArray[np.integer[Any]]
-FloatArray = NDArray[np.floating[Any]]
 Score = Literal["softmax", "cosine"]
 Counted = Literal["layers", "nodes"]
 """What θ is a number of."""
@@ -97,14 +95,9 @@ def expand(
     shrinks with the number of neighbours while λ·distance does not, so that nearness decides alone.
     ``score="cosine"`` takes the mean cosine of the heads, on the scale for which λ = 0.1 to 0.3 was published.
 
-    Parameters
-    ----------
-    node_vectors
-        One row a node of the graph.
-    penalty, theta
-        λ and θ.
-    max_neighbours
-        Most new neighbours of one node; of a hub the best by α are kept.
+    ``node_vectors``: One row a node of the graph.
+    ``penalty``, ``theta``: λ and θ.
+    ``max_neighbours``: Most new neighbours of one node; of a hub the best by α are kept.
     """
     if theta < 1 or max_neighbours < 1:
         raise ValueError("theta and max_neighbours must be at least 1")

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evidence_assets.models.vectors import unit_rows
-from evidence_assets.text.stop_words import CONCEPT_STOP_WORDS, is_filler
-from evidence_assets.text.words import name_key, words_with_offsets
+from evidence_assets.text.words import CONCEPT_STOP_WORDS, is_filler, name_key, words_with_offsets
 
 Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 
@@ -71,14 +70,9 @@ def extract_concepts(
     string among texts and phrases is encoded once, all in one call. A text without candidates (empty, or stop words
     only) has no concepts and is not encoded.
 
-    Parameters
-    ----------
-    texts
-        Any number of texts.
-    encode
-        Vectors of strings; they need not be of unit length.
-    top_n, max_words, diversity
-        How many concepts at most, of how many words at most, and how different (0 not at all, 1 only that).
+    ``encode``: Vectors of strings; they need not be of unit length.
+    ``top_n``, ``max_words``, ``diversity``: How many concepts at most, of how many words at most, and how different (0
+        not at all, 1 only that).
     """
     if top_n < 1 or max_words < 1 or not 0 <= diversity <= 1:
         raise ValueError("top_n and max_words must be at least 1, and diversity between 0 and 1")

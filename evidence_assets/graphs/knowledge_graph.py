@@ -96,16 +96,11 @@ class KnowledgeGraph:
 
     Columns are read from Arrow when they are first asked for; no Python object exists for each node or edge.
 
-    Attributes
-    ----------
-    version
-        Hash of the rows, and of the model of the vectors where there are any.
-    read_shape
-        Gives the arrays; they may be memory-mapped.
-    node_column, edge_column
-        Columns of ``kg_nodes`` in the order of ``node_id`` and of ``kg_edges`` in the order of ``edge_id``.
-    stored_vectors
-        None where nothing was encoded.
+    ``version``: Hash of the rows, and of the model of the vectors where there are any.
+    ``read_shape``: Gives the arrays; they may be memory-mapped.
+    ``node_column``, ``edge_column``: Columns of ``kg_nodes`` in the order of ``node_id`` and of ``kg_edges`` in the
+        order of ``edge_id``.
+    ``stored_vectors``: None where nothing was encoded.
     """
 
     name: str

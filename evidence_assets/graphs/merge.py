@@ -61,18 +61,10 @@ class Merged(NamedTuple):
 def merge(triples: pl.DataFrame, synonyms: pl.DataFrame | None = None) -> Merged:
     """Merge triples into nodes and edges; the order of the rows makes no difference.
 
-    Parameters
-    ----------
-    triples
-        head, relation, tail, triple_id, source, licence (may be null), and if known head_type and tail_type.
-    synonyms
-        Columns name and alias. An alias leads to its name unless it is declared for two different names; then it
-        stays a node of its own, because guessing would join two things.
-
-    Raises
-    ------
-    ValueError
-        Where a column is missing, or a head, relation, tail or triple id is null or blank (with the row).
+    ``triples``: head, relation, tail, triple_id, source, licence (may be null), and if known head_type and tail_type.
+    ``synonyms``: Columns name and alias. An alias leads to its name unless it is declared for two different names; then
+        it stays a node of its own, because guessing would join two things.
+    Raises ValueError where a column is missing, or a head, relation, tail or triple id is null or blank (with the row).
     """
     _check(triples)
     ends = [

@@ -24,14 +24,9 @@ UNREACHED = np.iinfo(np.int16).max
 class Path:
     """One path.
 
-    Attributes
-    ----------
-    nodes
-        Node ids from the source to the target.
-    steps
-        For each step every edge between its two nodes as (edge id, runs along the path), ascending by id.
-    score
-        Mean relevance of the nodes.
+    ``nodes``: Node ids from the source to the target.
+    ``steps``: For each step every edge between its two nodes as (edge id, runs along the path), ascending by id.
+    ``score``: Mean relevance of the nodes.
     """
 
     nodes: tuple[int, ...]
@@ -53,24 +48,13 @@ def shortest_paths(
 ) -> list[Path]:
     """For each pair of a source and a target, its best shortest paths.
 
-    Parameters
-    ----------
-    max_length
-        Longest path looked for, in edges. A pair further apart, or in separate parts of the graph, has no path; a
-        source that is itself the target has none either, since a path says something only through an edge.
-    max_paths
-        Most paths for a pair. All shortest paths of a pair are ranked, without listing them, by the mean relevance of
-        their nodes; ties go to the smaller node ids.
-    relevance
-        One value per node of the graph; zero where it is not given.
+    ``max_length``: Longest path looked for, in edges. A pair further apart, or in separate parts of the graph, has no
+        path; a source that is itself the target has none either, since a path says something only through an edge.
+    ``max_paths``: Most paths for a pair. All shortest paths of a pair are ranked, without listing them, by the mean
+        relevance of their nodes; ties go to the smaller node ids.
+    ``relevance``: One value per node of the graph; zero where it is not given.
+    Returns the most relevant first, over all pairs; ties go to the shorter, then to the smaller node ids.
 
-    Returns
-    -------
-    list of Path
-        The most relevant first, over all pairs; ties go to the shorter, then to the smaller node ids.
-
-    Notes
-    -----
     Both ends are grown towards each other, the one with fewer edges to look at first, until the steps taken sum up to
     `max_length`; every shortest path lies in the two balls. Distances to the target are then carried over into the
     ball of the sources, and each source walks down these distances.

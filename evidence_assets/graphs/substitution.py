@@ -83,12 +83,9 @@ def substitute(
     nodes stands for one of them, the same in all its triplets. With a cycle, or two triplets between the same two
     variables, it is a superset: no satisfying node is lost, but some may remain that no assignment reaches.
 
-    Parameters
-    ----------
-    use_edge_types, use_direction
-        Whether a triplet's edge type and its direction must agree (the published runs ignore the type).
-    fixed
-        Starting candidates of single variables, in place of all nodes of their type.
+    ``use_edge_types``, ``use_direction``: Whether a triplet's edge type and its direction must agree (the published
+        runs ignore the type).
+    ``fixed``: Starting candidates of single variables, in place of all nodes of their type.
     """
     types: dict[str, int | None] = {target.name: target.node_type}
     for term in (term for p in patterns for term in (p.head, p.tail) if isinstance(term, Variable)):

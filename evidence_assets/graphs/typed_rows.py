@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from evidence_assets.graphs.arrays import counted_order
-
-IntArray = NDArray[np.integer[Any]]
+from evidence_assets.graphs.arrays import IntArray, counted_order
 
 
 @dataclass(frozen=True)
@@ -54,12 +51,8 @@ class Rows:
 class TypedRows:
     """Node types and edges with their types, for set-at-a-time neighbour queries.
 
-    Parameters
-    ----------
-    node_types
-        Type code of each node.
-    heads, edge_types, tails
-        The edges; equal edges count once.
+    ``node_types``: Type code of each node.
+    ``heads``, ``edge_types``, ``tails``: The edges; equal edges count once.
     """
 
     def __init__(self, node_types: ArrayLike, heads: ArrayLike, edge_types: ArrayLike, tails: ArrayLike) -> None:

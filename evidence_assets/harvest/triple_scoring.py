@@ -21,10 +21,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from evidence_assets.models.vectors import unit_rows
+from evidence_assets.models.vectors import Array, unit_rows
 from evidence_assets.retrieval.bm25 import text_weights
 
-Array = npt.NDArray[np.float64]
 Ground = Literal["cosine", "euclidean"]
 FluencyForm = Literal["printed", "corrected", "probability"]
 FinalForm = Literal["printed", "distance", "rank_normalised", "fluency"]

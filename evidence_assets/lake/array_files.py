@@ -24,13 +24,8 @@ T = TypeVar("T")
 class ArrayWriter:
     """An ``.npy`` file that grows by rows; plain writes, so that a full disk is an error and not a bus error.
 
-    Parameters
-    ----------
-    row
-        Shape of one row; empty for an array of numbers.
+    ``row``: Shape of one row; empty for an array of numbers.
 
-    Examples
-    --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     with ArrayWriter(Path(folder) / "x.npy", np.int32, (2,)) as writer:
@@ -87,10 +82,7 @@ class ArrayWriter:
 def opened(path: Path, how: Callable[[Path], T], remedy: str = "materialize the asset that makes it") -> T:
     """What ``how`` makes of a file that belongs to an asset.
 
-    Raises
-    ------
-    StaleInput
-        It names the file that is absent, cut short or damaged.
+    Raises StaleInput, with its name, where a file is absent, cut short or damaged.
     """
     try:
         return how(path)

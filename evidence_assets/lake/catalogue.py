@@ -59,13 +59,9 @@ def connect(
     Each view has the table's columns and, last, ``asset``: which asset a row belongs to. Making a view opens every file of
     its table; with ``lazily`` that waits until ``need`` asks for the table, because following one row takes few of them.
 
-    Parameters
-    ----------
-    unsafe
-        DuckDB whole: any file, any extension, any setting.
-    memory
-        What a query may take, such as ``2GB``; beyond it the query fails, because nothing is written to make room.
-        None leaves both to DuckDB.
+    ``unsafe``: DuckDB whole: any file, any extension, any setting.
+    ``memory``: What a query may take, such as ``2GB``; beyond it the query fails, because nothing is written to make
+        room. None leaves both to DuckDB.
     """
     lake = Lake(find_lake() if root is None else root)
     connection = duckdb.connect(config={"allow_persistent_secrets": "false"} if not unsafe else {})
@@ -189,12 +185,8 @@ def _sql_type(type_: pa.DataType) -> str:
 def table(name: str, root: Path | str | None = None) -> pl.DataFrame:
     """All rows of one table as a Polars frame: the door for notebooks.
 
-    Parameters
-    ----------
-    name
-        Such as ``predictions``; ``evidence query "SHOW TABLES"`` lists them.
-    root
-        Folder of the lake; found as ``find_lake`` says where it is not given.
+    ``name``: Such as ``predictions``; ``evidence query "SHOW TABLES"`` lists them.
+    ``root``: Folder of the lake; found as ``find_lake`` says where it is not given.
     """
     if name not in TABLES:
         raise KeyError(f"there is no table {name!r}; the tables are {', '.join(TABLES)}")

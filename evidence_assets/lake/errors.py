@@ -8,12 +8,8 @@ from pathlib import Path
 class BadInput(ValueError):
     """A raw input that cannot be read as what it should be; stops the asset that reads it.
 
-    Parameters
-    ----------
-    message
-        What is wrong and, where it is not obvious, what to do.
-    file, line, field
-        Where: shown as ``file:line: field: message``. Lines count from 1.
+    ``message``: What is wrong and, where it is not obvious, what to do.
+    ``file``, ``line``, ``field``: Where: shown as ``file:line: field: message``. Lines count from 1.
     """
 
     def __init__(

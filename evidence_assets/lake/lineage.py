@@ -119,12 +119,8 @@ Edge = tuple[Any, ...]
 class _Reader:
     """Contents and lineage of rows: from the partition that they should lie in, and from the whole lake what is not there.
 
-    Parameters
-    ----------
-    connection
-        Over the lake.
-    near
-        The partition of the question that the rows belong to, where it is known.
+    ``connection``: Over the lake.
+    ``near``: The partition of the question that the rows belong to, where it is known.
     """
 
     connection: Connection

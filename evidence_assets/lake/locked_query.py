@@ -34,10 +34,7 @@ def ask(
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Names and rows of one SELECT, DESCRIBE, SUMMARIZE or SHOW on a connection of ``catalogue.connect``.
 
-    Raises
-    ------
-    BadInput
-        Where it is anything else, or takes more than ``seconds`` or a million rows.
+    Raises BadInput where it is anything else, or takes more than ``seconds`` or a million rows.
     """
     _refuse_all_but_reading(connection, sql)
     with _within(connection, seconds):

@@ -89,10 +89,7 @@ def _part(path: Path, start: int) -> bytes:
 class Mirror(Keeper):
     """What this machine has of the lake in a store.
 
-    Parameters
-    ----------
-    root
-        The folder; every path handed over lies below it.
+    ``root``: The folder; every path handed over lies below it.
     """
 
     def __init__(self, store: ObjectStore, root: Path) -> None:

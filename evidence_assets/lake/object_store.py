@@ -161,10 +161,7 @@ class ObjectStore:
     def fetch(self, stored: Stored, into: Path) -> None:
         """Write an object into a local file, block by block.
 
-        Raises
-        ------
-        Changed
-            Where another object is there by now, or none.
+        Raises Changed where another object is there by now, or none.
         """
         digest, written, attributes = hashlib.blake2b(digest_size=16), 0, {}
         with into.open("wb") as file, self._asking(stored.name):

@@ -33,12 +33,8 @@ LAST = "\U0010ffff"
 class Places:
     """The files of one partition of questions.
 
-    Parameters
-    ----------
-    root
-        The lake's folder.
-    partition
-        The partition's file below each asset's folder, such as ``obqa/0.parquet``.
+    ``root``: The lake's folder.
+    ``partition``: The partition's file below each asset's folder, such as ``obqa/0.parquet``.
     """
 
     def __init__(self, root: Path, partition: str) -> None:

@@ -107,10 +107,7 @@ def _mismatch(schema: TableSchema, message: str) -> SchemaMismatch:
 def typed(table: str, rows: list[dict[str, Any]] | Mapping[str, Any]) -> pa.Table:
     """Rows, or values by column, as a table of the declared columns and types, much smaller than as dictionaries.
 
-    Raises
-    ------
-    SchemaMismatch
-        Where a column is unknown or a value of another type.
+    Raises SchemaMismatch where a column is unknown or a value of another type.
     """
     schema = TABLES[table]
     names = set(rows) if isinstance(rows, Mapping) else {name for row in rows for name in row}
@@ -136,11 +133,8 @@ def prepare(table: str, rows: Rows) -> pa.Table:
 
     Columns of an Arrow table that are held as codes, see ``lake.coded``, stay so.
 
-    Raises
-    ------
-    SchemaMismatch
-        Where a required column is missing, a column is unknown or of another type, a required value is null, a number is
-        not a number, or a key occurs twice.
+    Raises SchemaMismatch where a required column is missing, a column is unknown or of another type, a required value
+    is null, a number is not a number, or a key occurs twice.
     """
     schema = TABLES[table]
     if isinstance(rows, list):
@@ -511,10 +505,7 @@ def _wanted(rows: pa.Table, wanted: pa.Schema, path: Path) -> pa.Table:
 def count_in_order(table: str, path: Path) -> tuple[int, bool]:
     """Rows of a file, and whether they lie in the order of their key; memory holds a block of them.
 
-    Raises
-    ------
-    SchemaMismatch
-        Where ``prepare`` refuses them.
+    Raises SchemaMismatch where ``prepare`` refuses them.
     """
     schema, rows, ordered, last = TABLES[table].arrow, 0, True, list[pa.Table]()
     for block in row_blocks(path, schema, ROW_GROUP):

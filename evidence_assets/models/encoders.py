@@ -51,19 +51,14 @@ def load_encoder(
 ) -> Encoder:
     """Load an encoder by name.
 
-    Parameters
-    ----------
-    name
-        ``embedded-minilm`` for the weights in the installed package, else a model folder, else a Hugging Face name.
-    revision
-        Commit or tag of a Hugging Face model; the newest if left out. Local folders are named by their content.
-    device
-        ``auto`` takes CUDA where there is one.
-    dtype
-        ``auto`` takes bfloat16 on CUDA, and for the embedded encoder on a CPU that multiplies it natively (two to three
-        times as fast, cosine to the float32 vector above 0.999); float32 everywhere else.
-    on_progress
-        Called with (texts done, texts in all) after each batch.
+    ``name``: ``embedded-minilm`` for the weights in the installed package, else a model folder, else a Hugging Face
+        name.
+    ``revision``: Commit or tag of a Hugging Face model; the newest if left out. Local folders are named by their
+        content.
+    ``device``: ``auto`` takes CUDA where there is one.
+    ``dtype``: ``auto`` takes bfloat16 on CUDA, and for the embedded encoder on a CPU that multiplies it natively (two
+        to three times as fast, cosine to the float32 vector above 0.999); float32 everywhere else.
+    ``on_progress``: Called with (texts done, texts in all) after each batch.
     """
     if dtype not in DTYPES:
         raise BadInput(f"unknown dtype {dtype!r}; one of {', '.join(DTYPES)}")
@@ -169,14 +164,9 @@ class TransformerEncoder:
     A text that holds the tokenizer's own control tokens, such as ``[SEP]``, is read as plain text; lone surrogates,
     which no tokenizer takes, are read as U+FFFD.
 
-    Parameters
-    ----------
-    model_id, revision
-        What vectors made here are keyed by; the revision holds the dtype.
-    model
-        A loaded ``SentenceTransformer``.
-    on_progress
-        Called with (texts done, texts in all) after each batch.
+    ``model_id``, ``revision``: What vectors made here are keyed by; the revision holds the dtype.
+    ``model``: A loaded ``SentenceTransformer``.
+    ``on_progress``: Called with (texts done, texts in all) after each batch.
     """
 
     def __init__(self, model_id: str, revision: str, model: Any, on_progress: Progress | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The models that a profile names, loaded once a process and shared by every asset in it."""
+"""The models that a profile names: by which backend each is loaded, once a process, and shared by every asset in it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.encoders import load_encoder
 from evidence_assets.models.masked import HFMaskedLM
-from evidence_assets.models.permuted import PermutedLM
 from evidence_assets.models.protocols import (
     Encoder,
     FloatArray,
+    Generator,
     LayeredEncoder,
     Named,
     Reranker,
@@ -28,9 +28,9 @@ from evidence_assets.models.protocols import (
 from evidence_assets.models.rerankers import MAXSIM, CrossEncoderReranker, MaxSimReranker
 from evidence_assets.models.sample_masked_lm import SAMPLE_MASKED_LM
 from evidence_assets.models.served_encoder import ServedEncoder
-from evidence_assets.models.text_writing import SentenceWriter, TextLikelihood
+from evidence_assets.models.text_writing import PermutedLM, SentenceWriter, TextLikelihood
 from evidence_assets.models.weights import loading
-from evidence_assets.profiles import EncoderSettings, ModelSettings
+from evidence_assets.profiles import EncoderSettings, GeneratorSettings, ModelSettings
 
 MASKED_LM = "models/masked_lm"
 """The asset that trains or names the masked language model in use."""
@@ -181,3 +181,29 @@ def reranker(settings: ModelSettings, tokens: EncoderSettings) -> Reranker:
     if settings.name == MAXSIM:
         return MaxSimReranker(encoder(tokens))
     return CrossEncoderReranker(settings.name, revision=settings.revision, device=settings.device)
+
+
+SERVED = {"base_url", "revision", "api_key_env", "concurrency", "timeout_seconds", "constrain"}
+"""Settings of a model behind a server."""
+
+
+def load_generator(settings: GeneratorSettings) -> Generator:
+    """Make the generator that a profile names; settings that its backend has no use for are ignored."""
+    if settings.backend == "openai":
+        from evidence_assets.models.openai_server import OpenAIGenerator
+
+        return OpenAIGenerator(settings.name, **settings.model_dump(include=SERVED))
+    if settings.backend == "replay":
+        from evidence_assets.models.replay import ReplayGenerator
+
+        return ReplayGenerator(settings.folder, model_id=settings.name)
+    options = {**settings.model_dump(include={"revision", "four_bit"}), "constrained": settings.constrain != "none"}
+    if settings.backend == "transformers":
+        from evidence_assets.models.local_transformers import TransformersGenerator
+
+        return TransformersGenerator(settings.name, **options)
+    if settings.backend == "vllm":
+        from evidence_assets.models.offline_vllm import VLLMGenerator
+
+        return VLLMGenerator(settings.name, **options)
+    raise BadInput(f"the backend {settings.backend} needs no language model")

@@ -20,18 +20,11 @@ from evidence_assets.models.weights import loading, pinned_files
 class TransformersGenerator:
     """Answers one request at a time, so that a completion never depends on the others of its call.
 
-    Parameters
-    ----------
-    model_id
-        A model folder or a Hugging Face name.
-    revision
-        Commit or tag of a Hugging Face model; a folder is named by its content.
-    device
-        ``auto`` takes CUDA where there is one.
-    four_bit
-        Load the weights in 4 bit, which needs bitsandbytes and CUDA.
-    constrained
-        Hold replies to the choices of a request.
+    ``model_id``: A model folder or a Hugging Face name.
+    ``revision``: Commit or tag of a Hugging Face model; a folder is named by its content.
+    ``device``: ``auto`` takes CUDA where there is one.
+    ``four_bit``: Load the weights in 4 bit, which needs bitsandbytes and CUDA.
+    ``constrained``: Hold replies to the choices of a request.
     """
 
     def __init__(

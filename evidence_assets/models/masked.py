@@ -18,12 +18,11 @@ import numpy.typing as npt
 import torch
 
 from evidence_assets.lake.ids import file_id
-from evidence_assets.models.protocols import Named
+from evidence_assets.models.protocols import FloatArray, Named
 from evidence_assets.models.running import device_of, each_on_one_thread, equal_length_batches, fingerprint
 from evidence_assets.text.prompt_text import SLOT
 from evidence_assets.text.words import is_word
 
-FloatArray = npt.NDArray[np.float32]
 Context = Literal["both", "left"]
 
 _LEAST_ROWS = 8
@@ -107,12 +106,8 @@ class HFMaskedLM:
     neighbours. With a tokenizer that marks spaces (byte-level BPE, SentencePiece) every text is read with a leading
     space, so that the first word of a sentence is the same piece as elsewhere.
 
-    Parameters
-    ----------
-    model, tokenizer
-        An ``AutoModelForMaskedLM`` and its fast tokenizer.
-    batch_size
-        Texts that one forward pass takes at most.
+    ``model``, ``tokenizer``: An ``AutoModelForMaskedLM`` and its fast tokenizer.
+    ``batch_size``: Texts that one forward pass takes at most.
     """
 
     def __init__(

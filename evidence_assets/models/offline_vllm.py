@@ -23,14 +23,9 @@ LONGEST = 16384
 class VLLMGenerator:
     """Answers all requests of a call in one batch of the engine, with prefix caching and constrained choices.
 
-    Parameters
-    ----------
-    model_id, revision
-        A model folder or a Hugging Face name, and its commit or tag.
-    four_bit
-        Quantize the weights to 4 bit while loading, by bitsandbytes; models stored in 4 bit need no setting.
-    constrained
-        Hold replies to the choices or the JSON schema of a request.
+    ``model_id``, ``revision``: A model folder or a Hugging Face name, and its commit or tag.
+    ``four_bit``: Quantize the weights to 4 bit while loading, by bitsandbytes; models stored in 4 bit need no setting.
+    ``constrained``: Hold replies to the choices or the JSON schema of a request.
     """
 
     def __init__(

@@ -48,18 +48,12 @@ class TryAgain(Exception):
 class OpenAIServer:
     """A server at ``base_url``, usually ending in ``/v1``, of which one model is asked, several requests at once.
 
-    Parameters
-    ----------
-    api_key_env
-        Environment variable that holds the key, if the server wants one; the key is in no message.
-    concurrency
-        Requests under way at once.
-    timeout_seconds
-        Longest that one attempt may take, from connecting to the last byte of the reply.
-    attempts
-        Times that a request is tried before the server counts as unavailable, with pauses of 0.5 s, then twice as long
-        each time up to 8 s, or as long as ``Retry-After`` asks if that is at most two minutes. A server that is down for
-        longer than these pauses takes (15 s) is for the retry of the step.
+    ``api_key_env``: Environment variable that holds the key, if the server wants one; the key is in no message.
+    ``concurrency``: Requests under way at once.
+    ``timeout_seconds``: Longest that one attempt may take, from connecting to the last byte of the reply.
+    ``attempts``: Times that a request is tried before the server counts as unavailable, with pauses of 0.5 s, then
+        twice as long each time up to 8 s, or as long as ``Retry-After`` asks if that is at most two minutes. A server
+        that is down for longer than these pauses takes (15 s) is for the retry of the step.
     """
 
     asked_for = "reply"

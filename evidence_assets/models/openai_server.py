@@ -45,21 +45,14 @@ class _Round:
 class OpenAIGenerator(OpenAIServer):
     """Asks a served model, several requests at once.
 
-    Parameters
-    ----------
-    model_id
-        Name under which the server serves the model.
-    base_url
-        Root of the protocol, usually ending in ``/v1``.
-    api_key_env, concurrency, timeout_seconds, attempts
-        See :class:`OpenAIServer`.
-    revision
-        What tells this model's weights from others of the same name, where the server does not say; see
+    ``model_id``: Name under which the server serves the model.
+    ``base_url``: Root of the protocol, usually ending in ``/v1``.
+    ``api_key_env``, ``concurrency``, ``timeout_seconds``, ``attempts``: See :class:`OpenAIServer`.
+    ``revision``: What tells this model's weights from others of the same name, where the server does not say; see
         :meth:`settle_revision`.
-    constrain
-        How the server is told the shape of the reply: ``json_schema`` by ``response_format``, which all common servers
-        honour; ``structured_outputs`` by vLLM's field of that name, which holds a reply to a bare label and JSON to no
-        blanks; ``none`` not at all.
+    ``constrain``: How the server is told the shape of the reply: ``json_schema`` by ``response_format``, which all
+        common servers honour; ``structured_outputs`` by vLLM's field of that name, which holds a reply to a bare label
+        and JSON to no blanks; ``none`` not at all.
     """
 
     asked_for = "completion"

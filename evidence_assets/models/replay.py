@@ -28,12 +28,8 @@ def record(path: Path, exchanges: Iterable[tuple[Request, Completion]]) -> None:
 class ReplayGenerator:
     """Replies what a recording holds for exactly the same request.
 
-    Parameters
-    ----------
-    folder
-        Where the recording lies; all its ``*.jsonl`` files are read.
-    model_id
-        The model that was recorded.
+    ``folder``: Where the recording lies; all its ``*.jsonl`` files are read.
+    ``model_id``: The model that was recorded.
     """
 
     def __init__(self, folder: str | Path, *, model_id: str = "replay") -> None:

@@ -32,13 +32,10 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 class ServedEncoder(OpenAIServer):
     """Asks a served encoder for the vectors of texts, :data:`TOGETHER` a request and several requests at once.
 
-    Parameters
-    ----------
-    revision
-        What tells this model's weights from others of the same name, where the server's list of models does not say.
-    max_tokens
-        Longest text that the model reads. Servers do not count, and some cut in silence, so texts are counted here: by the
-        embedded encoder's tokenizer, and as at least a token for every four bytes.
+    ``revision``: What tells this model's weights from others of the same name, where the server's list of models does
+        not say.
+    ``max_tokens``: Longest text that the model reads. Servers do not count, and some cut in silence, so texts are
+        counted here: by the embedded encoder's tokenizer, and as at least a token for every four bytes.
     """
 
     asked_for = "vectors"
@@ -82,10 +79,7 @@ class ServedEncoder(OpenAIServer):
     def sentences(self, texts: Sequence[str]) -> FloatArray:
         """Vectors of unit length, n × d.
 
-        Raises
-        ------
-        BadInput
-            If a text is empty, too long, or refused by the server.
+        Raises BadInput if a text is empty, too long, or refused by the server.
         """
         for text, count in zip(texts, self.count_tokens(texts), strict=True):
             if not text.strip():

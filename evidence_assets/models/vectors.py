@@ -19,8 +19,6 @@ Float = TypeVar("Float", bound=np.floating[Any])
 def unit_rows(vectors: npt.NDArray[Float]) -> npt.NDArray[Float]:
     """Vectors divided by their lengths along the last axis, in their own precision; a zero vector stays zero.
 
-    Examples
-    --------
     >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
     [[0.6, 0.8], [0.0, 0.0]]
     """
@@ -33,15 +31,9 @@ def softmax(logits: npt.ArrayLike, temperature: float = 1.0) -> Array:
 
     .. math:: P_l = \exp(z_l / T) / \sum_m \exp(z_m / T)
 
-    Parameters
-    ----------
-    logits
-        One vector, or rows of vectors.
-    temperature
-        :math:`T > 0`. Published as 1; a smaller one makes the distributions peakier.
+    ``logits``: One vector, or rows of vectors.
+    ``temperature``: :math:`T > 0`. Published as 1; a smaller one makes the distributions peakier.
 
-    Examples
-    --------
     >>> softmax([0.0, 0.0]).tolist()
     [0.5, 0.5]
     """

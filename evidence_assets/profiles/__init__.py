@@ -266,10 +266,7 @@ class Profile(_Strict):
     def known(self, kind: Kind, name: str) -> str:
         """The name, if a model of the kind is called so.
 
-        Raises
-        ------
-        BadInput
-            If none is; the nearest name is told.
+        Raises BadInput if none is; the nearest name is told.
         """
         if name not in self.names(kind):
             near = nearest(name, self.names(kind))

@@ -1,20 +1,80 @@
 """The extractive reasoner: multiple-choice questions answered by the nearest statement of the evidence, no model asked.
 
 It is deterministic, generates nothing and knows nothing but the evidence and what its encoder finds alike; it is named
-``extractive`` in every table. Questions of yes and no are read in ``yes_no``, questions on tables in ``tables``.
+``extractive`` in every table. Questions on tables are read in ``tables``.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.models.vectors import unit_rows
-from evidence_assets.reasoning import yes_no
 from evidence_assets.reasoning.statements import Statement, statements
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, ExplainOption, Failure, Step
 from evidence_assets.text.negation import asks_for_exception, denies
 from evidence_assets.text.sentences import sentence_spans
+
+LABELS = ("yes", "no", "maybe")
+_FINDING = re.compile(
+    r"\d\s*%|\bp\s*[<=>≤≥]|significan|\b(?:show|found|observ|conclu|suggest|indicat|correlat|associat|higher|lower"
+    r"|increas|decreas|differen|similar|predict|improv)",
+    re.IGNORECASE,
+)
+_NO_FINDING = re.compile(
+    r"\b(?:no|not|nor|neither|without)\b[^.;]{0,60}\b(?:significan|differen|associat|correlat|effect|affect|influenc"
+    r"|increas|improv|chang|benefit|relat)"
+    r"|\b(?:similar|comparable|unchanged|failed|ns|insignificant|nonsignificant)\b",
+    re.IGNORECASE,
+)
+OTHER = 0.1
+"""What a statement that is no finding counts beside one that is."""
+# Log odds against yes, fitted on the first half of PubMedQA's development questions; bench/measure_answers.py --fit.
+FIRST = {"yes": 0.0, "no": -0.68, "maybe": -1.50}
+WITH_NOTHING_FOUND = {"yes": 0.0, "no": 2.06, "maybe": -0.34}
+LIKELY = 0.50
+"""Share from which on a label counts as supported."""
+
+
+def is_label(option: str) -> bool:
+    """Whether an option is one of the three."""
+    return option.strip().casefold() in LABELS
+
+
+def explain(task: ExplainOption, nearness: Mapping[Statement, float], documents: Mapping[str, str]) -> Chain:
+    """The chain for one label: the share that it has, from the document whose statement is nearest to the question.
+
+    ``documents`` maps sources of evidence to documents; a source without one is its own. The share of a label l is the
+    softmax of ``a_l + b_l·x`` with x the share of the document's findings that find nothing.
+    """
+    label = task.option.strip().casefold()
+    source = {item.evidence_id: documents.get(item.source_id, item.source_id) for item in task.evidence}
+    if not nearness:
+        return Chain(task.hypothesis, (Step("There is no evidence to conclude from."),), 0.0)
+    nearest = max(nearness, key=lambda statement: nearness[statement])
+    read = list({s.quote: s for s in nearness if source[s.evidence_id] == source[nearest.evidence_id]}.values())
+    share = {s: 1.0 if _FINDING.search(s.quote) else OTHER for s in read}
+    nothing = {s for s in read if _NO_FINDING.search(s.quote)}
+    found_nothing = sum(share[s] for s in nothing) / sum(share.values())
+    odds = {each: math.exp(FIRST[each] + WITH_NOTHING_FOUND[each] * found_nothing) for each in LABELS}
+    support = round(odds[label] / sum(odds.values()), 6)
+    telling = [s for s in read if share[s] == 1.0 and label != "maybe" and (s in nothing) == (label == "no")]
+    if not telling:
+        return Chain(task.hypothesis, (Step(f"No finding of the evidence says “{label}”."),), support)
+    best = max(telling, key=lambda statement: nearness[statement])
+    told = "is found against it" if label == "no" else "is found"
+    return Chain(task.hypothesis, (Step(f"This {told}: {best.quote}", (best.evidence_id,), (best.quote,)),), support)
+
+
+def choose(task: ChooseAnswer, support: Mapping[str, float]) -> Choice:
+    """The label with the greatest share; supported from :data:`LIKELY` on."""
+    weights = {label: math.log(max(support[label], 1e-6)) for label in task.labels}
+    answer = max(task.labels, key=lambda label: weights[label])
+    likely = support[answer] >= LIKELY
+    return Choice(answer, (answer,) if likely else (), "answered" if likely else "insufficient", weights=weights)
+
 
 VERSION = "9"
 """Changes whenever a chain or a choice may."""
@@ -78,16 +138,16 @@ class ExtractiveSolver:
         vectors = self._vectors(
             [*map(_asserted, tasks), *(task.question for task in tasks), *(s.text for group in read for s in group)]
         )
-        chunks = sorted({item.source_id for task in tasks if yes_no.is_label(task.option) for item in task.evidence})
+        chunks = sorted({item.source_id for task in tasks if is_label(task.option) for item in task.evidence})
         documents = self.documents(chunks) if chunks else {}
         results: list[Chain | Failure] = []
         for number, (task, found) in enumerate(zip(tasks, read, strict=True), start=1):
             if task.task not in TASKS:
                 results.append(Failure(f"the extractive reasoner does {' and '.join(TASKS)} tasks, not {task.task}"))
-            elif yes_no.is_label(task.option):
+            elif is_label(task.option):
                 asked = vectors[task.question]
                 nearness = {s: float(vectors[s.text] @ asked) for s in found}
-                results.append(yes_no.explain(task, nearness, documents))
+                results.append(explain(task, nearness, documents))
             else:
                 results.append(_nearest(task, found, vectors))
             if self.on_progress is not None:
@@ -128,8 +188,8 @@ class ExtractiveSolver:
             support[chain.hypothesis] = chain.support
         if missing := [label for label in task.labels if label not in support]:
             return Failure(f"no chain for {', '.join(missing)}")
-        if all(map(yes_no.is_label, task.options)):
-            return yes_no.choose(task, support)
+        if all(map(is_label, task.options)):
+            return choose(task, support)
         odd = task.negated or asks_for_exception(task.question)
         weights = self._weights(task, support, vectors, odd=odd)
         answer = max(task.labels, key=lambda label: weights[label])

@@ -21,8 +21,8 @@ from evidence_assets.reasoning.citations import stands_in
 from evidence_assets.reasoning.statements import Statement, statements
 from evidence_assets.reasoning.tasks import EvidenceItem, Failure, Reasoner, Reply
 from evidence_assets.reasoning.templates import PACKAGED, Template, Words
-from evidence_assets.text.languages import language_of
 from evidence_assets.text.negation import denies
+from evidence_assets.text.sentences import language_of
 
 VERSION = "7"
 """Changes whenever equal input may give another answer."""

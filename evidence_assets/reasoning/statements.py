@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from evidence_assets.reasoning.tasks import EvidenceItem
 from evidence_assets.text.negation import denies
 from evidence_assets.text.sentences import clauses, sentence_spans
-from evidence_assets.text.stems import stem
-from evidence_assets.text.stop_words import STATEMENT_STOP_WORDS
+from evidence_assets.text.words import STATEMENT_STOP_WORDS, stem
 
 _ASKED = re.compile(r"\b(?:which|what|whose)\s+((?:[\w-]+\s+){0,3}[\w-]+)", re.IGNORECASE)
 _PRONOUN = re.compile(r"\s*(?:it|its|they|their|them|this|these|those|he|his|she|her|such)\b", re.IGNORECASE)

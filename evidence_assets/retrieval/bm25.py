@@ -15,9 +15,10 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from evidence_assets.models.vectors import Array
+
 __all__ = ["K1", "B", "BM25Index", "CorpusStatistics", "Idf", "idf_of", "term_weight", "text_weights", "words"]
 
-Array = NDArray[np.float64]
 Idf = Literal["printed", "plus_one"]
 K1, B = 1.2, 0.75
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
@@ -75,8 +76,6 @@ class CorpusStatistics:
     def from_texts(cls, texts: Iterable[Sequence[str]]) -> CorpusStatistics:
         """Count over token lists, one at a time, so that a corpus may be streamed.
 
-        Examples
-        --------
         >>> CorpusStatistics.from_texts([["a", "b"], ["a", "a"]])
         CorpusStatistics(texts=2, average_length=2.0)
         """
@@ -104,15 +103,9 @@ class CorpusStatistics:
 class BM25Index:
     """Inverted index in memory, for a few texts such as the cells of a table; of a corpus see :mod:`.term_index`.
 
-    Parameters
-    ----------
-    texts
-        Token lists; an empty one is allowed and never scores.
-    form
-        ``printed`` (clipped) or ``plus_one``.
+    ``texts``: Token lists; an empty one is allowed and never scores.
+    ``form``: ``printed`` (clipped) or ``plus_one``.
 
-    Examples
-    --------
     >>> index = BM25Index([["a", "b"], ["c"], ["a"], ["d"], ["d"]])
     >>> index.top_k(["a", "b"], 2)[0].tolist()
     [0, 2]

@@ -95,10 +95,7 @@ def chunk_texts(lake: Lake, name: str) -> Iterator[list[str]]:
 def corpus_shards(lake: Lake, name: str, encoder: str = "") -> Iterator[Shard]:
     """A corpus as it is written into the files that it is answered from; memory holds the chunks of one shard.
 
-    Raises
-    ------
-    StaleInput
-        Where chunks and vectors of a shard are not of the same texts.
+    Raises StaleInput where chunks and vectors of a shard are not of the same texts.
     """
     for shard in partitions_of(lake, name, encoder):
         chunks = lake.read("chunks", f"corpus/{name}/chunks", shard, list(COLUMNS)).sort("chunk_id")

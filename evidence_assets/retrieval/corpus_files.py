@@ -34,7 +34,7 @@ import pyarrow as pa
 from evidence_assets.lake.array_files import ArrayWriter, find_keys, mapped_batches, open_array, open_json, opened
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.retrieval.bm25 import words
-from evidence_assets.retrieval.term_index import TermIndex, TermIndexWriter
+from evidence_assets.retrieval.term_index import Ints, TermIndex, TermIndexWriter
 
 VERSION = "1"
 BATCH = 16_384
@@ -51,7 +51,6 @@ SCHEMA = pa.schema(
 COLUMNS = SCHEMA.names
 KEY = np.dtype("S16")
 
-Ints = npt.NDArray[np.integer[Any]]
 Vectors = npt.NDArray[np.floating[Any]]
 
 
@@ -133,10 +132,7 @@ def write_corpus_files(folder: Path, shards: Iterable[Shard]) -> int:
     Memory holds one batch, postings that wait (``term_index.SPILL``), and 48 bytes a chunk while ids are sorted. ``folder``
     exists and is replaced as a whole by who calls (``lake.atomic.replacing_folder``).
 
-    Raises
-    ------
-    BadInput
-        Where a shard has another number of vectors than of chunks, or a number that float16 cannot hold.
+    Raises BadInput where a shard has another number of vectors than of chunks, or a number that float16 cannot hold.
     """
     with ExitStack() as stack:
         writers = _Writers(folder, stack)

@@ -41,21 +41,13 @@ def embed(
 ) -> tuple[pa.Table, int]:
     """A row a chunk, the vectors of unchanged texts taken over; and how many were.
 
-    Parameters
-    ----------
-    keep
-        Given the rows of every block as soon as it is encoded, and whether it is the last chance to keep them.
-    heard
-        Told how many chunks are encoded, of how many.
-    encode
-        How texts become vectors, where the encoder may not read all of them whole, or is not the one that works.
-    over
-        How blocks of texts are encoded.
-
-    Raises
-    ------
-    BadInput
-        Where the encoder gives no numbers for some texts: it names them, after all others are encoded and kept.
+    ``keep``: Given the rows of every block as soon as it is encoded, and whether it is the last chance to keep them.
+    ``heard``: Told how many chunks are encoded, of how many.
+    ``encode``: How texts become vectors, where the encoder may not read all of them whole, or is not the one that
+        works.
+    ``over``: How blocks of texts are encoded.
+    Raises BadInput where the encoder gives no numbers for some texts: it names them, after all others are encoded and
+    kept.
     """
     ids = chunks["chunk_id"].to_list()
     hashes = [content_id("embedding", text, model_id) for text in chunks["text"]]

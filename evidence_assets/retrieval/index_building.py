@@ -92,10 +92,7 @@ def code_sizes(d: int) -> dict[str, int]:
 def kind_for(n: int, d: int, memory: int, flat_up_to: int = FLAT_UP_TO) -> str:
     """The most exact kind of index of ``n`` vectors that fits into so many bytes.
 
-    Raises
-    ------
-    BadInput
-        Where none does.
+    Raises BadInput where none does.
     """
     if n <= flat_up_to and 2 * d * n <= memory:
         return "flat"
@@ -134,18 +131,13 @@ def write(
 ) -> IndexMeta:
     """Write the index of ``vectors.npy`` in ``folder`` beside it.
 
-    Parameters
-    ----------
-    memory
-        Bytes that the index may take.
-    kind
-        ``auto`` chooses by size and memory, ``flat`` and ``ivf`` are themselves, the latter with the codes that fit.
-    at
-        Neighbours that retrieval asks for: what the number of lists is chosen by, and one of those the recall is stated at.
-    queries
-        What is really asked, unit length; vectors of the file where there is nothing.
-    heard
-        Told how many vectors are in the index, of how many.
+    ``memory``: Bytes that the index may take.
+    ``kind``: ``auto`` chooses by size and memory, ``flat`` and ``ivf`` are themselves, the latter with the codes that
+        fit.
+    ``at``: Neighbours that retrieval asks for: what the number of lists is chosen by, and one of those the recall is
+        stated at.
+    ``queries``: What is really asked, unit length; vectors of the file where there is nothing.
+    ``heard``: Told how many vectors are in the index, of how many.
     """
     vectors = VectorFile(folder / "vectors.npy")
     n, d = vectors.n, max(1, vectors.d)

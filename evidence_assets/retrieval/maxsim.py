@@ -11,11 +11,11 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from evidence_assets.models.running import each_on_one_thread
+from evidence_assets.models.vectors import Array
 from evidence_assets.transport import Texts, TokenPool
 
 __all__ = ["maxsim_texts", "nearest_of", "nearest_tokens"]
 
-Array = NDArray[np.float64]
 Cosines = NDArray[np.float32]
 BLOCK_TOKENS = 4096
 
@@ -31,21 +31,11 @@ def maxsim_texts(query: ArrayLike, pool: Texts, weights: ArrayLike | None = None
 
     .. math:: S(q, y) = \frac{\sum_i w_i \max_j \cos(q_i, y_j)}{\sum_i w_i}
 
-    Parameters
-    ----------
-    query
-        n × d token vectors. A zero vector has cosine 0 with everything.
-    pool
-        Vectors end to end; may be memory-mapped, is read block by block and only once.
-    weights
-        Per query token, not negative; equal if not given or all zero.
+    ``query``: n × d token vectors. A zero vector has cosine 0 with everything.
+    ``pool``: Vectors end to end; may be memory-mapped, is read block by block and only once.
+    ``weights``: Per query token, not negative; equal if not given or all zero.
+    Returns one score a text, between −1 and 1, higher is nearer.
 
-    Returns
-    -------
-    One score a text, between −1 and 1, higher is nearer.
-
-    Examples
-    --------
     >>> maxsim_texts([[1.0, 0.0], [0.0, 1.0]], TokenPool([[2.0, 0.0]], [0, 1], [1.0])).tolist()
     [0.5]
     """

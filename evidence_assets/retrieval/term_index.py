@@ -32,6 +32,7 @@ import numpy.typing as npt
 
 from evidence_assets.lake.array_files import ArrayWriter, find_keys, open_array, open_json
 from evidence_assets.lake.errors import StaleInput
+from evidence_assets.models.vectors import Array
 from evidence_assets.retrieval.bm25 import Idf, idf_of, term_weight
 
 VERSION = "2"
@@ -47,10 +48,9 @@ GROUP = 16
 """Texts of which the greatest is looked at to see what the best have at least."""
 LOOKED_UP = 20
 """Postings that are added one after another in the time in which one is looked up."""
+Ints = npt.NDArray[np.integer[Any]]
 POSTING = np.dtype([("key", "<u8"), ("row", "<i4"), ("code", "<i4")])
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.integer[Any]]
 Reading = Literal["text", "corpus", "idf"]
 Terms = Sequence[str] | npt.NDArray[np.uint64]
 """Terms, or what they are known by."""

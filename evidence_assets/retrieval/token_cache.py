@@ -41,7 +41,7 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.memory import give_back
 from evidence_assets.models.protocols import Encoder, TokenVectors
 from evidence_assets.retrieval.corpus_files import KEY
-from evidence_assets.retrieval.term_index import term_keys
+from evidence_assets.retrieval.term_index import Ints, term_keys
 
 VERSION = "1"
 SEGMENT_TEXTS = 512
@@ -54,7 +54,6 @@ _WRITING = Lock()
 """Threads of a process that write the same segment take turns; processes write under names of their own."""
 
 Keys = npt.NDArray[np.bytes_]
-Ints = npt.NDArray[np.integer[Any]]
 Read = Callable[[Ints], Sequence[str]]
 """Gives the texts at some of the places asked for."""
 
@@ -130,10 +129,7 @@ def _rows(array: npt.NDArray[Any], type_: pa.DataType) -> pa.Array:
 def write_segment(folder: Path, keys: Keys, texts: Sequence[TextTokens], model: str, dimensions: int) -> Path:
     """Write the tokens of texts as a segment, named by what it holds.
 
-    Raises
-    ------
-    BadInput
-        Where a vector does not fit into float16.
+    Raises BadInput where a vector does not fit into float16.
     """
     offsets = np.concatenate([[0], np.cumsum([len(text.vectors) for text in texts])])
     vectors = np.concatenate([text.vectors for text in texts])
@@ -205,12 +201,8 @@ class KeptTexts:
 class TokenCache:
     """The tokens of one encoder, below ``folder``; safe to share between threads and between processes.
 
-    Parameters
-    ----------
-    within
-        The folder whose size is bounded, with those of other encoders; ``limit`` is in bytes.
-    whole
-        Folders of segments that are part of an asset: read, never dropped.
+    ``within``: The folder whose size is bounded, with those of other encoders; ``limit`` is in bytes.
+    ``whole``: Folders of segments that are part of an asset: read, never dropped.
     """
 
     def __init__(

@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from evidence_assets.lake.array_files import open_json, opened
 from evidence_assets.lake.errors import StaleInput
+from evidence_assets.models.protocols import FloatArray
 
-FloatArray = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 
 VERSION = "2"
@@ -79,10 +79,7 @@ def faiss() -> Any:
 def read(path: Path) -> Any:
     """An index from its file, memory-mapped.
 
-    Raises
-    ------
-    StaleInput
-        Where the file is absent or cut short.
+    Raises StaleInput where the file is absent or cut short.
     """
     library = faiss()
 

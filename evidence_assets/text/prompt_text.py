@@ -11,8 +11,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from evidence_assets.text.stop_words import NUMBER_WORDS, PROMPT_STOP_WORDS
-from evidence_assets.text.words import is_word, words_of
+from evidence_assets.text.words import NUMBER_WORDS, PROMPT_STOP_WORDS, is_word, words_of
 
 HEAD = "<HEAD>"
 TAIL = "<TAIL>"

@@ -1,8 +1,7 @@
 """Words and the normal form of names: how two ways of writing the same thing are recognised without any model.
 
-Belongs here: word splitting with offsets and the one documented key under which names are compared. Does not belong
-here: which words say nothing (``stop_words``), inflections cut for comparing texts (``stems``), or deciding which node a
-concept means (``entity_linking``).
+Belongs here: which words say nothing, word splitting with offsets, the one documented key under which names are compared, and
+stems, inflections cut for comparing texts. Which node a concept means is decided elsewhere (``entity_linking``).
 """
 
 from __future__ import annotations
@@ -11,7 +10,33 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
+from importlib import resources
 from itertools import product
+
+
+def _lists() -> dict[str, frozenset[str]]:
+    text = (resources.files(__package__) / "stop_words.txt").read_text(encoding="utf-8")
+    text = re.sub(r"^#.*$", "", text, flags=re.MULTILINE)
+    _, *parts = re.split(r"^\[(\w+)\]$", text, flags=re.MULTILINE)
+    return {name: frozenset(words.split()) for name, words in zip(parts[::2], parts[1::2], strict=True)}
+
+
+_LISTS = _lists()
+CONCEPT_STOP_WORDS = _LISTS["all"] | _LISTS["concepts"]
+"""Words that begin or end no concept."""
+STATEMENT_STOP_WORDS = _LISTS["all"] | _LISTS["statements"]
+"""Words by which a statement is not compared with a question."""
+PROMPT_STOP_WORDS = _LISTS["all"] | _LISTS["prompts"]
+"""Words that are no entity and no keyword of a prompt."""
+GENERIC_TERMS = _LISTS["generic"]
+"""Nouns and adjectives that name nothing that a graph could be asked about."""
+NUMBER_WORDS = _LISTS["numbers"]
+
+
+def is_filler(words: list[str] | tuple[str, ...]) -> bool:
+    """Whether a span says nothing: every word a stop word or a generic term."""
+    return all(word.casefold() in CONCEPT_STOP_WORDS or word.casefold() in GENERIC_TERMS for word in words)
+
 
 # Whatever is neither space nor punctuation is part of a word: Python's \w would cut words at combining vowel signs.
 _WORD = re.compile(r"[^\s!-/:-@\[-`{-~\u00a1\u00ab\u00bb\u00bf\u2000-\u206f\u3000-\u303f\uff01-\uff0f]+")
@@ -122,3 +147,40 @@ def _verb_stems(word: str) -> list[str]:
                 stems.append(stem[:-1])
             return stems
     return []
+
+
+_STEMMED = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_SUFFIXES = (
+    ("ational", "ate"), ("ization", "ize"), ("fulness", "ful"), ("ousness", "ous"), ("iveness", "ive"),
+    ("ically", "ic"), ("sses", "ss"), ("ies", "y"), ("ied", "y"), ("ingly", ""), ("edly", ""), ("ing", ""), ("ed", ""),
+    ("ly", ""), ("es", ""), ("s", ""),
+)  # fmt: skip
+
+
+def stem(word: str) -> str:
+    """Word without its commonest English endings, lower-cased, so that "carving" and "carved" meet.
+
+    >>> [stem(word) for word in ("carving", "carved", "carves", "carve", "diabetes", "illnesses", "bus", "Families")]
+    ['carv', 'carv', 'carv', 'carv', 'diabet', 'illness', 'bus', 'family']
+    """
+    word = word.casefold()
+    for suffix, ending in _SUFFIXES:
+        root = word.removesuffix(suffix)
+        if root == word or len(root) < 3 or (suffix == "s" and root.endswith(("s", "u", "i"))):
+            continue
+        word = root + ending
+        if (
+            suffix in ("ing", "ed", "ingly", "edly")
+            and len(word) > 3
+            and word[-1] == word[-2]
+            and word[-1] not in "lsz"
+        ):
+            word = word[:-1]
+        break
+    return word[:-1] if len(word) > 3 and word.endswith("e") else word
+
+
+def stems(text: str) -> list[str]:
+    """Stems of the words of a text in order, words that say nothing left out; all words if no other is left."""
+    words = [word.casefold() for word in _STEMMED.findall(text)]
+    return [stem(word) for word in words if word not in STATEMENT_STOP_WORDS] or [stem(word) for word in words]

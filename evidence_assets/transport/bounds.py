@@ -24,13 +24,13 @@ import torch
 from numpy.typing import NDArray
 
 from evidence_assets.models.running import thread_pools
+from evidence_assets.models.vectors import Array
 
 from .ground_cost import UNIT, GroundCost, Workspace
 from .pool import Texts, TokenPool
 
 __all__ = ["Pass", "dual_bound", "text_bounds"]
 
-Array = NDArray[np.float64]
 BLOCK_TOKENS = 768
 """Rows of a block on a processor: what is computed of them stays in the second-level cache."""
 DEVICE_TOKENS = 1 << 16
@@ -42,8 +42,6 @@ REGISTER = 8
 def dual_bound(a: Array, b: Array, costs: Array, potentials: Array) -> float:
     """Best weak-duality bound over several potentials (one a row), in float64.
 
-    Examples
-    --------
     >>> dual_bound(np.array([1.0]), np.array([0.5, 0.5]), np.array([[1.0, 3.0]]), np.array([[0.0]]))
     2.0
     """
@@ -68,12 +66,9 @@ def text_bounds(
 class Pass:
     """One reading of a pool that bounds every text from below, for all queries at once.
 
-    Parameters
-    ----------
-    points, masses, potentials
-        Of each query: its tokens with mass, their masses, and dual potentials that fit the pool.
-    by_numpy
-        See :class:`~.ground_cost.Workspace`.
+    ``points``, ``masses``, ``potentials``: Of each query: its tokens with mass, their masses, and dual potentials that
+        fit the pool.
+    ``by_numpy``: See :class:`~.ground_cost.Workspace`.
     """
 
     def __init__(

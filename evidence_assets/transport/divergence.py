@@ -6,11 +6,11 @@ What belongs here: the divergence alone, on rows of arrays. Transport over it is
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from evidence_assets.models.vectors import Array
 
 __all__ = ["entropy", "jensen_shannon", "jensen_shannon_matrix"]
-
-Array = NDArray[np.float64]
 
 
 def _negative_entropy(p: Array) -> Array:
@@ -22,8 +22,6 @@ def _negative_entropy(p: Array) -> Array:
 def entropy(distributions: ArrayLike) -> Array:
     """Shannon entropy of each row, in nats.
 
-    Examples
-    --------
     >>> float(entropy([1.0, 0.0]))
     0.0
     """
@@ -41,8 +39,6 @@ def jensen_shannon(p: ArrayLike, q: ArrayLike) -> Array:
     its time; all axes but the last are broadcast. It is between 0 and ln 2, and its square root is a metric.
     :func:`jensen_shannon_matrix` is the form for all rows against all.
 
-    Examples
-    --------
     >>> round(float(jensen_shannon([1.0, 0.0], [0.0, 1.0])), 6)
     0.693147
     """
@@ -62,8 +58,6 @@ def jensen_shannon_matrix(p: ArrayLike, q: ArrayLike, block_elements: int = 1 <<
 
     ``block_elements`` bounds the scratch memory, which is allocated once and stays in the processor's cache.
 
-    Examples
-    --------
     >>> jensen_shannon_matrix([[1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]).round(6).tolist()
     [[0.0, 0.693147]]
     """

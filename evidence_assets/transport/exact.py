@@ -6,16 +6,15 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evidence_assets.models.running import one_product_thread
+from evidence_assets.models.vectors import Array
 
 from .ground_cost import Cost, ground_cost
 from .measure import TokenMeasure
 
 __all__ = ["Pair", "Solution", "distance", "solve", "strongest_pairs"]
 
-Array = NDArray[np.float64]
 # POT stops early past this many pivots and only warns; problems here need a few thousand.
 MAX_PIVOTS = 10_000_000
 
@@ -71,8 +70,6 @@ def distance(x: TokenMeasure, y: TokenMeasure, cost: Cost = "jsd") -> float:
 
     .. math:: D(x, y) = \min_{T \ge 0} \sum_{ij} C_{ij} T_{ij}, \quad \sum_j T_{ij} = a_i,\ \sum_i T_{ij} = b_j
 
-    Examples
-    --------
     >>> x = TokenMeasure([[0.0], [1.0]], [1, 1])
     >>> distance(x, TokenMeasure([[0.5]], [3]), cost="euclidean")
     0.5

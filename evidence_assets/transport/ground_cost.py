@@ -13,13 +13,13 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from evidence_assets.models.vectors import Array
 from evidence_assets.text.nearest import nearest
 
 from .measure import TokenMeasure
 
 __all__ = ["UNIT", "Cost", "GroundCost", "Workspace", "gamma", "ground_cost", "ground_costs", "register"]
 
-Array = NDArray[np.float64]
 Array32 = NDArray[np.float32]
 UNIT = 2.0**-24
 """Greatest relative error of one rounding to float32."""
@@ -33,13 +33,9 @@ def gamma(terms: int) -> float:
 class Workspace:
     """Memory for one block of pool rows on one device, allocated once, and the functions that are fastest there.
 
-    Parameters
-    ----------
-    tokens, rows, width
-        Query tokens, the most rows of a block, and dimensions.
-    by_numpy
-        Whether these functions are numpy's, as on a processor if not given: exp, cos, sin and log take it a third of
-        torch's time and products nine tenths, while all else is as fast in torch or faster.
+    ``tokens``, ``rows``, ``width``: Query tokens, the most rows of a block, and dimensions.
+    ``by_numpy``: Whether these functions are numpy's, as on a processor if not given: exp, cos, sin and log take it a
+        third of torch's time and products nine tenths, while all else is as fast in torch or faster.
     """
 
     def __init__(self, tokens: int, rows: int, width: int, device: torch.device, by_numpy: bool | None = None) -> None:
@@ -86,18 +82,11 @@ class GroundCost(ABC):
     (:meth:`features`, :meth:`lower`), by which the search leaves out texts unsolved. The docstring of a cost states its
     formula and why its bound is one; the contract test runs over every cost that is registered.
 
-    Attributes
-    ----------
-    name
-        What settings call it.
-    symmetric
-        Whether C(x, y) = C(y, x).
-    zero_on_itself
-        Whether C(x, x) = 0 for every x that is not a zero vector.
-    layers
-        Hidden layers of the encoder that a token's vector is made of; 0 for the vectors that the encoder gives.
-    weighting
-        How tokens must be weighted, where the cost is defined with that alone.
+    ``name``: What settings call it.
+    ``symmetric``: Whether C(x, y) = C(y, x).
+    ``zero_on_itself``: Whether C(x, x) = 0 for every x that is not a zero vector.
+    ``layers``: Hidden layers of the encoder that a token's vector is made of; 0 for the vectors that the encoder gives.
+    ``weighting``: How tokens must be weighted, where the cost is defined with that alone.
     """
 
     name: ClassVar[str]
@@ -162,10 +151,7 @@ def ground_costs() -> dict[str, GroundCost]:
 def ground_cost(cost: Cost) -> GroundCost:
     """The cost of that name; a cost itself is handed through.
 
-    Raises
-    ------
-    ValueError
-        Where there is none: it names the one whose name is most like it.
+    Raises ValueError where there is none: it names the one whose name is most like it.
     """
     if isinstance(cost, GroundCost):
         return cost

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["TokenMeasure", "check_numbers", "normalised"]
+from evidence_assets.models.vectors import Array
 
-Array = NDArray[np.float64]
+__all__ = ["TokenMeasure", "check_numbers", "normalised"]
 
 
 def check_numbers(values: NDArray[Any], what: str, non_negative: bool = False) -> None:
@@ -40,16 +40,10 @@ def normalised(weights: ArrayLike) -> Array:
 class TokenMeasure:
     """Token distributions or vectors and their masses.
 
-    Parameters
-    ----------
-    points
-        n × d, n ≥ 1. For the cost ``jsd`` each row is a distribution: not negative, and divided by its sum when it
-        is compared.
-    weights
-        n numbers, not negative; only their proportions count. All zero means uniform.
+    ``points``: n × d, n ≥ 1. For the cost ``jsd`` each row is a distribution: not negative, and divided by its sum when
+        it is compared.
+    ``weights``: n numbers, not negative; only their proportions count. All zero means uniform.
 
-    Examples
-    --------
     >>> TokenMeasure([[1.0, 0.0], [0.5, 0.5]], [0.0, 0.0]).masses.tolist()
     [0.5, 0.5]
     """

@@ -14,12 +14,13 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from evidence_assets.models.vectors import Array
+
 from .ground_cost import Cost, GroundCost, ground_cost
 from .measure import TokenMeasure
 
 __all__ = ["Texts", "TokenPool"]
 
-Array = NDArray[np.float64]
 COPIED_ROWS = 1 << 18
 
 
@@ -61,13 +62,8 @@ class TokenPool(Texts):
     One store of vectors serves every cost: what the points of a cost are is made of vectors and weights block by block,
     where it is needed.
 
-    Parameters
-    ----------
-    finished
-        Whether the vectors are the points already, whatever the cost.
+    ``finished``: Whether the vectors are the points already, whatever the cost.
 
-    Examples
-    --------
     >>> pool = TokenPool([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [0, 2, 3], [1, 3, 2])
     >>> len(pool), pool.measure(0, "cosine").masses.tolist()
     (2, [0.25, 0.75])

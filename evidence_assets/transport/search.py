@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evidence_assets.models.running import one_product_thread
+from evidence_assets.models.vectors import Array
 
 from .bounds import Pass, dual_bound
 from .exact import solve
@@ -28,7 +29,6 @@ from .pool import Texts, TokenPool
 
 __all__ = ["TopK", "top_k"]
 
-Array = NDArray[np.float64]
 SEEDS = 16  # texts solved before the pass; more sharpen the bounds little
 KEPT_POTENTIALS = 24  # potentials tried on a text before it is solved
 SLACK = 1e-10  # what float64 may lose in a bound; distances are equal to 1e-6
@@ -100,26 +100,15 @@ def top_k(
 ) -> list[TopK]:
     """Exact k nearest texts of a pool for each query, under the optimal transport cost.
 
-    Parameters
-    ----------
-    asked
-        Queries as measures under the cost, which share the work on the pool (the options of a question).
-    pool
-        A :class:`~.pool.TokenPool`, which may be memory-mapped, other :class:`~.pool.Texts`, which are read part by part, or
-        measures under the cost.
-    k
-        At least 1; a pool that holds fewer gives all of its texts.
-    cost
-        The name of a registered cost (:mod:`.costs`), or a cost of one's own.
-    temperature
-        T, where the cost takes the softmax of the pool's vectors.
-    threads
-        Worker threads; all processors of this process if not given.
-    device
-        ``cpu``, or a torch device such as ``cuda`` for the pass over the pool; results are the same.
+    ``asked``: Queries as measures under the cost, which share the work on the pool (the options of a question).
+    ``pool``: A :class:`~.pool.TokenPool`, which may be memory-mapped, other :class:`~.pool.Texts`, which are read part
+        by part, or measures under the cost.
+    ``k``: At least 1; a pool that holds fewer gives all of its texts.
+    ``cost``: The name of a registered cost (:mod:`.costs`), or a cost of one's own.
+    ``temperature``: T, where the cost takes the softmax of the pool's vectors.
+    ``threads``: Worker threads; all processors of this process if not given.
+    ``device``: ``cpu``, or a torch device such as ``cuda`` for the pass over the pool; results are the same.
 
-    Examples
-    --------
     >>> near, far = TokenMeasure([[0.0]], [1]), TokenMeasure([[5.0]], [1])
     >>> (found,) = top_k([TokenMeasure([[1.0]], [1])], [far, near], 1, cost="euclidean")
     >>> found.indices.tolist(), found.distances.tolist()

@@ -16,7 +16,7 @@ from evidence_assets.assets.questions import Questions
 from evidence_assets.assets.resources import LakeIOManager, LakeResource
 from evidence_assets.benchmarks import declared as benchmark
 from evidence_assets.benchmarks.declared import Benchmark
-from evidence_assets.benchmarks.registry import DATASETS
+from evidence_assets.benchmarks.info import datasets
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 
@@ -115,8 +115,8 @@ def test_a_byte_order_mark_and_line_ends_of_another_system_change_nothing(
 def test_a_file_of_another_length_than_the_official_one_is_told(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, official: int
 ) -> None:
-    info = replace(DATASETS["medmcqa"], counts={"dev": official})
-    monkeypatch.setitem(DATASETS, "medmcqa", info)
+    info = replace(datasets()["medmcqa"], counts={"dev": official})
+    monkeypatch.setitem(datasets(), "medmcqa", info)
     (event,) = load(
         lake, monkeypatch, "medmcqa", "dev", {"dev.json": lines(GOOD, row(2))}
     ).get_asset_materialization_events()

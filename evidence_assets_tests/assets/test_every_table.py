@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 
 from evidence_assets import profiles, systems
-from evidence_assets.assets.times import times
+from evidence_assets.assets.planning import times
 from evidence_assets.benchmarks.declared import declared
 from evidence_assets.experiment import solvers
-from evidence_assets.experiment.presets import VARIABLE, presets
 from evidence_assets.experiment.reproduction import Cell, PrintedTable, candidates, printed_tables, scored
 from evidence_assets.experiment.scores.published_figures import RECORDED
-from evidence_assets.experiment.variants import variants
+from evidence_assets.experiment.variants import VARIABLE, presets, variants
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.systems.kbloom import methods, sample_model
 from evidence_assets_tests.assets.miniature import (

@@ -14,8 +14,8 @@ from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Completion
 from evidence_assets.models.replay import record
+from evidence_assets.systems.kbloom.judging import judge_request
 from evidence_assets.systems.kbloom.rows import seed_rows
-from evidence_assets.systems.kbloom.statement_judging import judge_request
 from evidence_assets_tests.models.tiny import make_causal
 from evidence_assets_tests.systems.kbloom.test_scores import EATS, harvested
 

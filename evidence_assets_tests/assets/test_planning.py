@@ -17,9 +17,8 @@ from evidence_assets.assets.planning import Planned, plan
 from evidence_assets.benchmarks import declared as benchmark
 from evidence_assets.cli import app
 from evidence_assets.cli.experiments import graph_told
-from evidence_assets.experiment.measured_stages import stated
-from evidence_assets.experiment.presets import presets
-from evidence_assets.experiment.variants import Variant
+from evidence_assets.experiment.corpus_plan import stated
+from evidence_assets.experiment.variants import Variant, presets
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.lake_rows import question

@@ -9,7 +9,7 @@ import pytest
 
 from evidence_assets import profiles, systems
 from evidence_assets.assets.pace import SECONDS
-from evidence_assets.assets.times import times
+from evidence_assets.assets.planning import times
 from evidence_assets.benchmarks.declared import declared
 from evidence_assets.experiment.reproduction import candidates
 from evidence_assets.experiment.variants import variants

@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from evidence_assets.benchmarks.corpora import portions, read_documents
-from evidence_assets.benchmarks.corpus_parts import Parts
-from evidence_assets.benchmarks.corpus_rows import chunk_rows
+from evidence_assets.benchmarks.corpus_parts import Parts, chunk_rows
 from evidence_assets.lake import atomic
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.schemas import TABLES

@@ -11,9 +11,9 @@ import pytest
 
 from evidence_assets.assets.benchmark import ANSWERED_FROM, Benchmark
 from evidence_assets.assets.resources import LakeResource
-from evidence_assets.benchmarks import registry
 from evidence_assets.benchmarks.declarations import instances
 from evidence_assets.benchmarks.declared import Part, declared
+from evidence_assets.benchmarks.info import dataset
 from evidence_assets.benchmarks.readers import questions_of, tables_of
 from evidence_assets.benchmarks.registry import PAIRS
 from evidence_assets.benchmarks.rows import question_rows, table_rows
@@ -43,7 +43,7 @@ def test_every_official_benchmark_names_a_reader_and_a_split_that_exist() -> Non
         assert benchmark.expected.questions > 0, name
         assert bool(benchmark.expected.options) == (benchmark.family in ("mcqa", "table")), name
         assert (benchmark.reader in (*PAIRS, "tabmcq")) == (benchmark.family == "table"), name
-        info = registry.info(benchmark.reader)
+        info = dataset(benchmark.reader)
         assert info.task in OTHERWISE_ASKED.get(benchmark.task, (benchmark.task,)), name
         assert benchmark.split in info.splits and benchmark.split not in info.hidden, name
         assert info.licence and info.source.startswith("https://"), name

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from evidence_assets.benchmarks.declarations import instances
 from evidence_assets.benchmarks.declared import declared, every_raw_files, raw_files
 from evidence_assets.benchmarks.homes import NETWORK_VARIABLE, RECEIPTS, get, homes
-from evidence_assets.benchmarks.registry import DATASETS
+from evidence_assets.benchmarks.info import dataset
 from evidence_assets.cli import app
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.lake.store import Lake
@@ -155,7 +155,7 @@ def test_each_home_is_of_something_declared_and_puts_its_files_where_that_is_rea
             continue
         benchmark = declared()[name]
         assert all(file.to.startswith(f"{benchmark.files[0]}/") for file in home.files), name
-        wanted = DATASETS[benchmark.reader].files[benchmark.split]
+        wanted = dataset(benchmark.reader).files[benchmark.split]
         official = {path for pattern in wanted for path in pattern.split("|")}
         assert len({file.to.removeprefix(f"{benchmark.files[0]}/") for file in home.files} & official) == len(wanted), (
             name

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evidence_assets.benchmarks.knowledge_base import read_knowledge_base
+from evidence_assets.benchmarks.knowledge_bases import read_knowledge_base
 from evidence_assets.graphs.base_rows import edge_rows, node_rows
 from evidence_assets.graphs.merge import edge_id
 from evidence_assets.lake.coded import plain

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from evidence_assets.benchmarks.registry import READERS, info, read_questions
+from evidence_assets.benchmarks.info import dataset
+from evidence_assets.benchmarks.registry import READERS, read_questions
 from evidence_assets.lake.errors import BadInput
 from evidence_assets_tests.benchmarks.official import test_choice_readers, test_open_readers, test_table_readers
 
@@ -33,9 +34,9 @@ def test_unknown_names_and_splits(tmp_path: Path) -> None:
 
 
 def test_a_count_that_differs_is_said() -> None:
-    assert info("csqa").count_note("dev", 1221) == ""
-    assert info("csqa").count_note("dev", 100) == (
+    assert dataset("csqa").count_note("dev", 1221) == ""
+    assert dataset("csqa").count_note("dev", 100) == (
         "CommonsenseQA 1.11, split dev: 100 questions, officially 1,221; this is a subset."
     )
-    assert "more than the official file holds" in info("csqa").count_note("dev", 1222)
-    assert info("beir").count_note("test", 5) == ""
+    assert "more than the official file holds" in dataset("csqa").count_note("dev", 1222)
+    assert dataset("beir").count_note("test", 5) == ""

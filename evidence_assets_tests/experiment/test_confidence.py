@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence_assets.experiment.confidence import (
+from evidence_assets.experiment.scores.metrics import (
     by_confidence,
     calibration_error,
     confidence_metrics,

@@ -8,10 +8,9 @@ import pytest
 
 from evidence_assets import profiles
 from evidence_assets.assets.system import variant_defs
-from evidence_assets.experiment.presets import VARIABLE, presets
 from evidence_assets.experiment.stages import all_stages
 from evidence_assets.experiment.system import crossings
-from evidence_assets.experiment.variants import Variant, variants_of
+from evidence_assets.experiment.variants import VARIABLE, Variant, presets, variants_of
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.systems import load
 

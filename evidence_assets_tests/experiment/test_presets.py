@@ -13,9 +13,8 @@ from evidence_assets.assets.system import TAG, variant_defs
 from evidence_assets.benchmarks import declared as benchmark
 from evidence_assets.benchmarks.declared import declared as benchmarks
 from evidence_assets.definitions import defs
-from evidence_assets.experiment.presets import ALL, VARIABLE, is_loaded, opted_in, presets
 from evidence_assets.experiment.scores.published import SOURCES, figures
-from evidence_assets.experiment.variants import Variant, variants
+from evidence_assets.experiment.variants import ALL, VARIABLE, Variant, is_loaded, opted_in, presets, variants
 from evidence_assets.lake.errors import BadInput
 
 

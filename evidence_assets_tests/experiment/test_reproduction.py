@@ -12,8 +12,7 @@ import pytest
 from evidence_assets import profiles, systems
 from evidence_assets.benchmarks.declared import Benchmark, declared
 from evidence_assets.experiment import derived_figures, reproduction
-from evidence_assets.experiment.beside_print import differences
-from evidence_assets.experiment.derived_figures import Ours
+from evidence_assets.experiment.derived_figures import Ours, differences
 from evidence_assets.experiment.reproduction import Candidate, PrintedTable, candidates, scored
 from evidence_assets.experiment.scores import published
 from evidence_assets.experiment.scores.metrics import accuracy

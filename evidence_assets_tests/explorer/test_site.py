@@ -17,8 +17,7 @@ from evidence_assets.explorer.drawing import grid_of, path_picture
 from evidence_assets.explorer.export import export
 from evidence_assets.explorer.open_lake import OpenLake
 from evidence_assets.explorer.path_reading import WalkedEdge
-from evidence_assets.explorer.server import application, serve
-from evidence_assets.explorer.site import POLICY, Site
+from evidence_assets.explorer.site import POLICY, Site, application, serve
 from evidence_assets.lake import connect
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.lineage import DERIVED, USED, edge, history_rows

@@ -17,7 +17,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.benchmarks.knowledge_base import read_knowledge_base
+from evidence_assets.benchmarks.knowledge_bases import read_knowledge_base
 from evidence_assets.benchmarks.official.stark import read_stark
 from evidence_assets.graphs.base_rows import BaseFiles, definitions_of, edge_rows, node_id, node_rows
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph

@@ -14,20 +14,18 @@ from hypothesis import strategies as st
 
 from evidence_assets.harvest.prompt_mining import (
     MiningModels,
-    extract_keywords,
-    keyword_orders,
-    mine_prompts,
-    score_prompts,
-    substitutes,
-    to_prompt,
-)
-from evidence_assets.harvest.prompt_scoring import (
     bert_score,
     bleu,
     certainty,
     compatibility,
+    extract_keywords,
     inverse_bleu,
+    keyword_orders,
     mean_probability,
+    mine_prompts,
+    score_prompts,
+    substitutes,
+    to_prompt,
 )
 from evidence_assets.harvest.prompt_writing import infill_prompts
 from evidence_assets.text.prompt_text import HEAD, SLOT, TAIL, missing_slot

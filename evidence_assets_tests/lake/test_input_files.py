@@ -18,8 +18,7 @@ from evidence_assets.benchmarks.declared import declared
 from evidence_assets.benchmarks.official.tabfact import read as read_tabfact
 from evidence_assets.benchmarks.own import read_about_files
 from evidence_assets.benchmarks.reading import MOST_EXPANDED, Row, text_lines
-from evidence_assets.experiment.presets import presets
-from evidence_assets.experiment.variants import variants_of
+from evidence_assets.experiment.variants import presets, variants_of
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.systems.kbloom.seeds import read_seed_folder
 

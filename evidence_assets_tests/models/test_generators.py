@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
-from evidence_assets.models.generators import load_generator
+from evidence_assets.models.in_use import load_generator
 from evidence_assets.models.local_transformers import TransformersGenerator
 from evidence_assets.models.openai_server import OpenAIGenerator
 from evidence_assets.models.protocols import Completion, Generator, Request

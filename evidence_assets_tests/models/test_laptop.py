@@ -10,8 +10,7 @@ import yaml
 
 from evidence_assets import profiles
 from evidence_assets.models.diagnosis import diagnose
-from evidence_assets.models.generators import load_generator
-from evidence_assets.models.in_use import encoder, reranker
+from evidence_assets.models.in_use import encoder, load_generator, reranker
 from evidence_assets.models.protocols import Request
 from evidence_assets_tests.models.test_rerankers import make_cross_encoder
 from evidence_assets_tests.models.tiny import make_causal, make_encoder

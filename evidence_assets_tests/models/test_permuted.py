@@ -11,7 +11,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, 
 from transformers import PreTrainedTokenizerFast, XLNetConfig, XLNetLMHeadModel, set_seed
 
 from evidence_assets.models.masked import UnusableModel
-from evidence_assets.models.permuted import PermutedLM
+from evidence_assets.models.text_writing import PermutedLM
 from evidence_assets.text.prompt_text import SLOT
 from evidence_assets_tests.models.tiny_masked import word_piece
 

@@ -28,7 +28,7 @@ from evidence_assets.reasoning.templates import Template
 from evidence_assets.systems.background.recall import TriplesTask
 from evidence_assets.systems.four_step_focus.grading import GradeTask, NodeCard
 from evidence_assets.systems.four_step_focus.triplets import Schema, TripletTask
-from evidence_assets.systems.kbloom.statement_judging import JUDGE
+from evidence_assets.systems.kbloom.judging import JUDGE
 from evidence_assets_tests.models.servers import strict_faults
 from evidence_assets_tests.systems.four_step_focus.test_triplets import reply_of
 from evidence_assets_tests.systems.small_models import Kept, Scripted

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from evidence_assets.reasoning.statements import asked_kind, statements
 from evidence_assets.reasoning.tasks import EvidenceItem
 from evidence_assets.text.sentences import sentence_spans
-from evidence_assets.text.stems import stems
+from evidence_assets.text.words import stems
 
 
 def read(text: str, kind: str = "chunk") -> list[tuple[str, str, bool]]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from evidence_assets.reasoning.citations import check
-from evidence_assets.reasoning.extractive import ExtractiveSolver
+from evidence_assets.reasoning.extractive import FIRST, LABELS, WITH_NOTHING_FOUND, ExtractiveSolver
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption
-from evidence_assets.reasoning.yes_no import FIRST, LABELS, WITH_NOTHING_FOUND
 from evidence_assets_tests.systems.small_models import minilm
 
 QUESTION = "Does early exercise reduce pain after knee surgery?"

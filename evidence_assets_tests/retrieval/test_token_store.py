@@ -20,14 +20,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence_assets.lake.errors import BadInput, StaleInput
-from evidence_assets.retrieval import token_cache, token_texts
+from evidence_assets.retrieval import token_cache, token_store
 from evidence_assets.retrieval.bm25 import CorpusStatistics
 from evidence_assets.retrieval.corpus_files import keys_of
 from evidence_assets.retrieval.maxsim import nearest_tokens
 from evidence_assets.retrieval.term_index import term_keys
 from evidence_assets.retrieval.token_cache import KeptTexts, TokenCache
-from evidence_assets.retrieval.token_store import TokenStore, build, source_version
-from evidence_assets.retrieval.token_texts import TokenTexts
+from evidence_assets.retrieval.token_store import TokenStore, TokenTexts, build, source_version
 from evidence_assets.transport import TokenPool, ground_cost, top_k
 from evidence_assets_tests.systems.uscrake.token_models import PieceEncoder
 
@@ -303,7 +302,7 @@ def test_the_exact_best_of_tiles_are_those_of_the_whole(
     asked = [ground_cost(cost).measure(own, np.ones(len(own))) for own in vectors]
     expected = top_k(asked, whole, k, cost)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(token_texts, "TILE", tile)
+        patch.setattr(token_store, "TILE", tile)
         tiles = list(each.tiles())
         found = top_k(asked, each, k, cost)
         nearest = nearest_tokens(vectors[0], each)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evidence_assets.text.languages import language_of
+from evidence_assets.text.sentences import language_of
 
 
 @pytest.mark.parametrize(

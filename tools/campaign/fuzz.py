@@ -89,7 +89,7 @@ def own() -> Iterator[Target]:
 
     from evidence_assets.benchmarks import own as reader
     from evidence_assets.benchmarks.corpora import read_documents
-    from evidence_assets.benchmarks.knowledge_base import read_knowledge_base
+    from evidence_assets.benchmarks.knowledge_bases import read_knowledge_base
     from evidence_assets.systems.kbloom.seeds import read_seed_folder
 
     sample = REPOSITORY / "evidence_assets" / "sample" / "small"
@@ -147,8 +147,7 @@ def declarations() -> Iterator[Target]:
     from evidence_assets.benchmarks import declarations as documents
     from evidence_assets.benchmarks.declared import declared
     from evidence_assets.benchmarks.knowledge_bases import knowledge_bases
-    from evidence_assets.experiment.presets import presets
-    from evidence_assets.experiment.variants import variants_of
+    from evidence_assets.experiment.variants import presets, variants_of
 
     def anew(*caches: Any) -> None:
         for cache in (documents.declarations, *caches):

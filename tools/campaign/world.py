@@ -154,7 +154,7 @@ def _fork(world: World, work: Callable[[], int]) -> int:
 
 
 def _materialize(world: World, moment: Moment) -> int:
-    sample: Any = import_module("evidence_assets.assets.sample")
+    sample: Any = import_module("evidence_assets.assets.raw_files")
     demo: Any = import_module("evidence_assets.cli.demo")
 
     class Small(demo.Wanted):  # type: ignore[misc]

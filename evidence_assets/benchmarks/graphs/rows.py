@@ -9,9 +9,8 @@ from pathlib import Path
 import polars as pl
 
 from evidence_assets.benchmarks.graphs.formats import format_named
-from evidence_assets.benchmarks.graphs.names import names_of
 from evidence_assets.benchmarks.graphs.relations import Vocabulary
-from evidence_assets.benchmarks.graphs.triples import frames
+from evidence_assets.benchmarks.graphs.triples import frames, names_of
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.schemas import TABLES
 

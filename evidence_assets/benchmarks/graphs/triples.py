@@ -1,7 +1,8 @@
-"""The record that every graph reader yields, and how records become a frame."""
+"""The record that every graph reader yields, how records become a frame, and what the ids of a graph are called."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from evidence_assets.benchmarks.reading import delimited
 from evidence_assets.lake.errors import BadInput
 
 
@@ -61,3 +63,13 @@ def frames(records: Iterable[TripleRecord], rows: int = 100_000) -> Iterator[pl.
     stream = iter(records)
     while batch := list(islice(stream, rows)):
         yield pl.DataFrame(batch, schema=SCHEMA, orient="row")
+
+
+def names_of(file: Path) -> dict[str, str]:
+    """The first name of each id; one that several ids bear is followed by the id: ``Paris (m.05qtj)``."""
+    called: dict[str, str] = {}
+    for line, fields in delimited(file, "\t", columns=2):
+        identifier, name = map(filled, fields, [file] * 2, [line] * 2, ("id", "name"))
+        called.setdefault(identifier, name)
+    bearers = Counter(called.values())
+    return {one: name if bearers[name] == 1 else f"{name} ({one})" for one, name in called.items()}

@@ -9,21 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from evidence_assets.benchmarks.checks import Located, SeenIds
-from evidence_assets.benchmarks.info import DatasetInfo
+from evidence_assets.benchmarks.info import DatasetInfo, dataset
 from evidence_assets.benchmarks.reading import Row, headed_rows
 from evidence_assets.benchmarks.reading_json import jsonl
 from evidence_assets.benchmarks.records import Document, GoldEvidence
 
 CORPUS, QUERIES = "corpus.jsonl", "queries.jsonl"
-INFO = DatasetInfo(
-    name="beir",
-    title="a collection in BEIR's layout",
-    task="skb_search",
-    files={split: (f"qrels/{split}.tsv", QUERIES, CORPUS) for split in ("train", "dev", "test")},
-    licence="of each collection its own",
-    source="https://github.com/beir-cellar/beir",
-    note="Only queries with a judgement in the split are read; graded judgements are read by read_judgements.",
-)
 
 
 def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
@@ -47,7 +38,7 @@ def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
 
 def read_documents(folder: Path) -> Iterator[Document]:
     """The corpus; the text of a document does not repeat its title."""
-    for document, row in _rows(INFO.find_one(folder, CORPUS) or folder / CORPUS):
+    for document, row in _rows(dataset("beir").find_one(folder, CORPUS) or folder / CORPUS):
         yield Document(document, row.text_or_none("title") or "", _text(row), CORPUS)
 
 
@@ -75,5 +66,5 @@ def _text(row: Row) -> str:
     return row.text("text", blank=True) if row.text_or_none("title") else row.text("text")
 
 
-READERS = ((INFO, read),)
+READERS = {"beir": read}
 PASSAGES = {"beir": lambda folder, split: read_documents(folder)}

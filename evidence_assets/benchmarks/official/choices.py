@@ -68,44 +68,4 @@ def read_ai2(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
     return (ai2_question(info, row, split) for row in info.each(folder, split, jsonl))
 
 
-def _arc(name: str, kind: str, counts: dict[str, int]) -> DatasetInfo:
-    return DatasetInfo(
-        name=name,
-        title=f"ARC-{kind}",
-        task="mcqa",
-        files={split: (f"ARC-{kind}/ARC-{kind}-{split.title()}.jsonl",) for split in ("train", "dev", "test")},
-        counts=counts,
-        licence="CC BY-SA 4.0",
-        source="https://allenai.org/data/arc",
-    )
-
-
-CSQA = DatasetInfo(
-    name="csqa",
-    title="CommonsenseQA 1.11",
-    task="mcqa",
-    files={
-        "train": ("train_rand_split.jsonl",),
-        "dev": ("dev_rand_split.jsonl",),
-        "test": ("test_rand_split_no_answers.jsonl",),
-    },
-    counts={"train": 9741, "dev": 1221, "test": 1140},
-    hidden=("test",),
-    licence="MIT",
-    source="https://www.tau-nlp.org/commonsenseqa",
-    note="Results are published on dev.",
-)
-RIDDLE = DatasetInfo(
-    name="riddle",
-    title="RiddleSense",
-    task="mcqa",
-    files={"train": ("rs_train.jsonl",), "dev": ("rs_dev.jsonl",), "test": ("rs_test_hidden.jsonl",)},
-    counts={"train": 3510, "dev": 1021, "test": 1184},
-    hidden=("test",),
-    licence="non-commercial use only",
-    source="https://inklab.usc.edu/RiddleSense/",
-    note="Results are published on dev.",
-)
-ARC_C = _arc("arc_c", "Challenge", {"train": 1119, "dev": 299, "test": 1172})
-ARC_E = _arc("arc_e", "Easy", {"train": 2251, "dev": 570, "test": 2376})
-READERS = tuple((info, read_ai2) for info in (ARC_C, ARC_E, CSQA, RIDDLE))
+READERS = dict.fromkeys(("arc_c", "arc_e", "csqa", "riddle"), read_ai2)

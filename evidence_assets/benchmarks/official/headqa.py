@@ -12,21 +12,6 @@ from evidence_assets.benchmarks.reading import Row
 from evidence_assets.benchmarks.reading_json import json_items
 from evidence_assets.lake.errors import BadInput
 
-COUNTS = {"train": 2657, "dev": 1366, "test": 2742}
-
-
-def _info(name: str, language: str, folder: str, suffix: str) -> DatasetInfo:
-    return DatasetInfo(
-        name=name,
-        title=f"HEAD-QA ({language})",
-        task="mcqa",
-        files={split: (f"{folder}/{split}_{suffix}.json",) for split in COUNTS},
-        counts=COUNTS,
-        licence="MIT",
-        source="https://aghie.github.io/head-qa/",
-        note="Numbers repeat between exams, so a question is called exam/number. Some rest on an image not read here.",
-    )
-
 
 def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
     for file in info.find(folder, split):
@@ -52,7 +37,4 @@ def _question(info: DatasetInfo, split: str, exam: str, row: Row) -> Located:
     return info.question(row, split, f"{exam}/{row.label('qid')}", row.text("qtext"), options=options, gold=gold)
 
 
-READERS = (
-    (_info("headqa", "English", "HEAD_EN", "HEAD_EN"), read),
-    (_info("headqa_es", "Spanish", "HEAD", "HEAD"), read),
-)
+READERS = {"headqa": read, "headqa_es": read}

@@ -11,46 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from evidence_assets.benchmarks.checks import Located
-from evidence_assets.benchmarks.info import DatasetInfo
+from evidence_assets.benchmarks.info import DatasetInfo, dataset
 from evidence_assets.benchmarks.reading import Row
 from evidence_assets.benchmarks.reading_json import json_items, json_rows, jsonl
 from evidence_assets.benchmarks.records import Document, GoldEvidence
 from evidence_assets.lake.ids import content_id
-
-HOTPOTQA = DatasetInfo(
-    name="hotpotqa",
-    title="HotpotQA",
-    task="kgqa",
-    files={
-        "train": ("hotpot_train_v1.1.json|hotpotqa_train.json",),
-        "dev_distractor": ("hotpot_dev_distractor_v1.json|hotpotqa.json",),
-        "dev_fullwiki": ("hotpot_dev_fullwiki_v1.json",),
-        "test_fullwiki": ("hotpot_test_fullwiki_v1.json",),
-    },
-    counts={"train": 90447, "dev_distractor": 7405, "dev_fullwiki": 7405, "test_fullwiki": 7405},
-    hidden=("test_fullwiki",),
-    licence="CC BY-SA 4.0",
-    source="https://hotpotqa.github.io/",
-    note="Sentences carry their leading space: a document is their plain joining.",
-)
-MUSIQUE = DatasetInfo(
-    name="musique",
-    title="MuSiQue",
-    task="kgqa",
-    files={
-        "train": ("data/musique_ans_v1.0_train.jsonl|musique_train.json",),
-        "dev": ("data/musique_ans_v1.0_dev.jsonl|musique.json",),
-        "test": ("data/musique_ans_v1.0_test.jsonl",),
-        "train_full": ("data/musique_full_v1.0_train.jsonl",),
-        "dev_full": ("data/musique_full_v1.0_dev.jsonl",),
-    },
-    counts={"train": 19938, "dev": 2417, "test": 2459},
-    hidden=("test",),
-    licence="CC BY 4.0",
-    source="https://github.com/StonyBrookNLP/musique",
-    note="Unanswerable questions of the full version have no gold. Several paragraphs may bear one title, so a "
-    "document is called by its title and the first 8 digits of its content's id.",
-)
 
 
 def read_hotpotqa(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
@@ -93,7 +58,7 @@ def _supporting(row: Row, paragraphs: dict[str, tuple[str, ...]]) -> Iterator[Go
 def read_hotpotqa_documents(folder: Path, split: str) -> Iterator[Document]:
     """The paragraphs, called by their titles: of ``*_corpus.json`` beside the questions, else of the questions."""
     seen: dict[str, str] = {}
-    for file in HOTPOTQA.find(folder, split):
+    for file in dataset("hotpotqa").find(folder, split):
         corpus = file.with_name(f"{file.name.removesuffix('.gz').removesuffix('.json')}_corpus.json")
         contexts = ((row, *said) for row in json_rows(file) for said in _paragraphs(row))
     for place, title, sentences in _corpus(corpus) if corpus.is_file() else contexts:
@@ -121,7 +86,7 @@ def read_musique(info: DatasetInfo, folder: Path, split: str) -> Iterator[Locate
 def read_musique_documents(folder: Path, split: str) -> Iterator[Document]:
     """The different paragraphs that come with the questions."""
     seen: set[str] = set()
-    for file in MUSIQUE.find(folder, split):
+    for file in dataset("musique").find(folder, split):
         for row in _objects(file):
             for part in row.rows("paragraphs"):
                 doc_id = _paragraph_id(part)
@@ -145,5 +110,5 @@ def _corpus(file: Path) -> Iterator[tuple[Row, str, tuple[str, ...]]]:
         yield row, row.text("title"), row.texts("sentences", blank=True)
 
 
-READERS = ((HOTPOTQA, read_hotpotqa), (MUSIQUE, read_musique))
+READERS = {"hotpotqa": read_hotpotqa, "musique": read_musique}
 PASSAGES = {"hotpotqa": read_hotpotqa_documents, "musique": read_musique_documents}

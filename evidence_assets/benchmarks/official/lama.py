@@ -6,18 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from evidence_assets.benchmarks.info import DatasetInfo
+from evidence_assets.benchmarks.info import dataset
 from evidence_assets.benchmarks.reading_json import jsonl
-
-INFO = DatasetInfo(
-    name="lama",
-    title="LAMA, T-REx facts",
-    task=None,
-    files={"all": ("TREx/P*.jsonl",)},
-    licence="facts CC0 (Wikidata), T-REx CC BY-SA 4.0, LAMA's own templates CC BY-NC 4.0",
-    source="https://github.com/facebookresearch/LAMA",
-    note="41 relations; facts are read, LAMA's templates are not.",
-)
 
 
 class Fact(NamedTuple):
@@ -30,7 +20,7 @@ class Fact(NamedTuple):
 
 def read_facts(folder: Path) -> Iterator[Fact]:
     """The facts of all relations, in the order of their files' names."""
-    for row in INFO.each(folder, "all", jsonl):
+    for row in dataset("lama").each(folder, "all", jsonl):
         relation = row.file.name.partition(".")[0]
         if row.text_or_none("predicate_id") not in (None, relation):
             raise row.bad(f"{row.values['predicate_id']!r} in the file of {relation}", "predicate_id")

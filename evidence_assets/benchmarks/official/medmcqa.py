@@ -11,18 +11,6 @@ from evidence_assets.benchmarks.official.choices import letter_of
 from evidence_assets.benchmarks.reading_json import jsonl
 from evidence_assets.benchmarks.records import GoldEvidence
 
-INFO = DatasetInfo(
-    name="medmcqa",
-    title="MedMCQA",
-    task="mcqa",
-    files={"train": ("data/train.json",), "dev": ("data/dev.json",), "test": ("data/test.json",)},
-    counts={"train": 182822, "dev": 4183, "test": 6150},
-    hidden=("test",),
-    licence="MIT",
-    source="https://github.com/medmcqa/medmcqa",
-    note="Explanations are gold evidence and readable as documents.",
-)
-
 
 def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
     for row in info.each(folder, split, jsonl):
@@ -35,4 +23,4 @@ def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
         yield info.question(row, split, source_id, text, options=options, gold=gold, gold_evidence=evidence)
 
 
-READERS = ((INFO, read),)
+READERS = {"medmcqa": read}

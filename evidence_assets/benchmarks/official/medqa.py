@@ -10,17 +10,6 @@ from evidence_assets.benchmarks.info import DatasetInfo
 from evidence_assets.benchmarks.official.choices import lettered, one_of
 from evidence_assets.benchmarks.reading_json import jsonl
 
-INFO = DatasetInfo(
-    name="medqa",
-    title="MedQA-USMLE, four options",
-    task="mcqa",
-    files={split: (f"questions/US/4_options/phrases_no_exclude_{split}.jsonl",) for split in ("train", "dev", "test")},
-    counts={"train": 10178, "dev": 1272, "test": 1273},
-    licence="MIT",
-    source="https://github.com/jind11/MedQA",
-    note="The files name no ids: a question is called by its split and its place from 0 in the file.",
-)
-
 
 def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
     for file in info.find(folder, split):
@@ -38,4 +27,4 @@ def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
             )  # fmt: skip
 
 
-READERS = ((INFO, read),)
+READERS = {"medqa": read}

@@ -11,18 +11,6 @@ from evidence_assets.benchmarks.info import DatasetInfo
 from evidence_assets.benchmarks.reading import Row
 from evidence_assets.benchmarks.reading_json import json_rows
 
-INFO = DatasetInfo(
-    name="mintaka",
-    title="Mintaka (English)",
-    task="kgqa",
-    files={split: (f"data/mintaka_{split}.json",) for split in ("train", "dev", "test")},
-    counts={"train": 14000, "dev": 2000, "test": 4000},
-    licence="CC BY 4.0",
-    source="https://github.com/amazon-science/mintaka",
-    note="Answers are labels with the Wikidata id as their other form; yes and no for booleans; where the annotators "
-    "linked nothing, the answer as they wrote it. Topic entities are the linked Wikidata ids.",
-)
-
 
 def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
     for row in info.each(folder, split, json_rows):
@@ -68,4 +56,4 @@ def _answer(row: Row, answer: Any, field: str, mention: str | None) -> tuple[str
     return forms[0], tuple(forms[1:])
 
 
-READERS = ((INFO, read),)
+READERS = {"mintaka": read}

@@ -11,18 +11,6 @@ from evidence_assets.benchmarks.official.choices import lettered, one_of
 from evidence_assets.benchmarks.reading_json import json_members
 from evidence_assets.lake.errors import BadInput
 
-COUNTS = {"mmlu": 1089, "medqa": 1273, "medmcqa": 4183, "pubmedqa": 500, "bioasq": 618}
-INFO = DatasetInfo(
-    name="mirage",
-    title="MIRAGE",
-    task="mcqa",
-    files=dict.fromkeys(COUNTS, ("benchmark.json",)),
-    counts=COUNTS,
-    licence="MIT; of each of its five sources its own",
-    source="https://github.com/Teddy-XiongGZ/MIRAGE",
-    note="Its five test sets are its splits. An id is unique within its set only, so it is called set/id.",
-)
-
 
 def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
     for file in info.find(folder, split):
@@ -40,4 +28,4 @@ def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
             raise BadInput("the file lacks this test set", file=file, field=split)
 
 
-READERS = ((INFO, read),)
+READERS = {"mirage": read}

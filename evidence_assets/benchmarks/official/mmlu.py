@@ -11,29 +11,9 @@ from evidence_assets.benchmarks.official.choices import one_of
 from evidence_assets.benchmarks.reading import headed_rows
 
 COLUMNS = ("question", "A", "B", "C", "D", "answer")
-MEDICAL = {
-    "anatomy": 135,
-    "clinical_knowledge": 265,
-    "college_biology": 144,
-    "college_medicine": 173,
-    "medical_genetics": 100,
-    "professional_medicine": 272,
-}
-"""The six biomedical subjects and the size of their test files: 1,089 questions together."""
-SPLITS = ("dev", "val", "test")
-
-
-def _info(name: str, title: str, subjects: tuple[str, ...], counts: dict[str, int]) -> DatasetInfo:
-    return DatasetInfo(
-        name=name,
-        title=title,
-        task="mcqa",
-        files={split: tuple(f"{split}/{subject}_{split}.csv" for subject in subjects) for split in SPLITS},
-        counts=counts,
-        licence="MIT",
-        source="https://github.com/hendrycks/test",
-        note="A question is called by its subject, its split and its place from 0 in the file.",
-    )
+MEDICAL = (
+    "anatomy", "clinical_knowledge", "college_biology", "college_medicine", "medical_genetics", "professional_medicine",
+)  # fmt: skip
 
 
 def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
@@ -45,11 +25,4 @@ def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
             yield info.question(row, split, source_id, row.text("question"), options=options, gold=gold)
 
 
-READERS = (
-    (_info("mmlu", "MMLU, all 57 subjects", ("*",), {"dev": 285, "val": 1531, "test": 14042}), read),
-    (_info("mmlu_med", "MMLU, six biomedical subjects", tuple(MEDICAL), {"test": sum(MEDICAL.values())}), read),
-    *(
-        (_info(f"mmlu_{subject}", f"MMLU, {subject.replace('_', ' ')}", (subject,), {"test": count}), read)
-        for subject, count in MEDICAL.items()
-    ),
-)
+READERS = dict.fromkeys(("mmlu", "mmlu_med", *(f"mmlu_{subject}" for subject in MEDICAL)), read)

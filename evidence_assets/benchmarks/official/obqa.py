@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from evidence_assets.benchmarks.checks import Located
-from evidence_assets.benchmarks.info import DatasetInfo
+from evidence_assets.benchmarks.info import DatasetInfo, dataset
 from evidence_assets.benchmarks.official.choices import ai2_question
 from evidence_assets.benchmarks.reading import text_lines
 from evidence_assets.benchmarks.reading_json import jsonl
@@ -14,23 +14,10 @@ from evidence_assets.benchmarks.records import Document, GoldEvidence
 from evidence_assets.lake.errors import BadInput
 
 BOOK = "Data/Main/openbook.txt"
-INFO = DatasetInfo(
-    name="obqa",
-    title="OpenBookQA",
-    task="mcqa",
-    files={
-        split: (f"Data/Additional/{split}_complete.jsonl|Data/Main/{split}.jsonl",)
-        for split in ("train", "dev", "test")
-    },
-    counts={"train": 4957, "dev": 500, "test": 500},
-    licence="Apache-2.0",
-    source="https://allenai.org/data/open-book-qa",
-    note="Gold facts are read where the complete file is there; the Main file alone has none.",
-)
 
 
 def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
-    book = {_folded(fact.text): fact for fact in reversed(list(read_facts(folder, info)))}
+    book = {_folded(fact.text): fact for fact in reversed(list(read_facts(folder)))}
     for row in info.each(folder, split, jsonl):
         evidence: tuple[GoldEvidence, ...] = ()
         if fact := row.text_or_none("fact1"):
@@ -39,9 +26,9 @@ def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
         yield ai2_question(info, row, split, evidence)
 
 
-def read_facts(folder: Path, info: DatasetInfo = INFO) -> Iterator[Document]:
+def read_facts(folder: Path) -> Iterator[Document]:
     """The facts of the open book, called ``openbook:`` and their line; none where the file is not there."""
-    file = info.find_one(folder, BOOK)
+    file = dataset("obqa").find_one(folder, BOOK)
     for number, line in text_lines(file) if file else ():
         fact = line.strip().strip('"').strip()
         if not fact:
@@ -56,5 +43,5 @@ def _folded(fact: str) -> str:
     return fact.strip().strip('"').strip().rstrip(".").lower()
 
 
-READERS = ((INFO, read),)
+READERS = {"obqa": read}
 PASSAGES = {"obqa": lambda folder, split: read_facts(folder)}

@@ -13,22 +13,6 @@ from evidence_assets.benchmarks.reading import Row, text_lines
 from evidence_assets.benchmarks.reading_json import jsonl
 from evidence_assets.lake.errors import BadInput
 
-INFO = DatasetInfo(
-    name="piqa",
-    title="PIQA",
-    task="mcqa",
-    files={
-        "train": ("train.jsonl", "train-labels.lst"),
-        "dev": ("valid.jsonl|dev.jsonl", "valid-labels.lst|dev-labels.lst"),
-        "test": ("tests.jsonl|test.jsonl",),
-    },
-    counts={"train": 16113, "dev": 1838, "test": 3084},
-    hidden=("test",),
-    licence="AFL-3.0",
-    source="https://yonatanbisk.com/piqa/",
-    note="Where a row names no id, its split and line stand for it.",
-)
-
 
 def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
     asked, *labels = info.find(folder, split)
@@ -55,4 +39,4 @@ def _options(row: Row) -> tuple[str, str]:
     return row.text("sol1"), row.text("sol2")
 
 
-READERS = ((INFO, read),)
+READERS = {"piqa": read}

@@ -9,25 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from evidence_assets.benchmarks.info import DatasetInfo
 from evidence_assets.benchmarks.official.table_fields import cell_row, cell_rows, claim_label, claims_alone, with_tables
 from evidence_assets.benchmarks.reading import Row
 from evidence_assets.benchmarks.reading_json import jsonl
 from evidence_assets.benchmarks.records import CLAIM_LABELS, Question, Table
 
 BENCHMARK = "pubhealthtab"
-INFO = DatasetInfo(
-    name=BENCHMARK,
-    title="PubHealthTab",
-    task="verification",
-    files={
-        split: (f"data/pubhealthtab_{name}set.jsonl|{split}.jsonl",)
-        for split, name in (("train", "train"), ("dev", "eval"), ("test", "test"))
-    },
-    counts={"test": 194},
-    licence="CC BY-NC 4.0",
-    source="https://github.com/mubasharaak/PubHealthTab",
-)
 
 
 def _rows(path: Path, split: str) -> Iterator[tuple[Row, Question, Table]]:
@@ -54,5 +41,5 @@ def _rows(path: Path, split: str) -> Iterator[tuple[Row, Question, Table]]:
         yield row, Question(BENCHMARK, source_id, split, "verification", claim, CLAIM_LABELS, (label,), table_id), table
 
 
-READERS = ((INFO, claims_alone(_rows)),)
-PAIRS = {BENCHMARK: with_tables(INFO, _rows)}
+READERS = {BENCHMARK: claims_alone(_rows)}
+PAIRS = {BENCHMARK: with_tables(BENCHMARK, _rows)}

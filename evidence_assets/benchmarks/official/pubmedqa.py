@@ -6,27 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from evidence_assets.benchmarks.checks import Located
-from evidence_assets.benchmarks.info import DatasetInfo
+from evidence_assets.benchmarks.info import DatasetInfo, dataset
 from evidence_assets.benchmarks.reading import Row
 from evidence_assets.benchmarks.reading_json import json_members
 from evidence_assets.benchmarks.records import Document, GoldEvidence
 
 OPTIONS = ("yes", "no", "maybe")
-INFO = DatasetInfo(
-    name="pubmedqa",
-    title="PubMedQA, PQA-L",
-    task="mcqa",
-    files={
-        "labelled": ("data/ori_pqal.json",),
-        "not_test": ("data/ori_pqal_not_test.json",),
-        "test": ("data/test_set.json",),
-    },
-    counts={"labelled": 1000, "not_test": 500, "test": 500},
-    licence="MIT",
-    source="https://github.com/pubmedqa/pubmedqa",
-    note="The options of every question are yes, no and maybe; its own abstract is its gold evidence. The split not_test "
-    "is what the labelled questions have besides the official test set.",
-)
 
 
 def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
@@ -42,7 +27,7 @@ def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
 
 def read_abstracts(folder: Path, split: str) -> Iterator[Document]:
     """The abstracts of the questions, without their conclusions: the passages of a collection."""
-    for file in INFO.find(folder, split):
+    for file in dataset("pubmedqa").find(folder, split):
         for pmid, row in json_members(file):
             yield Document(pmid, "", _abstract(row), file.name)
 
@@ -51,5 +36,5 @@ def _abstract(row: Row) -> str:
     return "\n".join(row.texts("CONTEXTS"))
 
 
-READERS = ((INFO, read),)
+READERS = {"pubmedqa": read}
 PASSAGES = {"pubmedqa": read_abstracts}

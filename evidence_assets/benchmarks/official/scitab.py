@@ -9,23 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from evidence_assets.benchmarks.info import DatasetInfo
 from evidence_assets.benchmarks.official.table_fields import cell_row, cell_rows, claim_label, claims_alone, with_tables
 from evidence_assets.benchmarks.reading import Row
 from evidence_assets.benchmarks.reading_json import json_rows
 from evidence_assets.benchmarks.records import CLAIM_LABELS, Question, Table
 
 BENCHMARK = "scitab"
-INFO = DatasetInfo(
-    name=BENCHMARK,
-    title="SCITAB",
-    task="verification",
-    files={"test": ("dataset/sci_tab.json",)},
-    counts={"test": 1224},
-    licence="MIT",
-    source="https://github.com/XinyuanLu00/SciTab",
-    note="There is nothing to train on: all claims are for testing.",
-)
 
 
 def _rows(path: Path, split: str) -> Iterator[tuple[Row, Question, Table]]:
@@ -37,5 +26,5 @@ def _rows(path: Path, split: str) -> Iterator[tuple[Row, Question, Table]]:
         yield row, Question(BENCHMARK, source_id, split, "verification", claim, CLAIM_LABELS, (label,), table_id), table
 
 
-READERS = ((INFO, claims_alone(_rows)),)
-PAIRS = {BENCHMARK: with_tables(INFO, _rows)}
+READERS = {BENCHMARK: claims_alone(_rows)}
+PAIRS = {BENCHMARK: with_tables(BENCHMARK, _rows)}

@@ -12,29 +12,6 @@ from evidence_assets.benchmarks.reading import Row, delimited
 from evidence_assets.benchmarks.records import GoldEvidence
 
 COLUMNS = ("subject", "relation", "object", "question")
-FREEBASE = DatasetInfo(
-    name="simplequestions",
-    title="SimpleQuestions v2 (Freebase)",
-    task="kgqa",
-    files={split: (f"annotated_fb_data_{split}.txt",) for split in ("train", "valid", "test")},
-    counts={"train": 75910, "valid": 10845, "test": 21687},
-    licence="CC BY 3.0",
-    source="https://research.facebook.com/downloads/babi/",
-    note="Answers are Freebase ids (m.01cj3p), whose names the files do not hold.",
-)
-WIKIDATA = DatasetInfo(
-    name="simplequestions_wd",
-    title="SimpleQuestions mapped to Wikidata",
-    task="kgqa",
-    files={
-        split: (f"annotated_wd_data_{split}.txt",)
-        for split in ("train", "valid", "test", "train_answerable", "valid_answerable", "test_answerable")
-    },
-    counts={"train": 34374, "valid": 4867, "test": 9961},
-    licence="none stated; SimpleQuestions itself is CC BY 3.0",
-    source="https://github.com/askplatypus/wikidata-simplequestions",
-    note="Answers are Wikidata ids. A relation R19 is P19 read backwards: the answer is then the fact's subject.",
-)
 FREEBASE_ID = re.compile(r"(?:www\.freebase\.com/)?m[./](\w+)")
 
 
@@ -80,4 +57,4 @@ def _question(info: DatasetInfo, row: Row, split: str, topic: str, answer: str, 
     )  # fmt: skip
 
 
-READERS = ((FREEBASE, read_freebase), (WIKIDATA, read_wikidata))
+READERS = {"simplequestions": read_freebase, "simplequestions_wd": read_wikidata}

@@ -8,29 +8,9 @@ from pathlib import Path
 
 from evidence_assets.benchmarks.checks import Located
 from evidence_assets.benchmarks.info import DatasetInfo
+from evidence_assets.benchmarks.official.stark import ANSWER_TYPES
 from evidence_assets.benchmarks.reading import Row, headed_rows, text_lines
 from evidence_assets.lake.errors import BadInput
-
-SYNTHESIZED = {
-    "prime": {"all": 11204, "test": 2801},
-    "mag": {"all": 13323, "test": 2665},
-    "amazon": {"all": 9100, "test": 1638},
-}
-HUMAN = {"prime": {"all": 98}, "mag": {"all": 84}, "amazon": {"all": 81}}
-CSV, HUMAN_CSV = "stark_qa/stark_qa.csv", "stark_qa/stark_qa_human_generated_eval.csv"
-
-
-def _info(base: str, kind: str, files: dict[str, tuple[str, ...]], counts: dict[str, int]) -> DatasetInfo:
-    return DatasetInfo(
-        name=f"stark_{base}_{kind}",
-        title=f"STaRK {base}, {'synthesized' if kind == 'synth' else 'written by people'}",
-        task="skb_search",
-        files=files,
-        counts=counts,
-        licence="MIT; data CC BY 4.0",
-        source="https://huggingface.co/datasets/snap-stanford/stark (folder qa)",
-        note="Gold are node ids of the knowledge base. The splits other than all need their index file.",
-    )
 
 
 def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
@@ -66,12 +46,4 @@ def _answers(row: Row) -> tuple[str, ...]:
     return tuple(str(value) for value in dict.fromkeys(values))
 
 
-_SPLITS: dict[str, tuple[str, ...]] = {"all": (CSV,)} | {
-    split: (CSV, f"split/{split}.index") for split in ("train", "val", "test", "test-0.1")
-}
-_HUMAN: dict[str, tuple[str, ...]] = {"all": (HUMAN_CSV,)}
-READERS = tuple(
-    (_info(base, kind, files, counts[base]), read)
-    for base in SYNTHESIZED
-    for kind, files, counts in (("synth", _SPLITS, SYNTHESIZED), ("human", _HUMAN, HUMAN))
-)
+READERS = dict.fromkeys((f"stark_{base}_{kind}" for base in ANSWER_TYPES for kind in ("synth", "human")), read)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from evidence_assets.benchmarks.checks import Located, unique_pairs
-from evidence_assets.benchmarks.info import DatasetInfo
+from evidence_assets.benchmarks.info import DatasetInfo, dataset
 from evidence_assets.benchmarks.reading import Row, delimited
 from evidence_assets.benchmarks.reading_json import json_items
 from evidence_assets.benchmarks.records import Question, Table
@@ -20,16 +20,6 @@ from evidence_assets.lake.input_files import file_below
 
 BENCHMARK = "tabfact"
 LABELS = ("SUPPORTS", "REFUTES")
-INFO = DatasetInfo(
-    name=BENCHMARK,
-    title="TabFact",
-    task="verification",
-    files={split: (f"tokenized_data/{split}_examples.json",) for split in ("train", "val", "test")},
-    counts={"train": 92283, "val": 12792, "test": 12779},
-    licence="CC BY 4.0",
-    source="https://github.com/wenhuchen/Table-Fact-Checking",
-    note="Its tables, data/all_csv, lie in the same folder.",
-)
 
 
 def read_split(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
@@ -43,7 +33,7 @@ def read(files: Sequence[Path], split: str) -> Iterator[tuple[Question, Table]]:
     if len(files) < 2 and not files[0].is_dir():
         raise BadInput("reader 'tabfact' needs the folder of the tables, too: declare `tables`")
     tables = files[1] if len(files) > 1 else tables_in(files[0])
-    return unique_pairs(_rows(INFO.file_of(files[0], split), tables, split))
+    return unique_pairs(_rows(dataset(BENCHMARK).file_of(files[0], split), tables, split))
 
 
 def tables_in(folder: Path) -> Path:
@@ -87,5 +77,5 @@ def _table(tables: Path, table_id: str, caption: str) -> Table:
     return Table(BENCHMARK, table_id, caption, rows[0] if rows else (), tuple(rows[1:]))
 
 
-READERS = ((INFO, read_split),)
+READERS = {BENCHMARK: read_split}
 PAIRS = {BENCHMARK: read}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from evidence_assets.benchmarks.checks import Located, unique_pairs
-from evidence_assets.benchmarks.info import DatasetInfo, PairReader, Reader
+from evidence_assets.benchmarks.info import DatasetInfo, PairReader, Reader, dataset
 from evidence_assets.benchmarks.reading import Row
 from evidence_assets.benchmarks.records import Question, Table
 
@@ -25,9 +25,9 @@ _LABELS = {
 Rows = Callable[[Path, str], Iterator[tuple[Row, Question, Table]]]
 
 
-def with_tables(info: DatasetInfo, rows: Rows) -> PairReader:
+def with_tables(name: str, rows: Rows) -> PairReader:
     """Reads each claim with its table: of the file that is named, or of a split's in a folder."""
-    return lambda files, split: unique_pairs(rows(info.file_of(files[0], split), split))
+    return lambda files, split: unique_pairs(rows(dataset(name).file_of(files[0], split), split))
 
 
 def claims_alone(rows: Rows) -> Reader:

@@ -17,16 +17,6 @@ from evidence_assets.benchmarks.records import GoldEvidence, Question, Table
 from evidence_assets.lake.errors import BadInput
 
 BENCHMARK = "tabmcq"
-INFO = DatasetInfo(
-    name=BENCHMARK,
-    title="TabMCQ",
-    task="table_qa",
-    files={"all": ("MCQs.tsv",)},
-    counts={"all": 9092},
-    licence="CC BY-SA 4.0",
-    source="https://allenai.org/data/tabmcq",
-    note="It has no splits. The folder Tables lies beside MCQs.tsv.",
-)
 _QUESTION, _ALIGNMENT, _TABLE, _ROW, _COLUMN = (
     "QUESTION", "QUESTION-ALIGNMENT", "RELEVANT TABLE", "RELEVANT ROW", "RELEVANT COL",
 )  # fmt: skip
@@ -101,4 +91,4 @@ def _table_id(path: Path) -> str:
     return f"{path.parent.name}-{path.stem}"
 
 
-READERS = ((INFO, read_split),)
+READERS = {BENCHMARK: read_split}

@@ -11,23 +11,6 @@ from evidence_assets.benchmarks.reading import Row
 from evidence_assets.benchmarks.reading_json import json_items
 from evidence_assets.lake.errors import BadInput
 
-INFO = DatasetInfo(
-    name="webqsp",
-    title="WebQSP",
-    task="kgqa",
-    files={
-        "train": ("data/WebQSP.train.json",),
-        "test": ("data/WebQSP.test.json",),
-        "train_partial": ("data/WebQSP.train.partial.json",),
-        "test_partial": ("data/WebQSP.test.partial.json",),
-    },
-    counts={"train": 3098, "test": 1639},
-    licence="Microsoft Research data licence; WebQuestions itself is CC BY 4.0",
-    source="https://www.microsoft.com/download/details.aspx?id=52763",
-    note="A question may have several parses: its answers are those of all of them together. Answers are names, the "
-    "Freebase id as their other form. A few questions have no answer.",
-)
-
 
 def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
     for file in info.find(folder, split):
@@ -59,4 +42,4 @@ def _question(info: DatasetInfo, split: str, row: Row) -> Located:
     )  # fmt: skip
 
 
-READERS = ((INFO, read),)
+READERS = {"webqsp": read}

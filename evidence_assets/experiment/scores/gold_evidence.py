@@ -1,7 +1,8 @@
 """Whether what was picked, and what was cited, is what a benchmark itself names as the ground of its answers.
 
 Of pieces of gold evidence that say the same (one group), one is enough. A gold path is there if all of its edges are, in
-whatever rows, by their ids or in words. What a language model recalled is no evidence and finds nothing.
+whatever rows, by their ids or in words. What a language model recalled is no evidence and finds nothing. Besides, how well what was
+picked fits its question, for which no gold is needed: words covered, and tokens matched.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from typing import Any
 import polars as pl
 
 from evidence_assets.experiment.chains import chain_id_of
+from evidence_assets.experiment.scores.metrics import best_fact_score, coverage
 from evidence_assets.experiment.selection import is_sourced
 from evidence_assets.experiment.short_answering import triple_of
 from evidence_assets.graphs.merge import edge_id, node_id
+from evidence_assets.models.protocols import Encoder
 from evidence_assets.reasoning.paths import walked_edges
 from evidence_assets.reasoning.tasks import IN_A_TABLE
-from evidence_assets.text.words import name_key
+from evidence_assets.text.words import is_filler, name_key, word_key, words_with_offsets
 
 DEPTHS = (1, 2, 3, 5, 10, 20)
 """Ranks down to which the curve of recall is counted."""
@@ -162,3 +165,46 @@ def citation_scores(
             precision.append(sum(any(piece.touched_by(row) for piece in gold) for row in rows) / len(verdicts))
         recall.append(_share_found(gold, rows))
     return precision, recall
+
+
+Texts = Mapping[str, Sequence[str]]
+"""Texts of the evidence of each question, by its id."""
+
+
+def evidence_texts(evidence: pl.DataFrame) -> dict[str, list[str]]:
+    """The different texts that sources give for each question."""
+    found: dict[str, dict[str, None]] = {}
+    for row in filter(is_sourced, evidence.iter_rows(named=True)):
+        found.setdefault(row["question_id"], {})[row["text"]] = None
+    return {question: list(texts) for question, texts in found.items()}
+
+
+def covered_words(questions: Sequence[Mapping[str, Any]], texts: Texts) -> list[float]:
+    """Share of each question's words with content that stand in its evidence: ``|Q ∩ E| / |Q|``."""
+    known: dict[str, set[str]] = {}
+
+    def content(text: str) -> set[str]:
+        if text not in known:
+            known[text] = {word_key(word) for word, _, _ in words_with_offsets(text) if not is_filler([word])}
+        return known[text]
+
+    shares = []
+    for question in questions:
+        own = [content(text) for text in texts.get(question["question_id"], ())]
+        shares.append(coverage(content(question["text"]), set().union(*own)))
+    return shares
+
+
+def matched_tokens(questions: Sequence[Mapping[str, Any]], texts: Texts, encoder: Encoder) -> list[float]:
+    """BERTScore in Attention2Query's reading: each token of a question with its nearest one in any of its evidence.
+
+    ``1/|q| · Σ_t max_i max_j cos(q_t, e_ij)``; a question without evidence has 0.
+    """
+    each = dict.fromkeys(
+        text for q in questions for text in (q["text"], *texts.get(q["question_id"], ()))
+    )  # fmt: skip
+    vectors = dict(zip(each, (t.vectors for t in encoder.tokens(list(each))), strict=True)) if each else {}
+    return [
+        best_fact_score(vectors[q["text"]], [vectors[text] for text in texts.get(q["question_id"], ())])
+        for q in questions
+    ]

@@ -1,4 +1,4 @@
-"""Scores of rankings and answers, their means with intervals, and paired comparisons.
+"""Scores of rankings, answers and confidence, their means with intervals, and paired comparisons.
 
 Pure functions from gains, replies, labels or vectors to one number or one interval; every interval that the lake shows is
 made here. A ranking is handed over as its *gains*: 1 or 0 for each item in rank order, for relevant or not.
@@ -11,14 +11,14 @@ import re
 import string
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evidence_assets.models.vectors import unit_rows
+from evidence_assets.models.vectors import softmax, unit_rows
 
 FloatArray = NDArray[np.float64]
 
@@ -198,3 +198,53 @@ def mcnemar_exact(first_correct: Sequence[bool], second_correct: Sequence[bool])
     tail = sum(math.comb(b + c, i) for i in range(min(b, c) + 1))
     # Whole numbers to the end: 2^(b+c) leaves the range of floats at about a thousand discordant pairs.
     return 1.0 if 2 * tail >= 2 ** (b + c) else (2 * tail) / (2 ** (b + c))
+
+
+SUREST = (25, 50, 75)
+"""Shares of the questions, in per cent, whose accuracy is told: those that were answered with most confidence."""
+BINS = 10
+
+
+def probabilities(weights: Mapping[str, float], temperature: float = 1.0) -> dict[str, float]:
+    """``softmax(w / T)``, the most probable label first; equal ones in their order.
+
+    >>> probabilities({"A": 0.0, "B": 0.0})
+    {'A': 0.5, 'B': 0.5}
+    """
+    shares = dict(zip(weights, softmax(list(weights.values()), temperature).tolist(), strict=True))
+    return dict(sorted(shares.items(), key=lambda entry: -entry[1]))
+
+
+def by_confidence(confidence: Sequence[float], right: Sequence[bool]) -> list[bool]:
+    """What was right, the surest first; the equally sure stay in their order."""
+    return [right[i] for i in sorted(range(len(right)), key=lambda i: -confidence[i])]
+
+
+def risk_coverage(right: Sequence[bool]) -> list[float]:
+    """Share of wrong answers among the first 1, 2, …, n, the surest first.
+
+    >>> risk_coverage([True, False])
+    [0.0, 0.5]
+    """
+    return [1 - hits / n for n, hits in enumerate(np.cumsum(right).tolist(), 1)]
+
+
+def calibration_error(confidence: Sequence[float], right: Sequence[bool]) -> float:
+    """``Σ_b n_b/n · |accuracy_b − mean confidence_b|`` over ten bins of equally many answers, by confidence."""
+    order = np.argsort(np.asarray(confidence), kind="stable")
+    sure, hits = np.asarray(confidence)[order], np.asarray(right, float)[order]
+    bins = [part for part in np.array_split(np.arange(len(order)), BINS) if len(part)]
+    return float(sum(len(part) * abs(hits[part].mean() - sure[part].mean()) for part in bins) / len(order))
+
+
+def confidence_metrics(confidence: Sequence[float], right: Sequence[bool]) -> dict[str, Estimate]:
+    """Accuracy of the surest parts, mean risk over all coverages, and expected calibration error."""
+    if not right:
+        return {}
+    ordered = by_confidence(confidence, right)
+    metrics = {f"accuracy_surest_{s}": accuracy(ordered[: math.ceil(len(ordered) * s / 100)]) for s in SUREST}
+    plain = {
+        "risk_area": float(np.mean(risk_coverage(ordered))),
+        "calibration_error": calibration_error(confidence, right),
+    }
+    return metrics | {name: bare(value, len(right)) for name, value in plain.items()}

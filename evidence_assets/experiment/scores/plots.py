@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from evidence_assets.experiment.confidence import SUREST
 from evidence_assets.experiment.scores.gold_evidence import DEPTHS
+from evidence_assets.experiment.scores.metrics import SUREST
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,14 +8,20 @@ from typing import Any
 
 import polars as pl
 
-from evidence_assets.experiment.confidence import confidence_metrics
-from evidence_assets.experiment.scores.evidence_fit import covered_words, evidence_texts, matched_tokens
-from evidence_assets.experiment.scores.gold_evidence import citation_scores, evidence_recall, recall_curve
+from evidence_assets.experiment.scores.gold_evidence import (
+    citation_scores,
+    covered_words,
+    evidence_recall,
+    evidence_texts,
+    matched_tokens,
+    recall_curve,
+)
 from evidence_assets.experiment.scores.metrics import (
     Estimate,
     accuracy,
     bare,
     class_f1,
+    confidence_metrics,
     exact_match,
     gains_of,
     hit_at_k,

@@ -13,30 +13,25 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from evidence_assets.graphs.arrays import IntArray
 from evidence_assets.lake.array_files import distinct
+from evidence_assets.models.protocols import FloatArray
 
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
-
-IntArray = npt.NDArray[np.integer[Any]]
-FloatArray = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
 class Pattern:
     """Who is whose neighbour: symmetric, each pair once, every node its own neighbour.
 
-    Attributes
-    ----------
-    offsets, columns, rows
-        The sparse rows of all blocks; row (b · heads + k) · nodes + i is node i of question b under head k.
-    transpose
-        Where the value at (j, i) is stored, for each stored (i, j).
-    pairs, pair_offsets
-        Per question without heads: keys i · nodes + j in stored order, and where each question's keys begin.
+    ``offsets``, ``columns``, ``rows``: The sparse rows of all blocks; row (b · heads + k) · nodes + i is node i of
+        question b under head k.
+    ``transpose``: Where the value at (j, i) is stored, for each stored (i, j).
+    ``pairs``, ``pair_offsets``: Per question without heads: keys i · nodes + j in stored order, and where each
+        question's keys begin.
     """
 
     offsets: Tensor
@@ -168,17 +163,9 @@ class _Average(torch.autograd.Function):
 def attend(mixed: Tensor, pattern: Pattern, scale: float) -> tuple[Tensor, Tensor]:
     """Multi-head attention over neighbours.
 
-    Parameters
-    ----------
-    mixed
-        (questions, nodes, 3 · d): queries, keys and values side by side.
-    scale
-        Factor of the scores; 1/√d in the published layer.
-
-    Returns
-    -------
-    tuple
-        (questions, nodes, d) with the heads side by side, and the weights in the order of the pattern.
+    ``mixed``: (questions, nodes, 3 · d): queries, keys and values side by side.
+    ``scale``: Factor of the scores; 1/√d in the published layer.
+    Returns (questions, nodes, d) with the heads side by side, and the weights in the order of the pattern.
     """
     questions, nodes, columns = mixed.shape
     head_width = columns // 3 // pattern.heads

@@ -35,41 +35,64 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 
+from evidence_assets.graphs.arrays import IntArray
 from evidence_assets.graphs.attention.neighbours import Pattern, attend, average
-from evidence_assets.graphs.attention.objectives import contrastive_loss, published_loss
 from evidence_assets.graphs.attention.walk import visits
+from evidence_assets.models.protocols import FloatArray
 from evidence_assets.models.running import each_on_one_thread
+
+
+def node_mask(sizes: Tensor, nodes: int) -> Tensor:
+    """(questions, nodes), true for the rows that are no padding."""
+    return torch.arange(nodes, device=sizes.device)[None] < sizes[:, None]
+
+
+def published_loss(projected: Tensor, query: Tensor, sizes: Tensor) -> Tensor:
+    """Σ_b mean_v (1 − cos(p_bv, q_b)): the mean over each question's nodes, summed over questions.
+
+    The sum, and not the mean, keeps every question's gradient what it would be alone. `query` has unit rows.
+    """
+    mask = node_mask(sizes, projected.shape[1])
+    cosine = (normalize(projected, dim=2) * query[:, None]).sum(2)
+    return ((1 - cosine) * mask / sizes[:, None]).sum()
+
+
+def contrastive_loss(projected: Tensor, features: Tensor, query: Tensor, sizes: Tensor, temperature: float) -> Tensor:
+    """Cross-entropy between what the network says of the nodes and what the encoder says of them.
+
+    With p(v) = softmax_v(cos(W_q h_v, q) / τ) over the nodes of the question and t(v) = softmax_v(cos(x_v, q) / τ)
+    from the untrained vectors, the loss of a question is −Σ_v t(v) log p(v): every node is a negative of every other
+    one, so drawing all of them to the query gains nothing.
+    """
+    mask = node_mask(sizes, projected.shape[1])
+    said = (normalize(projected, dim=2) * query[:, None]).sum(2) / temperature
+    target = (normalize(features, dim=2) * query[:, None]).sum(2) / temperature
+    said = said.masked_fill(~mask, -torch.inf).log_softmax(1).masked_fill(~mask, 0.0)
+    target = target.masked_fill(~mask, -torch.inf).softmax(1)
+    return -(target * said).sum()
+
 
 Variant = Literal["gat", "gcn", "cosine", "contrastive", "walk"]
 Rule = Literal["threshold", "top"]
-FloatArray = npt.NDArray[np.float32]
-IntArray = npt.NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True)
 class AttentionSettings:
     """Parameters of node scoring; the defaults are this project's, the documents print none of them.
 
-    Attributes
-    ----------
-    variant, layers, heads, steps, learning_rate
-        The network and its training: L, K, T.
-    temperature
-        τ of the contrastive objective; the published one has none.
-    walk_temperature, follow
-        τ and α of the walk; see `graph_walk.visits`.
-    threshold
-        θ_0: a node is relevant where its score is above it.
-    least_spread, top
-        Where the standard deviation of the scores is below `least_spread`, a threshold says nothing and the `top`
-        best nodes are taken instead.
+    ``variant``, ``layers``, ``heads``, ``steps``, ``learning_rate``: The network and its training: L, K, T.
+    ``temperature``: τ of the contrastive objective; the published one has none.
+    ``walk_temperature``, ``follow``: τ and α of the walk; see `graph_walk.visits`.
+    ``threshold``: θ_0: a node is relevant where its score is above it.
+    ``least_spread``, ``top``: Where the standard deviation of the scores is below `least_spread`, a threshold says
+        nothing and the `top` best nodes are taken instead.
     """
 
     variant: Variant = "gat"
@@ -101,15 +124,10 @@ WALK = replace(CONTRASTIVE, variant="walk")
 class FeatureGraph:
     """A subgraph ready for scoring.
 
-    Attributes
-    ----------
-    question_id
-        The first values of the parameters are drawn from it, and from nothing else.
-    features
-        One row per node.
-    heads, tails
-        Positions of the ends of each edge. Direction, parallel edges and self-loops make no difference to the
-        network, which sees each pair once and every node as its own neighbour.
+    ``question_id``: The first values of the parameters are drawn from it, and from nothing else.
+    ``features``: One row per node.
+    ``heads``, ``tails``: Positions of the ends of each edge. Direction, parallel edges and self-loops make no
+        difference to the network, which sees each pair once and every node as its own neighbour.
     """
 
     question_id: str
@@ -133,19 +151,12 @@ class FeatureGraph:
 class NodeScores:
     """What scoring one subgraph gave.
 
-    Attributes
-    ----------
-    scores
-        S_v, one per node.
-    spread
-        Standard deviation of the scores; near zero where training has drawn all nodes to the query.
-    relevant
-        Positions of the relevant nodes, ascending.
-    rule
-        How they were chosen: by `threshold`, or the `top` ones because the spread was too small.
-    attention
-        One row per edge: last-layer weight that the head gives to the tail, and that the tail gives to the head, mean
-        over the attention heads (1 / |N_i| for `gcn`). Empty for `cosine`, which attends to nothing.
+    ``scores``: S_v, one per node.
+    ``spread``: Standard deviation of the scores; near zero where training has drawn all nodes to the query.
+    ``relevant``: Positions of the relevant nodes, ascending.
+    ``rule``: How they were chosen: by `threshold`, or the `top` ones because the spread was too small.
+    ``attention``: One row per edge: last-layer weight that the head gives to the tail, and that the tail gives to the
+        head, mean over the attention heads (1 / |N_i| for `gcn`). Empty for `cosine`, which attends to nothing.
     """
 
     scores: FloatArray
@@ -169,10 +180,8 @@ def train_batch(
     `group_bytes` (default: 8 GB on CUDA; on a CPU each question is a group, side by side on the threads that torch may
     use, so that its scores do not hang on which others are asked).
 
-    Raises
-    ------
-    ValueError
-        Where the vectors do not fit each other, the width is no multiple of the number of heads, or a query is zero.
+    Raises ValueError where the vectors do not fit each other, the width is no multiple of the number of heads, or a
+    query is zero.
     """
     settings = settings or AttentionSettings()
     if len(graphs) != len(queries):

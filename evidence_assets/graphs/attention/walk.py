@@ -6,14 +6,10 @@ Belongs here: joining what a text score says of single nodes with where the edge
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
-FloatArray = npt.NDArray[np.floating[Any]]
-IntArray = npt.NDArray[np.integer[Any]]
+from evidence_assets.graphs.arrays import FloatArray, IntArray
 
 TOLERANCE = 1e-9
 MOST_STEPS = 500
@@ -26,17 +22,11 @@ def visits(scores: FloatArray, heads: IntArray, tails: IntArray, temperature: fl
     the fixed point of p = α W p + (1 − α) r (Page et al. 1999, with the restart of Haveliwala 2002). α = 0 leaves the
     scores, in another scale; α → 1 the number of edges.
 
-    Parameters
-    ----------
-    scores
-        One a node; larger is nearer to the question.
-    heads, tails
-        Positions of the ends of each edge; direction makes no difference, parallel edges count each, self-loops none.
-    temperature, follow
-        τ and α. From a node without edges the walk always restarts.
+    ``scores``: One a node; larger is nearer to the question.
+    ``heads``, ``tails``: Positions of the ends of each edge; direction makes no difference, parallel edges count each,
+        self-loops none.
+    ``temperature``, ``follow``: τ and α. From a node without edges the walk always restarts.
 
-    Examples
-    --------
     >>> visits(np.zeros(3), np.array([0, 1]), np.array([1, 2]), 0.2, 0.85).round(2).tolist()
     [0.53, 1.0, 0.53]
     """

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evidence_assets.experiment.selection import Asked, Pick, Progress, pick_fact
+from evidence_assets.graphs.arrays import BoolArray
 from evidence_assets.graphs.expansion import IntArray
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.array_files import distinct
@@ -21,8 +21,6 @@ from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.systems.a2q import VERSION
 from evidence_assets.systems.a2q.settings import PathSettings
 from evidence_assets.systems.a2q.system import nodes_named
-
-BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

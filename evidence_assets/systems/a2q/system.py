@@ -24,8 +24,7 @@ from evidence_assets.models.protocols import Encoder, Reranker
 from evidence_assets.systems.a2q import VERSION
 from evidence_assets.systems.a2q.embeddings import TextVectors
 from evidence_assets.systems.a2q.settings import A2QSettings, TripleSettings
-from evidence_assets.text.stop_words import is_filler
-from evidence_assets.text.words import words_with_offsets
+from evidence_assets.text.words import is_filler, words_with_offsets
 
 Vectors = NDArray[np.float32]
 

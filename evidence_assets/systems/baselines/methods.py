@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from evidence_assets.experiment.chunk_search import Bm25Chunks, chunks_in
-from evidence_assets.experiment.inputs import tables_of
+from evidence_assets.experiment.inputs import Bm25Chunks, chunks_in, tables_of
 from evidence_assets.experiment.scores.published_figures import RECORDED
 from evidence_assets.experiment.selection import Selector
 from evidence_assets.experiment.step import Step

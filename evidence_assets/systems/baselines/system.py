@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evidence_assets.benchmarks.records import Table
-from evidence_assets.experiment.chunk_search import picks_of
+from evidence_assets.experiment.inputs import picks_of
 from evidence_assets.experiment.selection import Asked, Parent, Pick, Progress
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder

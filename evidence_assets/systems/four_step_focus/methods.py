@@ -17,12 +17,11 @@ from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.models.in_use import encoder, model_key, reranker
 from evidence_assets.profiles import Kind
 from evidence_assets.systems.four_step_focus import VERSION
-from evidence_assets.systems.four_step_focus.answers import RanksNodes
 from evidence_assets.systems.four_step_focus.grading import GRADE, Grader, PromptedGrader, RerankerGrader
 from evidence_assets.systems.four_step_focus.node_search import NodeSearch
 from evidence_assets.systems.four_step_focus.question_forms import FormParser, sample_forms
 from evidence_assets.systems.four_step_focus.settings import FocusSettings
-from evidence_assets.systems.four_step_focus.system import FourStepFocus, schema_of
+from evidence_assets.systems.four_step_focus.system import FourStepFocus, RanksNodes, schema_of
 from evidence_assets.systems.four_step_focus.triplets import TRIPLETS, PromptedTriplets, TripletReader
 
 

@@ -7,18 +7,16 @@ into passages that the encoder reads whole; nothing is lost to its length limit.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evidence_assets.graphs.arrays import IntArray
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.passage_files import Method
 from evidence_assets.graphs.passages import Mine, Passage, every
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.text.chunking import chunks
-
-IntArray = NDArray[np.integer[Any]]
 
 
 def node_passages(

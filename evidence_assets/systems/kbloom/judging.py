@@ -1,11 +1,14 @@
 """What models say of a harvest: rows of ``scores`` where no truth is known.
 
-Belongs here: judged precision and noise, agreement of two judges, and the likelihood of the statements. Triples are put
-to models as statements, by the template of their relation.
+Belongs here: what a generator is asked of one statement and the strict reading of its reply; judged precision and noise,
+agreement of two judges, and the likelihood of the statements. Triples are put to models as statements, by the template of
+their relation.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -16,9 +19,93 @@ import polars as pl
 from evidence_assets.experiment.scores.metrics import Estimate, bare, bootstrap
 from evidence_assets.experiment.scores.scoring import metric_rows
 from evidence_assets.harvest.triple_metrics import Pair, cohens_kappa, judge_precision, novel_only
+from evidence_assets.lake.ids import content_id
+from evidence_assets.models.protocols import Request
+from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
+from evidence_assets.reasoning.parsing import one_of
+from evidence_assets.reasoning.tasks import Failure
+from evidence_assets.reasoning.templates import PACKAGED, Template, Words
 from evidence_assets.systems.kbloom.seeds import Relation
-from evidence_assets.systems.kbloom.statement_judging import Judge
 from evidence_assets.text.prompt_text import as_sentence, fill
+
+VERDICTS = {"correct": True, "wrong": False}
+REWORDINGS = 5
+"""Rewordings of a statement that are asked for at once."""
+_PROMPT = Template.load(__package__, "judge", "statement")
+_REWORD = Template.load(__package__, "reword", "statement number")
+
+
+class Judge(Protocol):
+    """Says of statements, in order, whether they are correct."""
+
+    @property
+    def model_id(self) -> str: ...
+    @property
+    def version(self) -> str: ...
+    def judge(self, statements: Sequence[str]) -> list[bool | Failure]: ...
+
+
+def judge_request(statement: str, words: Words = PACKAGED) -> Request:
+    """Ask a generator for a verdict."""
+    return words.of(_PROMPT).request(8, tuple(VERDICTS), statement=json.dumps(statement, ensure_ascii=False))
+
+
+def parse_verdict(reply: str) -> bool:
+    """One of the two words, alone; see :func:`one_of`.
+
+    >>> parse_verdict("Correct."), parse_verdict("wrong")
+    (True, False)
+    """
+    return VERDICTS[one_of(reply, tuple(VERDICTS))]
+
+
+JUDGE = PromptedTask("judge", (_PROMPT,), judge_request, lambda reply, _: parse_verdict(reply))
+
+
+class PromptedJudge:
+    """Judges by a language model."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._model, self.model_id = model, model.model_id
+        self._said: dict[str, bool | Failure] = {}
+        self.version = content_id("prompted_judge", JUDGE.version_in(model.words), model.version)
+
+    def judge(self, statements: Sequence[str]) -> list[bool | Failure]:
+        """One verdict or failure a statement; what it has judged before it is not asked again."""
+        new = [text for text in dict.fromkeys(statements) if text not in self._said]
+        self._said |= dict(zip(new, JUDGE.ask(self._model, new), strict=True)) if new else {}
+        return [self._said[text] for text in statements]
+
+
+def parse_rewordings(reply: str) -> list[str]:
+    """One a line, without bullets and numbers.
+
+    >>> parse_rewordings("1. A saw serves to cut." + chr(10) + "- To cut, one takes a saw.")
+    ['A saw serves to cut.', 'To cut, one takes a saw.']
+    """
+    lines = (re.sub(r"^\s*(?:[-*•]|\d+[.)])\s*", "", line).strip().strip('"') for line in reply.splitlines())
+    return [line for line in lines if line]
+
+
+REWORD: PromptedTask[str, list[str]] = PromptedTask(
+    "reword",
+    (_REWORD,),
+    lambda statement, words: words.of(_REWORD).request(
+        40 * REWORDINGS, statement=json.dumps(statement, ensure_ascii=False), number=str(REWORDINGS)
+    ),
+    lambda reply, _: parse_rewordings(reply),
+)
+
+
+class PromptedParaphraser:
+    """Rewords statements by a language model; a reply that cannot be read gives no rewording."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._model = model
+        self.version = content_id("prompted_paraphraser", REWORD.version_in(model.words), model.version)
+
+    def reword(self, statements: Sequence[str]) -> list[list[str]]:
+        return [said if isinstance(said, list) else [] for said in REWORD.ask(self._model, statements)]
 
 
 class Likelihood(Protocol):

@@ -29,11 +29,11 @@ from evidence_assets.models.in_use import (
 )
 from evidence_assets.models.sample_masked_lm import SAMPLE_MASKED_LM
 from evidence_assets.profiles import GeneratorSettings, Profile
-from evidence_assets.systems.kbloom import VERSION, collection_scores, coverage, judging, rows, scores
+from evidence_assets.systems.kbloom import VERSION, collection_scores, judging, rows, scores
+from evidence_assets.systems.kbloom.judging import JUDGE, REWORD, PromptedJudge, PromptedParaphraser
 from evidence_assets.systems.kbloom.plot import bars
 from evidence_assets.systems.kbloom.references import Reference, references
 from evidence_assets.systems.kbloom.sample_model import masked_model_stages, names_of
-from evidence_assets.systems.kbloom.statement_judging import JUDGE, REWORD, PromptedJudge, PromptedParaphraser
 from evidence_assets.systems.kbloom.system import (
     KBloomSettings,
     Kinds,
@@ -260,7 +260,7 @@ class _Stages:
     def _coverage(self) -> Stage:
         def make(step: Step) -> Made:
             model = masked_lm(step.lake, step.profile.masked_model)
-            scored = coverage.coverage_rows(
+            scored = collection_scores.coverage_rows(
                 rows.relations_of(step.read("relation_seeds", SEEDS)),
                 step.read("prompts", self._harvest),
                 model,

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from evidence_assets.experiment.chunk_search import Bm25Chunks, chunks_in
-from evidence_assets.experiment.inputs import tables_of
+from evidence_assets.experiment.inputs import Bm25Chunks, chunks_in, tables_of
 from evidence_assets.experiment.selection import Selector
 from evidence_assets.experiment.step import Step
 from evidence_assets.experiment.system import Method, System
 from evidence_assets.models.in_use import encoder
 from evidence_assets.systems.ucret import VERSION
-from evidence_assets.systems.ucret.selector import BridgedTable, CollapsedTable
 from evidence_assets.systems.ucret.settings import BridgeSettings, UcretSettings
+from evidence_assets.systems.ucret.system import BridgedTable, CollapsedTable
 
 
 def _collapsed(name: str, step: Step, settings: UcretSettings) -> CollapsedTable:

@@ -17,8 +17,8 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import with_model
 from evidence_assets.profiles import Profile
 from evidence_assets.systems.ugat import VERSION
-from evidence_assets.systems.ugat.selector import GraphPaths
 from evidence_assets.systems.ugat.settings import UgatSettings
+from evidence_assets.systems.ugat.system import GraphPaths
 
 
 def _defaults(profile: Profile) -> Mapping[str, Any]:

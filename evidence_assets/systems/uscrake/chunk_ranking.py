@@ -13,12 +13,12 @@ from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from evidence_assets.models.protocols import TokenVectors
 from evidence_assets.models.running import device_of
-from evidence_assets.models.vectors import unit_rows
+from evidence_assets.models.vectors import Array, unit_rows
 from evidence_assets.retrieval.maxsim import Cosines, nearest_of
+from evidence_assets.retrieval.term_index import Ints
 from evidence_assets.retrieval.token_cache import TextTokens
 from evidence_assets.text.nearest import nearest
 from evidence_assets.transport import Texts, TokenMeasure, TokenPool, ground_cost, ground_costs, strongest_pairs, top_k
@@ -29,8 +29,6 @@ RANKINGS = ("fusion", "maxsim")
 PAIRS_SHOWN = 5
 SHORTEST_TITLE = 3
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.integer[Any]]
 _BRACKETS = re.compile(r"\s*\(.*?\)")
 _WORD = re.compile(r"\w+")
 

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import log
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,16 +20,14 @@ from evidence_assets.graphs.keyphrases import extract_concepts
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
+from evidence_assets.retrieval.term_index import Ints
 from evidence_assets.systems.uscrake import VERSION
-from evidence_assets.text.stop_words import CONCEPT_STOP_WORDS
-from evidence_assets.text.words import word_key, words_with_offsets
+from evidence_assets.text.words import CONCEPT_STOP_WORDS, word_key, words_with_offsets
 
 CONCEPTS = 5
 """Concepts of a question and of an option, at most."""
 BOTH_ENDS = 100.0
 """Added to the cheap score of a triple that joins a concept of the question to one of the option."""
-
-Ints = npt.NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Judging evidence of different kinds on one scale: text and triples of an option, each read with its query.
 
-Belongs here: what puts a number on (question ⊕ option, evidence). Which evidence there is, and how much of it is kept,
+Belongs here: what puts a number on (question ⊕ option, evidence), and what evidence says of an option, read from its words
+alone: a signal for readers and auditors that decides nothing. Which evidence there is, and how much of it is kept,
 is decided by the system.
 """
 
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +17,44 @@ import numpy.typing as npt
 from evidence_assets.experiment.selection import Pick
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, Reranker
+from evidence_assets.models.vectors import Array
+from evidence_assets.reasoning.statements import asked_kind, statements
+from evidence_assets.reasoning.tasks import EvidenceItem
 from evidence_assets.retrieval.maxsim import maxsim_texts
 from evidence_assets.systems.uscrake.chunk_ranking import Query
+from evidence_assets.text.words import stems
 from evidence_assets.transport import TokenPool
 
-Array = npt.NDArray[np.float64]
+Stance = Literal["entails", "contradicts", "mentions"]
+ASKED_SHARE = 0.5
+"""Share of what a question asks about, that one statement must name together with the whole option."""
+
+
+def stance(question: str, option: str, kind: str, text: str) -> Stance:
+    """What the evidence says of the option as an answer.
+
+    A statement that names every word of the option and at least half of the question's (those that only name the kind
+    of thing asked for left out) entails the answer, or contradicts it where it denies. The first such statement that
+    does not deny decides; evidence without one only mentions.
+
+    >>> stance("What lowers glucose?", "insulin", "chunk", "Insulin lowers glucose in blood.")
+    'entails'
+    >>> stance("What lowers glucose?", "aspirin", "chunk", "Aspirin does not lower glucose.")
+    'contradicts'
+    >>> stance("What lowers glucose?", "aspirin", "chunk", "Aspirin is sold as tablets. Insulin lowers glucose.")
+    'mentions'
+    """
+    wanted = set(stems(option))
+    asked = set(stems(question)) - asked_kind(question) - wanted
+    denied = False
+    for statement in statements(EvidenceItem("", kind, "", "", text)):
+        words = set(stems(statement.text))
+        if not wanted or not wanted <= words or len(asked & words) < ASKED_SHARE * len(asked):
+            continue
+        if not statement.denies:
+            return "entails"
+        denied = True
+    return "contradicts" if denied else "mentions"
 
 
 @dataclass(frozen=True, eq=False)

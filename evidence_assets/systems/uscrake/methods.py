@@ -8,8 +8,7 @@ from threading import Lock
 from typing import Any
 
 from evidence_assets.benchmarks.graphs import relations
-from evidence_assets.experiment.chunk_search import chunks_in
-from evidence_assets.experiment.inputs import open_graph
+from evidence_assets.experiment.inputs import chunks_in, open_graph
 from evidence_assets.experiment.selection import Selector
 from evidence_assets.experiment.step import Step
 from evidence_assets.experiment.system import Method, System

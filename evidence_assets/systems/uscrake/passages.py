@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,13 +14,10 @@ import numpy.typing as npt
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.retrieval.corpus import OpenCorpus
 from evidence_assets.retrieval.corpus_files import keys_of
-from evidence_assets.retrieval.term_index import Reading, TermIndex
+from evidence_assets.retrieval.term_index import Ints, Reading, TermIndex
 from evidence_assets.retrieval.token_cache import KeptTexts, TextTokens, TokenCache
-from evidence_assets.retrieval.token_store import TokenStore
-from evidence_assets.retrieval.token_texts import TokenTexts
+from evidence_assets.retrieval.token_store import TokenStore, TokenTexts
 from evidence_assets.transport import TokenPool
-
-Ints = npt.NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True, eq=False)

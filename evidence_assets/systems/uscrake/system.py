@@ -29,24 +29,22 @@ from evidence_assets.lake.array_files import distinct
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.memory import give_back
 from evidence_assets.models.protocols import Encoder
+from evidence_assets.models.vectors import Array
 from evidence_assets.retrieval.maxsim import nearest_of
+from evidence_assets.retrieval.term_index import Ints
 from evidence_assets.systems.uscrake import VERSION
 from evidence_assets.systems.uscrake import chunk_ranking as ranking
 from evidence_assets.systems.uscrake.chunk_ranking import Query, Sentence, TitleLinks
 from evidence_assets.systems.uscrake.concept_triples import Candidates, ConceptTriples
-from evidence_assets.systems.uscrake.evidence_judges import Item, Judge
+from evidence_assets.systems.uscrake.evidence_judges import Item, Judge, stance
 from evidence_assets.systems.uscrake.passages import Passages, SeenPassages
 from evidence_assets.systems.uscrake.settings import Settings
-from evidence_assets.systems.uscrake.stance import stance
 from evidence_assets.transport import Texts
 
 BLOCK = 256
 """Questions whose tokens and candidates are held in memory together."""
 POOLED = 1 << 16
 """Places of the pools of such questions, at most but for one question that has more."""
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from evidence_assets.models.vectors import unit_rows
+from evidence_assets.models.vectors import Array, unit_rows
 
 from ..ground_cost import UNIT, GroundCost, Workspace, gamma, register
-
-Array = NDArray[np.float64]
 
 
 def _unit(points: Array) -> Array:

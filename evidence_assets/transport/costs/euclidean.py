@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..ground_cost import UNIT, GroundCost, Workspace, gamma, register
+from evidence_assets.models.vectors import Array
 
-Array = NDArray[np.float64]
+from ..ground_cost import UNIT, GroundCost, Workspace, gamma, register
 
 
 @register

@@ -33,12 +33,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from evidence_assets.models.vectors import softmax
+from evidence_assets.models.vectors import Array, softmax
 
 from ..divergence import jensen_shannon_matrix
 from ..ground_cost import UNIT, GroundCost, Workspace, gamma, register
 
-Array = NDArray[np.float64]
 # (c0, c1, c2), each c0 lowered by 2e-5 so that (1) holds with room for the grid of its proof.
 COEFFICIENTS: tuple[tuple[float, float, float], ...] = (
     (0.56614, -0.13562, -0.43054),

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evidence_assets.models.vectors import unit_rows
+from evidence_assets.models.vectors import Array, unit_rows
 
 from ..ground_cost import register
 from .euclidean_unscaled import EuclideanUnscaled
-
-Array = NDArray[np.float64]
 
 
 @register

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+
+from evidence_assets.models.vectors import Array
 
 from ..ground_cost import UNIT, Workspace, register
 from .euclidean_unscaled import EuclideanUnscaled
-
-Array = NDArray[np.float64]
 
 
 @register

@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from evidence_assets.benchmarks.registry import info, read_questions
+from evidence_assets.benchmarks.info import dataset
+from evidence_assets.benchmarks.registry import read_questions
 from evidence_assets.lake.errors import BadInput
 
 Files = dict[str, str]
@@ -82,7 +83,7 @@ class ReaderContract:
 
     def test_declares_what_it_is_and_where_to_put_it(self, tmp_path: Path) -> None:
         for name in self.NAMES:
-            declared = info(name)
+            declared = dataset(name)
             assert declared.title and declared.licence and declared.source.startswith("http") and declared.files
             assert set(declared.counts) <= set(declared.splits)
             for split in declared.splits:
@@ -98,11 +99,11 @@ class ReaderContract:
             (question,) = read_questions(self.NAMES[0], plain, split)
             assert {field: getattr(question, field) for field in expected} == expected
             assert (question.benchmark, question.split, question.task) == (
-                self.NAMES[0], split, info(self.NAMES[0]).task,
+                self.NAMES[0], split, dataset(self.NAMES[0]).task,
             )  # fmt: skip
             windows = {at: "\ufeff" + text.replace("\r\n", "\n").replace("\n", "\r\n") for at, text in files.items()}
             assert list(read_questions(self.NAMES[0], lay(tmp_path / f"{number}w", windows), split)) == [question]
-            for path in [path for path in plain.rglob("*") if path in info(self.NAMES[0]).find(plain, split)]:
+            for path in [path for path in plain.rglob("*") if path in dataset(self.NAMES[0]).find(plain, split)]:
                 Path(f"{path}.gz").write_bytes(gzip.compress(path.read_bytes()))
                 path.unlink()
             assert list(read_questions(self.NAMES[0], plain, split)) == [question]
@@ -128,4 +129,4 @@ class ReaderContract:
             with pytest.raises(BadInput) as caught:
                 list(read_questions(self.NAMES[0], folder, split))
             assert caught.value.file == (folder if place == "DIR" else folder / place)
-            assert caught.value.message == f"holds no question; wanted is {info(self.NAMES[0]).wanted(split)}"
+            assert caught.value.message == f"holds no question; wanted is {dataset(self.NAMES[0]).wanted(split)}"

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from evidence_assets.benchmarks.info import dataset
 from evidence_assets.benchmarks.official import hotpotqa, lama, obqa
-from evidence_assets.benchmarks.registry import info, read_questions
+from evidence_assets.benchmarks.registry import read_questions
 
 pytestmark = pytest.mark.dev_data
 
@@ -26,8 +27,8 @@ def test_every_row_is_read(dev_data: Path, name: str, folder: str, split: str, c
     found = list(read_questions(name, dev_data / folder, split))
     assert len(found) == count and len({question.question_id for question in found}) == count
     assert all(question.gold for question in found)
-    whole = info(name).counts[split] == count
-    assert (info(name).count_note(split, count) == "") == whole
+    whole = dataset(name).counts[split] == count
+    assert (dataset(name).count_note(split, count) == "") == whole
 
 
 def test_all_gold_facts_are_in_the_open_book(dev_data: Path) -> None:

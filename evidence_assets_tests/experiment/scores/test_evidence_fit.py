@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evidence_assets.experiment.scores.evidence_fit import covered_words, evidence_texts, matched_tokens
+from evidence_assets.experiment.scores.gold_evidence import covered_words, evidence_texts, matched_tokens
 from evidence_assets.lake.store import prepare
 from evidence_assets_tests.lake_rows import evidence
 from evidence_assets_tests.systems.uscrake.token_models import PieceEncoder

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from evidence_assets.benchmarks.registry import read_passages, read_questions
 from evidence_assets.benchmarks.rows import question_rows
-from evidence_assets.experiment import chunk_search
-from evidence_assets.experiment.chunk_search import Bm25Chunks
-from evidence_assets.experiment.scores.passage_scores import passage_metrics, ranked_documents
+from evidence_assets.experiment import inputs
+from evidence_assets.experiment.inputs import Bm25Chunks
+from evidence_assets.experiment.scores.retrieval_scores import passage_metrics, ranked_documents
 from evidence_assets.experiment.selection import asked as of_rows
 from evidence_assets.experiment.selection import evidence_rows
 from evidence_assets.lake.store import prepare
@@ -76,7 +76,7 @@ def test_recall_on_hotpotqa_is_what_other_code_counted(
     dev_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (
-        chunk_search,
+        inputs,
         corpus_files,
     ):  # The other code cut words as this; ours keep an apostrophe within a word.
         monkeypatch.setattr(module, "words", lambda text: re.findall(r"\w+", text.lower()))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from evidence_assets.graphs.attention.objectives import contrastive_loss, published_loss
+from evidence_assets.graphs.attention.scorer import contrastive_loss, published_loss
 
 
 def case() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:

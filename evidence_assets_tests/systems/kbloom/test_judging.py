@@ -11,7 +11,7 @@ import pytest
 
 from evidence_assets.lake.store import prepare
 from evidence_assets.reasoning.tasks import Failure
-from evidence_assets.systems.kbloom.coverage import coverage_rows, deal
+from evidence_assets.systems.kbloom.collection_scores import coverage_rows, deal
 from evidence_assets.systems.kbloom.judging import judged_rows
 from evidence_assets.systems.kbloom.rows import harvest_rows
 from evidence_assets.systems.kbloom.system import harvest

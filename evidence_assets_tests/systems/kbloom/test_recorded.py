@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from evidence_assets.cli import app
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.systems.kbloom.recorded import read_recorded_harvests
+from evidence_assets.systems.kbloom.references import read_recorded_harvests
 from evidence_assets_tests.benchmarks.official.contract import lay
 
 SETTING = "1000tuples_20prompts_5seeds_maxsubwords2_maxrepeat5_temp1.0"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evidence_assets.reasoning.asking import LanguageModel
-from evidence_assets.systems.kbloom.statement_judging import PromptedJudge
+from evidence_assets.systems.kbloom.judging import PromptedJudge
 from evidence_assets_tests.systems.small_models import Scripted
 
 

@@ -19,8 +19,7 @@ from evidence_assets.reasoning.tables.text import content_stems
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption
 from evidence_assets.systems import settings_of
 from evidence_assets.systems.ucret.column_repair import TableWords, bearing_rows
-from evidence_assets.systems.ucret.selector import CollapsedTable
-from evidence_assets.systems.ucret.system import TableQuestion, collapsed_tables
+from evidence_assets.systems.ucret.system import CollapsedTable, TableQuestion, collapsed_tables
 from evidence_assets_tests.systems.ucret.test_system import HashedWords
 
 CELLS = ["fox", "red fox", "meat", "plants; meat", "5 kg", "900", "eats", "", "the arctic fox"]

@@ -20,7 +20,7 @@ from evidence_assets.experiment.question_concepts import (
     surroundings_of,
 )
 from evidence_assets.experiment.selection import Asked
-from evidence_assets.experiment.settings import read_settings
+from evidence_assets.experiment.system import read_settings
 from evidence_assets.graphs import knowledge_graph
 from evidence_assets.graphs.arrays import FloatArray
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evidence_assets.systems.uscrake.stance import stance
+from evidence_assets.systems.uscrake.evidence_judges import stance
 
 QUESTION = "Which drug is used to treat high blood pressure?"
 

@@ -21,11 +21,10 @@ from evidence_assets.experiment.selection import Asked, Pick, Progress, evidence
 from evidence_assets.experiment.step import Before
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
-from evidence_assets.retrieval import token_texts
+from evidence_assets.retrieval import token_store
 from evidence_assets.retrieval.bm25 import CorpusStatistics
 from evidence_assets.retrieval.maxsim import maxsim_texts
-from evidence_assets.retrieval.token_store import TokenStore, build, source_version
-from evidence_assets.retrieval.token_texts import TokenTexts
+from evidence_assets.retrieval.token_store import TokenStore, TokenTexts, build, source_version
 from evidence_assets.retrieval.vector_index import VectorIndex
 from evidence_assets.systems.uscrake import VERSION, system
 from evidence_assets.systems.uscrake import chunk_ranking as ranking
@@ -328,7 +327,7 @@ def test_tokens_encoded_on_demand_give_the_same_evidence(
     expected = stored.select(QUESTIONS)
     assert again.select(QUESTIONS) == expected and again.version == stored.version and again.select([]) == []
     asked = list(ENCODER.asked)
-    monkeypatch.setattr(token_texts, "TILE", 3)  # a pool that is read in many tiles
+    monkeypatch.setattr(token_store, "TILE", 3)  # a pool that is read in many tiles
     monkeypatch.setattr(system, "POOLED", 1)
     other = selector(on_demand, cost=cost, triples=graph(), coarse=coarse, k=1)
     assert other.select(QUESTIONS)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from evidence_assets.assets.sample import copy_sample
+from evidence_assets.assets.raw_files import copy_sample
 from evidence_assets_tests.conftest import REPOSITORY
 from tools.sample_world.__main__ import SHIPPED
 from tools.sample_world.chains import KnownFacts
