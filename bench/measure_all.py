@@ -1,13 +1,13 @@
 """Everything that is measured on real data, and the tables of ``docs/measured.md`` that show it.
 
-    python bench/measure_all.py [--only NAME …] [--lakes FOLDER]
+    python bench/measure_all.py [--only NAME …] [--lakes FOLDER] [--profile FILE]
 
 ``bench/measured.yaml`` states the measurements, in order: a benchmark of a world with variants and metrics, or answers of
 lakes made before against baselines. Each is read from materialized assets, and its table is put between its marks in the
 page, so that a figure that a commit changes shows in its diff. The lakes stay in their folder; another run takes them over.
 
-The encoder runs in float32 (``bench/float32.yaml``): in bfloat16, which ``embedded`` takes where a processor multiplies it
-natively, figures differ by some tenths of a point from one kind of processor to the next.
+``embedded`` encodes in bfloat16 where a processor multiplies it natively, and then figures differ by some tenths of a point
+from one kind of processor to the next; ``--profile bench/float32.yaml`` gives the same on all.
 """
 
 from __future__ import annotations
@@ -38,24 +38,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=list(stated), default=list(stated))
     parser.add_argument("--lakes", type=Path, default=Path(".measure"), help="where to keep what is materialized")
+    parser.add_argument("--profile", type=Path, help="a profile to measure with; embedded by default")
     asked = parser.parse_args()
     asked.lakes.mkdir(parents=True, exist_ok=True)
     for name in asked.only:
         table = asked.lakes / f"{name}.md"
         print(f"== {name}", flush=True)
-        subprocess.run([sys.executable, *command(stated[name], asked.lakes), "--markdown", str(table)], check=True)
+        subprocess.run(
+            [sys.executable, *command(stated[name], asked.lakes, asked.profile), "--markdown", str(table)], check=True
+        )
         PAGE.write_text(put(PAGE.read_text(encoding="utf-8"), name, table.read_text("utf-8").strip()), encoding="utf-8")
 
 
-def command(entry: dict[str, Any], lakes: Path) -> list[str]:
+def command(entry: dict[str, Any], lakes: Path, profile: Path | None) -> list[str]:
     """The script and its arguments: variants on a benchmark, or answers against baselines from lakes made before."""
     if "answers" in entry:
         places = [f"{lakes / place.partition(':')[0] / 'lake'}:{place.partition(':')[2]}" for place in entry["answers"]]
         return [str(BENCH / "measure_answers.py"), *places]
     lake = lakes / Path(entry.get("world", "sample")).stem
     lake.mkdir(parents=True, exist_ok=True)
-    options = ["--lake", str(lake), "--profile", str(BENCH / "float32.yaml"), "--metrics", ",".join(entry["metrics"])]
+    options = ["--lake", str(lake), "--metrics", ",".join(entry["metrics"])]
     options += ["--world", str(BENCH / "worlds" / entry["world"])] if "world" in entry else []
+    options += ["--profile", str(profile)] if profile else []
     return [str(BENCH / "measure_variants.py"), entry["benchmark"], *entry["variants"], *options]
 
 

@@ -1,6 +1,6 @@
 """What the answers of materialized variants are worth against simple baselines, and the weights that the answers rest on.
 
-    python bench/measure_answers.py LAKE obqa_book:uscrake_chunks arc_book:uscrake_chunks [--fit]
+    python bench/measure_answers.py LAKE:obqa_book:uscrake_chunks LAKE:arc_book:uscrake_chunks [--fit]
 
 Questions are halved by their ids. Printed are, for the second half of each benchmark, the accuracy of the stored
 predictions, of those that the evidence supports and of the surest quarter and half, beside baselines: the longest
@@ -40,7 +40,7 @@ def questions_of(lake: Lake, benchmark: str, variant: str) -> list[dict[str, Any
         for table, asset in (("chains", "chains"), ("predictions", "predictions"), ("evidence", "evidence"))
     }  # fmt: skip
     texts = sorted({text for row in asked.iter_rows(named=True) for text in (row["text"], *row["options"])})
-    encoder = load_encoder(EMBEDDED, dtype="float32")
+    encoder = load_encoder(EMBEDDED)
     shown = [" ".join(text.split()[-120:]) for text in texts]
     vectors = dict(zip(texts, encoder.sentences(shown), strict=True))
     found = []

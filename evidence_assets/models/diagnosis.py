@@ -13,11 +13,13 @@ from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.fetching import fetched
 from evidence_assets.lake.ids import file_id
 from evidence_assets.lake.store import asset_folder
-from evidence_assets.models.weights import loading, minilm_folder
+from evidence_assets.models.weights import check_model_folder, loading, minilm_folder
 from evidence_assets.profiles import EncoderSettings, GeneratorSettings, ModelSettings, Profile
 
 MASKED = "masked model"
 """What the model that triples are harvested from is called here."""
+_OTHER_FORMATS = " ".join(f"--exclude '{files}'" for files in ("*.h5", "*.msgpack", "*.ot", "onnx/*", "openvino/*"))
+"""Copies of the same weights that nothing here reads, several times as large as what is read."""
 
 
 @dataclass(frozen=True)
@@ -59,18 +61,32 @@ def _weights(what: str, settings: ModelSettings | GeneratorSettings) -> Finding:
         return Finding(what, "late interaction over the token encoder")
     if Path(name).is_dir():
         return Finding(what, f"folder {name}")
-    if _in_hub_cache(name, settings.revision):
+    lacking = _lacking(name, settings.revision)
+    if not lacking:
         return Finding(what, f"{name}, in the local cache")
     size = f", {settings.megabytes:,} MB to download" if settings.megabytes else ""
     revision = f" --revision {settings.revision}" if settings.revision else ""
-    remedy = f"download it once, where there is a network: hf download {name}{revision}"
-    return Finding(what, f"{name}, not in the local cache{size}", False, remedy)
+    # A size is stated of safetensors; of other models pickled weights may be the only ones.
+    excluded = _OTHER_FORMATS + (" --exclude '*.bin'" if settings.megabytes else "")
+    remedy = f"download it once, where there is a network: hf download {name}{revision} {excluded}"
+    return Finding(what, f"{name}, {lacking}{size}", False, remedy)
 
 
-def _in_hub_cache(name: str, revision: str | None) -> bool:
-    from huggingface_hub import try_to_load_from_cache
+def _lacking(name: str, revision: str | None) -> str:
+    """What the hub's local cache lacks of a model; nothing where it is whole."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
-    return isinstance(try_to_load_from_cache(name, "config.json", revision=revision), str)
+    from evidence_assets.lake.errors import ModelUnavailable
+
+    try:
+        folder = Path(snapshot_download(name, revision=revision, local_files_only=True))
+        check_model_folder(folder)
+    except (HFValidationError, LocalEntryNotFoundError):
+        return "not in the local cache"
+    except ModelUnavailable as error:
+        return f"in the local cache in part ({error})"
+    return ""
 
 
 def _trained(folder: Path) -> Finding:
@@ -140,16 +156,17 @@ def diagnose(profile: Profile) -> list[Finding]:
     from evidence_assets.models.sample_masked_lm import SAMPLE_MASKED_LM
 
     faiss_gpu = bool(getattr(importlib.import_module("faiss"), "get_num_gpus", lambda: 0)())
+    encoders = {settings: ["encoder"] for settings in profile.encoders.values()}
+    encoders.setdefault(profile.token_encoder, []).append("token encoder")
     findings = [
         Finding("profile", f"{profile.name}: {profile.description}", None),
         *(_package(name, True) for name in ("dagster", "duckdb", "polars", "pyarrow", "torch", "POT", "transformers")),
         Finding("faiss", "on GPU" if faiss_gpu else "on CPU", None, "" if faiss_gpu else "README: faiss on a GPU"),
         _device(),
         *(
-            _server("encoder server", settings) if settings.base_url else _weights("encoder", settings)
-            for settings in profile.encoders.values()
+            _server("encoder server", settings) if settings.base_url else _weights(" and ".join(uses), settings)
+            for settings, uses in encoders.items()
         ),
-        _weights("token encoder", profile.token_encoder),
         *(_weights("reranker", settings) for settings in profile.rerankers.values()),
         *(
             _trained(fetched(find_lake() / "indexes" / asset_folder("models/masked_lm")))

@@ -14,7 +14,7 @@ from typing import Any
 from evidence_assets.lake.errors import ModelUnavailable
 from evidence_assets.models.protocols import REFUSED, Completion, Request
 from evidence_assets.models.running import device_of
-from evidence_assets.models.weights import loading, pinned_files
+from evidence_assets.models.weights import hub_revision, loading, pinned_files
 
 
 class TransformersGenerator:
@@ -62,7 +62,7 @@ class TransformersGenerator:
             self._model.to(self._device)
         self._model.eval()
         self.model_id = model_id
-        self.revision = str(revision or getattr(self._model.config, "_commit_hash", None) or "unknown")
+        self.revision = revision or hub_revision(model_id) or "unknown"
         self.parameters: dict[str, object] = {
             "temperature": 0,
             "dtype": str(self._model.dtype).removeprefix("torch."),
@@ -151,8 +151,7 @@ class TransformersGenerator:
         if scores.isnan().any():
             raise ModelUnavailable(
                 f"{self.model_id} computes values that are not numbers: its weights are damaged or overflow in "
-                f"{self.parameters['dtype']}; load it with dtype='float32', and if that gives the same, fetch the "
-                f"weights again"
+                f"{self.parameters['dtype']}; fetch them again, and if that gives the same, name another model"
             )
         return scores
 

@@ -20,6 +20,7 @@ import torch
 from evidence_assets.lake.ids import file_id
 from evidence_assets.models.protocols import FloatArray, Named
 from evidence_assets.models.running import device_of, each_on_one_thread, equal_length_batches, fingerprint
+from evidence_assets.models.weights import hub_revision
 from evidence_assets.text.prompt_text import SLOT
 from evidence_assets.text.words import is_word
 
@@ -159,11 +160,15 @@ class HFMaskedLM:
         known_as = model_id or (folder.name if folder.is_dir() else str(name))
         tokenizer = AutoTokenizer.from_pretrained(str(name), revision=revision)
         require_mask(tokenizer, known_as)
-        model = AutoModelForMaskedLM.from_pretrained(str(name), revision=revision, use_safetensors=True)
+        model = AutoModelForMaskedLM.from_pretrained(
+            str(name), revision=revision, use_safetensors=True, dtype=torch.float32
+        )
         weights = folder / "model.safetensors"
-        commit = getattr(model.config, "_commit_hash", None)
-        version = file_id(weights) if weights.is_file() else str(commit or revision or "")
-        return cls(model, tokenizer, model_id=known_as, revision=version, device=device_of(device))
+        if weights.is_file():
+            revision = file_id(weights)
+        elif not folder.is_dir():
+            revision = hub_revision(str(name), revision) or revision
+        return cls(model, tokenizer, model_id=known_as, revision=revision or "", device=device_of(device))
 
     def slot_log_probs(
         self, texts: Sequence[str], slots: Sequence[int], words: npt.NDArray[np.intp] | None = None
@@ -342,7 +347,7 @@ class HFMaskedLM:
 
     def _numbers(self, values: torch.Tensor) -> torch.Tensor:
         if torch.isnan(values).any():
-            raise UnusableModel(f"{self.model_id} yields NaN; load it in float32 or check its weights")
+            raise UnusableModel(f"{self.model_id} yields NaN; fetch its weights again")
         return values
 
 

@@ -14,7 +14,7 @@ from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.models.running import device_of, each_on_one_thread, equal_length_batches, fingerprint
 from evidence_assets.models.vectors import unit_rows
-from evidence_assets.models.weights import loading, pinned_files
+from evidence_assets.models.weights import hub_revision, loading, pinned_files
 
 MAXSIM = "maxsim"
 TEXTS_AT_ONCE = 4096
@@ -70,12 +70,13 @@ class CrossEncoderReranker:
     """
 
     def __init__(self, name: str, *, revision: str | None = None, device: str = "auto") -> None:
+        import torch
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
         options, revision = pinned_files(name, revision)
         with loading(f"the reranker {name!r}"):
             self._tokenizer = AutoTokenizer.from_pretrained(name, **options)
-            self._model = AutoModelForSequenceClassification.from_pretrained(name, **options)
+            self._model = AutoModelForSequenceClassification.from_pretrained(name, dtype=torch.float32, **options)
         config = self._model.config
         if config.num_labels != 1:
             raise ModelUnavailable(
@@ -86,7 +87,7 @@ class CrossEncoderReranker:
         self._model.to(self._device).eval()
         self._longest = min(int(self._tokenizer.model_max_length), int(getattr(config, "max_position_embeddings", 512)))
         self.model_id = name
-        self.revision = f"{revision or getattr(config, '_commit_hash', None) or 'unknown'}-float32"
+        self.revision = f"{revision or hub_revision(name) or 'unknown'}-float32"
         probe = self.score([("fever", "pain"), ("fever", "what it treats is not said here")])
         self.revision += f"-{fingerprint(probe, self._device)}"
 

@@ -17,7 +17,7 @@ import torch
 from evidence_assets.models.masked import UnusableModel, require_mask, whole_words, word_start_marker
 from evidence_assets.models.protocols import FloatArray
 from evidence_assets.models.running import device_of, equal_length_batches
-from evidence_assets.models.weights import loading, pinned_files
+from evidence_assets.models.weights import hub_revision, loading, pinned_files
 from evidence_assets.text.prompt_text import SLOT
 
 PAIRS_AT_ONCE = 64
@@ -46,9 +46,10 @@ class Pretrained:
         kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
         with loading(f"the language model {str(name)!r}"):
             tokenizer = AutoTokenizer.from_pretrained(str(name), **options)
-            model = kind.from_pretrained(str(name), use_safetensors=True, **options)
-        commit = None if options["local_files_only"] else getattr(config, "_commit_hash", None)
-        return cls(model, tokenizer, model_id=known_as, revision=str(commit or known or ""), device=device_of(device))
+            model = kind.from_pretrained(str(name), use_safetensors=True, dtype=torch.float32, **options)
+        if not options["local_files_only"]:
+            known = hub_revision(str(name), revision) or known
+        return cls(model, tokenizer, model_id=known_as, revision=known or "", device=device_of(device))
 
 
 class TextLikelihood(Pretrained):
@@ -71,7 +72,7 @@ class TextLikelihood(Pretrained):
         for batch in equal_length_batches(lengths, lambda _: PAIRS_AT_ONCE):
             scores[batch] = self._means([rows[i][0] for i in batch], [rows[i][1] for i in batch])
         if np.isnan(scores).any():
-            raise UnusableModel(f"{self.model_id} yields NaN; load it in float32 or check its weights")
+            raise UnusableModel(f"{self.model_id} yields NaN; fetch its weights again")
         return scores
 
     def _row(self, source: str, target: str) -> tuple[list[int], list[int]]:
@@ -163,7 +164,7 @@ class PermutedLM(Pretrained):
             with torch.inference_mode():
                 logits = self._model(input_ids=ids, perm_mask=unseen, target_mapping=wanted).logits[:, 0].float()
             if torch.isnan(logits).any():
-                raise UnusableModel(f"{self.model_id} yields NaN; load it in float32 or check its weights")
+                raise UnusableModel(f"{self.model_id} yields NaN; fetch its weights again")
             out[batch] = torch.log_softmax(logits, dim=-1)[:, self._pieces].cpu().numpy()
         return out
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -92,6 +93,9 @@ def check_model_folder(folder: Path) -> None:
         )
     if not weight_files(folder):
         raise ModelUnavailable(f"the model folder {folder} has no weights; copy its *.safetensors files into it")
+    listed = [json.loads(path.read_text(encoding="utf-8"))["weight_map"] for path in folder.glob("*.index.json")]
+    if missing := sorted({name for parts in listed for name in parts.values() if not (folder / name).is_file()}):
+        raise ModelUnavailable(f"the model folder {folder} lacks {', '.join(missing)}; copy these files into it")
 
 
 def pinned_files(name: str, revision: str | None) -> tuple[dict[str, Any], str | None]:
@@ -103,11 +107,11 @@ def pinned_files(name: str, revision: str | None) -> tuple[dict[str, Any], str |
     return {"revision": None, "local_files_only": True}, folder_revision(folder)
 
 
-def hub_revision(name: str) -> str:
+def hub_revision(name: str, revision: str | None = None) -> str:
     """Commit of a hub's model in the local cache, as the hub said when it was fetched; empty where there is none."""
     from huggingface_hub import try_to_load_from_cache
 
-    found = try_to_load_from_cache(name, "config.json")
+    found = try_to_load_from_cache(name, "config.json", revision=revision)
     return Path(found).parent.name if isinstance(found, str) else ""
 
 

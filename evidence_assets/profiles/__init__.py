@@ -51,13 +51,13 @@ class ModelSettings(_Strict):
     name: str = Field(description="Name on the hub, folder of weights, or the name of an embedded model.")
     revision: str | None = Field(None, description="Commit or tag; part of every key.")
     device: str = Field("auto", description="auto, cpu, cuda or cuda:N.")
-    dtype: str = Field("auto", description="auto, float32, bfloat16 or float16.")
     megabytes: int | None = Field(None, description="Size of the download, for `evidence doctor`.")
 
 
 class EncoderSettings(ModelSettings):
     """An encoder, loaded here or, with ``base_url``, asked of a server."""
 
+    dtype: str = Field("auto", description="Of an encoder loaded here: auto, float32, bfloat16 or float16.")
     base_url: str = Field(
         "", description="OpenAI-compatible server of embeddings: where it listens; empty to load it here."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +42,31 @@ def test_every_model_of_the_laptop_loads_and_answers(profile: profiles.Profile) 
 
 def test_doctor_says_what_to_download_and_how_big_it_is() -> None:
     missing = [finding for finding in diagnose(profiles.load("laptop")) if finding.fine is False]
-    assert {finding.what for finding in missing} >= {"encoder", "reranker", "language model"}
+    assert {finding.what for finding in missing} == {"encoder and token encoder", "reranker", "language model"}
     for finding in missing:
         assert "MB to download" in finding.found and "hf download" in finding.remedy and "--revision" in finding.remedy
+
+
+def test_half_a_download_is_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    wanted = profiles.load("laptop").encoder
+    held = tmp_path / f"models--{wanted.name.replace('/', '--')}" / "snapshots" / str(wanted.revision)
+    whole = make_encoder(tmp_path / "whole")
+    held.mkdir(parents=True)
+
+    def said() -> str:
+        return next(f.found for f in diagnose(profiles.load("laptop")) if f.what.startswith("encoder"))
+
+    shutil.copy(whole / "config.json", held)
+    assert "in part" in said() and "tokenizer" in said()
+    for path in whole.iterdir():
+        if path.is_file() and path.suffix != ".safetensors":
+            shutil.copy(path, held)
+    (held / "model.safetensors.index.json").write_text(
+        '{"weight_map": {"a": "model.safetensors", "b": "more.safetensors"}}'
+    )
+    assert "no weights" in said()
+    shutil.copy(whole / "model.safetensors", held)
+    assert "lacks more.safetensors" in said()
+    (held / "model.safetensors.index.json").unlink()
+    assert said().endswith("in the local cache")

@@ -57,7 +57,7 @@ def test_it_says_what_its_own_forward_pass_says(kind: str) -> None:
         with torch.inference_mode():
             logits = model._model(input_ids=given, attention_mask=torch.ones_like(given)).logits[0, at].float()
         expected = torch.log_softmax(logits, dim=-1)[torch.tensor(model._pieces)].numpy()
-        np.testing.assert_allclose(row, expected, atol=1e-5)
+        np.testing.assert_allclose(row, expected, rtol=1e-5, atol=1e-5)
         np.testing.assert_array_equal(model.slot_log_probs([text], [slot])[0], row)
     assert [word.words for word in model.word_vectors(texts[2:])] == [("the", "river", "is", "near", "iron")]
     assert np.isfinite(model.word_log_probs(texts[2:])[0].log_probs).all()

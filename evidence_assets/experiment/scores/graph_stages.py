@@ -127,11 +127,14 @@ def _estimate(name: str, values: Sequence[float]) -> Estimate:
 
 def says(graph: str, benchmark: str, value: float, low: float, high: float, n: int) -> str:
     """What a signal and its interval mean, in a sentence."""
-    figures = f"{value:.3f} (95 % interval {low:.3f} to {high:.3f}) of {n} questions, where chance is {CHANCE}"
+    figures = (
+        f"on {n} questions the right option is ahead of {value:.3f} of the wrong ones (95 % interval {low:.3f} to {high:.3f}; "
+        f"chance is {CHANCE})"
+    )
     if low > CHANCE:
         return f"{graph} tells the right options of {benchmark} from wrong ones: {figures}."
-    more = ", and evidence leads to wrong ones rather" if high < CHANCE else ""
-    return f"{graph} carries no signal for the questions of {benchmark}: right options are ahead in {figures}{more}."
+    more = "; its evidence favours wrong options" if high < CHANCE else ""
+    return f"{graph} carries no signal for the questions of {benchmark}: {figures}{more}."
 
 
 def verdicts(connection: duckdb.DuckDBPyConnection) -> list[str]:
