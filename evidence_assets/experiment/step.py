@@ -28,10 +28,6 @@ TOLD_EVERY = 10.0
 """Seconds between two lines of progress."""
 
 
-class Markdown(str):
-    """Text that is shown as Markdown."""
-
-
 @dataclass
 class Made:
     """What a step made: rows of its table, their lineage, and the numbers that matter."""
