@@ -21,8 +21,9 @@ from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.coded import plain
 from evidence_assets.lake.errors import TryLater
 from evidence_assets.lake.lineage import dangling
+from evidence_assets.lake.rows import count_in_order, prepare, version_of
 from evidence_assets.lake.schemas import TABLES
-from evidence_assets.lake.store import Lake, count_in_order, prepare, version_of
+from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning.asking import Usage
 
 OWNER = "team:evidence"
