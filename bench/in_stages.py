@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.bench_scale import disk, measured
-from evidence_assets.lake.store import Lake, Rows, count_in_order, prepare, version_of
+from evidence_assets.lake.rows import Rows, count_in_order, prepare, version_of
+from evidence_assets.lake.store import Lake
 
 Stage = Callable[[Lake, Path, argparse.Namespace], Any]
 

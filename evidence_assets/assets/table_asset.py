@@ -16,13 +16,14 @@ import pyarrow as pa
 from evidence_assets.assets.pace import pace, pace_of
 from evidence_assets.assets.placing import placed
 from evidence_assets.assets.resources import LakeResource, asset_name
-from evidence_assets.experiment.step import Made, Markdown, Say, Step
+from evidence_assets.experiment.step import Made, Say, Step
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.coded import plain
 from evidence_assets.lake.errors import TryLater
 from evidence_assets.lake.lineage import dangling
+from evidence_assets.lake.rows import count_in_order, prepare, version_of
 from evidence_assets.lake.schemas import TABLES
-from evidence_assets.lake.store import Lake, count_in_order, prepare, version_of
+from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning.asking import Usage
 
 OWNER = "team:evidence"
@@ -61,10 +62,6 @@ def explorer_page(table: str, step: Step) -> dict[str, Any]:
     asked = {"benchmark": step.benchmark_name, "variant": variant} if step.partition else {}
     base = os.environ.get(EXPLORER_VARIABLE, "http://127.0.0.1:3001").rstrip("/")
     return {"explorer": dg.MetadataValue.url(f"{base}/questions?{urlencode(asked)}" if asked else f"{base}/")}
-
-
-def _metadata(value: Any) -> Any:
-    return dg.MetadataValue.md(str(value)) if isinstance(value, Markdown) else value
 
 
 def step_of(context: dg.AssetExecutionContext, lake: Lake, table: str) -> Step:
@@ -164,7 +161,7 @@ def table_asset(
         return dg.MaterializeResult(
             value=tables,
             data_version=dg.DataVersion(made.version or version_of(rows)),
-            metadata={**numbers, **{name: _metadata(value) for name, value in made.metadata.items()}},
+            metadata={**numbers, **made.metadata},
         )
 
     return _asset

@@ -1,11 +1,11 @@
-"""One question at a time: ``evidence ask`` and ``evidence again``. Knows no Dagster; the stages are those of the assets."""
+"""One question at a time: ``evidence ask``, ``again`` and ``prompts``. Knows no Dagster; the stages are those of the assets."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +17,7 @@ from evidence_assets.benchmarks.declared import FAMILY_OF_TASK
 from evidence_assets.benchmarks.own import read_table_file
 from evidence_assets.benchmarks.records import Table as Cells
 from evidence_assets.cli.console import JsonOption, LakeOption, as_json_only, err, out, plain, sentences, table
-from evidence_assets.experiment.variants import Variant, variants
+from evidence_assets.experiment.variants import Variant, variants, variants_of
 from evidence_assets.explorer.reading import as_dict, reading
 from evidence_assets.lake.catalogue import connect, find_lake
 from evidence_assets.lake.errors import BadInput, ModelUnavailable, StaleInput
@@ -266,3 +266,47 @@ def _told(question: dict[str, Any], prediction: Any) -> str:
     if question["task"] in ("mcqa", "table_qa") and answer:
         answer = f"{answer}. {question['options'][ord(answer) - ord('A')]}"
     return f"{answer or 'the evidence does not say'} ({prediction['status']})"
+
+
+@commands.command()
+def prompts(
+    system: Annotated[str, typer.Argument(help="Such as ucret.")],
+    variant: Annotated[
+        str, typer.Option(help="Such as ucret_published, or table/ucret_published; all loaded ones otherwise.")
+    ] = "",
+    question: Annotated[
+        str, typer.Option(help="Beginning of a question's id; the first with evidence otherwise.")
+    ] = "",
+    as_json: JsonOption = False,
+    lake: LakeOption = None,
+) -> None:
+    """What a language model will be sent for one question, word for word, without sending it."""
+    with sentences():
+        from evidence_assets.experiment.prompts import prompts as shown
+
+        if system not in systems.names():
+            raise BadInput(f"there is no system {system!r}; did you mean {nearest(system, systems.names())!r}?")
+        known = variants_of(system)
+        chosen = [v for v in known if (variant in (v.name, v.place) if variant else v.loaded)]
+        if not chosen:
+            near = nearest(variant, [v.name for v in known])
+            raise BadInput(f"{system} has no variant {variant!r}; did you mean {near!r}?")
+        loaded, opened = systems.load(system), Lake(lake or find_lake())
+        found, silent = [], []
+        for one in chosen:
+            try:
+                found += shown(loaded, one, opened, question)
+            except BadInput as error:
+                silent.append(error)
+        if not found:
+            raise silent[0]
+    if as_json_only(as_json, [asdict(one) for one in found]):
+        return
+    for number, each in enumerate(found, 1):
+        asked = each.request
+        shape = f"one of {', '.join(asked.choices)}" if asked.choices else "JSON" if asked.json_schema else "free text"
+        out.rule(f"{number}. {each.asset}", align="left")
+        for role, text in (("system", asked.system), ("user", asked.user)):
+            out.print(f"{role}:", style="bold")
+            out.print(text, markup=False, soft_wrap=True)
+        out.print(f"reply: {shape}, at most {asked.most_tokens} tokens", style="dim", markup=False)

@@ -1,4 +1,4 @@
-"""Commands that make assets, and what they show at the end: ``evidence demo``, ``evidence run``, ``evidence scoreboard``."""
+"""Commands that make assets and show what came of it: ``evidence demo``, ``run``, ``scoreboard``; and the ``limits`` of a run."""
 
 from __future__ import annotations
 
@@ -189,3 +189,18 @@ def _examples() -> None:
                 place = f"{kind} {source[:12]} {locator}".strip()
                 out.print(f"  {verdict} evidence ({escape(plain(place))}): {escape(plain(shown))}", style="dim")
             out.print(f"  evidence trace {prediction_id[:12]}", style="dim")
+
+
+@commands.command()
+def limits() -> None:
+    """Let Dagster run as many steps at once as the profile allows, by pool: gpu, llm. `make ui` does so at its start."""
+    with sentences():
+        from dagster import DagsterInstance
+
+        from evidence_assets.assets.placing import set_limits
+        from evidence_assets.cli.demo import dagster_home
+
+        dagster_home()
+        with DagsterInstance.get() as instance:
+            found = set_limits(instance)
+    out.print(", ".join(f"{pool}: {limit}" for pool, limit in found.items()))

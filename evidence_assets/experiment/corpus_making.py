@@ -25,7 +25,8 @@ from evidence_assets.graphs.stored import encoded
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.lineage import DERIVED, GENERATED
 from evidence_assets.lake.memory import give_back
-from evidence_assets.lake.store import Lake, asset_folder, typed
+from evidence_assets.lake.rows import typed
+from evidence_assets.lake.store import Lake, asset_folder
 from evidence_assets.models.in_use import encoder, model_key
 from evidence_assets.models.protocols import FloatArray
 from evidence_assets.models.running import cards

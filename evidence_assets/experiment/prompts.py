@@ -16,7 +16,8 @@ from evidence_assets.experiment.step import Step
 from evidence_assets.experiment.system import OwnStages, System
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.store import Lake, prepare
+from evidence_assets.lake.rows import prepare
+from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Request
 
 

@@ -37,7 +37,7 @@ from evidence_assets.experiment.scores.retrieval_scores import retrieval_metrics
 from evidence_assets.experiment.scores.scoring import score_rows
 from evidence_assets.experiment.system import Method, System, answers_by_model, crossings, lacking
 from evidence_assets.experiment.variants import Variant, presets
-from evidence_assets.lake.store import prepare
+from evidence_assets.lake.rows import prepare
 
 AFTER_HARVEST = r"_(judged|on_\w+)$"
 """Ends the keys of a harvest's further scores: by judges, and on a reference."""

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from evidence_assets.experiment.step import Before, Made
 from evidence_assets.lake.lineage import edge
+from evidence_assets.lake.rows import typed
 from evidence_assets.lake.schemas import TABLES
-from evidence_assets.lake.store import typed
 
 BLOCK = 16_384
 """Rows that are typed together."""

@@ -17,7 +17,8 @@ import polars as pl
 from evidence_assets import profiles
 from evidence_assets.benchmarks.declared import Benchmark, benchmarks
 from evidence_assets.lake.blocks import Blocks
-from evidence_assets.lake.store import Lake, Rows
+from evidence_assets.lake.rows import Rows
+from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Request
 from evidence_assets.profiles import Kind
 from evidence_assets.reasoning.asking import LanguageModel
@@ -26,10 +27,6 @@ from evidence_assets.reasoning.templates import PACKAGED, Words
 Say = Callable[[str], None]
 TOLD_EVERY = 10.0
 """Seconds between two lines of progress."""
-
-
-class Markdown(str):
-    """Text that is shown as Markdown."""
 
 
 @dataclass

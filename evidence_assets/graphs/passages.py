@@ -19,7 +19,7 @@ from evidence_assets.graphs.stored import TEXTS_AT_ONCE, Known, vectors_of
 from evidence_assets.lake.blocks import Blocks
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, GENERATED
-from evidence_assets.lake.store import typed
+from evidence_assets.lake.rows import typed
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.retrieval.corpus import matrix
 

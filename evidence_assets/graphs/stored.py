@@ -28,8 +28,9 @@ from evidence_assets.lake.array_files import find_keys, open_array, opened
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.ids import content_id, with_model
+from evidence_assets.lake.rows import row_blocks
 from evidence_assets.lake.schemas import TABLES
-from evidence_assets.lake.store import Lake, row_blocks
+from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Encoder, FloatArray, NotNumbers
 from evidence_assets.retrieval import index_building
 from evidence_assets.retrieval.vector_index import IndexMeta, VectorIndex

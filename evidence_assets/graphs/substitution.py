@@ -14,7 +14,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evidence_assets.graphs.typed_rows import IntArray, TypedRows
+from evidence_assets.graphs.arrays import IntArray
+from evidence_assets.graphs.typed_rows import TypedRows
 
 Form = Literal["printed", "corrected"]
 

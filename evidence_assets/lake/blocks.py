@@ -13,8 +13,9 @@ from collections.abc import Mapping
 import polars as pl
 
 from evidence_assets.lake.atomic import replacing_file
+from evidence_assets.lake.rows import Rows, prepare, read_rows, version_of, write_rows
 from evidence_assets.lake.schemas import TABLES
-from evidence_assets.lake.store import Lake, Rows, prepare, read_rows, version_of, write_rows
+from evidence_assets.lake.store import Lake
 
 BLOCK_SECONDS = 60.0
 """Work that a kill may cost."""

@@ -1,4 +1,4 @@
-"""The atomic Parquet store: what is written, where, and how it survives a killed process.
+"""The atomic store: which file is whose, and how writing survives a killed process. Files themselves: ``lake.rows``.
 
 Layout below the lake's root::
 
@@ -24,7 +24,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
-import io
 import json
 import os
 import re
@@ -35,12 +34,10 @@ from typing import Any, TypeAlias
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from evidence_assets.lake.atomic import replacing_file
-from evidence_assets.lake.coded import ID, blocks, held, order_of, plain, plain_schema
-from evidence_assets.lake.errors import LakeVersionError, SchemaMismatch
+from evidence_assets.lake.errors import LakeVersionError
 from evidence_assets.lake.fetching import (
     below,
     children,
@@ -51,28 +48,19 @@ from evidence_assets.lake.fetching import (
     mirror_of,
     removed,
 )
-from evidence_assets.lake.ids import content_id, file_id
+from evidence_assets.lake.ids import file_id
 from evidence_assets.lake.input_files import stays_below
-from evidence_assets.lake.schemas import TABLES, TableSchema
+from evidence_assets.lake.rows import Rows, prepare, read_rows, version_of, write_rows
+from evidence_assets.lake.schemas import TABLES
 
 FORMAT = 1
 """What a lake's ``format.json`` must say for this program to read and write it."""
-ROW_GROUP = 65_536
-SMALL_GROUPS = {"lineage_edges": 2_048, **dict.fromkeys(("evidence", "chains", "predictions", "citations"), 8_192)}
-"""Rows a group in tables of which a few ids at a time are read: the smaller the group, the less is read for each."""
-FEW_VALUES = ("child_kind", "relation", "parent_kind", "rank")
-"""Columns of the lineage with few distinct values, which a dictionary shortens; the others are ids."""
-LOOKED_UP = {"evidence": ("source_id",)}
-"""Columns besides the row's own id by which rows are looked up: what rests on a source."""
-FALSE_POSITIVES = 0.01
-"""Share of the row groups that are read in vain for an id that they do not hold."""
 TOGETHER = b"evidence.together"
 """Metadata of a file: the tables that were written in one, each with the content hash of its rows."""
 BLOCKS = ".blocks"
 """Folder of what partitions are made of that are not written yet."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 
-Rows: TypeAlias = pl.DataFrame | pa.Table | list[dict[str, Any]]
 Stamp: TypeAlias = tuple[tuple[str, int, int], ...]
 """Path, time of change and size of files: what tells, without reading them, whether they are still the same."""
 
@@ -98,135 +86,6 @@ def _partition_file(partition: str) -> str:
     if not partition:
         return "all.parquet"
     return "/".join(_safe(part, "partition") for part in partition.split("|")) + ".parquet"
-
-
-def _mismatch(schema: TableSchema, message: str) -> SchemaMismatch:
-    return SchemaMismatch(f"table {schema.name}: {message}")
-
-
-def typed(table: str, rows: list[dict[str, Any]] | Mapping[str, Any]) -> pa.Table:
-    """Rows, or values by column, as a table of the declared columns and types, much smaller than as dictionaries.
-
-    Raises SchemaMismatch where a column is unknown or a value of another type.
-    """
-    schema = TABLES[table]
-    names = set(rows) if isinstance(rows, Mapping) else {name for row in rows for name in row}
-    unknown = sorted(names - set(schema.names))
-    if unknown:
-        raise _mismatch(schema, f"has no column {unknown[0]!r}")
-    columns: Mapping[str, Any] = (
-        rows if isinstance(rows, Mapping) else {name: [row.get(name) for row in rows] for name in schema.names}
-    )
-    types = {column.name: column.type for column in schema.columns}
-    try:
-        arrays = {
-            name: values if isinstance(values, pa.Array) else pa.array(values, type=types[name])
-            for name, values in columns.items()
-        }
-        return _with_columns(pa.table(arrays), schema.arrow)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-        raise _mismatch(schema, str(error)) from error
-
-
-def prepare(table: str, rows: Rows) -> pa.Table:
-    """Rows as they will lie in the lake: the declared columns and types, sorted by the table's key.
-
-    Columns of an Arrow table that are held as codes, see ``lake.coded``, stay so.
-
-    Raises SchemaMismatch where a required column is missing, a column is unknown or of another type, a required value
-    is null, a number is not a number, or a key occurs twice.
-    """
-    schema = TABLES[table]
-    if isinstance(rows, list):
-        rows = typed(table, rows)
-    names = list(rows.columns) if isinstance(rows, pl.DataFrame) else rows.column_names
-    missing = [c.name for c in schema.columns if c.name not in names and not c.nullable]
-    unknown = [name for name in names if name not in schema.names]
-    if missing or unknown:
-        raise _mismatch(schema, f"lacks columns {missing}, has unknown columns {unknown}")
-    # One column after another, so that memory holds one of them twice and not the table.
-    keys = pa.table({name: _declared(schema, rows, names, name) for name in schema.key})
-    # Rows in order are sorted, too: a column that was taken is written with the same bytes, however it came to be.
-    if keys.num_columns == 1 and keys.column(0).type == ID:
-        order = order_of(keys.column(0))
-    else:
-        keys = plain(keys)
-        order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in schema.key])
-    keys = keys.take(order)
-    if (place := pc.index(_same(keys), True).as_py()) >= 0:
-        twice = plain(keys.slice(place, 1)).to_pylist()[0]
-        raise _mismatch(schema, f"the key {'/'.join(schema.key)} occurs twice: {twice}")
-    columns = []
-    for name in schema.names:
-        column = keys.column(name) if name in schema.key else _declared(schema, rows, names, name).take(order)
-        columns.append(column.combine_chunks())
-    fields = [field.with_type(column.type) for field, column in zip(schema.arrow, columns, strict=True)]
-    return pa.Table.from_arrays(columns, schema=pa.schema(fields, schema.arrow.metadata))
-
-
-def _same(keys: pa.Table) -> pa.ChunkedArray:
-    """Of each row but the first, whether it says the same as the one before."""
-    same = pa.scalar(True)
-    for column in keys.columns:
-        one, other = column.slice(0, max(0, len(column) - 1)), column.slice(1)
-        equal = pc.or_(pc.fill_null(pc.equal(one, other), False), pc.and_(pc.is_null(one), pc.is_null(other)))
-        same = pc.and_(same, equal)
-    return same
-
-
-def _declared(schema: TableSchema, rows: pa.Table | pl.DataFrame, names: list[str], name: str) -> pa.ChunkedArray:
-    """A column of rows as it is declared; empty in each where they have none."""
-    declared = schema.arrow.field(name)
-    if name not in names:
-        return pa.chunked_array([pa.nulls(len(rows), declared.type)])
-    try:
-        values = held(
-            (rows.select([name]).to_arrow() if isinstance(rows, pl.DataFrame) else rows).column(name), declared
-        )
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError) as error:
-        raise _mismatch(schema, f"column {name}: {error}") from error
-    if not declared.nullable and values.null_count:
-        raise _mismatch(schema, f"column {name} is empty in {values.null_count} rows")
-    if pa.types.is_floating(declared.type) and pc.all(pc.is_finite(values)).as_py() is False:
-        raise _mismatch(schema, f"column {name} holds a value that is not a finite number")
-    return values
-
-
-def _with_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Rows with the columns of this schema and no others; those that they lack are empty, as any may be here."""
-    for field in schema:
-        if field.name not in rows.column_names:
-            rows = rows.append_column(field.with_nullable(True), pa.nulls(rows.num_rows, field.type))
-    return rows.select(schema.names).cast(pa.schema([field.with_nullable(True) for field in schema]))
-
-
-def version_of(rows: pa.Table) -> str:
-    """Content hash of prepared rows: equal rows, equal hash.
-
-    Columns that are empty in every row do not count, so that a column added to the schema changes the hash of no rows
-    that say nothing in it, and what was made from them stays fresh.
-    """
-    rows = rows.select([name for name in rows.column_names if rows[name].null_count < rows.num_rows])
-    sink = _Hashing()
-    rows = rows.replace_schema_metadata(None)
-    with pa.ipc.new_stream(pa.PythonFile(sink, "w"), plain_schema(rows)) as stream:
-        for block in blocks(rows, ROW_GROUP):
-            stream.write_table(block, max_chunksize=ROW_GROUP)
-    return content_id(rows.num_rows, sink.digest.hexdigest())
-
-
-class _Hashing(io.RawIOBase):
-    """A file of which nothing is kept but the hash of what is written to it."""
-
-    def __init__(self) -> None:
-        self.digest = hashlib.blake2b(digest_size=16)
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        self.digest.update(data)
-        return len(data)
 
 
 @dataclass(frozen=True)
@@ -480,42 +339,6 @@ class Lake:
         removed(self.root / table / asset_folder(asset))
 
 
-def read_rows(path: Path, wanted: pa.Schema) -> pa.Table:
-    """The wanted columns of a file, empty where it was written before a column was declared."""
-    # Opened once and read from that handle: libraries that take a path open it twice, and a writer may put another file
-    # in its place in between.
-    with path.open("rb") as handle:
-        return _wanted(pq.ParquetFile(handle).read(columns=wanted.names), wanted, path)
-
-
-def row_blocks(path: Path, wanted: pa.Schema, size: int) -> Iterator[pa.Table]:
-    """What ``read_rows`` gives, so many rows at a time."""
-    with path.open("rb") as handle:
-        for batch in pq.ParquetFile(handle).iter_batches(size, columns=wanted.names):
-            yield _wanted(pa.Table.from_batches([batch]), wanted, path)
-
-
-def _wanted(rows: pa.Table, wanted: pa.Schema, path: Path) -> pa.Table:
-    missing = [field.name for field in wanted if field.name not in rows.column_names and not field.nullable]
-    if missing:
-        raise SchemaMismatch(f"{path} lacks the column {missing[0]}: another release wrote it; make its asset again")
-    return _with_columns(rows, wanted)
-
-
-def count_in_order(table: str, path: Path) -> tuple[int, bool]:
-    """Rows of a file, and whether they lie in the order of their key; memory holds a block of them.
-
-    Raises SchemaMismatch where ``prepare`` refuses them.
-    """
-    schema, rows, ordered, last = TABLES[table].arrow, 0, True, list[pa.Table]()
-    for block in row_blocks(path, schema, ROW_GROUP):
-        rows += block.num_rows
-        together = pa.concat_tables([*last, block])
-        ordered &= prepare(table, together).equals(together.cast(schema))
-        last = [block.slice(block.num_rows - 1)]
-    return rows, ordered
-
-
 def _end(path: Path) -> bytes | None:
     """The end of a Parquet file, which says what lies where; of a lake that is kept elsewhere it alone is asked for."""
     mirror = mirror_of(path)
@@ -534,22 +357,3 @@ def _mark(end: bytes) -> bytes | None:
     """What a file says of the files that were written with it; None where it was alone, or of an older release."""
     file = pq.ParquetFile(pa.BufferReader(b"PAR1" + end))
     return (file.schema_arrow.metadata or {}).get(TOGETHER)
-
-
-def write_rows(table: str, rows: pa.Table, path: Path) -> None:
-    """Rows as Parquet, with a Bloom filter a row group on the ids that they are looked up by.
-
-    Ids are hashes, so the ranges of row groups say little where rows are sorted by something else; the filter tells that a
-    group does not hold an id without reading it.
-    """
-    group = SMALL_GROUPS.get(table, ROW_GROUP)
-    each = {"ndv": max(1, min(group, rows.num_rows)), "fpp": FALSE_POSITIVES}
-    with pq.ParquetWriter(
-        path,
-        plain_schema(rows),
-        compression="zstd",
-        use_dictionary=list(FEW_VALUES) if table == "lineage_edges" else True,
-        bloom_filter_options=dict.fromkeys((TABLES[table].row_id, *LOOKED_UP.get(table, ())), each),
-    ) as writer:
-        for block in blocks(rows, group):
-            writer.write_table(block, row_group_size=group)

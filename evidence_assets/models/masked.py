@@ -1,4 +1,4 @@
-"""Masked language models: what K-Bloom asks of one, and the Hugging Face backend that answers.
+"""Masked language models of Hugging Face, which answer what ``models.protocols.MaskedLM`` asks.
 
 Belongs here: words in, log-probabilities and word vectors out, whatever the tokenizer. How prompts are mined, tuples
 searched and triples scored with them is the business of ``harvest`` and ``systems``.
@@ -11,20 +11,18 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from evidence_assets.lake.ids import file_id
-from evidence_assets.models.protocols import FloatArray, Named
+from evidence_assets.models.protocols import Context, FloatArray, WordLogProbs, WordVectors
 from evidence_assets.models.running import device_of, each_on_one_thread, equal_length_batches, fingerprint
 from evidence_assets.models.weights import hub_revision
 from evidence_assets.text.prompt_text import SLOT
 from evidence_assets.text.words import is_word
-
-Context = Literal["both", "left"]
 
 _LEAST_ROWS = 8
 """Rows that a forward pass has at least: matrix products of fewer take other kernels, whose last digits differ."""
@@ -32,65 +30,6 @@ _LEAST_ROWS = 8
 
 class UnusableModel(ValueError):
     """A model or tokenizer that cannot do what a masked model must."""
-
-
-@dataclass(frozen=True)
-class WordVectors:
-    """The words of one text, punctuation left out, and their contextual vectors (n × d)."""
-
-    words: tuple[str, ...]
-    vectors: FloatArray
-
-
-@dataclass(frozen=True)
-class WordLogProbs:
-    """The words of one text, punctuation left out, and the natural log-probability of each."""
-
-    words: tuple[str, ...]
-    log_probs: FloatArray
-
-
-@runtime_checkable
-class MaskedLM(Named, Protocol):
-    """A model that fills masked words. No result depends on the other texts of the call."""
-
-    @property
-    def vocabulary(self) -> tuple[str, ...]:
-        """The words that one mask can stand for: whole-word pieces only."""
-        ...
-
-    def slot_log_probs(
-        self, texts: Sequence[str], slots: Sequence[int], words: npt.NDArray[np.intp] | None = None
-    ) -> FloatArray:
-        """Log-probabilities of the words at one masked slot of each text.
-
-        ``texts`` hold one or more ``SLOT``; ``slots[i]`` says which of text i's is asked, from 0; ``words`` are
-        positions in ``vocabulary`` (all by default). Row i is log P(word | text i), normalised over all pieces.
-        """
-        ...
-
-    def fill_log_probs(
-        self, texts: Sequence[str], words: Sequence[Sequence[str]], slots: Sequence[Sequence[int]]
-    ) -> list[FloatArray]:
-        """Log-probabilities of words that are filled into all slots of each text, one after the other.
-
-        Word j of ``words[i]`` goes into slot ``slots[i][j]`` of text i, from 0; when it is asked for, the words before it
-        are filled in and those after it are masked. A word may be of several pieces.
-        """
-        ...
-
-    def word_vectors(self, texts: Sequence[str]) -> list[WordVectors]: ...
-    def word_log_probs(self, texts: Sequence[str], context: Context = "both") -> list[WordLogProbs]:
-        """Log-probability of every word of unmasked texts.
-
-        ``both`` masks the word and reads the rest of the sentence (pseudo-log-likelihood); ``left`` masks the word
-        and all that follows, as a left-to-right model would see it.
-        """
-        ...
-
-    def unrepresentable(self, text: str) -> tuple[str, ...]:
-        """The words of ``text`` that the tokenizer only knows as unknown."""
-        ...
 
 
 @dataclass(frozen=True)

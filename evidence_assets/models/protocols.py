@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -188,3 +188,65 @@ class Reranker(Named, Protocol):
     """Scores how well each text answers to its query; larger is better."""
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> FloatArray: ...
+
+
+Context = Literal["both", "left"]
+
+
+@dataclass(frozen=True)
+class WordVectors:
+    """The words of one text, punctuation left out, and their contextual vectors (n × d)."""
+
+    words: tuple[str, ...]
+    vectors: FloatArray
+
+
+@dataclass(frozen=True)
+class WordLogProbs:
+    """The words of one text, punctuation left out, and the natural log-probability of each."""
+
+    words: tuple[str, ...]
+    log_probs: FloatArray
+
+
+@runtime_checkable
+class MaskedLM(Named, Protocol):
+    """A model that fills masked words. No result depends on the other texts of the call."""
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        """The words that one mask can stand for: whole-word pieces only."""
+        ...
+
+    def slot_log_probs(
+        self, texts: Sequence[str], slots: Sequence[int], words: npt.NDArray[np.intp] | None = None
+    ) -> FloatArray:
+        """Log-probabilities of the words at one masked slot of each text.
+
+        ``texts`` hold one or more ``SLOT``; ``slots[i]`` says which of text i's is asked, from 0; ``words`` are
+        positions in ``vocabulary`` (all by default). Row i is log P(word | text i), normalised over all pieces.
+        """
+        ...
+
+    def fill_log_probs(
+        self, texts: Sequence[str], words: Sequence[Sequence[str]], slots: Sequence[Sequence[int]]
+    ) -> list[FloatArray]:
+        """Log-probabilities of words that are filled into all slots of each text, one after the other.
+
+        Word j of ``words[i]`` goes into slot ``slots[i][j]`` of text i, from 0; when it is asked for, the words before it
+        are filled in and those after it are masked. A word may be of several pieces.
+        """
+        ...
+
+    def word_vectors(self, texts: Sequence[str]) -> list[WordVectors]: ...
+    def word_log_probs(self, texts: Sequence[str], context: Context = "both") -> list[WordLogProbs]:
+        """Log-probability of every word of unmasked texts.
+
+        ``both`` masks the word and reads the rest of the sentence (pseudo-log-likelihood); ``left`` masks the word
+        and all that follows, as a left-to-right model would see it.
+        """
+        ...
+
+    def unrepresentable(self, text: str) -> tuple[str, ...]:
+        """The words of ``text`` that the tokenizer only knows as unknown."""
+        ...

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.store import typed
+from evidence_assets.lake.rows import typed
 from evidence_assets.models.protocols import Encoder, FloatArray, NotNumbers
 
 TOGETHER = 1024

@@ -27,11 +27,11 @@ from typing import Any
 import numpy as np
 
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.models.protocols import FloatArray
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.retrieval.vector_index import (
     INDEX,
     META,
-    FloatArray,
     IndexMeta,
     Ints,
     faiss,

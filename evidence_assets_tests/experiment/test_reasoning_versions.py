@@ -13,7 +13,7 @@ from evidence_assets.experiment.selection import Asked
 from evidence_assets.experiment.stages import stages
 from evidence_assets.experiment.step import Before, Made
 from evidence_assets.experiment.variants import variants_of
-from evidence_assets.lake.store import prepare
+from evidence_assets.lake.rows import prepare
 from evidence_assets.profiles import PROFILE_VARIABLE
 from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
 from evidence_assets.reasoning.prompted import CHOOSING, EXPLAINING, PromptedSolver

@@ -12,7 +12,7 @@ from evidence_assets.experiment import rows as row_writers
 from evidence_assets.experiment.selection import Asked, Parent, Pick, Progress, evidence_rows
 from evidence_assets.experiment.step import Before
 from evidence_assets.lake.errors import SchemaMismatch
-from evidence_assets.lake.store import prepare, typed
+from evidence_assets.lake.rows import prepare, typed
 from evidence_assets.systems import settings_of
 from evidence_assets.systems.ucret.system import CollapsedTable
 from evidence_assets_tests.graphs.small_graph import stored

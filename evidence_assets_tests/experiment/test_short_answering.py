@@ -16,7 +16,7 @@ from evidence_assets.experiment.selection import Asked
 from evidence_assets.experiment.short_answering import AnswersShortly
 from evidence_assets.experiment.step import Before, Made
 from evidence_assets.lake.lineage import edge
-from evidence_assets.lake.store import prepare
+from evidence_assets.lake.rows import prepare
 from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers, PromptedShortAnswers
 from evidence_assets_tests.graphs.small_graph import stored

@@ -22,7 +22,8 @@ from evidence_assets.lake import connect
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.lineage import DERIVED, USED, edge, history_rows
 from evidence_assets.lake.locked_query import ask
-from evidence_assets.lake.store import Lake, prepare
+from evidence_assets.lake.rows import prepare
+from evidence_assets.lake.store import Lake
 from evidence_assets_tests.conftest import World
 from evidence_assets_tests.explorer.test_cards import Page
 from evidence_assets_tests.lake_rows import chain, chunk, citation, counterfactual, evidence, prediction, question

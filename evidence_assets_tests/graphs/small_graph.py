@@ -21,7 +21,7 @@ from evidence_assets.graphs.passages import Passage, fact_passages, passage_tabl
 from evidence_assets.graphs.stored import encoded
 from evidence_assets.lake.coded import plain
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.store import Rows, prepare, version_of
+from evidence_assets.lake.rows import Rows, prepare, version_of
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.retrieval.vector_index import VectorIndex
 from evidence_assets_tests.retrieval.written import build_index

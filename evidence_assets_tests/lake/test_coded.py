@@ -15,7 +15,8 @@ from evidence_assets.graphs.base_rows import edge_rows, node_id
 from evidence_assets.graphs.merge import edge_id
 from evidence_assets.lake import coded, store
 from evidence_assets.lake.errors import SchemaMismatch
-from evidence_assets.lake.store import Lake, count_in_order, prepare, version_of
+from evidence_assets.lake.rows import count_in_order, prepare, version_of
+from evidence_assets.lake.store import Lake
 
 BLOCK = 64
 

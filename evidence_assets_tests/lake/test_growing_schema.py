@@ -20,8 +20,9 @@ from evidence_assets.lake import connect, lineage, table
 from evidence_assets.lake.errors import LakeVersionError, SchemaMismatch
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import USED, edge
+from evidence_assets.lake.rows import prepare, version_of
 from evidence_assets.lake.schemas import KINDS, TABLES, Column
-from evidence_assets.lake.store import FORMAT, Lake, prepare, version_of
+from evidence_assets.lake.store import FORMAT, Lake
 from evidence_assets_tests.lake_rows import evidence, prediction, question
 
 ADDED = "added_later"

@@ -21,7 +21,8 @@ from evidence_assets.lake.lineage import (
     impact,
     trace,
 )
-from evidence_assets.lake.store import Lake, prepare
+from evidence_assets.lake.rows import prepare
+from evidence_assets.lake.store import Lake
 from evidence_assets_tests.lake_rows import chunk, evidence
 
 

@@ -22,7 +22,8 @@ from evidence_assets.lake.housekeeping import collect, orphans
 from evidence_assets.lake.lineage import edge, trace
 from evidence_assets.lake.mirror import Mirror
 from evidence_assets.lake.object_store import ObjectStore
-from evidence_assets.lake.store import Lake, prepare, version_of
+from evidence_assets.lake.rows import prepare, version_of
+from evidence_assets.lake.store import Lake
 from evidence_assets.models.completion_cache import CompletionCache
 from evidence_assets.models.protocols import Completion
 from evidence_assets_tests.lake_rows import prediction, question

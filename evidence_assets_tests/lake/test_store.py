@@ -22,8 +22,9 @@ from evidence_assets.experiment.step import Step
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import LakeVersionError, SchemaMismatch
 from evidence_assets.lake.lineage import edge
+from evidence_assets.lake.rows import prepare, typed, version_of
 from evidence_assets.lake.schemas import TABLES
-from evidence_assets.lake.store import Lake, asset_folder, asset_of_folder, prepare, typed, version_of
+from evidence_assets.lake.store import Lake, asset_folder, asset_of_folder
 from evidence_assets_tests.lake_rows import prediction
 
 

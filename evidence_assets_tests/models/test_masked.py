@@ -10,7 +10,8 @@ import pytest
 import torch
 from transformers import PreTrainedTokenizerFast
 
-from evidence_assets.models.masked import HFMaskedLM, MaskedLM, UnusableModel
+from evidence_assets.models.masked import HFMaskedLM, UnusableModel
+from evidence_assets.models.protocols import MaskedLM
 from evidence_assets.text.prompt_text import SLOT
 from evidence_assets_tests.models.tiny_masked import byte_pair, word_piece
 

@@ -12,7 +12,8 @@ import pytest
 from evidence_assets.experiment import corpus_making
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.lineage import edge
-from evidence_assets.lake.store import Lake, typed
+from evidence_assets.lake.rows import typed
+from evidence_assets.lake.store import Lake
 from evidence_assets.retrieval.corpus import chunk_texts, chunks_version, open_corpus
 
 SHARDS = {"0": ["d", "b"], "2": ["c"], "10": ["a", "e"]}

@@ -12,8 +12,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from evidence_assets.experiment.selection import Asked, Pick, Progress, pick_fact
-from evidence_assets.graphs.arrays import BoolArray
-from evidence_assets.graphs.expansion import IntArray
+from evidence_assets.graphs.arrays import BoolArray, IntArray
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.array_files import distinct
 from evidence_assets.lake.ids import content_id

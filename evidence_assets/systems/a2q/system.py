@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from evidence_assets.experiment.selection import Asked, Pick, Progress, pick_fact
 from evidence_assets.graphs import expansion as graph_expansion
+from evidence_assets.graphs.arrays import IntArray
 from evidence_assets.graphs.entity_linking import EntityLinker
-from evidence_assets.graphs.expansion import IntArray, Neighbourhood
+from evidence_assets.graphs.expansion import Neighbourhood
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.array_files import distinct
 from evidence_assets.lake.ids import content_id

@@ -28,7 +28,7 @@ from evidence_assets.experiment.stage import Read, Stage
 from evidence_assets.experiment.step import Made, Step
 from evidence_assets.experiment.system import NoSettings
 from evidence_assets.experiment.variants import Variant
-from evidence_assets.lake.store import prepare
+from evidence_assets.lake.rows import prepare
 from evidence_assets.models.in_use import encoder
 from evidence_assets.systems.baselines import VERSION
 

@@ -30,6 +30,7 @@ from evidence_assets.experiment.answers import (
 from evidence_assets.experiment.necessity import Case
 from evidence_assets.experiment.selection import Asked, Parent, Pick, Progress, pick_fact, why_of
 from evidence_assets.graphs import substitution
+from evidence_assets.graphs.arrays import IntArray
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.substitution import Constant, Narrowed, Pattern, Variable
 from evidence_assets.lake.array_files import distinct
@@ -38,7 +39,7 @@ from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.reasoning.tasks import Failure, Reply
 from evidence_assets.systems.four_step_focus import VERSION
 from evidence_assets.systems.four_step_focus.grading import Grader, NodeCard
-from evidence_assets.systems.four_step_focus.node_search import IntArray, NodeSearch
+from evidence_assets.systems.four_step_focus.node_search import NodeSearch
 from evidence_assets.systems.four_step_focus.settings import FocusSettings
 from evidence_assets.systems.four_step_focus.triplets import ANY_TYPE, Schema, Term, TripletQuery, TripletReader
 

@@ -30,7 +30,7 @@ from evidence_assets.harvest.triple_metrics import (
     novelty,
     reference_accuracy,
 )
-from evidence_assets.models.masked import MaskedLM
+from evidence_assets.models.protocols import MaskedLM
 from evidence_assets.systems.kbloom.judging import (
     Judge,
     Likelihood,

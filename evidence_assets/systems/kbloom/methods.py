@@ -14,7 +14,7 @@ from evidence_assets import profiles
 from evidence_assets.experiment.scores.published_figures import beside
 from evidence_assets.experiment.solvers import asking_version, language_model, pool_of
 from evidence_assets.experiment.stage import Read, Stage
-from evidence_assets.experiment.step import Made, Markdown, Step
+from evidence_assets.experiment.step import Made, Step
 from evidence_assets.experiment.system import NoSettings, OwnStages, Scope, System
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput
@@ -31,7 +31,6 @@ from evidence_assets.models.sample_masked_lm import SAMPLE_MASKED_LM
 from evidence_assets.profiles import GeneratorSettings, Profile
 from evidence_assets.systems.kbloom import VERSION, collection_scores, judging, rows, scores
 from evidence_assets.systems.kbloom.judging import JUDGE, REWORD, PromptedJudge, PromptedParaphraser
-from evidence_assets.systems.kbloom.plot import bars
 from evidence_assets.systems.kbloom.references import Reference, references
 from evidence_assets.systems.kbloom.sample_model import masked_model_stages, names_of
 from evidence_assets.systems.kbloom.system import (
@@ -184,8 +183,6 @@ class _Stages:
         )  # fmt: skip
 
     def _scores(self) -> Stage:
-        name = self._variant.label
-
         def make(step: Step) -> Made:
             folder = step.lake.raw_place("sample")
             scored = scores.score_rows(
@@ -196,19 +193,12 @@ class _Stages:
                 variants=self._known_as,
                 known=names_of([folder / "graphs" / f"{graph}.tsv" for graph in ("biomedical", "commonsense")]),
             )
-            shown = [row for row in scored if row["metric"] == "precision@50"]
-            by_variant = {v: [row for row in shown if row["selector"] == v] for v in self._known_as.values()}
-            plot = bars(
-                "precision@50",
-                [row["scope_id"] for row in by_variant[name]],
-                {v: [(r["value"], r["low"], r["high"]) for r in of_variant] for v, of_variant in by_variant.items()},
-            )
             totals = {
                 f"{row['selector']}_{row['metric']}_{row['scope_id']}": row["value"]
                 for row in scored
                 if row["scope_kind"] == "collection" and row["value"] is not None
             }
-            return Made(scored, metadata={"plot": Markdown(plot), **totals})
+            return Made(scored, metadata=totals)
 
         return self._scored(
             "", make,

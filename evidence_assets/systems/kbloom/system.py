@@ -22,7 +22,7 @@ from evidence_assets.harvest.triple_metrics import contradictions, ranked_agreem
 from evidence_assets.harvest.triple_scoring import FinalForm, FluencyForm, Ground, ScoredSentence
 from evidence_assets.harvest.tuple_search import FoundPair, Query
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.models.masked import MaskedLM
+from evidence_assets.models.protocols import MaskedLM
 from evidence_assets.systems.kbloom.seeds import Relation, located
 from evidence_assets.text.prompt_text import HEAD, SLOT, TAIL, as_sentence, entity_words, fill
 

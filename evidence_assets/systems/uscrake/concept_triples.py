@@ -18,6 +18,7 @@ from evidence_assets.benchmarks.graphs.relations import Vocabulary
 from evidence_assets.graphs.entity_linking import Link
 from evidence_assets.graphs.keyphrases import extract_concepts
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
+from evidence_assets.lake.array_files import distinct
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.retrieval.term_index import Ints
@@ -126,7 +127,7 @@ class ConceptTriples:
                     best[edge] = (score, node, link)
         ranked = sorted(best.items(), key=lambda item: (-item[1][0], item[0]))[: self._cap]
         chosen = [Candidate(edge, link, node, score) for edge, (score, node, link) in ranked]
-        return Candidates(chosen, len(np.unique(np.concatenate(met))), links)
+        return Candidates(chosen, len(distinct(np.concatenate(met))), links)
 
     def _word_weights(self, text: str) -> tuple[Ints, npt.NDArray[np.float64]]:
         """Nodes, ascending, whose names share words with a text, and the summed rarity of those words."""
@@ -136,8 +137,8 @@ class ConceptTriples:
             return np.zeros(0, np.int64), np.zeros(0)
         nodes = [self._nodes_with[key] for key in keys]
         rarity = np.concatenate([np.full(len(found), log(1 + total / len(found))) for found in nodes])
-        distinct, place = np.unique(np.concatenate(nodes), return_inverse=True)
-        return distinct, np.bincount(place, weights=rarity).astype(np.float64).round(9)
+        named, place = np.unique(np.concatenate(nodes), return_inverse=True)
+        return named, np.bincount(place, weights=rarity).astype(np.float64).round(9)
 
 
 def _looked_up(nodes: Ints, known: Ints, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from evidence_assets.experiment.scores.gold_evidence import covered_words, evidence_texts, matched_tokens
-from evidence_assets.lake.store import prepare
+from evidence_assets.lake.rows import prepare
 from evidence_assets_tests.lake_rows import evidence
 from evidence_assets_tests.systems.uscrake.token_models import PieceEncoder
 

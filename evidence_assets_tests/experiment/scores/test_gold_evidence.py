@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence_assets.experiment.scores.gold_evidence import chain_id_of, citation_scores, evidence_recall, recall_curve
-from evidence_assets.lake.store import prepare
+from evidence_assets.lake.rows import prepare
 from evidence_assets_tests.lake_rows import citation, evidence, prediction, question
 
 

@@ -19,7 +19,7 @@ from evidence_assets.experiment.inputs import Bm25Chunks
 from evidence_assets.experiment.scores.retrieval_scores import passage_metrics, ranked_documents
 from evidence_assets.experiment.selection import asked as of_rows
 from evidence_assets.experiment.selection import evidence_rows
-from evidence_assets.lake.store import prepare
+from evidence_assets.lake.rows import prepare
 from evidence_assets.retrieval import corpus_files
 from evidence_assets_tests.lake_rows import evidence, question
 from evidence_assets_tests.retrieval.written import written_corpus

@@ -8,7 +8,7 @@ import pytest
 from evidence_assets.experiment.scores.published import figures
 from evidence_assets.experiment.scores.published_figures import PrintedAs, beside, comparable, figure_for, printed_model
 from evidence_assets.experiment.scores.scoring import score_rows
-from evidence_assets.lake.store import prepare
+from evidence_assets.lake.rows import prepare
 from evidence_assets_tests.lake_rows import prediction, question
 
 SERVED = "Qwen/Qwen2.5-72B-Instruct-AWQ"

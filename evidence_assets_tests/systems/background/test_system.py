@@ -14,7 +14,8 @@ from evidence_assets.experiment.inputs import LinkedElsewhere
 from evidence_assets.experiment.selection import Asked, Pick
 from evidence_assets.experiment.step import Before, Step
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.store import Lake, prepare
+from evidence_assets.lake.rows import prepare
+from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.systems.background.system import (

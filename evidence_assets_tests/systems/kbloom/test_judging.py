@@ -9,7 +9,7 @@ import numpy.typing as npt
 import polars as pl
 import pytest
 
-from evidence_assets.lake.store import prepare
+from evidence_assets.lake.rows import prepare
 from evidence_assets.reasoning.tasks import Failure
 from evidence_assets.systems.kbloom.collection_scores import coverage_rows, deal
 from evidence_assets.systems.kbloom.judging import judged_rows

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.store import prepare
+from evidence_assets.lake.rows import prepare
 from evidence_assets.reasoning.tasks import Failure
 from evidence_assets.systems.kbloom.collection_scores import best_rows, judged_rows, reference_rows, size_rows
 from evidence_assets.systems.kbloom.references import references

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.store import prepare
+from evidence_assets.lake.rows import prepare
 from evidence_assets.systems.kbloom.rows import (
     harvest_hash,
     harvest_rows,

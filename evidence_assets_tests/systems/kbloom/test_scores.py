@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evidence_assets.lake.rows import prepare
 from evidence_assets.lake.schemas import TABLES
-from evidence_assets.lake.store import prepare
 from evidence_assets.systems.kbloom.scores import REPORTED, TUNED, Control, above_chance, control, half_of, score_rows
 from evidence_assets.systems.kbloom.seeds import Relation
 
