@@ -118,6 +118,6 @@ def _spare(connection: Any, _record: Any) -> None:
 
 
 def spare_the_disk() -> None:
-    """Have this process write Dagster's own records so."""
+    """Let Dagster's databases wait less often for the disk in this process."""
     if not sqlalchemy.event.contains(sqlalchemy.Engine, "connect", _spare):
         sqlalchemy.event.listen(sqlalchemy.Engine, "connect", _spare)

@@ -96,7 +96,7 @@ def _each_once(pairs: Iterator[tuple[Question, Table]], file: Path, benchmark: B
             yield table
         elif before != table:
             raise BadInput(
-                f"question {question.source_id}: table {table.table_id!r} is another than the one of that name before",
+                f"question {question.source_id}: table {table.table_id!r} differs from an earlier table of the same name",
                 file=file,
             )
     if not known:

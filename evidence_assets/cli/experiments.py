@@ -78,7 +78,7 @@ def replay(
     ],
     several: Annotated[
         Literal["first", "refuse"],
-        typer.Option(help="Of a reply that names several letters: take the first, or refuse it."),
+        typer.Option(help="What to do with a reply that names several letters: take the first, or refuse it."),
     ] = "first",
     as_json: JsonOption = False,
 ) -> None:
@@ -208,8 +208,8 @@ def show_plan(rows: Sequence[Planned], name: str) -> None:
     table(headers, told, title=f"{name} with profile {profiles.load().name}")
     out.print(
         f"time: at the pace of the variant's last steps here, evidence included; tokens: as its answers with this model "
-        f"took here; {UNKNOWN} where nothing here tells: a benchmark that declares no size, calls that hang on what a "
-        "reader finds, a model that has answered nothing yet",
+        f"took here; {UNKNOWN} where nothing here tells: a benchmark that declares no size, calls whose "
+        "number depends on what is retrieved, a model that has answered nothing yet",
         style="dim",
     )
 

@@ -1,1 +1,1 @@
-"""Orchestration only: what Dagster loads. An asset body here reads tables, calls a system and writes a table."""
+"""YAML alone: which corpora, graphs, benchmarks, systems and presets there are. Their components stand in `assets`."""

@@ -97,6 +97,16 @@ def _stages(system: System, variant: Variant) -> list[Stage]:
     return _Standard(system, variant, method).stages()
 
 
+_ASKED_IN = {
+    "mcqa": "multiple-choice questions",
+    "table": "questions and claims about tables",
+    "graph": "questions on a graph",
+    "search": "searches of a knowledge base",
+    "retrieval": "passages for a question",
+}
+"""What is asked in each family of tasks."""
+
+
 class _Standard:
     """The stages of a method that picks evidence."""
 
@@ -129,7 +139,7 @@ class _Standard:
         if variant.family == "retrieval":
             return [*made, self._passage_scores()]
         if self._explained:
-            made.append(self._stage(self._chains, "chains", self._make_chains, "One reasoning chain an option",
+            made.append(self._stage(self._chains, "chains", self._make_chains, "One reasoning chain per option",
                                     [self._questions, self._evidence], pool=self._pool,
                                     version=self._reasoned))  # fmt: skip
         made.append(self._prediction_stage())
@@ -138,7 +148,7 @@ class _Standard:
         cites: list[str | Read] = (
             [self._chains, self._evidence] if self._explained else [self._predictions, self._evidence, *names]
         )
-        made.append(self._stage(self._citations, "citations", self._make_citations, "Every citation, checked", cites))
+        made.append(self._stage(self._citations, "citations", self._make_citations, "Citations, each checked", cites))
         made.append(self._score_stage())
         if variant.counterfactual:
             made.append(self._stage(self._counterfactuals, "counterfactuals", self._make_counterfactuals,
@@ -165,7 +175,7 @@ class _Standard:
             key,
             table,
             make,
-            f"{what}: {variant.family} questions, evidence by {self._selector}.",
+            f"{what}: {_ASKED_IN[variant.family]}, evidence picked by {self._selector}.",
             [Read(read) if isinstance(read, str) else read for read in reads],
             version or f"{VERSION}:{self._version}:{variant.solver}:{variant.explain}",
             family=variant.family,
@@ -281,7 +291,7 @@ class _Standard:
             return prediction_rows(self._answerer(step), self._selector, self._asked(step), step.before)
 
         return self._stage(
-            self._predictions, "predictions", make, "One answer a question", self._answered_from,
+            self._predictions, "predictions", make, "One prediction per question", self._answered_from,
             pool=self._pool, check=failed_share,
             version=f"{self._reasoned}:{self._temperature}" if self._explained else self._reasoned,
         )  # fmt: skip
@@ -344,7 +354,7 @@ class _Standard:
             return Made(rows, metadata=shown)
 
         return self._stage(
-            f"scores/{variant.place}", "scores", make, "What the variant reaches",
+            f"scores/{variant.place}", "scores", make, "Scores with their intervals",
             [Read(key, "benchmark") for key in inputs.values()], partitions="benchmarks", paced=paced,
             pool="gpu" if variant.bertscore or variant.family == "graph" else None,
             version=f"{VERSION}:{variant.retrieval}:{variant.bertscore}:{variant.published or ''}"

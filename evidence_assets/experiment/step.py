@@ -116,8 +116,8 @@ class Step:
         return [f"{self.benchmark_name}|{shard}" for shard in range(self.profile.shards.questions)]
 
     def previous(self) -> pl.DataFrame:
-        """The rows that this partition has now, and those that a step made of it which did not come to its end; none of the
-        former where what was written with them is gone or of another writing."""
+        """The rows of this partition's last complete write, and those of an unfinished step; without the former where the
+        files that were written with them are gone or belong to another write."""
         rows = self.lake.read(self.table, self.asset, self.partition)
         whole = rows if self.lake.is_whole(self.table, self.asset, self.partition) else rows.clear()
         return self.blocks.added_to(self.table, whole)

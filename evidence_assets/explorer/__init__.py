@@ -1,1 +1,1 @@
-"""What people look at: evidence cards (HTML) and plots. Text from documents and models is data and is escaped."""
+"""The evidence browser: a read-only web application over the lake. Text of documents and models is data and is escaped."""

@@ -67,7 +67,7 @@ class Meta:
 
 
 def tables_version(lake: Lake, name: str, *parts: str) -> str:
-    """What is built of a graph's tables (``nodes``, ``edges``) is built from: what their writers said of their rows."""
+    """The version of a graph's tables (``nodes``, ``edges``), from what their writers recorded of their rows."""
     return content_id([lake.written_version(TABLES_OF[part], f"knowledge/{name}/{part}") for part in parts])
 
 

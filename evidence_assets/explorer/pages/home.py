@@ -19,11 +19,16 @@ RUNS = 10
 HEADLINES = {"search": "hit@1", "retrieval": "recall@5"}
 """The metric of task families that are not judged by accuracy."""
 SCORES = """
-SELECT scope_id AS benchmark, reasoner,
+WITH supported AS (
+    SELECT asset, scope_id, model_id, any_value(value) FILTER (metric = 'answered_share') AS supported_share,
+           any_value(value) FILTER (metric = 'supported_accuracy') AS supported_accuracy
+    FROM scores WHERE scope_kind = 'benchmark' GROUP BY ALL
+)
+SELECT scope_id AS benchmark, reasoner, supported_share, supported_accuracy,
        if(reasoner = 'recorded', regexp_extract(asset, '^scores/([^/]+/)', 1) || selector, replace(asset, 'scores/', '')) AS variant,
        model_id, metric, value, low, high, n,
        published, published_source
-FROM scores
+FROM scores JOIN supported USING (asset, scope_id, model_id)
 WHERE scope_kind = 'benchmark' AND metric IN ('accuracy', 'hit@1', 'recall@5')
 ORDER BY benchmark, metric, value DESC, variant
 """
