@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, overload
 
@@ -71,21 +71,6 @@ class CorpusStatistics:
     texts: int
     average_length: float
     document_frequencies: dict[str, int] = field(repr=False)
-
-    @classmethod
-    def from_texts(cls, texts: Iterable[Sequence[str]]) -> CorpusStatistics:
-        """Count over token lists, one at a time, so that a corpus may be streamed.
-
-        >>> CorpusStatistics.from_texts([["a", "b"], ["a", "a"]])
-        CorpusStatistics(texts=2, average_length=2.0)
-        """
-        frequencies: Counter[str] = Counter()
-        count = tokens = 0
-        for text in texts:
-            frequencies.update(set(text))
-            count += 1
-            tokens += len(text)
-        return cls(count, tokens / count if count else 0.0, dict(frequencies))
 
     def idf(self, token: str, form: Idf = "printed") -> float:
         """Inverse document frequency; a token that the corpus lacks stands in no text."""

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.retrieval.bm25 import BM25Index, CorpusStatistics, Idf
+from evidence_assets.retrieval.bm25 import BM25Index, Idf
 
 TEXTS = st.lists(st.lists(st.sampled_from("abcdefg"), max_size=12), min_size=1, max_size=15)
 
@@ -33,7 +33,7 @@ def test_index_and_weights_equal_the_plain_loop(texts: list[list[str]], query: l
     rounded = index.scores(query)
     assert positions.tolist() == sorted(range(len(texts)), key=lambda i: (-rounded[i], i))[:3]
     assert scores.tolist() == rounded[positions].tolist()
-    statistics = CorpusStatistics.from_texts(iter(texts))
+    statistics = BM25Index(texts).statistics
     for text in texts:
         made = statistics.token_weights(text, form)
         assert made == pytest.approx([plain_weight(token, text, texts, form) for token in text], abs=1e-12)
@@ -41,7 +41,7 @@ def test_index_and_weights_equal_the_plain_loop(texts: list[list[str]], query: l
 
 
 def test_printed_idf_is_clipped_where_it_would_be_negative() -> None:
-    statistics = CorpusStatistics.from_texts([["the", "cat"], ["the"], ["the", "dog"]])
+    statistics = BM25Index([["the", "cat"], ["the"], ["the", "dog"]]).statistics
     assert statistics.idf("the") == 0.0
     assert statistics.idf("cat") == pytest.approx(math.log(2.5 / 1.5))
     assert statistics.idf("the", "plus_one") == pytest.approx(math.log(1 + 0.5 / 3.5))
@@ -49,7 +49,7 @@ def test_printed_idf_is_clipped_where_it_would_be_negative() -> None:
 
 
 def test_empty_corpora_texts_and_queries_have_a_defined_result() -> None:
-    nothing = CorpusStatistics.from_texts([])
+    nothing = BM25Index([]).statistics
     assert (nothing.texts, nothing.average_length) == (0, 0.0)
     assert nothing.token_weights(["a"]).tolist() == [0.0]
     index = BM25Index([[], ["a"], ["b"], ["c"]])

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.retrieval import token_cache, token_store
-from evidence_assets.retrieval.bm25 import CorpusStatistics
+from evidence_assets.retrieval.bm25 import BM25Index
 from evidence_assets.retrieval.corpus_files import keys_of
 from evidence_assets.retrieval.maxsim import nearest_tokens
 from evidence_assets.retrieval.term_index import term_keys
@@ -74,13 +74,13 @@ def test_statistics_and_weights_are_those_of_bm25_over_pieces_and_words(tmp_path
     pieces = [list(own) or [""] for own in encoder.pieces(TEXTS)]
     words = [re.findall(r"\w+|[^\w\s]", text.lower()) for text in TEXTS]
     for index, texts in ((store.pieces, pieces), (store.forms, words)):
-        expected = CorpusStatistics.from_texts(texts)
+        expected = BM25Index(texts).statistics
         known = list(expected.document_frequencies)
         assert index.holding([*known, "unknown"]).tolist() == [*expected.document_frequencies.values(), 0]
         assert (index.texts, index.average) == (expected.texts, expected.average_length)
     weighed = TokenTexts.each(kept(store.tokens(encoder), TEXTS), store.pieces, "text", encoder.dimensions)
     pool = weighed.some([3, 0])
-    statistics = CorpusStatistics.from_texts(pieces)
+    statistics = BM25Index(pieces).statistics
     assert pool.weights.tolist() == [w for i in (3, 0) for w in statistics.token_weights(pieces[i]).tolist()]
     assert store.pieces.token_weights(pieces[0]).tolist() == statistics.token_weights(pieces[0]).tolist()
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import evidence_assets.graphs
-from evidence_assets.retrieval.bm25 import CorpusStatistics
+from evidence_assets.retrieval.bm25 import BM25Index
 from evidence_assets.transport import TokenPool, ground_cost, ground_costs, top_k
 from evidence_assets_tests.systems.small_models import minilm
 from evidence_assets_tests.transport.test_ground_costs import assert_nearest
@@ -50,7 +50,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     sentences = [s for s in dict.fromkeys(found) if 20 < len(s) < 160][:SENTENCES]
     assert len(sentences) > 50
     tokens = minilm().tokens(sentences)
-    statistics = CorpusStatistics.from_texts([t.tokens for t in tokens])
+    statistics = BM25Index([t.tokens for t in tokens]).statistics
     rng = np.random.default_rng(0)
     members = [rng.choice(len(tokens), size=rng.integers(1, 4)).tolist() for _ in range(CHUNKS)]
     members += [members[3], members[7]]  # the same text twice: an exact tie

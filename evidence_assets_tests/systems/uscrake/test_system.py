@@ -22,7 +22,7 @@ from evidence_assets.experiment.step import Before
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.retrieval import token_store
-from evidence_assets.retrieval.bm25 import CorpusStatistics
+from evidence_assets.retrieval.bm25 import BM25Index
 from evidence_assets.retrieval.maxsim import maxsim_texts
 from evidence_assets.retrieval.token_store import TokenStore, TokenTexts, build, source_version
 from evidence_assets.retrieval.vector_index import VectorIndex
@@ -170,7 +170,7 @@ def test_words_and_the_other_reading_of_weights_are_ranked_as_their_definition_s
 ) -> None:
     words = tokens == "words"
     cut = {name: naive_tokens(text, words) for name, text in PAGES.items()}
-    statistics = CorpusStatistics.from_texts([names for names, _ in cut.values()])
+    statistics = BM25Index([names for names, _ in cut.values()]).statistics
     listed = [names for names, _ in cut.values()]
 
     def value(name: str) -> float:
