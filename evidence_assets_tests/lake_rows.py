@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import polars as pl
+
+from evidence_assets.lake.store import prepare
+
 
 def question(number: int, benchmark: str = "quiz", gold: str = "A", **more: Any) -> dict[str, Any]:
     """A multiple-choice question with two options."""
@@ -71,3 +75,10 @@ def counterfactual(cited: str) -> dict[str, Any]:
         "reasoner": "r", "model_id": "m", "answer": "A", "cited": [cited], "without_cited": "insufficient",
         "only_cited": "A", "necessary": True, "sufficient": True, "needed": [cited], "content_hash": "h", "input_hash": "i",
     }  # fmt: skip
+
+
+def stored(table: str, rows: object) -> pl.DataFrame:
+    """Rows as they come back from the lake."""
+    frame = pl.from_arrow(prepare(table, rows))  # type: ignore[arg-type]
+    assert isinstance(frame, pl.DataFrame)
+    return frame

@@ -19,7 +19,6 @@ from evidence_assets.benchmarks.registry import PAIRS
 from evidence_assets.benchmarks.rows import question_rows, table_rows
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
-from evidence_assets_tests.benchmarks.official.test_table_readers import TABMCQ_HEAD
 
 
 def lake_with(root: Path, files: dict[str, str]) -> Lake:
@@ -101,44 +100,6 @@ def test_a_claim_whose_id_comes_twice_is_refused(tmp_path: Path, reader: str, qu
             list(read(lake, benchmark))
 
 
-@pytest.mark.parametrize(
-    ("reader", "split", "files", "said"),
-    [
-        ("medqa", "test", {"phrases_no_exclude_test.jsonl": ""}, r"test\.jsonl: holds no question; wanted is MedQA"),
-        (
-            "hotpotqa",
-            "train",
-            {"hotpotqa_train.json": "[]"},
-            r"train\.json: holds no question; wanted is HotpotQA, split",
-        ),
-        ("tabmcq", "all", {"MCQs.tsv": TABMCQ_HEAD}, r"/b: holds no question; wanted is TabMCQ, split all: MCQs\.tsv"),
-        (
-            "scitab",
-            "test",
-            {"sci_tab.json": "[]"},
-            r"/b: holds no question; wanted is SCITAB, split test: dataset/sci_tab",
-        ),
-        ("pubhealthtab", "test", {"test.jsonl": ""}, r"/b: holds no question; wanted is PubHealthTab, split test"),
-        (
-            "tabfact",
-            "test",
-            {"test_examples.json": "{}", "all_csv/1.csv": ""},
-            r"/b: holds no question; wanted is TabFact",
-        ),
-    ],
-)
-def test_a_split_without_a_question_is_refused(
-    tmp_path: Path, reader: str, split: str, files: dict[str, str], said: str
-) -> None:
-    lake = lake_with(tmp_path, {f"b/{name}": text for name, text in files.items()})
-    benchmark = Benchmark(name="mine", task="mcqa", reader=reader, path="b", split=split)
-    with pytest.raises(BadInput, match=said):
-        list(questions_of(lake, benchmark))
-    if reader in PAIRS:
-        with pytest.raises(BadInput, match=said):
-            list(tables_of(lake, benchmark))
-
-
 @pytest.mark.parametrize(("reader", "task"), [("own", "mcqa"), ("own_tables", "verification")])
 def test_a_users_file_without_a_question_is_refused(tmp_path: Path, reader: str, task: Literal["mcqa"]) -> None:
     lake = lake_with(tmp_path, {"none.jsonl": "\n"})
@@ -160,18 +121,6 @@ def test_a_shard_may_hold_no_question_where_the_split_holds_some(tmp_path: Path)
     benchmark = Benchmark(name="mine", task="mcqa", path="q.jsonl")
     shards = [question_rows(questions_of(lake, benchmark), "test", shard, 2) for shard in range(2)]
     assert sorted(map(len, shards)) == [0, 1]
-
-
-def test_gold_cells_of_tabmcq_lead_to_the_cell_that_they_quote(tmp_path: Path) -> None:
-    columns = ["QUESTION", "CHOICE 1", "CHOICE 2", "CORRECT CHOICE", "RELEVANT TABLE", "RELEVANT ROW", "RELEVANT COL"]
-    row = ["What is A?", "one", "two", "1", "regular-1", "1", "1"]
-    mcqs = "\t".join([*columns, "QUESTION-ALIGNMENT"]) + "\n" + "\t".join([*row, "0"]) + "\n"
-    lake = lake_with(tmp_path, {"t/MCQs.tsv": mcqs, "t/Tables/regular/1.tsv": "NAME\tVALUE\nA\tone\nB\ttwo\n"})
-    benchmark = Benchmark(name="tabmcq", task="table_qa", reader="tabmcq", path="t", split="all")
-    (asked,), (table,) = questions_of(lake, benchmark), tables_of(lake, benchmark)
-    cell = next(g for g in asked.gold_evidence if g.kind == "cell")
-    assert (cell.locator, cell.text) == ("r1c1", "one"), "row 0 is the header, as in evidence"
-    assert table.rows[0][1] == "one"
 
 
 @pytest.mark.parametrize(

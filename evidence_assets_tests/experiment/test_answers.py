@@ -12,7 +12,7 @@ from evidence_assets.experiment.selection import Asked
 from evidence_assets.experiment.step import Before
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, ExplainOption, Failure, Step
-from evidence_assets_tests.graphs.small_graph import stored
+from evidence_assets_tests.lake_rows import stored
 
 
 class Counting:

@@ -54,11 +54,7 @@ def encoded(threads: int) -> dict[str, Any]:
     """What a process with this count of threads makes of the same texts."""
     environment = os.environ | {"OMP_NUM_THREADS": str(threads)}
     done = subprocess.run(
-        [sys.executable, "-c", ENCODES, str(threads)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-c", ENCODES, str(threads)], env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout))

@@ -12,7 +12,8 @@ from evidence_assets.reasoning.prompted import PromptedSolver
 from evidence_assets.reasoning.table_prompts import explain_request, is_table_task, parse_steps, table_text
 from evidence_assets.reasoning.tables.view import TableView
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Step
-from evidence_assets_tests.reasoning.test_prompted import CHOOSE, EXPLAIN, DictCache, Scripted, common_start
+from evidence_assets_tests.reasoning.test_prompted import CHOOSE, EXPLAIN, Scripted, common_start
+from evidence_assets_tests.systems.small_models import Kept
 
 LABELS = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION")
 CELLS = {(0, 0): "Lake", (0, 1): "Depth", (1, 0): "Como", (1, 1): "425", (2, 0): "Garda", (2, 1): "346"}
@@ -29,7 +30,7 @@ CHOICE = ChooseAnswer(
 
 def _solver(reply: str) -> tuple[PromptedSolver, Scripted]:
     generator = Scripted(lambda _: reply)
-    return PromptedSolver(LanguageModel(generator, DictCache())), generator
+    return PromptedSolver(LanguageModel(generator, Kept())), generator
 
 
 def test_the_task_and_its_evidence_decide_the_words() -> None:
@@ -127,7 +128,7 @@ def test_an_explanation_cut_off_is_not_used() -> None:
         def generate(self, requests: object) -> list[Completion]:
             return [Completion("1. [r1c1]", 5, 1024, 0.1, "length") for _ in list(requests)]  # type: ignore[call-overload]
 
-    (failed,) = PromptedSolver(LanguageModel(CutOff(lambda _: ""), DictCache())).explain([CLAIM])
+    (failed,) = PromptedSolver(LanguageModel(CutOff(lambda _: ""), Kept())).explain([CLAIM])
     assert isinstance(failed, Failure) and "cut off" in failed.reason
 
 
@@ -157,7 +158,7 @@ def test_text_questions_keep_their_own_words() -> None:
         seen.append(request)
         return '{"steps": []}'
 
-    PromptedSolver(LanguageModel(Scripted(reply), DictCache())).explain([EXPLAIN])
+    PromptedSolver(LanguageModel(Scripted(reply), Kept())).explain([EXPLAIN])
     assert seen[0].json_schema and "numbered evidence" in seen[0].system
 
 

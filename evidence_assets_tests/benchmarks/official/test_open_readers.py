@@ -138,11 +138,7 @@ class TestStark(ReaderContract):
             {"stark_qa/stark_qa.csv": HEAD + '7,"Which, then?","[12, 5]"\n'},
             {"source_id": "7", "text": "Which, then?", "gold": ("12", "5")},
         ),
-        (
-            "val",
-            {"stark_qa.csv": HEAD + "7,Which?,[1]\n8,What?,[2]\n", "split/val.index": "8\n"},
-            {"source_id": "8"},
-        ),
+        ("val", {"stark_qa.csv": HEAD + "7,Which?,[1]\n8,What?,[2]\n", "split/val.index": "8\n"}, {"source_id": "8"}),
     )
     FAULTS = (
         ("all", {"stark_qa.csv": HEAD + '7,Which?,"[1, x]"\n'}, ":2: answer_ids: expected a list"),

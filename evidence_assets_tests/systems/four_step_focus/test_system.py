@@ -26,7 +26,8 @@ from evidence_assets.systems.four_step_focus.question_forms import Form, FormPar
 from evidence_assets.systems.four_step_focus.settings import FocusSettings
 from evidence_assets.systems.four_step_focus.system import FourStepFocus, NodeRanking, schema_of
 from evidence_assets.systems.four_step_focus.triplets import PromptedTriplets, TripletReader
-from evidence_assets_tests.graphs.small_graph import graph_of, stored, vectors_of, with_vectors
+from evidence_assets_tests.graphs.small_graph import graph_of, vectors_of, with_vectors
+from evidence_assets_tests.lake_rows import stored
 from evidence_assets_tests.systems.four_step_focus.test_triplets import reply_of
 from evidence_assets_tests.systems.small_models import Scripted, SharedWords, WordEncoder
 

@@ -29,7 +29,8 @@ from evidence_assets.reasoning.paths import Fact, wrong_with
 from evidence_assets.systems.ugat.selector import GraphPaths
 from evidence_assets.systems.ugat.settings import UgatSettings
 from evidence_assets.text.negation import asks_for_exception
-from evidence_assets_tests.graphs.small_graph import small_graph, stored
+from evidence_assets_tests.graphs.small_graph import small_graph
+from evidence_assets_tests.lake_rows import stored
 from evidence_assets_tests.systems.small_models import minilm
 
 THIRST = Asked(

@@ -29,7 +29,8 @@ from evidence_assets.reasoning.paths import walked_edges
 from evidence_assets.systems.ugat import system
 from evidence_assets.systems.ugat.settings import UgatSettings
 from evidence_assets.systems.ugat.system import PathSelection, relevant_paths_batch
-from evidence_assets_tests.graphs.small_graph import graph_of, stored, vectors_of
+from evidence_assets_tests.graphs.small_graph import graph_of, vectors_of
+from evidence_assets_tests.lake_rows import stored
 
 TRIPLES = [
     ("urethral obstruction", "may_cause", "hydronephrosis"),

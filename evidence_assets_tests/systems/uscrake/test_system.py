@@ -311,12 +311,6 @@ def test_a_query_that_is_the_chunk_aligns_word_by_word_at_no_cost(corpus: Passag
     assert masses == sorted(masses, reverse=True)
 
 
-def test_the_same_call_gives_the_same_picks_and_a_question_does_not_depend_on_its_neighbours(corpus: Passages) -> None:
-    both = selector(corpus, triples=graph()).select(QUESTIONS)
-    assert selector(corpus, triples=graph()).select(QUESTIONS) == both
-    assert [selector(corpus, triples=graph()).select([q])[0] for q in QUESTIONS] == both
-
-
 @pytest.mark.parametrize("cost", ["jsd", "fusion", "moverscore"])
 @pytest.mark.parametrize("coarse", ["dense", "hybrid"])
 def test_tokens_encoded_on_demand_give_the_same_evidence(
