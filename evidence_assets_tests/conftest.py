@@ -57,6 +57,17 @@ def _same_environment_afterwards() -> Iterator[None]:
         os.environ.update(before)
 
 
+@pytest.fixture
+def other_settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """Patches the profile, its presets or what is declared: what was read before is forgotten, and what is read now, too."""
+    from evidence_assets_tests.assets.small_worlds import forget  # here, as most tests need no Dagster
+
+    forget()
+    yield monkeypatch
+    monkeypatch.undo()
+    forget()
+
+
 @pytest.fixture(scope="session")
 def dev_data() -> Path:
     """Folder of real development datasets, or a skip with its reason."""

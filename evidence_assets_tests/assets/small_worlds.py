@@ -28,6 +28,12 @@ _CACHES = (
 )
 
 
+def forget() -> None:
+    """Forget what was read of the profile and of what is declared under it."""
+    for cache in _CACHES:
+        cache.cache_clear()
+
+
 class SmallWorld:
     """Assets by the beginnings of their keys, made one selection at a time."""
 
@@ -82,14 +88,12 @@ def small_world(root: Path, profile: Sequence[str], monkeypatch: pytest.MonkeyPa
     (root / "profile.yaml").write_text(stated + "\n")
     monkeypatch.setenv("EVIDENCE_LAKE", str(root / "data_lake"))
     monkeypatch.setenv("EVIDENCE_PROFILE", str(root / "profile.yaml"))
-    for cache in _CACHES:
-        cache.cache_clear()
+    forget()
     try:
         yield SmallWorld(root)
     finally:
         monkeypatch.undo()
-        for cache in _CACHES:
-            cache.cache_clear()
+        forget()
 
 
 def materialize(

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
-from evidence_assets.assets import partitions
 from evidence_assets.assets.questions import Questions
 from evidence_assets.benchmarks import declared as benchmark
 from evidence_assets.benchmarks.declared import Benchmark
@@ -20,20 +18,16 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.assets.small_worlds import materialize
 
-CACHES = (benchmark.benchmarks, partitions.benchmark_partitions, partitions.question_partitions)
 MEDMCQA = {"question": "Which?", "opa": "a", "opb": "b", "opc": "c", "opd": "d", "cop": 1}
 
 
 @pytest.fixture
-def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lake]:
-    yield Lake.create(tmp_path / "data_lake", question_shards=1, corpus_shards=1)
-    monkeypatch.undo()
-    for cache in CACHES:
-        cache.cache_clear()
+def lake(tmp_path: Path) -> Lake:
+    return Lake.create(tmp_path / "data_lake", question_shards=1, corpus_shards=1)
 
 
 def load(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch, reader: str, split: str, files: dict[str, bytes]
+    lake: Lake, other_settings: pytest.MonkeyPatch, reader: str, split: str, files: dict[str, bytes]
 ) -> dg.ExecuteInProcessResult:
     """Materialize the questions of a benchmark with these files."""
     for name, content in files.items():
@@ -41,9 +35,7 @@ def load(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     made = Benchmark(name="mine", task="mcqa", reader=reader, path="mine", split=split)
-    monkeypatch.setattr(benchmark, "declared", lambda folder=None: {"mine": made})
-    for cache in CACHES:
-        cache.cache_clear()
+    other_settings.setattr(benchmark, "declared", lambda folder=None: {"mine": made})
     return materialize(lake, Questions().build_defs(None), "questions/mcqa", partition_key="mine|0")  # type: ignore[arg-type]
 
 
@@ -75,21 +67,21 @@ BAD: list[tuple[str, str, str, dict[str, bytes], str]] = [
     ("reader", "split", "files", "said"), [case[1:] for case in BAD], ids=[case[0] for case in BAD]
 )
 def test_it_is_named_and_nothing_is_half_loaded(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch, reader: str, split: str, files: dict[str, bytes], said: str
+    lake: Lake, other_settings: pytest.MonkeyPatch, reader: str, split: str, files: dict[str, bytes], said: str
 ) -> None:
     with pytest.raises(BadInput, match=said):
-        load(lake, monkeypatch, reader, split, files)
+        load(lake, other_settings, reader, split, files)
     assert lake.files("questions") == []
 
 
 @pytest.mark.parametrize("official", [2, 3])
 def test_a_file_of_another_length_than_the_official_one_is_told(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch, official: int
+    lake: Lake, other_settings: pytest.MonkeyPatch, official: int
 ) -> None:
     info = replace(DATASETS["medmcqa"], counts={"dev": official})
-    monkeypatch.setitem(DATASETS, "medmcqa", info)
+    other_settings.setitem(DATASETS, "medmcqa", info)
     (event,) = load(
-        lake, monkeypatch, "medmcqa", "dev", {"dev.json": lines(GOOD, row(2))}
+        lake, other_settings, "medmcqa", "dev", {"dev.json": lines(GOOD, row(2))}
     ).get_asset_materialization_events()
     metadata = event.step_materialization_data.materialization.metadata
     assert metadata["in all shards"].value == 2

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
 from bench.measure_variants import paired
-from evidence_assets.assets import partitions
 from evidence_assets.assets import questions as question_assets
 from evidence_assets.assets.corpus import Corpus
 from evidence_assets.assets.system import variant_defs
@@ -23,19 +21,13 @@ from evidence_assets_tests.assets.small_worlds import materialize
 
 DOCUMENTS = {"d1": "Quinine treats malaria.", "d2": "Sand becomes glass.", "d3": "Bees make honey.", "d4": "Owls hunt."}
 QUERIES = [{"_id": "q1", "text": "What treats malaria?"}, {"_id": "q2", "text": "What do bees and owls do?"}]
-CACHES = (benchmark.benchmarks, partitions.benchmark_partitions, partitions.question_partitions)
 
 
 @pytest.fixture
-def declared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Benchmark]:
+def declared(other_settings: pytest.MonkeyPatch) -> Benchmark:
     made = Benchmark(name="mini", task="retrieval", reader="beir", path="mini", corpus="mini")
-    monkeypatch.setattr(benchmark, "declared", lambda folder=None: {"mini": made})
-    for cache in CACHES:
-        cache.cache_clear()
-    yield made
-    monkeypatch.undo()
-    for cache in CACHES:
-        cache.cache_clear()
+    other_settings.setattr(benchmark, "declared", lambda folder=None: {"mini": made})
+    return made
 
 
 class Collection:
