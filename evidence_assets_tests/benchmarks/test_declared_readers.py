@@ -16,7 +16,7 @@ from evidence_assets.benchmarks.declarations import instances
 from evidence_assets.benchmarks.declared import Part, declared
 from evidence_assets.benchmarks.readers import questions_of, tables_of
 from evidence_assets.benchmarks.registry import PAIRS
-from evidence_assets.benchmarks.rows import question_rows, table_rows
+from evidence_assets.benchmarks.rows import question_rows
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 
@@ -123,31 +123,6 @@ def test_a_shard_may_hold_no_question_where_the_split_holds_some(tmp_path: Path)
     assert sorted(map(len, shards)) == [0, 1]
 
 
-@pytest.mark.parametrize(
-    ("name", "files"),
-    [
-        ("scitab", {"dataset/sci_tab.json": json.dumps([CLAIM])}),
-        ("scitab", {"sci_tab.json": json.dumps([CLAIM])}),
-        (
-            "pubhealthtab",
-            {"test.jsonl": json.dumps({"claim": "c", "label": "SUPPORTS", "table": {"rows": [["1", "2"]]}}) + "\n"},
-        ),
-        (
-            "tabfact",
-            {
-                "test_examples.json": json.dumps({"1.csv": [["Kane has 8."], [1], "g"]}),
-                "all_csv/1.csv": "a#b\nKane#8\n",
-            },
-        ),
-    ],
-)
-def test_a_folder_is_searched_for_the_official_files(tmp_path: Path, name: str, files: dict[str, str]) -> None:
-    lake = lake_with(tmp_path, {f"{name}/{place}": text for place, text in files.items()})
-    benchmark = declared()[name]
-    assert [q.gold for q in questions_of(lake, benchmark)] == [("SUPPORTS",)]
-    assert len(list(tables_of(lake, benchmark))) == 1
-
-
 def test_a_folder_without_the_official_files_says_which_to_put_there(tmp_path: Path) -> None:
     lake = lake_with(tmp_path, {"scitab/other.json": "[]", "tabfact/test_examples.json": "{}"})
     with pytest.raises(BadInput, match=r"put dataset/sci_tab\.json into .*github\.com/XinyuanLu00/SciTab"):
@@ -157,27 +132,6 @@ def test_a_folder_without_the_official_files_says_which_to_put_there(tmp_path: P
     alone = Benchmark(name="mine", task="verification", reader="tabfact", path="tabfact/test_examples.json")
     with pytest.raises(BadInput, match="declare `tables`"):
         list(questions_of(lake, alone))
-
-
-@pytest.mark.dev_data
-@pytest.mark.parametrize("name", ["medmcqa", "medqa", "mmlu_medical_genetics", "scitab", "tabmcq"])
-def test_official_files_become_rows_of_the_lake(name: str, dev_data: Path, tmp_path: Path) -> None:
-    lake = Lake.create(tmp_path / "data_lake")
-    lake.raw.symlink_to(dev_data)
-    benchmark = declared()[name]
-    rows = question_rows(questions_of(lake, benchmark), benchmark.split, 0, 1)
-    assert rows and {row["benchmark"] for row in rows} == {name}
-    assert len({row["question_id"] for row in rows}) == len(rows)
-    if benchmark.family == "table":
-        tables = {row["table_id"]: row for row in table_rows(tables_of(lake, benchmark))}
-        assert {row["table_id"] for row in rows} <= set(tables)
-        for row in rows:
-            for gold in row["gold_evidence"]:
-                if gold["kind"] == "cell" and gold["text"]:
-                    cells = {(c["row"], c["column"]): c["text"] for c in tables[row["table_id"]]["cells"]}
-                    at_row, at_column = (int(part) for part in gold["locator"][1:].split("c"))
-                    header = tables[row["table_id"]]["header"]
-                    assert (cells[at_row - 1, at_column] if at_row else header[at_column]) == gold["text"]
 
 
 LISTED = {
