@@ -111,13 +111,8 @@ class TestBestFound(SolverContract):
 
 
 class TestTableSolver(SolverContract):
-    question, options, evidence, task, right = (
-        "Which river is the longest?",
-        ("Elbe", "Rhine"),
-        CELLS,
-        "table_qa",
-        "Rhine",
-    )
+    question, options, right = "Which river is the longest?", ("Elbe", "Rhine"), "Rhine"
+    evidence, task = CELLS, "table_qa"
 
     def solver(self) -> Solver:
         return TableSolver()

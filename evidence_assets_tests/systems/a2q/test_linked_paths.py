@@ -121,5 +121,11 @@ def test_of_a_hub_only_the_nearest_triples_are_looked_at() -> None:
     assert len(capped) < len(paths(None, graph).select([question])[0])
 
 
+def test_progress_counts_questions() -> None:
+    told: list[tuple[int, int]] = []
+    paths().select([asked("web"), asked("silk")], lambda done, total: told.append((done, total)))
+    assert told == [(1, 2), (2, 2)]
+
+
 def test_versions_follow_the_settings() -> None:
     assert paths().version != paths(PathSettings(penalty=0.1)).version

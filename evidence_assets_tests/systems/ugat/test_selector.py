@@ -104,12 +104,6 @@ def test_an_empty_graph_gives_no_evidence(tmp_path: Path) -> None:
     assert select(small_graph(tmp_path, []), THIRST) == [[]]
 
 
-def test_two_relations_that_contradict_are_both_said(graph: KnowledgeGraph) -> None:
-    (picks,) = select(graph, Asked("q", "b", "mcqa", "Is aspirin good?", ("fever",)))
-    assert picks[0].text == "Aspirin may contraindicate fever. Aspirin may treat fever."
-    assert json.loads(picks[0].why or "")["contradictory"] is True
-
-
 def test_the_version_changes_with_what_decides_the_picks(graph: KnowledgeGraph) -> None:
     versions = {
         GraphPaths("x", graph, {}, load(), settings).version
