@@ -98,7 +98,7 @@ def test_scores_of_both_families(made: SmallWorld) -> None:
         ].keys()
 
 
-def test_every_answer_leads_to_its_sources(made: SmallWorld) -> None:
+def test_every_answer_rests_on_rows_that_exist(made: SmallWorld) -> None:
     with connect(made.lake.root) as connection:
         for asset, sources in (
             ("predictions/search/fourstepfocus", {"question", "evidence", "edge", "node", "passage", "file"}),

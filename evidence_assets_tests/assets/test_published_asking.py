@@ -95,16 +95,7 @@ def test_what_is_shown_is_what_is_sent(world: tuple[SmallWorld, Doctor]) -> None
     made, doctor = world
     made.make(f"evidence/{CASES}", partition=CLAIMS)
     question = made.rows("questions", "questions/table").sort("question_id")["question_id"][0]
-    arguments = [
-        "prompts",
-        "ucret",
-        "--variant",
-        "ucret_published",
-        "--question",
-        question,
-        "--lake",
-        str(made.lake.root),
-    ]
+    arguments = f"prompts ucret --variant ucret_published --question {question} --lake {made.lake.root}".split()
     doctor.asked.clear()
     before = CliRunner().invoke(app, [*arguments, "--json"])
     assert before.exit_code == 0, before.output

@@ -260,19 +260,17 @@ def test_a_bad_file_fails_its_check_by_file_line_and_field_and_the_others_go_on(
     assert house.check("seed_files", "raw/seeds") == (True, "nothing")
 
 
-def test_a_pair_the_tokenizer_cannot_represent_fails_its_relation_alone_and_once(house: House) -> None:
-    house.seed("leads_to", [["epilepsy", "Zzyx"]])
-    house.seed("may_treat", [["colchicine", "gout"]])
-    house.tick()
-    house.work()
-    assert house.tick() == [(HARVEST, "leads_to"), (HARVEST, "may_treat")]
-    [said] = house.work(failing=[(HARVEST, "leads_to")])
-    assert "tokenizer of sample-masked-lm does not know 'Zzyx'" in said
-    assert house.settle(MERGED) == [MERGED], "the failed one is not tried again until its seeds change"
-    house.seed("leads_to", [["epilepsy", "hiv"]])
-    assert house.tick() == [(SEEDS, "leads_to")]
-    house.work()
-    assert house.tick() == [(HARVEST, "leads_to")]
+def test_weights_that_are_no_numbers_fail_the_relation(house: House) -> None:
+    from safetensors.torch import load_file, save_file
+
+    weights = house.lake.index_folder("models/masked_lm") / "model.safetensors"
+    tensors = load_file(weights)
+    save_file({name: tensor * float("nan") for name, tensor in tensors.items()}, weights, metadata={"format": "pt"})
+    there = house.triples(HARVEST, "leads_to")
+    events = house.make(HARVEST, partition="leads_to", succeeds=False)
+    [failure] = [event for event in events if event.is_step_failure]
+    assert "sample-masked-lm yields NaN" in failure.step_failure_data.error_display_string
+    assert house.triples(HARVEST, "leads_to") == there
 
 
 def test_the_weekly_schedule_looks_at_everything_and_takes_over_what_is_unchanged(house: House) -> None:

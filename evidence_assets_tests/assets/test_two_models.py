@@ -67,17 +67,8 @@ def test_both_stand_on_one_scoreboard_and_are_compared(world: SmallWorld) -> Non
     assert all(point.cost for point in found.values()), "the evidence that both read is counted for both"
     shown = CliRunner().invoke(app, ["scoreboard", "--lake", str(world.lake.root)])
     assert "without_explanations@tiny_b" in shown.output, shown.output
-    said = CliRunner().invoke(
-        app,
-        [
-            "compare",
-            "without_explanations@tiny_a",
-            "without_explanations@tiny_b",
-            "--lake",
-            str(world.lake.root),
-            "--json",
-        ],
-    )
+    both = [f"without_explanations@tiny_{letter}" for letter in "ab"]
+    said = CliRunner().invoke(app, ["compare", *both, "--lake", str(world.lake.root), "--json"])
     assert said.exit_code == 0, said.output
     assert f'"accuracy_b": {found["without_explanations@tiny_b"].value}' in said.output
 
