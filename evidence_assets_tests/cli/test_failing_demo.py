@@ -10,16 +10,10 @@ from pathlib import Path
 import pytest
 
 from evidence_assets.lake import connect
+from evidence_assets_tests.cli.test_add_benchmark import CLAIM
 from evidence_assets_tests.conftest import REPOSITORY, World
 
 CHOICE = {"source_id": "1", "text": "Which animal buzzes?", "options": ["Bee", "Cat"], "gold": "A"}
-CLAIM = {
-    "source_id": "1",
-    "task": "verification",
-    "text": "The value of A is 1.",
-    "gold": "SUPPORTS",
-    "table_id": "n.csv",
-}
 ASKED = {"source_id": "1", "task": "kgqa", "text": "What does the bee make?", "gold": ["honey"]}
 ANSWERS = {
     "good": ("predictions/mcqa/bm25", "A"), "good_claim": ("predictions/table/bm25", "SUPPORTS"),
@@ -55,7 +49,7 @@ def failing_world(made_world: World, tmp_path_factory: pytest.TempPathFactory) -
     docs, tables = world.root / "docs", world.root / "tables"
     docs.mkdir(), tables.mkdir()
     (docs / "bees.txt").write_text("Bees buzz.")
-    (tables / "n.csv").write_text("name,value\nA,1\n")
+    (tables / "n.csv").write_text("name,value\nRiver,1\n")
     question = world.add("bad_question", CHOICE, "--corpus", str(docs)) / "questions.jsonl"
     question.write_text(json.dumps(CHOICE | {"gold": "Z"}) + "\n")
     (world.add("bad_document", CHOICE, "--corpus", str(docs)) / "corpus" / "bees.txt").write_bytes(b"Bees \xff buzz.")
