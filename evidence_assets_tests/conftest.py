@@ -39,6 +39,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path not in slow)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_waiting_for_the_disk() -> Iterator[None]:
+    """Nor need a lake of this process's outlive one; that it is flushed before it is named is tested by counting."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda handle: None)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _same_environment_afterwards() -> Iterator[None]:
     """A command run inside a test's process sets variables (`--lake`), which must not reach the next test."""
@@ -47,6 +55,17 @@ def _same_environment_afterwards() -> Iterator[None]:
     if os.environ != before:
         os.environ.clear()
         os.environ.update(before)
+
+
+@pytest.fixture
+def other_settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """Patches the profile, its presets or what is declared: what was read before is forgotten, and what is read now, too."""
+    from evidence_assets_tests.assets.small_worlds import forget  # here, as most tests need no Dagster
+
+    forget()
+    yield monkeypatch
+    monkeypatch.undo()
+    forget()
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+import polars as pl
+
+from evidence_assets.lake.lineage import USED, edge
+from evidence_assets.lake.store import Lake, prepare
+
+Rows = Sequence[dict[str, Any]]
 
 
 def question(number: int, benchmark: str = "quiz", gold: str = "A", **more: Any) -> dict[str, Any]:
@@ -71,3 +79,44 @@ def counterfactual(cited: str) -> dict[str, Any]:
         "reasoner": "r", "model_id": "m", "answer": "A", "cited": [cited], "without_cited": "insufficient",
         "only_cited": "A", "necessary": True, "sufficient": True, "needed": [cited], "content_hash": "h", "input_hash": "i",
     }  # fmt: skip
+
+
+def write_answers(
+    lake: Lake,
+    evidence: Rows,
+    chains: Rows,
+    predictions: Rows,
+    citations: Rows = (),
+    derived: Rows = (),
+    *,
+    selector: str = "s",
+    partition: str = "quiz|0",
+) -> None:
+    """A variant's rows as its assets write them: each chain was given all evidence of its question, each prediction all chains.
+
+    What the evidence was derived from is stated beside it.
+    """
+    given = [
+        edge("chain", chain["chain_id"], USED, "evidence", row["evidence_id"], "h", row["rank"])
+        for chain in chains
+        for row in evidence
+        if row["question_id"] == chain["question_id"]
+    ]
+    compared = [
+        edge("prediction", row["prediction_id"], USED, "chain", chain["chain_id"], "h", 1)
+        for row in predictions
+        for chain in chains
+        if row["question_id"] == chain["question_id"]
+    ]
+    place = f"mcqa/{selector}"
+    lake.write(f"evidence/{place}", partition, {"evidence": evidence, "lineage_edges": derived})
+    lake.write(f"chains/{place}", partition, {"chains": chains, "lineage_edges": given})
+    lake.write(f"citations/{place}", partition, {"citations": citations})
+    lake.write(f"predictions/{place}", partition, {"predictions": predictions, "lineage_edges": compared})
+
+
+def stored(table: str, rows: object) -> pl.DataFrame:
+    """Rows as they come back from the lake."""
+    frame = pl.from_arrow(prepare(table, rows))  # type: ignore[arg-type]
+    assert isinstance(frame, pl.DataFrame)
+    return frame

@@ -79,44 +79,28 @@ def test_every_table_asset_has_its_blocking_check(loaded: dg.Definitions) -> Non
     assert with_table == checks
 
 
-@pytest.mark.parametrize(("profile", "presets"), [("embedded", ""), ("paper", ""), ("paper", "all")])
-def test_no_edge_fans_in_more_than_64_partitions(profile: str, presets: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from evidence_assets import profiles
-    from evidence_assets.assets import partitions
-    from evidence_assets.benchmarks import declared as benchmark
-
-    monkeypatch.setenv("EVIDENCE_PROFILE", profile)
-    monkeypatch.setenv("EVIDENCE_PRESETS", presets)
-    caches = (
-        profiles._load,
-        benchmark.benchmarks,
-        partitions.benchmark_partitions,
-        partitions.question_partitions,
-        partitions.corpus_partitions,
-    )
-    for cache in caches:
-        cache.cache_clear()
+@pytest.mark.parametrize(("profile", "presets"), [("embedded", ""), ("paper", "all")])
+def test_no_edge_fans_in_more_than_64_partitions(
+    profile: str, presets: str, other_settings: pytest.MonkeyPatch
+) -> None:
+    other_settings.setenv("EVIDENCE_PROFILE", profile)
+    other_settings.setenv("EVIDENCE_PRESETS", presets)
     instance = dg.DagsterInstance.ephemeral()
     instance.add_dynamic_partitions("relations", [f"r{i}" for i in range(MOST)])
-    try:
-        graph = defs().resolve_asset_graph()
-        for key in graph.materializable_asset_keys:
-            node = graph.get(key)
-            for parent in node.parent_keys:
-                upstream = graph.get(parent).partitions_def
-                if upstream is None:
-                    continue
-                mapping = graph.get_partition_mapping(key, parent)
-                subset = None
-                if node.partitions_def is not None:
-                    first = node.partitions_def.get_partition_keys(dynamic_partitions_store=instance)[0]
-                    subset = node.partitions_def.subset_with_partition_keys([first])
-                with dg.partition_loading_context(dynamic_partitions_store=instance):
-                    result = mapping.get_upstream_mapped_partitions_result_for_partitions(
-                        subset, node.partitions_def, upstream
-                    )
-                    assert len(result.partitions_subset) <= 64, (key, parent)
-    finally:
-        monkeypatch.undo()
-        for cache in caches:
-            cache.cache_clear()
+    graph = defs().resolve_asset_graph()
+    for key in graph.materializable_asset_keys:
+        node = graph.get(key)
+        for parent in node.parent_keys:
+            upstream = graph.get(parent).partitions_def
+            if upstream is None:
+                continue
+            mapping = graph.get_partition_mapping(key, parent)
+            subset = None
+            if node.partitions_def is not None:
+                first = node.partitions_def.get_partition_keys(dynamic_partitions_store=instance)[0]
+                subset = node.partitions_def.subset_with_partition_keys([first])
+            with dg.partition_loading_context(dynamic_partitions_store=instance):
+                result = mapping.get_upstream_mapped_partitions_result_for_partitions(
+                    subset, node.partitions_def, upstream
+                )
+                assert len(result.partitions_subset) <= 64, (key, parent)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import polars as pl
@@ -13,6 +14,7 @@ import pytest
 
 from evidence_assets import profiles
 from evidence_assets.assets import partitions
+from evidence_assets.assets.resources import LakeIOManager, LakeResource
 from evidence_assets.benchmarks import declared as benchmark
 from evidence_assets.definitions import defs
 from evidence_assets.lake.store import Lake
@@ -24,6 +26,12 @@ _CACHES = (
     partitions.question_partitions,
     partitions.corpus_partitions,
 )
+
+
+def forget() -> None:
+    """Forget what was read of the profile and of what is declared under it."""
+    for cache in _CACHES:
+        cache.cache_clear()
 
 
 class SmallWorld:
@@ -80,14 +88,27 @@ def small_world(root: Path, profile: Sequence[str], monkeypatch: pytest.MonkeyPa
     (root / "profile.yaml").write_text(stated + "\n")
     monkeypatch.setenv("EVIDENCE_LAKE", str(root / "data_lake"))
     monkeypatch.setenv("EVIDENCE_PROFILE", str(root / "profile.yaml"))
-    for cache in _CACHES:
-        cache.cache_clear()
+    forget()
     try:
         yield SmallWorld(root)
     finally:
         monkeypatch.undo()
-        for cache in _CACHES:
-            cache.cache_clear()
+        forget()
+
+
+def materialize(
+    lake: Lake, made: dg.Definitions | dg.AssetsDefinition, *keys: str, **options: Any
+) -> dg.ExecuteInProcessResult:
+    """Materialize what is defined over a lake: these assets with their checks, or all."""
+    defined = [made] if isinstance(made, dg.AssetsDefinition) else [*(made.assets or []), *(made.asset_checks or [])]
+    resource = LakeResource(root=str(lake.root))
+    return dg.materialize(
+        defined,  # type: ignore[arg-type]
+        selection=[dg.AssetKey(key.split("/")) for key in keys] or None,
+        resources={"lake": resource, "lake_io": LakeIOManager(lake=resource)},
+        run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+        **options,
+    )
 
 
 def failures(result: dg.ExecuteInProcessResult) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
@@ -13,17 +12,16 @@ import pytest
 
 from evidence_assets.experiment import solvers
 from evidence_assets.lake import connect
-from evidence_assets.lake.lineage import dangling, trace
-from evidence_assets.models.protocols import Completion, Request
-from evidence_assets.models.replay import record
+from evidence_assets.lake.lineage import trace
+from evidence_assets.models.protocols import Request
 from evidence_assets.systems.four_step_focus.question_forms import FormParser, sample_forms
 from evidence_assets.systems.four_step_focus.system import schema_of
 from evidence_assets_tests.assets.small_worlds import SmallWorld, failures, small_world, wrong
 from evidence_assets_tests.graphs.small_graph import graph_of_rows
 from evidence_assets_tests.systems.four_step_focus.test_triplets import reply_of
+from evidence_assets_tests.systems.small_models import Scripted
 
 PRESETS = "presets: [fourstepfocus_main, kaping_cases]"
-FROM_PROFILE = solvers.generator
 BASE = tuple(f"knowledge/sample_skb/{part}" for part in ("nodes", "edges", "csr", "passages", "passage_index"))
 
 
@@ -84,21 +82,6 @@ def test_ranked_nodes_have_the_ids_of_their_base_and_of_the_gold(made: SmallWorl
     assert set(made.rows("predictions", "predictions/search/vector_search")["reasoner"]) == {"vector"}
 
 
-def test_evidence_shows_triplets_edges_and_passages(made: SmallWorld) -> None:
-    evidence = made.rows("evidence", "evidence/search/fourstepfocus")
-    documents = dict(made.rows("kg_nodes", BASE[0]).select("node_id", "document").iter_rows())
-    kinds = set(evidence.select("kind", "source_kind").iter_rows())
-    assert kinds == {("triple", "edge"), ("chunk", "node")}
-    for row in evidence.iter_rows(named=True):
-        why = json.loads(row["why"])
-        if row["kind"] == "chunk":
-            start, end = map(int, row["locator"].split(":"))
-            assert documents[row["source_id"]][start:end] == row["text"]
-        else:
-            assert len(why["triplet"]) == len(why["triple"]) == 3
-    assert set(made.rows("evidence", "evidence/search/vector_search")["kind"]) == {"chunk"}
-
-
 def test_scores_of_both_families(made: SmallWorld) -> None:
     found = {
         name: dict(made.rows("scores", name).select("metric", "value").iter_rows())
@@ -117,8 +100,6 @@ def test_scores_of_both_families(made: SmallWorld) -> None:
 
 def test_every_answer_rests_on_rows_that_exist(made: SmallWorld) -> None:
     with connect(made.lake.root) as connection:
-        for path in made.lake.files("lineage_edges"):
-            assert dangling(connection, path) == [], path
         for asset, sources in (
             ("predictions/search/fourstepfocus", {"question", "evidence", "edge", "node", "passage", "file"}),
             ("predictions/graph/kg_graph", {"question", "evidence", "edge", "triple", "file"}),
@@ -165,29 +146,20 @@ def test_made_again_nothing_is_computed_and_made_anew_the_bytes_are_the_same(mad
     assert data(made) == before
 
 
-# Language models, recorded ------------------------------------------------------------------------------------------
+# Language models, scripted ------------------------------------------------------------------------------------------
 
 PROSE = "I am not sure what you would like to know, but let me tell you something about it all the same, my friend."
 
 
-class Recorder:
-    """A scripted model that keeps what it was asked and replied."""
-
-    model_id, revision = "scripted", "1"
+class Script:
+    """What a language model says: prose to some questions, what is asked for to the others."""
 
     def __init__(self, world: SmallWorld) -> None:
-        self.parameters: dict[str, object] = {}
-        self.kept: dict[Request, Completion] = {}
         self._questions = world.rows("questions", "questions/search").sort("question_id")["text"].to_list()
         self._first = world.rows("questions", "questions/graph").sort("question_id")["text"][0]
         self._world, self._forms = world, sample_forms()
 
-    def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        made = [Completion(self._reply(request), 1, 1, 0.0, "stop") for request in requests]
-        self.kept.update(zip(requests, made, strict=True))
-        return made
-
-    def _reply(self, request: Request) -> str:
+    def reply(self, request: Request) -> str:
         if "Node types:" in request.user:
             return self._triplets(request.user)
         if request.choices:
@@ -228,7 +200,7 @@ CASES = ("kg_graph", "kg_background", "kg_both", "kg_none")
 
 
 def answered_by_a_model(world: SmallWorld) -> None:
-    """All that a recorded model takes part in; two questions on the base and one on the graph end as failed rows."""
+    """All that a scripted model takes part in; two questions on the base and one on the graph end as failed rows."""
     world.make(*BASE)
     ranked = world.make(
         *variant("search", "fourstepfocus", "fourstepfocus_reranked"), partition="sample_skb|0", fails=True
@@ -240,52 +212,47 @@ def answered_by_a_model(world: SmallWorld) -> None:
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SmallWorld, Path]]:
-    """A world answered by a scripted model, and the recording of what it said."""
-    folder = tmp_path_factory.mktemp("recording")
-    lines = ["name: small", PRESETS, "generator: {backend: replay, name: scripted, folder: '" + str(folder) + "'}"]
-    with pytest.MonkeyPatch.context() as patch, small_world(tmp_path_factory.mktemp("recorded"), lines, patch) as world:
+def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallWorld]:
+    """A world answered by a scripted model."""
+    lines = ["name: small", PRESETS, "generator: {backend: openai, name: scripted}"]
+    with pytest.MonkeyPatch.context() as patch, small_world(tmp_path_factory.mktemp("scripted"), lines, patch) as world:
         prepared(world)
-        generator = Recorder(world)
+        generator = Scripted(Script(world).reply)
         patch.setattr(solvers, "generator", lambda settings: generator)
         answered_by_a_model(world)
-        record(folder / "said.jsonl", sorted(generator.kept.items(), key=lambda pair: pair[0].user))
-        yield world, folder
+        yield world
 
 
-def test_prose_and_unknown_types_end_as_failed_rows_with_their_reason(recorded: tuple[SmallWorld, Path]) -> None:
-    rows = recorded[0].rows("predictions", "predictions/search/fourstepfocus").sort("question_id")
+def test_prose_and_unknown_types_end_as_failed_rows_with_their_reason(scripted: SmallWorld) -> None:
+    rows = scripted.rows("predictions", "predictions/search/fourstepfocus").sort("question_id")
     assert rows["status"].to_list() == ["failed", "failed", *["answered"] * (rows.height - 2)]
     assert "it is not valid JSON" in rows["error"][0]
     assert "'planet' is no node type of the knowledge base" in rows["error"][1]
     assert rows["ranked_answers"].list.len().to_list()[:2] == [0, 0]
     assert set(rows["reasoner"]) == {"prompted"}
     assert set(rows["model_id"].str.split("+").list.first()) == {"scripted@1"}
-    evidence = recorded[0].rows("evidence", "evidence/search/fourstepfocus")
+    evidence = scripted.rows("evidence", "evidence/search/fourstepfocus")
     assert set(evidence["question_id"]) == set(rows["question_id"][2:])
 
 
-def test_the_four_cases_and_their_origins(recorded: tuple[SmallWorld, Path]) -> None:
-    world = recorded[0]
-    kinds = {name: set(world.rows("evidence", f"evidence/graph/{name}")["source_kind"].to_list()) for name in CASES}
+def test_the_four_cases_and_their_origins(scripted: SmallWorld) -> None:
+    kinds = {name: set(scripted.rows("evidence", f"evidence/graph/{name}")["source_kind"].to_list()) for name in CASES}
     assert kinds == {"kg_graph": {"edge"}, "kg_background": {"triple"}, "kg_both": {"edge", "triple"}, "kg_none": set()}
-    triples = world.rows("triples", "triples/graph/background")
+    triples = scripted.rows("triples", "triples/graph/background")
     assert set(triples["origin"]) == {"background"}
     assert set(triples["model_id"]) == {"scripted@1"}
-    none = world.rows("predictions", "predictions/graph/kg_none")
+    none = scripted.rows("predictions", "predictions/graph/kg_none")
     assert set(none["status"]) == {"insufficient"}
-    both = world.rows("predictions", "predictions/graph/kg_both").filter(pl.col("status") == "answered")
+    both = scripted.rows("predictions", "predictions/graph/kg_both").filter(pl.col("status") == "answered")
     assert set(both["answer"]) == {"garlic"}
     assert set(both["supported_answers"].list.len()) == {0}, "no source says garlic"
 
 
-def test_the_four_cases_are_scored_and_model_knowledge_counts_as_no_evidence(
-    recorded: tuple[SmallWorld, Path],
-) -> None:
-    world = recorded[0]
-    world.make(*scores("graph", *CASES), partition="sample_kgqa")
+def test_the_four_cases_are_scored_and_model_knowledge_counts_as_no_evidence(scripted: SmallWorld) -> None:
+    scripted.make(*scores("graph", *CASES), partition="sample_kgqa")
     found = {
-        name: dict(world.rows("scores", f"scores/graph/{name}").select("metric", "value").iter_rows()) for name in CASES
+        name: dict(scripted.rows("scores", f"scores/graph/{name}").select("metric", "value").iter_rows())
+        for name in CASES
     }
     for name in CASES:
         assert {"accuracy", "hit@1", "hit@10", "triple_f1", "evidence_recall"} <= found[name].keys(), name
@@ -293,9 +260,9 @@ def test_the_four_cases_are_scored_and_model_knowledge_counts_as_no_evidence(
     for name in ("kg_background", "kg_none"):
         assert {found[name][m] for m in ("hit@1", "hit@10", "triple_f1", "evidence_recall")} == {0.0}, name
     # An answer is right by its name or an alias, whoever it comes from; the script says garlic to all that has facts.
-    questions = world.rows("questions", "questions/graph").to_dicts()
+    questions = scripted.rows("questions", "questions/graph").to_dicts()
     garlic = sum("garlic" in q["gold"] for q in questions)
-    failed = set(world.rows("chains", "chains/graph/background").filter(pl.col("status") == "failed")["question_id"])
+    failed = set(scripted.rows("chains", "chains/graph/background").filter(pl.col("status") == "failed")["question_id"])
     unanswerable = [q for q in questions if not q["gold"]]
     assert found["kg_none"]["accuracy"] == pytest.approx(len(unanswerable) / len(questions))
     right = sum("garlic" in q["gold"] and q["question_id"] not in failed for q in questions)
@@ -303,77 +270,44 @@ def test_the_four_cases_are_scored_and_model_knowledge_counts_as_no_evidence(
     assert garlic >= right
 
 
-def test_hops_are_a_parameter(recorded: tuple[SmallWorld, Path]) -> None:
-    world = recorded[0]
-    world.make(*variant("graph", "kg_graph_2_hops"), partition="sample_kgqa|0")
-    one, two = (
-        set(world.rows("evidence", f"evidence/graph/{name}").select("question_id", "source_id").iter_rows())
-        for name in ("kg_graph", "kg_graph_2_hops")
-    )
-    assert two - one
-
-
-def test_model_knowledge_is_traced_to_what_the_model_said(recorded: tuple[SmallWorld, Path]) -> None:
-    world = recorded[0]
-    evidence = world.rows("evidence", "evidence/graph/kg_background")
+def test_model_knowledge_is_traced_to_what_the_model_said(scripted: SmallWorld) -> None:
+    evidence = scripted.rows("evidence", "evidence/graph/kg_background")
     assert all(json.loads(why)["origin"] == "model" for why in evidence["why"])
-    with connect(world.lake.root) as connection:
+    with connect(scripted.lake.root) as connection:
         kinds = {kind for kind, _ in _below(trace(connection, evidence["evidence_id"][0]).as_dict())}
-        for path in world.lake.files("lineage_edges"):
-            assert dangling(connection, path) == [], path
     assert kinds == {"question", "triple", "chain", "model"}
 
 
-def test_a_question_whose_background_is_prose_fails_in_the_cases_that_need_it(
-    recorded: tuple[SmallWorld, Path],
-) -> None:
-    world = recorded[0]
-    chains = world.rows("chains", "chains/graph/background")
+def test_a_question_whose_background_is_prose_fails_in_the_cases_that_need_it(scripted: SmallWorld) -> None:
+    chains = scripted.rows("chains", "chains/graph/background")
     failed = set(chains.filter(pl.col("status") == "failed")["question_id"])
     assert failed
     for name in CASES:
-        rows = world.rows("predictions", f"predictions/graph/{name}")
+        rows = scripted.rows("predictions", f"predictions/graph/{name}")
         expected = failed if name in ("kg_background", "kg_both") else set()
         assert set(rows.filter(pl.col("status") == "failed")["question_id"]) == expected, name
         assert all(e.startswith("no background knowledge: ") for e in rows["error"].drop_nulls())
-
-
-def test_a_replay_of_the_recording_gives_the_same_answers(
-    recorded: tuple[SmallWorld, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first, folder = recorded
-    before = {name: first.rows("predictions", f"predictions/{name}") for name in _ANSWERED}
-    lines = ["name: small", PRESETS, "generator: {backend: replay, name: scripted, folder: '" + str(folder) + "'}"]
-    root = tmp_path / "replayed"
-    shutil.copytree(first.lake.root, root / "data_lake")
-    for made in ("cache", "chains", "triples", "evidence", "predictions", "lineage_edges"):
-        shutil.rmtree(root / "data_lake" / made)
-    with monkeypatch.context() as patch, small_world(root, lines, patch) as world:
-        patch.setattr(solvers, "generator", FROM_PROFILE)
-        answered_by_a_model(world)
-        columns = ["question_id", "answer", "ranked_answers", "supported_answers", "status", "error"]
-        for name, rows in before.items():
-            assert world.rows("predictions", f"predictions/{name}").select(columns).equals(rows.select(columns)), name
-
-
-_ANSWERED = ("search/fourstepfocus", "search/fourstepfocus_reranked", *(f"graph/{name}" for name in CASES))
 
 
 # What goes wrong ----------------------------------------------------------------------------------------------------
 
 
 def test_empty_and_missing_inputs_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with small_world(tmp_path, ["name: small"], monkeypatch) as world:
+    with small_world(tmp_path, ["name: small", PRESETS], monkeypatch) as world:
         world.make("raw/sample")
         world.make("questions/search", partition="sample_skb|0")
         world.make("questions/graph", partition="sample_kgqa|0")
         early = world.make("evidence/graph/nearest_triples", partition="sample_kgqa|0", fails=True)
         assert "knowledge/sample/nodes is not made: materialize it first" in failures(early)
+        refused = world.make("chains/graph/background", partition="sample_kgqa|0", fails=True)
+        assert "background knowledge takes a language model" in failures(refused)
 
         # An empty graph and an empty base: every question ends as a row that says so.
         world.lake.write("knowledge/sample/nodes", "", {"kg_nodes": []})
         world.lake.write("knowledge/sample/edges", "", {"kg_edges": []})
         world.make("knowledge/sample/passages")
+        early = world.make("evidence/graph/kg_both", partition="sample_kgqa|0", fails=True)
+        assert "chains/graph/background has nothing on 3 of 3 questions of sample_kgqa|0" in failures(early)
         world.make(*variant("graph", "a2q", "nearest_triples", "kg_graph"), partition="sample_kgqa|0")
         for name in ("a2q", "nearest_triples", "kg_graph"):
             assert set(world.rows("predictions", f"predictions/graph/{name}")["status"]) == {"insufficient"}
@@ -392,14 +326,3 @@ def test_empty_and_missing_inputs_are_named(tmp_path: Path, monkeypatch: pytest.
         (folder / "nodes.jsonl").write_text("")
         refused = world.make("knowledge/sample_skb/nodes", fails=True)
         assert "holds no node; a knowledge base needs at least one" in failures(refused)
-
-
-def test_background_knowledge_without_a_language_model_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with small_world(tmp_path, ["name: small", PRESETS], monkeypatch) as world:
-        prepared(world)
-        early = world.make("evidence/graph/kg_both", partition="sample_kgqa|0", fails=True)
-        assert "chains/graph/background has nothing on 6 of 6 questions of sample_kgqa|0" in failures(early)
-        refused = world.make("chains/graph/background", partition="sample_kgqa|0", fails=True)
-        assert "background knowledge takes a language model" in failures(refused)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import shutil
 
-import dagster as dg
 import polars as pl
 import pytest
 
-from evidence_assets.assets.resources import LakeIOManager, LakeResource
 from evidence_assets.assets.system import variant_defs
 from evidence_assets.experiment.variants import variants
-from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.lineage import dangling
 from evidence_assets.lake.store import Lake
+from evidence_assets_tests.assets.small_worlds import materialize
 from evidence_assets_tests.conftest import World
 
 VARIANTS = {v.place: v.model_copy(update={"counterfactual": True}) for v in variants()}
@@ -35,17 +32,11 @@ def lake(made_world: World, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     """The materialized world with counterfactuals of every kind of variant, and the scores made of them."""
     root = tmp_path_factory.mktemp("again") / "data_lake"
     shutil.copytree(made_world.root / "data_lake", root)
-    resource = LakeResource(root=str(root))
+    lake = Lake(root)
     for place, benchmark in ASKED_AGAIN:
-        made = variant_defs(VARIANTS[place])
         for table, partition in (("counterfactuals", f"{benchmark}|0"), ("scores", benchmark)):
-            assert dg.materialize(
-                [*(made.assets or []), *(made.asset_checks or [])],
-                selection=[dg.AssetKey([table, *place.split("/")])],
-                partition_key=partition,
-                resources={"lake": resource, "lake_io": LakeIOManager(lake=resource)},
-            ).success
-    return Lake(root)
+            materialize(lake, variant_defs(VARIANTS[place]), f"{table}/{place}", partition_key=partition)
+    return lake
 
 
 @pytest.mark.parametrize(("place", "benchmark"), ASKED_AGAIN)
@@ -68,13 +59,6 @@ def test_every_answer_is_asked_again_and_what_comes_of_it_is_scored(lake: Lake, 
     for metric, column in (("evidence_necessity", "necessary"), ("evidence_sufficiency", "sufficient")):
         told = rows[column].drop_nulls()
         assert value[metric] == (pytest.approx(told.cast(pl.Float64).mean()) if len(told) else None)
-
-
-@pytest.mark.parametrize(("place", "benchmark"), ASKED_AGAIN)
-def test_lineage_leads_to_rows_that_exist(lake: Lake, place: str, benchmark: str) -> None:
-    file = lake.path("lineage_edges", f"counterfactuals/{place}", f"{benchmark}|0")
-    with connect(lake.root) as connection:
-        assert not file.exists() or dangling(connection, file) == []
 
 
 @pytest.mark.parametrize("again", [True, False])

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import dagster as dg
 import pytest
 
-from evidence_assets.assets.resources import LakeIOManager, LakeResource
+from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.system import variant_defs
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.store import Lake
@@ -16,6 +15,7 @@ from evidence_assets.models.protocols import Completion
 from evidence_assets.models.replay import record
 from evidence_assets.systems.kbloom.judging import judge_request
 from evidence_assets.systems.kbloom.rows import seed_rows
+from evidence_assets_tests.assets.small_worlds import materialize
 from evidence_assets_tests.models.tiny import make_causal
 from evidence_assets_tests.systems.kbloom.test_scores import EATS, harvested
 
@@ -54,16 +54,6 @@ def parents(variant: Variant) -> dict[str, set[str]]:
     }
 
 
-def materialize(variant: Variant, lake: Lake, key: str) -> dg.ExecuteInProcessResult:
-    made: Any = variant_defs(variant)
-    resource = LakeResource(root=str(lake.root))
-    return dg.materialize(
-        made.assets,
-        selection=[dg.AssetKey(key.split("/"))],
-        resources={"lake": resource, "lake_io": LakeIOManager(lake=resource)},
-    )
-
-
 def test_models_judge_and_rate_where_the_profile_names_some(
     lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -78,7 +68,7 @@ def test_models_judge_and_rate_where_the_profile_names_some(
     profile.write_text(PROFILE.format(answers=tmp_path / "answers", model=make_causal(tmp_path / "tiny-causal")))
     monkeypatch.setenv("EVIDENCE_PROFILE", str(profile))
     assert "scores/knowledge/mine_judged" in parents(mine)
-    result = materialize(mine, lake, "scores/knowledge/mine_judged")
+    result = materialize(lake, variant_defs(mine), "scores/knowledge/mine_judged")
     (event,) = result.get_asset_materialization_events()
     metadata = event.step_materialization_data.materialization.metadata
     assert (metadata["asked_tasks"].value, metadata["tokens_in"].value, metadata["tokens_out"].value) == (2, 2, 2)

@@ -14,7 +14,6 @@ from evidence_assets import profiles
 from evidence_assets.assets import planning
 from evidence_assets.assets.pace import A_RELATION, SECONDS
 from evidence_assets.assets.planning import Planned, plan
-from evidence_assets.benchmarks import declared as benchmark
 from evidence_assets.cli import app
 from evidence_assets.cli.experiments import graph_told
 from evidence_assets.experiment.corpus_plan import stated
@@ -34,12 +33,9 @@ def instance() -> Iterator[dg.DagsterInstance]:
 
 
 @pytest.fixture
-def paper(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def paper(other_settings: pytest.MonkeyPatch) -> None:
     """The profile paper, which has a language model."""
-    monkeypatch.setenv(profiles.PROFILE_VARIABLE, "paper")
-    benchmark.benchmarks.cache_clear()
-    yield
-    benchmark.benchmarks.cache_clear()
+    other_settings.setenv(profiles.PROFILE_VARIABLE, "paper")
 
 
 @pytest.fixture

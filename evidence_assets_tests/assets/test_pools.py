@@ -8,14 +8,15 @@ import dagster as dg
 import pytest
 
 from evidence_assets.assets import table_asset as table_assets
-from evidence_assets.assets.resources import LakeIOManager, LakeResource
 from evidence_assets.assets.table_asset import AT_ONCE, CALLED, CALLS, RETRIES, table_asset
 from evidence_assets.definitions import defs
 from evidence_assets.experiment.step import Made, Step
 from evidence_assets.lake.errors import BadInput, ModelUnavailable, TryLater
+from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.asking import LanguageModel
-from evidence_assets_tests.reasoning.test_prompted import Scripted
+from evidence_assets_tests.assets.small_worlds import materialize
+from evidence_assets_tests.systems.small_models import Scripted
 
 
 def test_whatever_loads_or_asks_a_model_has_a_pool() -> None:
@@ -56,23 +57,15 @@ class Failing:
     ],
 )
 def test_only_what_may_pass_is_tried_again_each_time_later(
-    error: Exception,
-    times: int,
-    tried: int,
-    succeeds: bool,
-    tags: dict[str, str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    error: Exception, times: int, tried: int, succeeds: bool, tags: dict[str, str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
     monkeypatch.setattr(table_assets, "FIRST_WAIT", 0.01)
     make = Failing(error, times)
     asset = table_asset(
         "chains/x", "chains", make, description="Of the test.", group="test", code_version="1", pool="llm"
     )
-    lake = LakeResource(root=str(tmp_path / "data_lake"))
-    result = dg.materialize(
-        [asset], resources={"lake": lake, "lake_io": LakeIOManager(lake=lake)}, raise_on_error=False, tags=tags
-    )
+    result = materialize(Lake.create(tmp_path), asset, raise_on_error=False, tags=tags)
     assert (result.success, make.tried) == (succeeds, tried)
     if not succeeds:
         failed = next(event for event in result.all_events if event.is_step_failure)
@@ -95,9 +88,7 @@ def test_a_step_says_how_often_it_asked_and_may_ask_as_often_as_is_left_when_it_
         return Made([])
 
     asset = table_asset("chains/x", "chains", make, description="Of the test.", group="test", code_version="1")
-    lake = LakeResource(root=str(tmp_path / "data_lake"))
-    resources = {"lake": lake, "lake_io": LakeIOManager(lake=lake)}
     with dg.DagsterInstance.ephemeral() as instance:
-        done = dg.materialize([asset], resources=resources, instance=instance, tags={CALLS: "5"})
+        done = materialize(Lake.create(tmp_path), asset, instance=instance, tags={CALLS: "5"})
         run = instance.get_run_by_id(done.run_id)
     assert allowed == [5, 3] and run is not None and run.tags[f"{CALLED}chains/x"] == "4"

@@ -1,4 +1,4 @@
-"""Steps wait for their pool and runs do not: ten runs under a real daemon, with its queue."""
+"""Steps wait for their pool and runs do not: five runs under a real daemon, with its queue."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evidence_assets import profiles
 from evidence_assets.assets.placing import set_limits
 from evidence_assets_tests.conftest import World
 
-RUNS, SLOTS = 10, 2
+RUNS, SLOTS = 5, 2
 USERS = f"""
 import os, time
 import dagster as dg
@@ -31,7 +31,7 @@ def asks():
     deadline = time.monotonic() + 200
     while open(os.environ["NOTES"]).read().split().count("read") < {RUNS}:
         assert time.monotonic() < deadline, "the other runs wait for this one"
-        time.sleep(1)
+        time.sleep(0.1)
     time.sleep(0.2)
     note("done")
 
@@ -48,9 +48,9 @@ defs = dg.Definitions(jobs=[user], sensors=[users])  # without it, Dagster takes
 
 
 @pytest.mark.slow
-def test_ten_runs_queue_by_step_and_not_by_run(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that have a place in the pool keep it until all ten have begun: did a run wait for one, none would end."""
-    notes, code, profile = (world.root / name for name in ("notes", "ten_users.py", "pools.yaml"))
+def test_runs_queue_by_step_and_not_by_run(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that have a place in the pool keep it until all have begun: did a run wait for one, none would end."""
+    notes, code, profile = (world.root / name for name in ("notes", "users.py", "pools.yaml"))
     code.write_text(USERS)
     profile.write_text(f"extends: embedded\nname: pools\npools: {{llm: {SLOTS}}}\n")
     settings = world.root / "dagster_home" / "dagster.yaml"

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import dagster as dg
 import pytest
 
-from evidence_assets.assets.resources import LakeIOManager, LakeResource
 from evidence_assets.assets.system import variant_defs
 from evidence_assets.experiment import stages
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.store import Lake
+from evidence_assets_tests.assets.small_worlds import materialize
 from evidence_assets_tests.lake_rows import prediction, question
 
 PLAIN = Variant(system="baselines", family="mcqa", name="x", method="bm25")
@@ -32,15 +31,7 @@ def test_scoring_again_calls_no_solver_and_leaves_the_predictions(
     lake.write("predictions/mcqa/x", f"{benchmark}|0", {"predictions": stored})
     before = lake.path("predictions", "predictions/mcqa/x", f"{benchmark}|0").read_bytes()
 
-    made = variant_defs(PLAIN)
-    resource = LakeResource(root=str(lake.root))
-    done = dg.materialize(
-        [asset for asset in made.assets or [] if isinstance(asset, dg.AssetsDefinition)],
-        selection=[dg.AssetKey(["scores", "mcqa", "x"])],
-        partition_key=benchmark,
-        resources={"lake": resource, "lake_io": LakeIOManager(lake=resource)},
-    )
-    assert done.success
+    materialize(lake, variant_defs(PLAIN), "scores/mcqa/x", partition_key=benchmark)
     scores = {row["metric"]: row["value"] for row in lake.read("scores", "scores/mcqa/x").to_dicts()}
     assert scores["accuracy"] == 0.75
     assert lake.path("predictions", "predictions/mcqa/x", f"{benchmark}|0").read_bytes() == before
@@ -49,12 +40,5 @@ def test_scoring_again_calls_no_solver_and_leaves_the_predictions(
 def test_predictions_that_were_never_made_are_refused_and_not_scored_as_wrong(tmp_path: Path) -> None:
     lake = Lake.create(tmp_path / "data_lake", question_shards=1, corpus_shards=1)
     lake.write("questions/mcqa", "sample_mcqa|0", {"questions": [question(0, "sample_mcqa")]})
-    made = variant_defs(PLAIN)
-    resource = LakeResource(root=str(lake.root))
     with pytest.raises(StaleInput, match="predictions/mcqa/x has no rows for sample_mcqa: materialize it first"):
-        dg.materialize(
-            [asset for asset in made.assets or [] if isinstance(asset, dg.AssetsDefinition)],
-            selection=[dg.AssetKey(["scores", "mcqa", "x"])],
-            partition_key="sample_mcqa",
-            resources={"lake": resource, "lake_io": LakeIOManager(lake=resource)},
-        )
+        materialize(lake, variant_defs(PLAIN), "scores/mcqa/x", partition_key="sample_mcqa")

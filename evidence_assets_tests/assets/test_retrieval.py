@@ -3,39 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
 from bench.measure_variants import paired
-from evidence_assets.assets import partitions
 from evidence_assets.assets import questions as question_assets
 from evidence_assets.assets.corpus import Corpus
-from evidence_assets.assets.resources import LakeIOManager, LakeResource
 from evidence_assets.assets.system import variant_defs
 from evidence_assets.benchmarks import declared as benchmark
 from evidence_assets.benchmarks.declared import Benchmark
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.store import Lake
+from evidence_assets_tests.assets.small_worlds import materialize
 
 DOCUMENTS = {"d1": "Quinine treats malaria.", "d2": "Sand becomes glass.", "d3": "Bees make honey.", "d4": "Owls hunt."}
 QUERIES = [{"_id": "q1", "text": "What treats malaria?"}, {"_id": "q2", "text": "What do bees and owls do?"}]
-CACHES = (benchmark.benchmarks, partitions.benchmark_partitions, partitions.question_partitions)
 
 
 @pytest.fixture
-def declared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Benchmark]:
+def declared(other_settings: pytest.MonkeyPatch) -> Benchmark:
     made = Benchmark(name="mini", task="retrieval", reader="beir", path="mini", corpus="mini")
-    monkeypatch.setattr(benchmark, "declared", lambda folder=None: {"mini": made})
-    for cache in CACHES:
-        cache.cache_clear()
-    yield made
-    monkeypatch.undo()
-    for cache in CACHES:
-        cache.cache_clear()
+    other_settings.setattr(benchmark, "declared", lambda folder=None: {"mini": made})
+    return made
 
 
 class Collection:
@@ -55,21 +47,14 @@ class Collection:
             question_assets.Questions(),
         ]
         parts = [component.build_defs(None) for component in loaded]  # type: ignore[arg-type]
-        parts += [variant_defs(variant) for variant in variants]
-        self._assets = [a for made in parts for a in made.assets or [] if isinstance(a, dg.AssetsDefinition)]
+        self._defined = dg.Definitions.merge(*parts, *map(variant_defs, variants))
         self.make("0", "corpus/mini/chunks", "corpus/mini/embeddings")
         self.make(None, "corpus/mini/index", "corpus/mini/token_store")
         self.make("mini|0", "questions/retrieval", *(f"evidence/retrieval/{v.name}" for v in variants))
         self.make("mini", *(f"scores/retrieval/{v.name}" for v in variants))
 
     def make(self, partition: str | None, *keys: str) -> None:
-        resource = LakeResource(root=str(self.lake.root))
-        dg.materialize(
-            self._assets,
-            selection=[dg.AssetKey(key.split("/")) for key in keys],
-            partition_key=partition,
-            resources={"lake": resource, "lake_io": LakeIOManager(lake=resource)},
-        )
+        materialize(self.lake, self._defined, *keys, partition_key=partition)
 
 
 def test_gold_documents_are_found_and_counted(declared: Benchmark, tmp_path: Path) -> None:

@@ -16,8 +16,6 @@ import polars as pl
 import pytest
 
 from evidence_assets.assets import relations
-from evidence_assets.lake import connect
-from evidence_assets.lake.lineage import distinct_rows, trace
 from evidence_assets.systems.kbloom import methods as kbloom
 from evidence_assets_tests.assets.house import COLLECTION, RELATIONS, House, write_seed
 from evidence_assets_tests.conftest import REPOSITORY, SMALL_PROFILE
@@ -108,14 +106,6 @@ def test_the_same_content_with_another_time_or_layout_asks_for_nothing(house: Ho
     os.utime(path, (1, 1))
     assert house.tick() == []
     path.write_text("# a remark\n" + path.read_text().replace("collection: biomedical", "collection:   biomedical"))
-    assert house.tick() == []
-
-
-def test_the_same_data_made_again_moves_nothing_below(house: House) -> None:
-    house.make(SEEDS, partition="leads_to")
-    assert house.tick() == []
-    house.make("raw/sample")
-    house.make("models/masked_lm")
     assert house.tick() == []
 
 
@@ -249,16 +239,6 @@ def test_what_changed_while_no_daemon_ran_is_found_by_one_that_knows_nothing(hou
     assert latest.settle(MERGED) == [[(HARVEST, "leads_to"), (HARVEST, "may_treat")], MERGED]
 
 
-def test_content_that_comes_back_is_harvested_again(house: House) -> None:
-    there = house.triples(HARVEST, "leads_to")
-    house.seed("leads_to", prompt="<HEAD> can respond well to <TAIL>")
-    house.settle(MERGED)
-    assert house.triples(HARVEST, "leads_to") != there
-    house.seed("leads_to")
-    assert house.settle(MERGED)[:2] == [[(SEEDS, "leads_to")], [(HARVEST, "leads_to")]]
-    assert house.triples(COLLECTION, "leads_to") == there
-
-
 def test_a_bad_file_fails_its_check_by_file_line_and_field_and_the_others_go_on(house: House) -> None:
     there = house.triples(HARVEST, "leads_to")
     house.seed("leads_to", prompt="<HEAD> can lead to nothing")
@@ -278,30 +258,6 @@ def test_a_bad_file_fails_its_check_by_file_line_and_field_and_the_others_go_on(
     assert ("raw/seeds", None) in house.tick()
     house.work()
     assert house.check("seed_files", "raw/seeds") == (True, "nothing")
-
-
-def test_a_pair_the_tokenizer_cannot_represent_fails_its_relation_alone_and_once(house: House) -> None:
-    house.seed("leads_to", [["epilepsy", "Zzyx"]])
-    house.seed("may_treat", [["colchicine", "gout"]])
-    house.tick()
-    house.work()
-    assert house.tick() == [(HARVEST, "leads_to"), (HARVEST, "may_treat")]
-    [said] = house.work(failing=[(HARVEST, "leads_to")])
-    assert "tokenizer of sample-masked-lm does not know 'Zzyx'" in said
-    assert house.settle(MERGED) == [MERGED], "the failed one is not tried again until its seeds change"
-    house.seed("leads_to", [["epilepsy", "hiv"]])
-    assert house.tick() == [(SEEDS, "leads_to")]
-    house.work()
-    assert house.tick() == [(HARVEST, "leads_to")]
-
-
-def test_kinds_that_nothing_can_check_fail_the_relation_and_are_not_ignored(house: House) -> None:
-    house.seed("leads_to", head_kinds=["disease"])
-    house.tick()
-    house.work()
-    assert house.tick() == [(HARVEST, "leads_to")]
-    [said] = house.work(failing=[(HARVEST, "leads_to")])
-    assert "head_kinds: relation 'leads_to' allows only disease" in said
 
 
 def test_weights_that_are_no_numbers_fail_the_relation(house: House) -> None:
@@ -332,19 +288,6 @@ def test_the_weekly_schedule_looks_at_everything_and_takes_over_what_is_unchange
         numbers = house.last_metadata(HARVEST, name)
         assert numbers["rows_computed"] == 0 and numbers["rows_reused"] > 0 and not numbers["file_changed"]
     assert house.tick() == []
-
-
-def test_a_triple_leads_back_to_prompt_seed_and_model(house: House) -> None:
-    [triple] = house.lake.read("triples", COLLECTION).filter(
-        (pl.col("relation_id") == "may_treat") & (pl.col("rank") == 1)
-    )["triple_id"]
-    with connect(house.lake.root) as connection:
-        found = distinct_rows(trace(connection, triple))
-    assert {"candidate", "prompt", "seed", "model"} <= set(found)
-    seeds = house.lake.read("relation_seeds", SEEDS, "may_treat")
-    assert found["seed"] == sorted(seeds["seed_id"])
-    assert found["model"] == house.lake.read("models")["model_id"].to_list()
-    assert "@" in found["model"][0]
 
 
 def test_the_sample_is_put_in_place_once_and_a_lake_holds_so_many_relations(

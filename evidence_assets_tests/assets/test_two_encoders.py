@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
 from evidence_assets import profiles
-from evidence_assets.cli import app
-from evidence_assets.experiment.scores import plots
 from evidence_assets.experiment.selection import asked
 from evidence_assets.lake import connect
-from evidence_assets.lake.lineage import dangling, impact, trace
+from evidence_assets.lake.lineage import impact, trace
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.in_use import encoder
 from evidence_assets.retrieval.corpus import open_corpus
@@ -109,29 +105,12 @@ def test_lineage_leads_to_the_encoder_and_its_revision_and_back(world: SmallWorl
     evidence = world.rows("evidence", "evidence/mcqa/cosine/tiny_b")
     (model,) = set(world.rows("models", "evidence/mcqa/cosine/tiny_b")["model_id"])
     with connect(world.lake.root) as connection:
-        for path in world.lake.files("lineage_edges"):
-            assert dangling(connection, path) == [], path
         led = {(node.kind, node.id) for node in trace(connection, evidence["evidence_id"][0]).next}
         below = [impact(connection, model)]
         for node in below:
             below += node.next
     assert ("model", model) in led
     assert {"evidence", "chunk_embedding", "prediction"} <= {node.kind for node in below}
-
-
-def test_both_stand_on_one_scoreboard_and_are_compared(world: SmallWorld) -> None:
-    world.make("scores/mcqa/cosine", "scores/mcqa/cosine/tiny_b", partition="sample_mcqa")
-    world.make("report/scoreboard")
-    with connect(world.lake.root) as connection:
-        found = {point.variant: point for point in plots.judged(plots.points(connection, plots.MAIN))}
-    assert found.keys() == {"cosine", "cosine@tiny_b"} and all(point.cost for point in found.values())
-    place = ["--lake", str(world.lake.root)]
-    said = CliRunner().invoke(app, ["compare", "cosine@tiny_a", "cosine@tiny_b", *place, "--json"])
-    assert said.exit_code == 0, said.output
-    assert f'"accuracy_b": {found["cosine@tiny_b"].value}' in said.output
-    planned = CliRunner().invoke(app, ["plan", "encoders", "--model", "tiny_b", *place, "--json"])
-    assert planned.exit_code == 0, planned.output
-    assert {row["variant"].partition("@")[2] for row in json.loads(planned.output)} == {"tiny_b"}
 
 
 def test_graphs_and_knowledge_bases_are_searched_with_the_second_encoder(world: SmallWorld) -> None:

@@ -16,7 +16,6 @@ from evidence_assets.experiment.system import lacking
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.lineage import dangling
 from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning.paths import Fact
 from evidence_assets.systems.ugat.methods import SYSTEM
@@ -62,14 +61,6 @@ def test_why_names_the_nodes_their_relevance_and_the_attention_of_the_edges(lake
         edges = {edge for edge, _ in json.loads(row["locator"])}
         assert set(why["attention"]) <= edges and len(why["nodes"]) >= 2
         assert why["links"][-1]["rule"] in ("exact", "normalised", "fuzzy", "embedding")
-
-
-@pytest.mark.parametrize("asset", ["subgraphs/mcqa", *(f"evidence/mcqa/{v}" for v in VARIANTS)])
-def test_lineage_leads_to_rows_that_exist(lake: Lake, asset: str) -> None:
-    file = lake.path("lineage_edges", asset, PARTITION)
-    assert file.exists()
-    with connect(lake.root) as connection:
-        assert dangling(connection, file) == []
 
 
 def test_a_benchmark_without_a_graph_or_without_a_corpus_has_no_evidence(lake: Lake) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import tracemalloc
 from pathlib import Path
 
@@ -53,12 +52,6 @@ def test_texts_and_markdown_below_folders(tmp_path: Path) -> None:
         Document("deep/b.md", "A heading", "# A heading #\n\nBody.", "deep/b.md"),
         Document("one.md", "one", "one line", "one.md"),
     ]
-
-
-def test_ten_megabytes_in_one_article(tmp_path: Path) -> None:
-    text = "A sentence about bees. " * 450_000
-    (tmp_path / "big.jsonl").write_text(json.dumps({"doc_id": "big", "text": text}) + "\n")
-    assert next(read_documents(tmp_path)).text == text
 
 
 def test_an_article_at_a_time_is_held(tmp_path: Path) -> None:

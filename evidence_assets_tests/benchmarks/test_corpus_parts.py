@@ -169,15 +169,6 @@ def test_a_damaged_shard_of_a_dump_is_named(tmp_path: Path) -> None:
     assert hashes(tmp_path / "parts") == before
 
 
-@pytest.mark.slow
-def test_an_article_of_fifty_megabytes_is_cut_like_any_other(tmp_path: Path) -> None:
-    (tmp_path / "raw").mkdir()
-    text = "Bees by the thousand live in a hive. " * 1_350_000
-    (tmp_path / "raw" / "big.jsonl").write_text(json.dumps({"doc_id": "big", "text": text}) + "\n")
-    cut_texts = cut(tmp_path / "parts", tmp_path / "raw", limit=400).shard(0).column("text").to_pylist()
-    assert " ".join(cut_texts) == text.strip() and all(len(part.split()) <= 400 for part in cut_texts)
-
-
 MEASURED = """
 import resource, sys
 from pathlib import Path

@@ -16,10 +16,9 @@ from evidence_assets.benchmarks.declared import Part, declared
 from evidence_assets.benchmarks.info import dataset
 from evidence_assets.benchmarks.readers import questions_of, tables_of
 from evidence_assets.benchmarks.registry import PAIRS
-from evidence_assets.benchmarks.rows import question_rows, table_rows
+from evidence_assets.benchmarks.rows import question_rows
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
-from evidence_assets_tests.benchmarks.official.test_table_readers import TABMCQ_HEAD
 
 
 def lake_with(root: Path, files: dict[str, str]) -> Lake:
@@ -101,44 +100,6 @@ def test_a_claim_whose_id_comes_twice_is_refused(tmp_path: Path, reader: str, qu
             list(read(lake, benchmark))
 
 
-@pytest.mark.parametrize(
-    ("reader", "split", "files", "said"),
-    [
-        ("medqa", "test", {"phrases_no_exclude_test.jsonl": ""}, r"test\.jsonl: holds no question; wanted is MedQA"),
-        (
-            "hotpotqa",
-            "train",
-            {"hotpotqa_train.json": "[]"},
-            r"train\.json: holds no question; wanted is HotpotQA, split",
-        ),
-        ("tabmcq", "all", {"MCQs.tsv": TABMCQ_HEAD}, r"/b: holds no question; wanted is TabMCQ, split all: MCQs\.tsv"),
-        (
-            "scitab",
-            "test",
-            {"sci_tab.json": "[]"},
-            r"/b: holds no question; wanted is SCITAB, split test: dataset/sci_tab",
-        ),
-        ("pubhealthtab", "test", {"test.jsonl": ""}, r"/b: holds no question; wanted is PubHealthTab, split test"),
-        (
-            "tabfact",
-            "test",
-            {"test_examples.json": "{}", "all_csv/1.csv": ""},
-            r"/b: holds no question; wanted is TabFact",
-        ),
-    ],
-)
-def test_a_split_without_a_question_is_refused(
-    tmp_path: Path, reader: str, split: str, files: dict[str, str], said: str
-) -> None:
-    lake = lake_with(tmp_path, {f"b/{name}": text for name, text in files.items()})
-    benchmark = Benchmark(name="mine", task="mcqa", reader=reader, path="b", split=split)
-    with pytest.raises(BadInput, match=said):
-        list(questions_of(lake, benchmark))
-    if reader in PAIRS:
-        with pytest.raises(BadInput, match=said):
-            list(tables_of(lake, benchmark))
-
-
 @pytest.mark.parametrize(("reader", "task"), [("own", "mcqa"), ("own_tables", "verification")])
 def test_a_users_file_without_a_question_is_refused(tmp_path: Path, reader: str, task: Literal["mcqa"]) -> None:
     lake = lake_with(tmp_path, {"none.jsonl": "\n"})
@@ -162,43 +123,6 @@ def test_a_shard_may_hold_no_question_where_the_split_holds_some(tmp_path: Path)
     assert sorted(map(len, shards)) == [0, 1]
 
 
-def test_gold_cells_of_tabmcq_lead_to_the_cell_that_they_quote(tmp_path: Path) -> None:
-    columns = ["QUESTION", "CHOICE 1", "CHOICE 2", "CORRECT CHOICE", "RELEVANT TABLE", "RELEVANT ROW", "RELEVANT COL"]
-    row = ["What is A?", "one", "two", "1", "regular-1", "1", "1"]
-    mcqs = "\t".join([*columns, "QUESTION-ALIGNMENT"]) + "\n" + "\t".join([*row, "0"]) + "\n"
-    lake = lake_with(tmp_path, {"t/MCQs.tsv": mcqs, "t/Tables/regular/1.tsv": "NAME\tVALUE\nA\tone\nB\ttwo\n"})
-    benchmark = Benchmark(name="tabmcq", task="table_qa", reader="tabmcq", path="t", split="all")
-    (asked,), (table,) = questions_of(lake, benchmark), tables_of(lake, benchmark)
-    cell = next(g for g in asked.gold_evidence if g.kind == "cell")
-    assert (cell.locator, cell.text) == ("r1c1", "one"), "row 0 is the header, as in evidence"
-    assert table.rows[0][1] == "one"
-
-
-@pytest.mark.parametrize(
-    ("name", "files"),
-    [
-        ("scitab", {"dataset/sci_tab.json": json.dumps([CLAIM])}),
-        ("scitab", {"sci_tab.json": json.dumps([CLAIM])}),
-        (
-            "pubhealthtab",
-            {"test.jsonl": json.dumps({"claim": "c", "label": "SUPPORTS", "table": {"rows": [["1", "2"]]}}) + "\n"},
-        ),
-        (
-            "tabfact",
-            {
-                "test_examples.json": json.dumps({"1.csv": [["Kane has 8."], [1], "g"]}),
-                "all_csv/1.csv": "a#b\nKane#8\n",
-            },
-        ),
-    ],
-)
-def test_a_folder_is_searched_for_the_official_files(tmp_path: Path, name: str, files: dict[str, str]) -> None:
-    lake = lake_with(tmp_path, {f"{name}/{place}": text for place, text in files.items()})
-    benchmark = declared()[name]
-    assert [q.gold for q in questions_of(lake, benchmark)] == [("SUPPORTS",)]
-    assert len(list(tables_of(lake, benchmark))) == 1
-
-
 def test_a_folder_without_the_official_files_says_which_to_put_there(tmp_path: Path) -> None:
     lake = lake_with(tmp_path, {"scitab/other.json": "[]", "tabfact/test_examples.json": "{}"})
     with pytest.raises(BadInput, match=r"put dataset/sci_tab\.json into .*github\.com/XinyuanLu00/SciTab"):
@@ -208,27 +132,6 @@ def test_a_folder_without_the_official_files_says_which_to_put_there(tmp_path: P
     alone = Benchmark(name="mine", task="verification", reader="tabfact", path="tabfact/test_examples.json")
     with pytest.raises(BadInput, match="declare `tables`"):
         list(questions_of(lake, alone))
-
-
-@pytest.mark.dev_data
-@pytest.mark.parametrize("name", ["medmcqa", "medqa", "mmlu_medical_genetics", "scitab", "tabmcq"])
-def test_official_files_become_rows_of_the_lake(name: str, dev_data: Path, tmp_path: Path) -> None:
-    lake = Lake.create(tmp_path / "data_lake")
-    lake.raw.symlink_to(dev_data)
-    benchmark = declared()[name]
-    rows = question_rows(questions_of(lake, benchmark), benchmark.split, 0, 1)
-    assert rows and {row["benchmark"] for row in rows} == {name}
-    assert len({row["question_id"] for row in rows}) == len(rows)
-    if benchmark.family == "table":
-        tables = {row["table_id"]: row for row in table_rows(tables_of(lake, benchmark))}
-        assert {row["table_id"] for row in rows} <= set(tables)
-        for row in rows:
-            for gold in row["gold_evidence"]:
-                if gold["kind"] == "cell" and gold["text"]:
-                    cells = {(c["row"], c["column"]): c["text"] for c in tables[row["table_id"]]["cells"]}
-                    at_row, at_column = (int(part) for part in gold["locator"][1:].split("c"))
-                    header = tables[row["table_id"]]["header"]
-                    assert (cells[at_row - 1, at_column] if at_row else header[at_column]) == gold["text"]
 
 
 LISTED = {

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +19,11 @@ from evidence_assets.benchmarks.readers import questions_of, tables_of
 from evidence_assets.cli.add_benchmark import plan, write
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
-from evidence_assets_tests.conftest import REPOSITORY
 
 CHOICE = {"source_id": "1", "text": "Which buzzes?", "options": ["Bee", "Cat"], "gold": "A"}
 CLAIM = {
-    "source_id": "1",
-    "task": "verification",
-    "text": "The value of River is 1.",
-    "gold": "SUPPORTS",
-    "table_id": "n.csv",
-}
+    "source_id": "1", "task": "verification", "text": "The value of River is 1.", "gold": "SUPPORTS", "table_id": "n.csv",
+}  # fmt: skip
 
 
 class Folder:
@@ -218,98 +210,3 @@ def test_what_a_killed_process_copied_is_taken_over_and_other_files_are_not_touc
     with pytest.raises(BadInput, match="holds other files"):
         write(made, folder.lake, folder=folder.defs)
     assert mine.read_text() == "mine"
-
-
-@pytest.mark.slow
-def test_the_command_shows_what_dagster_loads(folder: Folder) -> None:
-    shutil.copytree(REPOSITORY / "evidence_assets", folder.root / "evidence_assets")
-    shutil.copyfile(REPOSITORY / "pyproject.toml", folder.root / "pyproject.toml")
-    command = ["add", "benchmark", "bees", "--questions", str(folder.questions(CHOICE)), "--corpus", "docs"]
-    command += ["--lake", str(folder.root / "lake")]
-    environment = {**os.environ, "EVIDENCE_LAKE": str(folder.root / "another"), "PYTHONPATH": str(folder.root)}
-
-    def run() -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "evidence_assets.cli", *command], env=environment, capture_output=True, text=True,
-            check=False, cwd=folder.root,
-        )  # fmt: skip
-
-    done = run()
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 questions, 1 documents" in done.stdout
-    assert (folder.root / "lake" / "declarations" / "benchmarks" / "bees" / "defs.yaml").is_file()
-    for key in ("raw/benchmarks/bees", "corpus/bees/chunks", "corpus/bees/index", "a partition bees of"):
-        assert key in done.stdout
-    again = run()
-    assert again.returncode == 1
-    assert "already" in again.stderr and "Traceback" not in again.stderr
-
-
-WHOLE_PATH = """
-import json, sys
-from pathlib import Path
-
-import dagster as dg
-
-from evidence_assets.cli.add_benchmark import plan, write
-from evidence_assets.assets.resources import LakeResource
-
-here, lake = Path(sys.argv[1]), LakeResource().open()
-for name, brought in (
-    ("bees", {"corpus": str(here / "docs")}), ("numbers", {"tables": here / "tables"}), ("who", {"graph": here / "g.tsv"})
-):
-    write(plan(name, here / f"{name}.jsonl", **brought), lake)
-
-from evidence_assets.definitions import defs
-
-job, instance = defs().resolve_implicit_global_asset_job_def(), dg.DagsterInstance.ephemeral()
-
-
-def make(partition, *keys):
-    job.execute_in_process(
-        instance=instance, partition_key=partition, asset_selection=[dg.AssetKey(key.split("/")) for key in keys],
-        run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
-    )
-
-
-make(None, *(f"raw/benchmarks/{name}" for name in ("bees", "numbers", "who")), "raw/corpora/bees", "raw/graphs/who")
-make("0", "corpus/bees/chunks", "corpus/bees/embeddings")
-make(None, "corpus/bees/index", *(f"knowledge/who/{part}" for part in ("triples", "nodes", "edges", "csr", "node_vectors")))
-make("0", "knowledge/who/passages")
-answered = {}
-for name, family, variant, parts in (
-    ("bees", "mcqa", "bm25", ("evidence", "chains", "predictions")),
-    ("numbers", "table", "bm25", ("evidence", "chains", "predictions")),
-    ("who", "graph", "nearest_triples", ("evidence", "predictions")),
-):
-    if family == "table":
-        make(name, "tables")
-    make(f"{name}|0", f"questions/{family}", *(f"{part}/{family}/{variant}" for part in parts))
-    answered[name] = lake.read("predictions", f"predictions/{family}/{variant}", f"{name}|0")["answer"].to_list()
-print(json.dumps(answered))
-"""
-
-
-@pytest.mark.slow
-def test_questions_are_answered_from_the_documents_tables_and_triples_that_came_with_them(folder: Folder) -> None:
-    shutil.copytree(REPOSITORY / "evidence_assets", folder.root / "evidence_assets")
-    shutil.copyfile(REPOSITORY / "pyproject.toml", folder.root / "pyproject.toml")
-    for file in (folder.root / "docs").iterdir():
-        file.unlink()
-    folder.put("docs/bees.md", "# Bees\n\nA bee buzzes and makes honey.\n")
-    folder.put("docs/owls.md", "# Owls\n\nAn owl hunts mice in the dark.\n")
-    folder.put("g.tsv", "bee\tmakes\thoney\nowl\thunts\tmouse\nspider\tmakes\tweb\n")
-    kgqa = {"source_id": "1", "task": "kgqa", "text": "What does the bee make?", "gold": ["honey"]}
-    choice = {"source_id": "1", "text": "Which animal makes honey?", "options": ["Owl", "Bee"], "gold": "B"}
-    for name, row in (("who", kgqa), ("bees", choice), ("numbers", CLAIM)):
-        folder.put(f"{name}.jsonl", json.dumps(row) + "\n")
-    environment = {
-        **os.environ, "EVIDENCE_LAKE": str(folder.root / "lake"), "PYTHONPATH": str(folder.root), "EVIDENCE_PROFILE": ""
-    }  # fmt: skip
-    done = subprocess.run(
-        [sys.executable, "-c", WHOLE_PATH, str(folder.root)], env=environment, capture_output=True, text=True,
-        check=False, cwd=folder.root,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    answered = json.loads(done.stdout.splitlines()[-1])
-    assert answered == {"bees": ["B"], "numbers": ["SUPPORTS"], "who": ["honey"]}

@@ -119,19 +119,21 @@ def test_the_doctor_finds_the_embedded_profile_healthy_and_says_what_the_paper_o
     assert "vllm serve" in lacking.stdout
 
 
-def test_a_query_loads_neither_dagster_nor_torch(made_world: World) -> None:
-    code = (
-        "import sys; from typer.testing import CliRunner; from evidence_assets.cli import app;"
-        "r = CliRunner().invoke(app, ['query', 'SELECT 1']); assert r.exit_code == 0, r.output;"
-        "assert not {'dagster', 'torch', 'transformers', 'sentence_transformers'} & set(sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, **made_world.environment}, check=False)
-    assert done.returncode == 0
-
-
 def test_gc_finds_what_no_asset_makes(changed_world: World) -> None:
     lake = Lake(changed_world.root / "data_lake")
     lake.write("evidence/mcqa/forgotten", "b|0", {"evidence": [], "lineage_edges": []})
     assert "asset=evidence.mcqa.forgotten" in changed_world.run("gc").stdout
     assert "deleted" in changed_world.run("gc", "--yes").stdout
     assert "nothing to delete" in changed_world.run("gc").stdout
+
+
+@pytest.mark.parametrize("command", [["query", "SELECT 1"], ["compare", "uscrake", "bm25"], ["scoreboard"]])
+def test_what_only_reads_the_lake_loads_neither_dagster_nor_torch(made_world: World, command: list[str]) -> None:
+    code = (
+        "import sys; from typer.testing import CliRunner; from evidence_assets.cli import app;"
+        f"r = CliRunner().invoke(app, {command}); assert r.exit_code == 0, r.output;"
+        "assert not {'dagster', 'torch', 'transformers', 'sentence_transformers'} & set(sys.modules)"
+    )
+    environment = {**os.environ, **made_world.environment}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

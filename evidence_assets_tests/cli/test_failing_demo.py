@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from evidence_assets.lake import connect
+from evidence_assets_tests.cli.test_add_benchmark import CLAIM
 from evidence_assets_tests.conftest import REPOSITORY, World
 
 CHOICE = {"source_id": "1", "text": "Which animal buzzes?", "options": ["Bee", "Cat"], "gold": "A"}
-CLAIM = {
-    "source_id": "1",
-    "task": "verification",
-    "text": "The value of A is 1.",
-    "gold": "SUPPORTS",
-    "table_id": "n.csv",
-}
+ASKED = {"source_id": "1", "task": "kgqa", "text": "What does the bee make?", "gold": ["honey"]}
+ANSWERS = {
+    "good": ("predictions/mcqa/bm25", "A"), "good_claim": ("predictions/table/bm25", "SUPPORTS"),
+    "good_graph": ("predictions/graph/nearest_triples", "honey"),
+}  # fmt: skip
+"""What is answered from the documents, tables and triples that came with a benchmark."""
 
 
 class OwnWorld(World):
@@ -30,11 +30,12 @@ class OwnWorld(World):
         return {**super().environment, "PYTHONPATH": str(self.root), "PYTHONSAFEPATH": "1"}
 
     def add(self, name: str, question: Mapping[str, object], *options: str) -> Path:
-        """Add a benchmark of one question and a folder; returns where its files lie in the lake."""
+        """Add a benchmark of one question and what it is answered from; returns where its files lie in the lake."""
         file = self.root / f"{name}.jsonl"
         file.write_text(json.dumps(question) + "\n")
         done = self.run("add", "benchmark", name, "--questions", str(file), *options)
         assert done.returncode == 0, done.stdout + done.stderr
+        assert "1 questions" in done.stdout and f"a partition {name} of" in done.stdout
         return self.root / "data_lake" / "raw" / "benchmarks" / name
 
 
@@ -48,12 +49,15 @@ def failing_world(made_world: World, tmp_path_factory: pytest.TempPathFactory) -
     docs, tables = world.root / "docs", world.root / "tables"
     docs.mkdir(), tables.mkdir()
     (docs / "bees.txt").write_text("Bees buzz.")
-    (tables / "n.csv").write_text("name,value\nA,1\n")
+    (tables / "n.csv").write_text("name,value\nRiver,1\n")
     question = world.add("bad_question", CHOICE, "--corpus", str(docs)) / "questions.jsonl"
     question.write_text(json.dumps(CHOICE | {"gold": "Z"}) + "\n")
     (world.add("bad_document", CHOICE, "--corpus", str(docs)) / "corpus" / "bees.txt").write_bytes(b"Bees \xff buzz.")
     next(world.add("bad_table", CLAIM, "--tables", str(tables)).glob("tables*")).write_text("{")
     world.add("good", CHOICE, "--corpus", str(docs))
+    world.add("good_claim", CLAIM, "--tables", str(tables))
+    (world.root / "triples.tsv").write_text("bee\tmakes\thoney\nowl\thunts\tmouse\nspider\tmakes\tweb\n")
+    world.add("good_graph", ASKED, "--graph", str(world.root / "triples.tsv"))
     seeds = world.root / "data_lake" / "raw" / "seeds"
     for name, prompt, head in (
         ("odd_prompt", "<HEAD> zwirbelt <TAIL>", "gout"), ("odd_seed", "<HEAD> may treat <TAIL>", "quux"),
@@ -95,7 +99,10 @@ def test_everything_else_was_made(failing_world: tuple[OwnWorld, str], made_worl
     with connect(made_world.root / "data_lake") as before, connect(world.root / "data_lake") as after:
         benchmarks = {name for (name,) in before.execute(sql).fetchall()}
         # Variants that read no documents answer the question beside the unreadable one.
-        assert {name for (name,) in after.execute(sql).fetchall()} == benchmarks | {"good", "bad_document"}
+        assert {name for (name,) in after.execute(sql).fetchall()} == benchmarks | {*ANSWERS, "bad_document"}
+        for name, (asset, answer) in ANSWERS.items():
+            asked = "SELECT answer FROM predictions WHERE benchmark = ? AND asset = ?"
+            assert after.execute(asked, [name, asset]).fetchall() == [(answer,)], name
         harvested = after.execute("SELECT DISTINCT relation_id FROM triples WHERE origin = 'kbloom'").fetchall()
         scored = after.execute("SELECT count(*) FROM scores WHERE scope_id = 'good'").fetchone()
     assert {name for (name,) in harvested} == {"may_treat", "good_seed"}

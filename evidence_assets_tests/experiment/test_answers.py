@@ -12,7 +12,7 @@ from evidence_assets.experiment.selection import Asked
 from evidence_assets.experiment.step import Before
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, ExplainOption, Failure, Step
-from evidence_assets_tests.graphs.small_graph import stored
+from evidence_assets_tests.lake_rows import stored
 
 
 class Counting:
@@ -47,17 +47,10 @@ def evidence(*rows: tuple[str, str, str]) -> pl.DataFrame:
     """(question, option, text) as rows; equal texts state the same fact."""
     made = []
     for i, (question, option, text) in enumerate(rows):
-        fixed = {
-            "benchmark": "b",
-            "selector": "s",
-            "kind": "chunk",
-            "source_kind": "chunk",
-            "source_id": text,
-            "locator": "",
-        }
         made.append(
             {
-                **fixed, "evidence_id": f"e{i}", "question_id": question, "option": option, "text": text, "rank": i,
+                "benchmark": "b", "selector": "s", "kind": "chunk", "source_kind": "chunk", "source_id": text, "locator": "",
+                "evidence_id": f"e{i}", "question_id": question, "option": option, "text": text, "rank": i,
                 "score": 1.0, "why": None, "content_hash": content_id("evidence", "chunk", text, "", text), "input_hash": "",
             }
         )  # fmt: skip

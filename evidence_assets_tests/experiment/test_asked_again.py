@@ -13,7 +13,7 @@ from evidence_assets.experiment.step import Before
 from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers
 from evidence_assets.systems.four_step_focus.system import FourStepFocus, RanksNodes
 from evidence_assets_tests.experiment.test_short_answering import QUESTIONS, evidence
-from evidence_assets_tests.graphs.small_graph import stored
+from evidence_assets_tests.lake_rows import stored
 from evidence_assets_tests.systems.four_step_focus.test_system import BASE, PARSER, focus
 from evidence_assets_tests.systems.small_models import WordEncoder
 

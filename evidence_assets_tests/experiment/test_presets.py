@@ -8,9 +8,8 @@ import dagster as dg
 import pytest
 
 from evidence_assets import profiles
-from evidence_assets.assets import partitions, system
+from evidence_assets.assets import system
 from evidence_assets.assets.system import TAG, variant_defs
-from evidence_assets.benchmarks import declared as benchmark
 from evidence_assets.benchmarks.declared import declared as benchmarks
 from evidence_assets.definitions import defs
 from evidence_assets.experiment.scores.published import SOURCES, figures
@@ -137,22 +136,11 @@ def test_no_preset_loads_a_variant_without_the_evidence_that_it_reads(
 
 @pytest.mark.parametrize("profile", profiles.available())
 def test_every_preset_loads_and_waits_for_nothing_that_nobody_makes(
-    profile: str, monkeypatch: pytest.MonkeyPatch
+    profile: str, other_settings: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(profiles.PROFILE_VARIABLE, profile)
-    monkeypatch.setenv(VARIABLE, ALL)
-    caches = (
-        benchmark.benchmarks, partitions.benchmark_partitions, partitions.question_partitions, partitions.corpus_partitions
-    )  # fmt: skip
-    for cache in caches:
-        cache.cache_clear()
-    try:
-        graph = defs().resolve_asset_graph()
-        nobodys = {k for k in graph.get_all_asset_keys() if not graph.get(k).is_executable}
-        assert not nobodys
-        tags = {tag for key in graph.materializable_asset_keys for tag in graph.get(key).tags}
-        assert {f"{TAG}{name}" for name in presets()} <= tags
-    finally:
-        monkeypatch.undo()
-        for cache in caches:
-            cache.cache_clear()
+    other_settings.setenv(profiles.PROFILE_VARIABLE, profile)
+    other_settings.setenv(VARIABLE, ALL)
+    graph = defs().resolve_asset_graph()
+    assert not {k for k in graph.get_all_asset_keys() if not graph.get(k).is_executable}
+    tags = {tag for key in graph.materializable_asset_keys for tag in graph.get(key).tags}
+    assert {f"{TAG}{name}" for name in presets()} <= tags

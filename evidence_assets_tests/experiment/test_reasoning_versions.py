@@ -18,7 +18,7 @@ from evidence_assets.profiles import PROFILE_VARIABLE
 from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
 from evidence_assets.reasoning.prompted import CHOOSING, EXPLAINING, PromptedSolver
 from evidence_assets.systems import load
-from evidence_assets_tests.graphs.small_graph import stored
+from evidence_assets_tests.lake_rows import stored
 from evidence_assets_tests.systems.small_models import Scripted
 
 QUESTION = Asked("q1", "own", "mcqa", "What treats pain?", ("aspirin", "gold"))

@@ -15,7 +15,7 @@ from evidence_assets.lake.errors import SchemaMismatch
 from evidence_assets.lake.rows import prepare, typed
 from evidence_assets.systems import settings_of
 from evidence_assets.systems.ucret.system import CollapsedTable
-from evidence_assets_tests.graphs.small_graph import stored
+from evidence_assets_tests.lake_rows import stored
 
 QUESTIONS = [Asked(f"q{i}", "b", "table_qa", "Which?", ("x", "y")) for i in range(5)]
 

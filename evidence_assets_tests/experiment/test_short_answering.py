@@ -16,11 +16,9 @@ from evidence_assets.experiment.selection import Asked
 from evidence_assets.experiment.short_answering import AnswersShortly
 from evidence_assets.experiment.step import Before, Made
 from evidence_assets.lake.lineage import edge
-from evidence_assets.lake.rows import prepare
 from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers, PromptedShortAnswers
-from evidence_assets_tests.graphs.small_graph import stored
-from evidence_assets_tests.lake_rows import prediction
+from evidence_assets_tests.lake_rows import prediction, stored
 from evidence_assets_tests.systems.small_models import Scripted, WordEncoder
 
 QUESTIONS = [Asked("q1", "b", "kgqa", "What is a web made by?"), Asked("q2", "b", "kgqa", "What is milk made by?")]
@@ -37,9 +35,7 @@ def evidence(*rows: tuple[str, tuple[str, str, str], str]) -> pl.DataFrame:
         }
         for i, (question, triple, origin) in enumerate(rows, 1)
     ]  # fmt: skip
-    frame = pl.from_arrow(prepare("evidence", made))
-    assert isinstance(frame, pl.DataFrame)
-    return frame
+    return stored("evidence", made)
 
 
 FOUND = evidence(("q1", ("web", "made by", "spider"), "graph"), ("q2", ("milk", "made by", "cow"), "model"))

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 from evidence_assets.cli import app
 from evidence_assets.explorer.cards import card
 from evidence_assets.lake import connect
-from evidence_assets.lake.lineage import DERIVED, USED, UnknownId, edge
+from evidence_assets.lake.lineage import DERIVED, UnknownId, edge
 from evidence_assets.lake.store import Lake
-from evidence_assets_tests.lake_rows import chain, chunk, citation, evidence, prediction, question
+from evidence_assets_tests.lake_rows import chain, chunk, citation, evidence, prediction, question, write_answers
 
 ATTACK = "<script>alert('x')</script><img src=x onerror=\"alert(1)\">"
 
@@ -43,21 +43,13 @@ def lake(tmp_path: Path) -> Lake:
     lake.write("corpus/c/chunks", "0", {"chunks": [chunk(1, ATTACK, title=f"Bees {ATTACK}", source=ATTACK)]})
     rows = [evidence(1, 1, f"Bees buzz. {ATTACK}", why='{"rule": "<b>near</b>"}'), evidence(1, 2, "Cats purr.")]
     rows.append(evidence(2, 1, "Of another question."))
-    lake.write(
-        "evidence/mcqa/s", "quiz|0",
-        {"evidence": rows, "lineage_edges": [edge("evidence", "e-s-1-1", DERIVED, "chunk", "k1", "k1", 1)]},
-    )  # fmt: skip
     chains = [chain(1, "A", f"Bees do. {ATTACK}", ["e-s-1-1"]), chain(1, "B", "Cats do not.", ["e-s-1-2", "gone"])]
-    used = [edge("chain", c["chain_id"], USED, "evidence", f"e-s-1-{i}", "h", i) for c in chains for i in (1, 2)]
-    lake.write("chains/mcqa/s", "quiz|0", {"chains": chains, "lineage_edges": used})
     checked = [
         citation("c-s-1-A", "e-s-1-1", "verified", f"buzz {ATTACK}"), citation("c-s-1-B", "e-s-1-2", "misquoted", "bark"),
         citation("c-s-1-B", "gone", "absent"),
     ]  # fmt: skip
-    lake.write("citations/mcqa/s", "quiz|0", {"citations": checked})
-    answered = prediction(1, "A", error=ATTACK, model_id=ATTACK)
-    used = [edge("prediction", "p-s-1", USED, "chain", c["chain_id"], "h", 1) for c in chains]
-    lake.write("predictions/mcqa/s", "quiz|0", {"predictions": [answered], "lineage_edges": used})
+    derived = [edge("evidence", "e-s-1-1", DERIVED, "chunk", "k1", "k1", 1)]
+    write_answers(lake, rows, chains, [prediction(1, "A", error=ATTACK, model_id=ATTACK)], checked, derived)
     return lake
 
 

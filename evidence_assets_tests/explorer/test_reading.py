@@ -18,7 +18,15 @@ from evidence_assets.lake import connect
 from evidence_assets.lake.lineage import USED, edge
 from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning.paths import path_locator
-from evidence_assets_tests.lake_rows import chain, citation, counterfactual, evidence, prediction, question
+from evidence_assets_tests.lake_rows import (
+    chain,
+    citation,
+    counterfactual,
+    evidence,
+    prediction,
+    question,
+    write_answers,
+)
 
 NAMES = ("metformin", "diabetes", "excessive thirst", "fever")
 EDGES = [  # head, relation, tail, sources
@@ -65,14 +73,9 @@ def lake(tmp_path: Path) -> Lake:
     lake.write("knowledge/h/triples", "", {"triples": [triple(1, "elsewhere.tsv:9", "MIT")]})
     lake.write("knowledge/k/triples", "", {"triples": [triple(2, "kbloom", "CC0-1.0")]})
     shown = evidence(1, 1, TEXT, kind="path", source_kind="edge", source_id="e0", locator=LOCATOR, why=json.dumps(WHY))
-    lake.write("evidence/mcqa/s", "quiz|0", {"evidence": [shown]})
     chains = [chain(1, "A", f"The evidence states: “{TEXT}”", ["e-s-1-1"]), chain(1, "B", "Nothing links it.", [])]
-    used = [edge("chain", "c-s-1-A", USED, "evidence", "e-s-1-1", "h", 1)]
-    lake.write("chains/mcqa/s", "quiz|0", {"chains": chains, "lineage_edges": used})
     checked = [citation("c-s-1-A", "e-s-1-1", "verified", TEXT)]
-    lake.write("citations/mcqa/s", "quiz|0", {"citations": checked})
-    used = [edge("prediction", "p-s-1", USED, "chain", c["chain_id"], "h", 1) for c in chains]
-    lake.write("predictions/mcqa/s", "quiz|0", {"predictions": [prediction(1, "A")], "lineage_edges": used})
+    write_answers(lake, [shown], chains, [prediction(1, "A")], checked)
     lake.write("counterfactuals/mcqa/s", "quiz|0", {"counterfactuals": [counterfactual("h")]})
     return lake
 

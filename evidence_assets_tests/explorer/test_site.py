@@ -20,13 +20,22 @@ from evidence_assets.explorer.path_reading import WalkedEdge
 from evidence_assets.explorer.site import POLICY, Site, application, serve
 from evidence_assets.lake import connect
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.lineage import DERIVED, USED, edge, history_rows
+from evidence_assets.lake.lineage import DERIVED, edge, history_rows
 from evidence_assets.lake.locked_query import ask
 from evidence_assets.lake.rows import prepare
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.conftest import World
 from evidence_assets_tests.explorer.test_cards import Page
-from evidence_assets_tests.lake_rows import chain, chunk, citation, counterfactual, evidence, prediction, question
+from evidence_assets_tests.lake_rows import (
+    chain,
+    chunk,
+    citation,
+    counterfactual,
+    evidence,
+    prediction,
+    question,
+    write_answers,
+)
 
 ATTACK = "<script>alert('x')</script><img src=x onerror=\"alert(1)\">{{ 1234567 * 2 }}"
 NAMES = (
@@ -45,68 +54,27 @@ def lake(tmp_path: Path) -> Lake:
     lake = Lake.create(tmp_path / "data_lake")
     asked = [question(1, text=f"Which buzzes? {ATTACK}", options=[f"bee {ATTACK}", "cat"]), question(2)]
     lake.write("questions/mcqa", "quiz|0", {"questions": asked})
-    lake.write(
-        "corpus/c/chunks",
-        "0",
-        {
-            "chunks": [
-                chunk(1, f"Bees buzz. {ATTACK}", title=f"Bees {ATTACK}", source=NAMES[1], doc_id=NAMES[1]),
-                chunk(2, "Cats purr."),
-            ]
-        },
-    )
+    bees = chunk(1, f"Bees buzz. {ATTACK}", title=f"Bees {ATTACK}", source=NAMES[1], doc_id=NAMES[1])
+    lake.write("corpus/c/chunks", "0", {"chunks": [bees, chunk(2, "Cats purr.")]})
     cells = [{"row": 0, "column": 0, "text": ATTACK}, {"row": 0, "column": 1, "text": "5"}]
     table = {
-        "table_id": NAMES[0],
-        "benchmark": "quiz",
-        "caption": ATTACK,
-        "header": ["a", ATTACK],
-        "n_rows": 1,
-        "cells": cells,
+        "table_id": NAMES[0], "benchmark": "quiz", "caption": ATTACK, "header": ["a", ATTACK], "n_rows": 1, "cells": cells,
         "content_hash": "h",
-    }
+    }  # fmt: skip
     lake.write("tables", "quiz", {"tables": [table]})
     for selector, answer in (("s", "A"), ("t", "B")):
         rows = [
             evidence(1, 1, "Bees buzz.", selector, locator="0:10", why=f'{{"rule": "{"<b>near</b>"}"}}', content_hash=f"f{selector}"),
             evidence(1, 2, "5", selector, kind="cell", source_kind="table", source_id=NAMES[0], locator="r1c1", why=ATTACK),
         ]  # fmt: skip
-        lake.write(
-            f"evidence/mcqa/{selector}",
-            "quiz|0",
-            {
-                "evidence": rows,
-                "lineage_edges": [edge("evidence", f"e-{selector}-1-1", DERIVED, "chunk", "k1", "k1", 1)],
-            },
-        )
         said = chain(1, answer, f"They do. {ATTACK}", [f"e-{selector}-1-1"], selector)
-        lake.write(
-            f"chains/mcqa/{selector}",
-            "quiz|0",
-            {
-                "chains": [said],
-                "lineage_edges": [
-                    edge("chain", said["chain_id"], USED, "evidence", f"e-{selector}-1-{n}", "h", n) for n in (1, 2)
-                ],
-            },
-        )
-        lake.write(
-            f"citations/mcqa/{selector}",
-            "quiz|0",
-            {"citations": [citation(said["chain_id"], f"e-{selector}-1-1", "verified", f"buzz {ATTACK}")]},
-        )
+        cited = citation(said["chain_id"], f"e-{selector}-1-1", "verified", f"buzz {ATTACK}")
+        derived = edge("evidence", f"e-{selector}-1-1", DERIVED, "chunk", "k1", "k1", 1)
         predicted = [
             prediction(1, answer, selector=selector, error=ATTACK, model_id=ATTACK),
             prediction(2, "A", selector=selector),
         ]
-        lake.write(
-            f"predictions/mcqa/{selector}",
-            "quiz|0",
-            {
-                "predictions": predicted,
-                "lineage_edges": [edge("prediction", f"p-{selector}-1", USED, "chain", said["chain_id"], "h", 1)],
-            },
-        )
+        write_answers(lake, rows, [said], predicted, [cited], [derived], selector=selector)
     lake.write("counterfactuals/mcqa/s", "quiz|0", {"counterfactuals": [counterfactual("fs")]})
     return lake
 

@@ -24,6 +24,7 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.rows import Rows, prepare, version_of
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.retrieval.vector_index import VectorIndex
+from evidence_assets_tests.lake_rows import stored
 from evidence_assets_tests.retrieval.written import build_index
 from evidence_assets_tests.systems.small_models import WordEncoder
 
@@ -40,13 +41,6 @@ TRIPLES = [
 ]
 _FOLDER = TemporaryDirectory()
 Passages = Callable[[KnowledgeGraph, Encoder], Iterable[Passage]]
-
-
-def stored(table: str, rows: object) -> pl.DataFrame:
-    """Rows as they come back from the lake."""
-    frame = pl.from_arrow(prepare(table, rows))  # type: ignore[arg-type]
-    assert isinstance(frame, pl.DataFrame)
-    return frame
 
 
 def graph_of_rows(name: str, nodes: Rows, edges: Rows) -> KnowledgeGraph:
@@ -67,9 +61,7 @@ def write_triples(raw: Path, triples: list[tuple[str, str, str]] = TRIPLES, name
 
 
 def with_vectors(
-    graph: KnowledgeGraph,
-    model: Encoder | None = None,
-    passages: Passages = lambda graph, _: fact_passages(graph),
+    graph: KnowledgeGraph, model: Encoder | None = None, passages: Passages = lambda graph, _: fact_passages(graph)
 ) -> KnowledgeGraph:
     """The graph with vectors of its names and passages, made when they are asked for."""
     encoder = model or WordEncoder()

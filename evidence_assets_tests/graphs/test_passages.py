@@ -19,7 +19,7 @@ from evidence_assets.graphs.passages import fact_passages, lineage_of, passage_t
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import FloatArray
 from evidence_assets.systems.four_step_focus.node_search import node_passages
-from evidence_assets_tests.graphs.small_graph import stored
+from evidence_assets_tests.lake_rows import stored
 from evidence_assets_tests.systems.four_step_focus.test_system import BASE, NAMES
 from evidence_assets_tests.systems.small_models import WordEncoder
 

@@ -26,7 +26,8 @@ from evidence_assets.graphs.stored import (
 from evidence_assets.lake import store
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.store import Lake
-from evidence_assets_tests.graphs.small_graph import TRIPLES, graph_of_rows, merged, small_graph, stored
+from evidence_assets_tests.graphs.small_graph import TRIPLES, graph_of_rows, merged, small_graph
+from evidence_assets_tests.lake_rows import stored
 from evidence_assets_tests.systems.small_models import WordEncoder
 
 

@@ -39,14 +39,6 @@ class TableModel:
         return np.stack([self.row(query) for query in queries])
 
 
-def pair_score(values: Sequence[float], shape: Shape, variant: Variant) -> float:
-    """Score of a pair from the log-probabilities of its words, the head's first."""
-    if variant == "kbloom":
-        return sum(values)
-    head, tail = values[: shape[0]], values[shape[0] :]
-    return float(np.mean([np.mean(values), np.mean([np.mean(head), np.mean(tail)]), min(values)]))
-
-
 def every_pair(
     model: TableModel, words: Sequence[str], weights: Sequence[float], shapes: Sequence[Shape], variant: Variant
 ) -> list[FoundPair]:

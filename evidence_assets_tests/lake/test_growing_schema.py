@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from evidence_assets.assets.resources import LakeIOManager, LakeResource
 from evidence_assets.assets.table_asset import Made, Step, sound_check, table_asset
 from evidence_assets.experiment.rows import RowWriter
 from evidence_assets.lake import connect, lineage, table
@@ -23,6 +22,7 @@ from evidence_assets.lake.lineage import USED, edge
 from evidence_assets.lake.rows import prepare, version_of
 from evidence_assets.lake.schemas import KINDS, TABLES, Column
 from evidence_assets.lake.store import FORMAT, Lake
+from evidence_assets_tests.assets.small_worlds import materialize
 from evidence_assets_tests.lake_rows import evidence, prediction, question
 
 ADDED = "added_later"
@@ -159,23 +159,20 @@ def test_an_asset_takes_its_old_rows_over_and_they_are_sound(
         return writer.finish()
 
     asset = table_asset("evidence/x", "evidence", make, description="Of the test.", group="test", code_version="1")
-    resource = LakeResource(root=str(lake.root))
+    checked = dg.Definitions(assets=[asset], asset_checks=[sound_check(asset)])
 
-    def materialize() -> tuple[int, bool, str]:
-        result = dg.materialize(
-            [asset, sound_check(asset)], resources={"lake": resource, "lake_io": LakeIOManager(lake=resource)},
-            instance=instance,
-        )  # fmt: skip
+    def made() -> tuple[int, bool, str]:
+        result = materialize(lake, checked, instance=instance)
         [materialization] = result.asset_materializations_for_node("evidence__x")
         [check] = result.get_asset_check_evaluations()
         return materialization.metadata["rows_reused"].value, check.passed, materialization.tags["dagster/data_version"]  # type: ignore[return-value]
 
-    reused, passed, version = materialize()
+    reused, passed, version = made()
     assert (reused, passed) == (0, True)
     grow(monkeypatch, "evidence", "lineage_edges", "history")
-    assert materialize() == (3, True, version)
+    assert made() == (3, True, version)
     rows.append(evidence(9, 1, "text", input_hash="h9") | {ADDED: "x"})
-    assert materialize()[:2] == (3, True)
+    assert made()[:2] == (3, True)
     assert queried(lake, f"SELECT question_id FROM evidence WHERE {ADDED} = 'x'") == [("q9",)]
 
 

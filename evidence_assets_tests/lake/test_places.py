@@ -11,7 +11,7 @@ from evidence_assets.lake import connect, lineage, store
 from evidence_assets.lake.lineage import DERIVED, USED, Node, UnknownId, edge, trace
 from evidence_assets.lake.places import row_of_a_question
 from evidence_assets.lake.store import Lake
-from evidence_assets_tests.lake_rows import chain, chunk, evidence, prediction, question
+from evidence_assets_tests.lake_rows import chain, chunk, evidence, prediction, question, write_answers
 
 
 def long(name: str) -> str:
@@ -29,18 +29,9 @@ def lake(tmp_path: Path) -> Lake:
         picked = [evidence(i, rank, f"text {i}", evidence_id=long(f"e{i}{rank}")) for i in numbers for rank in (1, 2)]
         used = [edge("evidence", e["evidence_id"], USED, "question", e["question_id"], "") for e in picked]
         used += [edge("evidence", e["evidence_id"], DERIVED, "chunk", f"k{e['rank'] - 1}", "v", 1) for e in picked]
-        lake.write("evidence/mcqa/s", partition, {"evidence": picked, "lineage_edges": used})
         chains = [chain(i, "A", "step", [], chain_id=long(f"c{i}")) for i in numbers]
-        used = [
-            edge("chain", long(f"c{i}"), USED, "evidence", long(f"e{i}{rank}"), "h", rank)
-            for i in numbers
-            for rank in (1, 2)
-        ]
-        lake.write("chains/mcqa/s", partition, {"chains": chains, "lineage_edges": used})
         answers = [prediction(i, "A", prediction_id=long(f"p{i}")) for i in numbers]
-        used = [edge("prediction", long(f"p{i}"), USED, "chain", long(f"c{i}"), "h", 1) for i in numbers]
-        used += [edge("prediction", long(f"p{i}"), USED, "question", f"q{i}", "") for i in numbers]
-        lake.write("predictions/mcqa/s", partition, {"predictions": answers, "lineage_edges": used})
+        write_answers(lake, picked, chains, answers, derived=used, partition=partition)
     return lake
 
 

@@ -26,16 +26,9 @@ from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.reasoning.prompted import PromptedSolver
 from evidence_assets.reasoning.tasks import ChooseAnswer, EvidenceItem, ExplainOption, Failure
-from evidence_assets_tests.models.servers import (
-    MODEL,
-    DictCache,
-    FaultyServer,
-    closed_port,
-    hurried,
-    other_api,
-    running,
-)
+from evidence_assets_tests.models.servers import MODEL, FaultyServer, closed_port, hurried, other_api, running
 from evidence_assets_tests.models.tiny import make_causal, make_encoder
+from evidence_assets_tests.systems.small_models import Kept
 
 STEP = "the step fails"
 ROW = "one failed row"
@@ -85,7 +78,7 @@ def asking(reply: str, timeout: float = 10.0) -> Callable[[Scene], object]:
 
     def provoke(scene: Scene) -> object:
         scene.server.always = reply
-        return PromptedSolver(LanguageModel(scene.generator(timeout=timeout), DictCache())).choose([QUESTION])[0]
+        return PromptedSolver(LanguageModel(scene.generator(timeout=timeout), Kept())).choose([QUESTION])[0]
 
     return provoke
 
@@ -95,14 +88,14 @@ def explaining(reply: str) -> Callable[[Scene], object]:
 
     def provoke(scene: Scene) -> object:
         scene.server.always = reply
-        return PromptedSolver(LanguageModel(scene.generator(), DictCache())).explain([EXPLAIN])[0]
+        return PromptedSolver(LanguageModel(scene.generator(), Kept())).explain([EXPLAIN])[0]
 
     return provoke
 
 
 def asking_at(address: Callable[[Scene], str], model: str = MODEL) -> Callable[[Scene], object]:
     """Ask at another address, or for another model."""
-    return lambda scene: PromptedSolver(LanguageModel(scene.generator(model, address(scene)), DictCache())).choose(
+    return lambda scene: PromptedSolver(LanguageModel(scene.generator(model, address(scene)), Kept())).choose(
         [QUESTION]
     )
 

@@ -20,16 +20,9 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from evidence_assets.models import openai_http
-from evidence_assets.models.protocols import Completion, Generator, Request
+from evidence_assets.models.protocols import Generator, Request
 
 MODEL = "test-model"
-
-
-class DictCache(dict[str, Completion]):
-    """A completion cache in memory."""
-
-    def put(self, key: str, completion: Completion) -> None:
-        self[key] = completion
 
 
 @contextmanager

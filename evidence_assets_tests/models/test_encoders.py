@@ -170,17 +170,6 @@ def test_progress_is_told(tiny: Path) -> None:
     assert seen == [(1, 3), (3, 3)]
 
 
-def test_not_a_number_is_named(tiny: Path) -> None:
-    encoder = load_encoder(str(tiny), device="cpu")
-    assert isinstance(encoder, TransformerEncoder)
-    with torch.no_grad():
-        encoder._model[0].auto_model.encoder.layer[-1].output.LayerNorm.bias[3] = float("nan")
-    with pytest.raises(ModelUnavailable, match=r"not numbers.*'the pain'.*dtype='float32'.*fetch the weights again"):
-        encoder.sentences(["the pain"])
-    with pytest.raises(ModelUnavailable, match="not numbers"):
-        encoder.tokens(["the pain"])
-
-
 def test_revision_of_a_folder_follows_its_content(tiny: Path, tmp_path: Path) -> None:
     before = load_encoder(str(tiny), device="cpu").revision
     copy = tmp_path / "copy"

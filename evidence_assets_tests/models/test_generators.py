@@ -25,8 +25,9 @@ from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.reasoning.prompted import PromptedSolver
 from evidence_assets.reasoning.requests import explain_request
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Step
-from evidence_assets_tests.models.servers import MODEL, DictCache, model_server, running
+from evidence_assets_tests.models.servers import MODEL, model_server, running
 from evidence_assets_tests.models.tiny import make_causal
+from evidence_assets_tests.systems.small_models import Kept
 
 EVIDENCE = (EvidenceItem("e1", "chunk", "d", "0:9", "Aspirin may treat pain."),)
 EXPLAIN = ExplainOption("What treats pain?", "A", "aspirin", EVIDENCE)
@@ -88,7 +89,7 @@ class GeneratorContract:
         assert not fine.refused and refused.refused and refused.text == ""
 
     def test_typed_tasks_end_in_an_answer_or_a_reason(self, generator: Generator) -> None:
-        solver = PromptedSolver(LanguageModel(generator, DictCache()))
+        solver = PromptedSolver(LanguageModel(generator, Kept()))
         (chain,), (choice,) = solver.explain([EXPLAIN]), solver.choose([CHOOSE])
         assert isinstance(chain, Failure) and "after one repair attempt" in chain.reason, "noise is never a chain"
         assert isinstance(choice, Choice) and choice.status in ("answered", "insufficient")

@@ -42,21 +42,6 @@ def test_slot_log_probs_equal_the_models_own(build: Build) -> None:
     np.testing.assert_array_equal(model.slot_log_probs([text.strip()], [1], some)[0], rows[1][some])
 
 
-@both
-def test_no_result_depends_on_its_neighbours(build: Build) -> None:
-    model = build()
-    texts = [f"the {SLOT} is near the sea", f"{SLOT} is {SLOT}", f"a river near {SLOT}", f"the {SLOT} is near iron ore"]
-    crowd = [texts[i % len(texts)] for i in range(23)]
-    together = model.slot_log_probs(crowd, [0] * len(crowd))
-    plain = [text.replace(SLOT, "river") for text in texts]
-    vectors = model.word_vectors(plain * 4)
-    scores = model.word_log_probs(plain * 4)
-    for i, text in enumerate(texts):
-        np.testing.assert_array_equal(together[i], model.slot_log_probs([text], [0])[0])
-        np.testing.assert_array_equal(vectors[i].vectors, model.word_vectors([plain[i]])[0].vectors)
-        np.testing.assert_array_equal(scores[i].log_probs, model.word_log_probs([plain[i]])[0].log_probs)
-
-
 def test_vocabulary_holdswhole_words_only() -> None:
     assert set(word_piece().vocabulary) == {
         "the", "river", "sea", "iron", "copper", "town", "is", "near", "a", "har", "flow",

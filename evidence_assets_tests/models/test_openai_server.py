@@ -16,9 +16,10 @@ from evidence_assets.models.openai_server import OpenAIGenerator, completion_of
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.reasoning.prompted import PromptedSolver
-from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, Failure
-from evidence_assets_tests.models.faults import EXPLAIN, QUESTION
-from evidence_assets_tests.models.servers import MODEL, DictCache, FaultyServer, closed_port
+from evidence_assets.reasoning.tasks import Choice, ChooseAnswer, Failure
+from evidence_assets_tests.models.faults import QUESTION
+from evidence_assets_tests.models.servers import MODEL, FaultyServer, closed_port
+from evidence_assets_tests.systems.small_models import Kept
 
 ASKED = [Request("", f"question {number}", max_tokens=8) for number in range(12)]
 
@@ -54,33 +55,15 @@ def test_refused_request_is_one_failed_row(shared: tuple[FaultyServer, str], ser
     assert found[0].refused and found[0].finish_reason == "refused by the server (400): the 400 you asked for"
     assert found[1].text == "B"
     server.always = "400"
-    cache = DictCache()
+    cache = Kept()
     (choice,) = PromptedSolver(LanguageModel(asking(shared), cache)).choose([QUESTION])
     assert choice == Failure("refused by the server (400): the 400 you asked for") and not cache
-
-
-@pytest.mark.parametrize("reply", ["empty", "null", "100 kB", "Z", "A or B", "这个问题没有明确的结论"])
-def test_unusable_label_is_repaired_once(shared: tuple[FaultyServer, str], server: FaultyServer, reply: str) -> None:
-    cache = DictCache()
-    server.always = reply
-    (choice,) = PromptedSolver(LanguageModel(asking(shared), cache)).choose([QUESTION])
-    assert isinstance(choice, Failure) and len(choice.reason) < 500 and not cache, "a failed row is asked anew"
-    server.plan = [reply, "B"]
-    (choice,) = PromptedSolver(LanguageModel(asking(shared), cache)).choose([QUESTION])
-    assert isinstance(choice, Choice) and choice.answer == "B"
-
-
-@pytest.mark.parametrize("reply", ["cut off", '{"steps": [{"text": ""}]}', "Aspirin treats pain [1]."])
-def test_unusable_chain_is_repaired_once(shared: tuple[FaultyServer, str], server: FaultyServer, reply: str) -> None:
-    server.plan = [reply, '{"steps": [{"text": "It treats pain.", "evidence": [1], "quotes": ["may treat pain"]}]}']
-    (chain,) = PromptedSolver(LanguageModel(asking(shared), DictCache())).explain([EXPLAIN])
-    assert isinstance(chain, Chain) and chain.steps[0].cited == ("e1",)
 
 
 def test_failed_step_resumes_from_the_cache(shared: tuple[FaultyServer, str], server: FaultyServer) -> None:
     tasks = [ChooseAnswer(f"question {number}", ("A", "B"), ("x", "y"), ()) for number in range(8)]
     server.plan, server.always = [""] * 5, "500"
-    cache = DictCache()
+    cache = Kept()
     with pytest.raises(ModelUnavailable):
         PromptedSolver(LanguageModel(asking(shared, concurrency=2), cache)).choose(tasks)
     assert len(cache) == 5
@@ -188,7 +171,7 @@ def test_usage_that_is_no_count_is_none(usage: object) -> None:
     assert (completion.text, completion.prompt_tokens, completion.completion_tokens) == ("B", 0, 0)
 
 
-def settled(url: str, cache: DictCache, **settings: object) -> str:
+def settled(url: str, cache: Kept, **settings: object) -> str:
     generator = OpenAIGenerator(MODEL, base_url=url, **{"attempts": 1, "timeout_seconds": 10.0} | settings)  # type: ignore[arg-type]
     generator.settle_revision(cache)
     return generator.revision
@@ -197,19 +180,19 @@ def settled(url: str, cache: DictCache, **settings: object) -> str:
 def test_the_revision_is_the_servers_word_else_the_pinned_one_else_what_was_said_first(
     shared: tuple[FaultyServer, str], server: FaultyServer
 ) -> None:
-    cache, url = DictCache(), shared[1]
+    cache, url = Kept(), shared[1]
     server.said = {"system_fingerprint": "fp_1"}
-    assert settled(url, DictCache(), revision="pinned") == "pinned" and not server.bodies, "nothing is asked"
+    assert settled(url, Kept(), revision="pinned") == "pinned" and not server.bodies, "nothing is asked"
     assert settled(url, cache) == "fp_1" and server.bodies[-1]["max_tokens"] == 1
     server.said = {"system_fingerprint": "fp_2"}
     assert settled(url, cache) == "fp_1" and len(server.bodies) == 1, "asked for once and kept"
-    assert settled(url, DictCache()) == "fp_2"
+    assert settled(url, Kept()) == "fp_2"
     server.listed = {"root": "/weights/models--x/snapshots/c0ffee/"}
     assert settled(url, cache, revision="pinned") == settled(url, cache) == "c0ffee"
 
 
 def test_a_server_that_is_gone_is_taken_at_its_last_word_and_one_never_met_is_refused() -> None:
-    gone, cache = f"http://127.0.0.1:{closed_port()}/v1", DictCache()
+    gone, cache = f"http://127.0.0.1:{closed_port()}/v1", Kept()
     assert settled(gone, cache, revision="pinned") == "pinned"
     with pytest.raises(ModelUnavailable, match="gives no completion after 1 attempt"):
         settled(gone, cache)

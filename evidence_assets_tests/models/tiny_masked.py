@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast, RobertaConfig, RobertaForMaskedLM
 
 from evidence_assets.models.masked import HFMaskedLM
@@ -14,25 +16,16 @@ CORPUS = [
     "a harbour town lies where the river meets the sea",
     "copper wires carry the river of light",
 ] * 5
+SMALL: dict[str, Any] = {
+    "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32, "initializer_range": 0.5
+}  # fmt: skip
 
 
 def word_piece(seed: int = 0, *, cased: bool = False, model_id: str = "tiny-bert") -> HFMaskedLM:
     """BERT with WordPiece pieces; only some words are whole."""
     words = ["the", "river", "sea", "iron", "copper", "town", "is", "near", "a", "42", "!"]
-    vocabulary = [
-        "[PAD]",
-        "[UNK]",
-        "[CLS]",
-        "[SEP]",
-        "[MASK]",
-        "[unused1]",
-        *words,
-        "har",
-        "##bour",
-        "##s",
-        "flow",
-        ".",
-    ]
+    marks = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]"]
+    vocabulary = [*marks, *words, "har", "##bour", "##s", "flow", "."]
     tokenizer = Tokenizer(models.WordPiece({piece: i for i, piece in enumerate(vocabulary)}, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=not cased)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -40,24 +33,10 @@ def word_piece(seed: int = 0, *, cased: bool = False, model_id: str = "tiny-bert
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
-    fast = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        pad_token="[PAD]",
-        unk_token="[UNK]",
-        cls_token="[CLS]",
-        sep_token="[SEP]",
-        mask_token="[MASK]",
-    )
+    special = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")}
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)
     torch.manual_seed(seed)
-    config = BertConfig(
-        vocab_size=len(vocabulary),
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=24,
-        initializer_range=0.5,
-    )
+    config = BertConfig(vocab_size=len(vocabulary), max_position_embeddings=24, **SMALL)
     return HFMaskedLM(BertForMaskedLM(config), fast, model_id=model_id, batch_size=5)
 
 
@@ -67,37 +46,15 @@ def byte_pair(seed: int = 0) -> HFMaskedLM:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-    trainer = trainers.BpeTrainer(
-        vocab_size=330,
-        special_tokens=special,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
+    letters = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=330, special_tokens=special, initial_alphabet=letters, show_progress=False)
     tokenizer.train_from_iterator([f" {line}" for line in CORPUS], trainer)
     tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
     )
-    fast = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        bos_token="<s>",
-        eos_token="</s>",
-        cls_token="<s>",
-        sep_token="</s>",
-        unk_token="<unk>",
-        pad_token="<pad>",
-    )
-    from tokenizers import AddedToken
-
+    ends = {"bos_token": "<s>", "eos_token": "</s>", "cls_token": "<s>", "sep_token": "</s>"}
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="<unk>", pad_token="<pad>", **ends)
     fast.add_special_tokens({"mask_token": AddedToken("<mask>", lstrip=True, special=True)})
     torch.manual_seed(seed)
-    config = RobertaConfig(
-        vocab_size=len(fast),
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=40,
-        pad_token_id=1,
-        initializer_range=0.5,
-    )
+    config = RobertaConfig(vocab_size=len(fast), max_position_embeddings=40, pad_token_id=1, **SMALL)
     return HFMaskedLM(RobertaForMaskedLM(config), fast, model_id="tiny-roberta", batch_size=5)

@@ -212,12 +212,6 @@ class TestEveryTaskThroughEveryBackend:
         assert isinstance(result, Failure) and script.asked == 2
         assert reason_of(name, reply) in result.reason and "after one repair attempt" in result.reason
 
-    def test_a_reply_cut_by_length_says_so(self, backend: Backend, name: str) -> None:
-        cut = (EXAMPLES[name].usable[0], "length")
-        result, script, model = asked(backend, name, cut, cut)
-        assert isinstance(result, Failure) and script.asked == 2 and model.usage.cut_off == 2
-        assert "cut off at the token limit (finish reason length, " in result.reason
-
 
 def reason_of(name: str, reply: str) -> str:
     if not reply.strip():

@@ -5,17 +5,17 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence_assets.models.protocols import Completion, Request
+from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.asking import LanguageModel, completion_key
 from evidence_assets.reasoning.prompted import PromptedSolver
 from evidence_assets.reasoning.requests import choose_request, explain_request, repair_request
-from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Step
+from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Step
+from evidence_assets_tests.systems.small_models import Kept, Scripted
 
 EVIDENCE = (
     EvidenceItem("e1", "chunk", "d1", "0:22", "Aspirin may treat pain."),
@@ -29,31 +29,13 @@ CHAINS = (
 CHOOSE = ChooseAnswer("What treats pain?", ("A", "B"), ("aspirin", "gold"), CHAINS, {"A": EVIDENCE, "B": EVIDENCE})
 
 
-class Scripted:
-    """A generator that replies by a function of the request and counts what it is asked."""
-
-    model_id, revision = "scripted", "1"
-
-    def __init__(self, reply: Callable[[Request], str], **parameters: object) -> None:
-        self.reply, self.asked, self.parameters = reply, list[Request](), dict(parameters)
-
-    def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        self.asked += requests
-        return [Completion(self.reply(request), 5, 2, 0.1, "stop") for request in requests]
-
-
-class DictCache(dict[str, Completion]):
-    def put(self, key: str, completion: Completion) -> None:
-        self[key] = completion
-
-
 def steps(*rows: tuple[str, list[int], list[str]]) -> str:
     return json.dumps({"steps": [{"text": text, "evidence": cited, "quotes": quoted} for text, cited, quoted in rows]})
 
 
 def test_chain_cites_by_number_and_keeps_what_does_not_exist() -> None:
     reply = steps(("It treats pain.", [1, 2, 1], ["may treat pain", " "]), ("More.", [7], []))
-    (chain,) = PromptedSolver(LanguageModel(Scripted(lambda _: reply), DictCache())).explain([EXPLAIN])
+    (chain,) = PromptedSolver(LanguageModel(Scripted(lambda _: reply), Kept())).explain([EXPLAIN])
     assert isinstance(chain, Chain) and chain.hypothesis == "A" and chain.support is None and chain.prompt_hash
     assert chain.steps == (
         Step("It treats pain.", ("e1", "e2"), ("may treat pain",)),
@@ -63,24 +45,24 @@ def test_chain_cites_by_number_and_keeps_what_does_not_exist() -> None:
 
 def test_label_is_the_models_and_support_the_citations() -> None:
     for reply in ("A", '{"answer": "A"}'):
-        (choice,) = PromptedSolver(LanguageModel(Scripted(lambda _, reply=reply: reply), DictCache())).choose([CHOOSE])
+        (choice,) = PromptedSolver(LanguageModel(Scripted(lambda _, reply=reply: reply), Kept())).choose([CHOOSE])
         assert choice == Choice("A", ("A",), "answered", 0.5)
-    (choice,) = PromptedSolver(LanguageModel(Scripted(lambda _: "B"), DictCache())).choose([CHOOSE])
+    (choice,) = PromptedSolver(LanguageModel(Scripted(lambda _: "B"), Kept())).choose([CHOOSE])
     assert choice == Choice("B", ("A",), "answered", 0.0)
 
 
 def test_insufficient_when_the_model_says_so_or_no_citation_holds() -> None:
-    (choice,) = PromptedSolver(LanguageModel(Scripted(lambda _: "INSUFFICIENT"), DictCache())).choose([CHOOSE])
+    (choice,) = PromptedSolver(LanguageModel(Scripted(lambda _: "INSUFFICIENT"), Kept())).choose([CHOOSE])
     assert choice == Choice(None, ("A",), "insufficient", 0.0)
     unfounded = dataclasses.replace(CHOOSE, chains=CHAINS[1:])
-    (choice,) = PromptedSolver(LanguageModel(Scripted(lambda _: "B"), DictCache())).choose([unfounded])
+    (choice,) = PromptedSolver(LanguageModel(Scripted(lambda _: "B"), Kept())).choose([unfounded])
     assert choice == Choice(None, (), "insufficient", 0.0)
 
 
 def test_without_evidence_the_question_is_asked_as_it_is() -> None:
     closed = dataclasses.replace(CHOOSE, chains=(), evidence={})
     assert "evidence" not in choose_request(closed).user
-    (choice,) = PromptedSolver(LanguageModel(Scripted(lambda _: "B"), DictCache())).choose([closed])
+    (choice,) = PromptedSolver(LanguageModel(Scripted(lambda _: "B"), Kept())).choose([closed])
     assert choice == Choice("B", (), "answered", 0.0)
 
 
@@ -88,7 +70,7 @@ def test_claims_have_no_further_label() -> None:
     labels = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION")
     claim = ChooseAnswer("Gold heals.", labels, labels, (), {}, "verification")
     assert choose_request(claim).choices == labels
-    (choice,) = PromptedSolver(LanguageModel(Scripted(lambda _: "not enough information"), DictCache())).choose([claim])
+    (choice,) = PromptedSolver(LanguageModel(Scripted(lambda _: "not enough information"), Kept())).choose([claim])
     assert isinstance(choice, Choice) and choice.answer == "NOT ENOUGH INFORMATION"
 
 
@@ -97,43 +79,33 @@ def test_repair_shows_the_reason_and_the_reply() -> None:
         return "B" if "was not usable: " in request.user else "Z" * 3000
 
     generator = Scripted(reply)
-    (choice,) = PromptedSolver(LanguageModel(generator, DictCache())).choose([CHOOSE])
+    (choice,) = PromptedSolver(LanguageModel(generator, Kept())).choose([CHOOSE])
     assert isinstance(choice, Choice) and choice.answer == "B"
-    assert len(generator.asked) == 2 and generator.asked[1].choices == ("A", "B", "INSUFFICIENT")
-    assert "[2600 more characters]" in generator.asked[1].user and "names no option" in generator.asked[1].user
+    _, second = generator.requests
+    assert "[2600 more characters]" in second.user and "names no option" in second.user
 
 
 def test_order_cache_and_duplicates() -> None:
     tasks = [dataclasses.replace(CHOOSE, question=f"Q{number % 3}?", chains=(), evidence={}) for number in range(7)]
     seen: list[tuple[int, int]] = []
-    cache, generator = DictCache(), Scripted(lambda request: "AB"["Q1?" in request.user])
+    cache, generator = Kept(), Scripted(lambda request: "AB"["Q1?" in request.user])
     solver = PromptedSolver(LanguageModel(generator, cache, on_progress=lambda done, total: seen.append((done, total))))
     found = solver.choose(tasks)
     assert [each.answer for each in found if isinstance(each, Choice)] == list("ABAABAA")
-    assert len(generator.asked) == len(cache) == 3 and seen[-1] == (7, 7) and seen == sorted(seen)
+    assert len(generator.requests) == len(cache) == 3 and seen[-1] == (7, 7) and seen == sorted(seen)
     again = Scripted(lambda _: "no label")
-    assert PromptedSolver(LanguageModel(again, cache)).choose(tasks) == found and not again.asked
-
-
-def test_only_usable_replies_are_cached() -> None:
-    cache = DictCache()
-    (failed,) = PromptedSolver(LanguageModel(Scripted(lambda _: ""), cache)).choose([CHOOSE])
-    assert isinstance(failed, Failure) and "it is empty; after one repair attempt: the same again" in failed.reason
-    assert not cache
+    assert PromptedSolver(LanguageModel(again, cache)).choose(tasks) == found and not again.requests
 
 
 def test_key_and_version_follow_model_settings_and_request() -> None:
-    base = Scripted(lambda _: "A")
-    other = Scripted(lambda _: "A", dtype="bfloat16")
+    base, other = Scripted(lambda _: "A"), Scripted(lambda _: "A")
+    other.parameters = {"dtype": "bfloat16"}
     request = choose_request(CHOOSE)
     keys = {completion_key(base, request), completion_key(other, request)}
     keys.add(completion_key(base, dataclasses.replace(request, max_tokens=33)))
     keys.add(completion_key(base, dataclasses.replace(request, temperature=0.7)))
     assert len(keys) == 4
-    assert (
-        PromptedSolver(LanguageModel(base, DictCache())).version
-        != PromptedSolver(LanguageModel(other, DictCache())).version
-    )
+    assert PromptedSolver(LanguageModel(base, Kept())).version != PromptedSolver(LanguageModel(other, Kept())).version
 
 
 def test_scores_and_ids_of_evidence_change_nothing_in_the_prompt() -> None:

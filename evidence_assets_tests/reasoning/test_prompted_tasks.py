@@ -80,9 +80,7 @@ EXAMPLES = {
         ChooseAnswer(QUESTION, ("A", "B"), ("1", "2"), (), dict.fromkeys("AB", CELLS), "table_qa"), ("B", "(b)"), ("E",)
     ),
     "short_answer": Example(
-        ShortTask(QUESTION, (Fact("e1", "web", "made by", "spider", "web made by spider"),)),
-        ("A spider", "N/A"),
-        (),
+        ShortTask(QUESTION, (Fact("e1", "web", "made by", "spider", "web made by spider"),)), ("A spider", "N/A"), ()
     ),
     "recall_entities": Example(QUESTION, ("- Bern\n2. Swiss franc", "None."), ("Here are the entities:\nBern",)),
     "recall_relations": Example(QUESTION, ("currency",), ("The question asks about the money of Switzerland.",)),

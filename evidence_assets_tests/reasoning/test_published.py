@@ -33,17 +33,7 @@ CELLS = tuple(
     for place, text in {"r0c0": "Drug", "r0c1": "Price", "r1c0": "aspirin", "r1c1": "2"}.items()
 )
 LABELS = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION")
-CASES = tuple(
-    Chain(
-        label,
-        (
-            Step(
-                f"Because {label}.",
-            ),
-        ),
-    )
-    for label in LABELS
-)
+CASES = tuple(Chain(label, (Step(f"Because {label}."),)) for label in LABELS)
 CLAIM = ChooseAnswer("Aspirin costs 2.", LABELS, LABELS, CASES, dict.fromkeys(LABELS, CELLS), "verification")
 
 

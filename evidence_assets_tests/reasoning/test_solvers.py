@@ -111,13 +111,8 @@ class TestBestFound(SolverContract):
 
 
 class TestTableSolver(SolverContract):
-    question, options, evidence, task, right = (
-        "Which river is the longest?",
-        ("Elbe", "Rhine"),
-        CELLS,
-        "table_qa",
-        "Rhine",
-    )
+    question, options, right = "Which river is the longest?", ("Elbe", "Rhine"), "Rhine"
+    evidence, task = CELLS, "table_qa"
 
     def solver(self) -> Solver:
         return TableSolver()
@@ -137,10 +132,12 @@ class TestPrompted(SolverContract):
         return PromptedSolver(LanguageModel(Scripted(self.reply), Kept()))
 
     def test_an_unusable_reply_is_a_failure_with_its_reason(self) -> None:
-        solver = PromptedSolver(LanguageModel(Scripted(lambda _: "{"), Kept()))
+        kept = Kept()
+        solver = PromptedSolver(LanguageModel(Scripted(lambda _: "{"), kept))
         explain, choose = self.tasks()
         for result in (*solver.explain(explain), *solver.choose([choose])):
             assert isinstance(result, Failure) and "after one repair attempt" in result.reason
+        assert not kept, "a failed row is asked anew"
 
     def test_other_output_needs_another_version(self) -> None:
         """Where this fails after a deliberate change: raise VERSION of ``prompted`` and write both values here."""

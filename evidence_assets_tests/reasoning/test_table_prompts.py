@@ -6,13 +6,14 @@ import dataclasses
 
 import pytest
 
-from evidence_assets.models.protocols import Completion, Request
+from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.reasoning.prompted import PromptedSolver
 from evidence_assets.reasoning.table_prompts import explain_request, is_table_task, parse_steps, table_text
 from evidence_assets.reasoning.tables.view import TableView
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Step
-from evidence_assets_tests.reasoning.test_prompted import CHOOSE, EXPLAIN, DictCache, Scripted, common_start
+from evidence_assets_tests.reasoning.test_prompted import CHOOSE, EXPLAIN, Scripted, common_start
+from evidence_assets_tests.systems.small_models import Kept
 
 LABELS = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION")
 CELLS = {(0, 0): "Lake", (0, 1): "Depth", (1, 0): "Como", (1, 1): "425", (2, 0): "Garda", (2, 1): "346"}
@@ -29,7 +30,7 @@ CHOICE = ChooseAnswer(
 
 def _solver(reply: str) -> tuple[PromptedSolver, Scripted]:
     generator = Scripted(lambda _: reply)
-    return PromptedSolver(LanguageModel(generator, DictCache())), generator
+    return PromptedSolver(LanguageModel(generator, Kept())), generator
 
 
 def test_the_task_and_its_evidence_decide_the_words() -> None:
@@ -46,14 +47,14 @@ def test_evidence_from_outside_is_shown_apart_and_cited_as_such() -> None:
     chain, without = solver.explain([beside, CLAIM])
     assert isinstance(chain, Chain)
     assert chain.steps[1].cited == ("o",) and chain.steps[1].quoted == ("Como lies in Lombardy",)
-    shown, alone = (request.user for request in generator.asked[:2])
+    shown, alone = (request.user for request in generator.requests[:2])
     assert shown.index("[r2c1] 346") < shown.index("Outside the table:\n[o1] Como lies in Lombardy.")
     assert "use it only where the table says nothing" in shown
     assert "Outside the table" not in alone and "Use nothing but the table" in alone
     assert isinstance(without, Failure) and "cites o1, but no pieces from outside were given" in without.reason
     solver, generator = _solver("SUPPORTS")
     solver.choose([dataclasses.replace(VERIFY, evidence=dict.fromkeys(LABELS, (*EVIDENCE, OUTSIDE)))])
-    assert "[o1] Como lies in Lombardy." in generator.asked[0].user
+    assert "[o1] Como lies in Lombardy." in generator.requests[0].user
 
 
 def test_an_explanation_cites_the_evidence_at_its_places() -> None:
@@ -62,7 +63,7 @@ def test_an_explanation_cites_the_evidence_at_its_places() -> None:
     assert isinstance(chain, Chain) and chain.hypothesis == "SUPPORTS" and chain.prompt_hash
     assert chain.steps[0].cited == ("e11", "e21") and chain.steps[0].quoted == ("425", "346")
     assert chain.steps[1].cited == ()
-    claim_request, option_request = generator.asked
+    claim_request, option_request = generator.requests
     assert "[r1c1] 425" in claim_request.user and "proves the claim true" in claim_request.user
     assert "<<< option B " in option_request.user and claim_request.max_tokens == 1024 and not claim_request.json_schema
     assert isinstance(option, Chain) and option.hypothesis == "B"
@@ -71,7 +72,7 @@ def test_an_explanation_cites_the_evidence_at_its_places() -> None:
 def test_each_label_gets_its_own_explanation() -> None:
     solver, generator = _solver('1. [r1c1] "425".')
     solver.explain([dataclasses.replace(CLAIM, hypothesis=label, option=label) for label in LABELS])
-    assert len({request.user for request in generator.asked}) == 3
+    assert len({request.user for request in generator.requests}) == 3
 
 
 def test_an_empty_cell_is_cited_as_absent_evidence() -> None:
@@ -86,7 +87,7 @@ def test_an_empty_cell_is_cited_as_absent_evidence() -> None:
 def test_verification_returns_exactly_one_label() -> None:
     solver, generator = _solver("SUPPORTS")
     assert solver.choose([VERIFY]) == [Choice("SUPPORTS", ("SUPPORTS",), "answered", 1.0)]
-    request = generator.asked[0]
+    request = generator.requests[0]
     assert request.choices == LABELS and request.max_tokens == 32
     assert "<<< case for SUPPORTS " in request.user and "[r2c1] 346" in request.user
     assert request.user.endswith(
@@ -105,14 +106,14 @@ def test_anything_else_than_one_label_fails_after_one_repair(reply: str) -> None
     solver, generator = _solver(reply)
     (failed,) = solver.choose([VERIFY])
     assert isinstance(failed, Failure) and "is not exactly one of" in failed.reason
-    assert len(generator.asked) == 2
+    assert len(generator.requests) == 2
 
 
 def test_options_are_named_by_letter_and_a_negated_question_says_so() -> None:
     solver, generator = _solver("b")
     (choice,) = solver.choose([CHOICE])
     assert isinstance(choice, Choice) and choice.answer == "B"
-    assert "does NOT fit" in generator.asked[0].user and generator.asked[0].choices == ("A", "B")
+    assert "does NOT fit" in generator.requests[0].user and generator.requests[0].choices == ("A", "B")
 
 
 @pytest.mark.parametrize("reply", ["", "1. See [r9c9]."])
@@ -120,15 +121,6 @@ def test_unusable_explanations_fail_with_a_reason(reply: str) -> None:
     solver, _ = _solver(reply)
     (failed,) = solver.explain([CLAIM])
     assert isinstance(failed, Failure) and "unusable" in failed.reason
-
-
-def test_an_explanation_cut_off_is_not_used() -> None:
-    class CutOff(Scripted):
-        def generate(self, requests: object) -> list[Completion]:
-            return [Completion("1. [r1c1]", 5, 1024, 0.1, "length") for _ in list(requests)]  # type: ignore[call-overload]
-
-    (failed,) = PromptedSolver(LanguageModel(CutOff(lambda _: ""), DictCache())).explain([CLAIM])
-    assert isinstance(failed, Failure) and "cut off" in failed.reason
 
 
 def test_explanations_of_one_claim_begin_alike_up_to_the_table() -> None:
@@ -147,7 +139,7 @@ def test_what_cannot_be_put_into_words_fails_beside_the_others() -> None:
     assert isinstance(first, Failure) and "cells of 2 tables" in first.reason
     assert isinstance(second, Chain)
     assert isinstance(third, Failure) and "no such label" in third.reason
-    assert len(generator.asked) == 1
+    assert len(generator.requests) == 1
 
 
 def test_text_questions_keep_their_own_words() -> None:
@@ -157,7 +149,7 @@ def test_text_questions_keep_their_own_words() -> None:
         seen.append(request)
         return '{"steps": []}'
 
-    PromptedSolver(LanguageModel(Scripted(reply), DictCache())).explain([EXPLAIN])
+    PromptedSolver(LanguageModel(Scripted(reply), Kept())).explain([EXPLAIN])
     assert seen[0].json_schema and "numbered evidence" in seen[0].system
 
 

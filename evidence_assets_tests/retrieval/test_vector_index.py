@@ -16,14 +16,7 @@ from hypothesis import strategies as st
 
 from evidence_assets.lake.errors import BadInput, NoRoom, StaleInput
 from evidence_assets.retrieval import index_building
-from evidence_assets.retrieval.index_building import (
-    FLAT_UP_TO,
-    VectorFile,
-    code_sizes,
-    exact,
-    finished_bytes,
-    kind_for,
-)
+from evidence_assets.retrieval.index_building import FLAT_UP_TO, VectorFile, code_sizes, exact, finished_bytes, kind_for
 from evidence_assets.retrieval.vector_index import IndexMeta, VectorIndex, on_card, why_not_on_card
 from evidence_assets_tests.retrieval.written import build_index
 

@@ -80,8 +80,8 @@ class TestSelectorContract:
         self, case: str, selector: Selector, questions: list[Asked]
     ) -> None:
         among = list(selector.select(questions))
-        alone = list(selector.select(questions[1:2]))
-        assert said(alone[0]) == said(among[1])
+        alone = list(selector.select(questions[-1:]))
+        assert said(alone[0]) == said(among[-1])
 
     def test_no_question_gets_nothing(self, case: str, selector: Selector) -> None:
         assert list(selector.select([])) == []

@@ -19,7 +19,8 @@ from evidence_assets.benchmarks.graphs.triples import TripleRecord, frames
 from evidence_assets.graphs.merge import merge
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.rows import prepare
-from evidence_assets_tests.graphs.small_graph import graph_of_rows, stored
+from evidence_assets_tests.graphs.small_graph import graph_of_rows
+from evidence_assets_tests.lake_rows import stored
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,12 @@ from evidence_assets.benchmarks.registry import read_questions
 from evidence_assets.lake.errors import BadInput
 
 Files = dict[str, str]
+Whole = tuple[tuple[str, Files, dict[str, Any]], ...]
+
+
+def one(split: str, files: Files, fields: dict[str, Any]) -> Whole:
+    """Files that hold one question of a split, and some of that question's fields."""
+    return ((split, files, fields),)
 
 
 def lay(folder: Path, files: Files) -> Path:
@@ -74,8 +80,7 @@ class ReaderContract:
     """A subclass gives the names of its datasets, tiny official files of the first of them, and faulty ones."""
 
     NAMES: ClassVar[tuple[str, ...]]
-    WHOLE: ClassVar[tuple[tuple[str, Files, dict[str, Any]], ...]]
-    """Split, files that hold one question of it, and some of that question's fields."""
+    WHOLE: ClassVar[Whole]
     FAULTS: ClassVar[tuple[tuple[str, Files, str], ...]]
     """Split, faulty files, and what is said of them."""
     EMPTY: ClassVar[tuple[tuple[str, Files, str], ...]] = ()

@@ -14,24 +14,22 @@ from evidence_assets.benchmarks.official import hotpotqa, lama
 from evidence_assets.benchmarks.records import GoldEvidence
 from evidence_assets.benchmarks.registry import read_questions
 from evidence_assets.lake.errors import BadInput
-from evidence_assets_tests.benchmarks.official.contract import ReaderContract, bad, lay, lines
+from evidence_assets_tests.benchmarks.official.contract import ReaderContract, bad, lay, lines, one
 
 
 class TestSimpleQuestions(ReaderContract):
     NAMES = ("simplequestions",)
     ROW = 'www.freebase.com/m/01x\twww.freebase.com/book/author/works\twww.freebase.com/m/02y\twhat did "x" write?\n'
-    WHOLE = (
-        (
-            "test",
-            {"annotated_fb_data_test.txt": ROW},
-            {
-                "source_id": "test-1",
-                "gold": ("m.02y",),
-                "topic_entities": ("m.01x",),
-                "text": 'what did "x" write?',
-                "gold_evidence": (GoldEvidence("triple", "freebase", "", "m.01x book.author.works m.02y"),),
-            },
-        ),
+    WHOLE = one(
+        "test",
+        {"annotated_fb_data_test.txt": ROW},
+        {
+            "source_id": "test-1",
+            "gold": ("m.02y",),
+            "topic_entities": ("m.01x",),
+            "text": 'what did "x" write?',
+            "gold_evidence": (GoldEvidence("triple", "freebase", "", "m.01x book.author.works m.02y"),),
+        },
     )
     FAULTS = (("test", {"annotated_fb_data_test.txt": "m.01\tr\tQ2\twhat?\n"}, ":1: object: 'Q2' is not a Freebase"),)
 
@@ -39,12 +37,10 @@ class TestSimpleQuestions(ReaderContract):
 class TestSimpleQuestionsWikidata(ReaderContract):
     NAMES = ("simplequestions_wd",)
     FILE = "annotated_wd_data_valid.txt"
-    WHOLE = (
-        (
-            "valid",
-            {FILE: "Q1\tR19\tQ2\twho was born in q1\n"},
-            {"gold": ("Q2",), "gold_evidence": (GoldEvidence("triple", "wikidata", "", "Q2 P19 Q1"),)},
-        ),
+    WHOLE = one(
+        "valid",
+        {FILE: "Q1\tR19\tQ2\twho was born in q1\n"},
+        {"gold": ("Q2",), "gold_evidence": (GoldEvidence("triple", "wikidata", "", "Q2 P19 Q1"),)},
     )
     FAULTS = (
         ("valid", {FILE: "Q1\tP1\tQ2\twhat?\nQ1\tP1\tQ2\n"}, ":2: 3 fields, expected 4"),
@@ -68,12 +64,10 @@ class TestMintaka(ReaderContract):
         "category": "books",
         "complexityType": "generic",
     }
-    WHOLE = (
-        (
-            "train",
-            {"data/mintaka_train.json": json.dumps([ROW], indent=2)},
-            {"gold": ("Ann",), "aliases": (("Q7", "Ann B."),), "topic_entities": ("Q1", "Both")},
-        ),
+    WHOLE = one(
+        "train",
+        {"data/mintaka_train.json": json.dumps([ROW], indent=2)},
+        {"gold": ("Ann",), "aliases": (("Q7", "Ann B."),), "topic_entities": ("Q1", "Both")},
     )
     FAULTS = (
         ("dev", {DEV: json.dumps([ROW, ROW], indent=1)}, "source_id: 'x1' occurs twice"),
@@ -106,17 +100,10 @@ class TestWebqsp(ReaderContract):
         for kind, argument, name in (("Entity", "m.02", "Welsh"), ("Value", "1999", None))
     ]
     ROW = {"QuestionId": "WebQTest-0", "RawQuestion": "what does ann speak?", "Parses": PARSES}
-    WHOLE = (
-        (
-            "test",
-            {f"data/{FILE}": json.dumps({"Version": "1.0", "Questions": [ROW]})},
-            {
-                "source_id": "WebQTest-0",
-                "gold": ("Welsh", "1999"),
-                "aliases": (("m.02",), ()),
-                "topic_entities": ("m.01",),
-            },
-        ),
+    WHOLE = one(
+        "test",
+        {f"data/{FILE}": json.dumps({"Version": "1.0", "Questions": [ROW]})},
+        {"source_id": "WebQTest-0", "gold": ("Welsh", "1999"), "aliases": (("m.02",), ()), "topic_entities": ("m.01",)},
     )
     FAULTS = (
         ("test", {FILE: '{"Version": "1.0"}'}, "Questions: the file lacks this list"),
@@ -132,18 +119,11 @@ class TestWebqsp(ReaderContract):
 class TestStark(ReaderContract):
     NAMES = ("stark_prime_synth", "stark_mag_synth", "stark_amazon_synth")
     HEAD = "id,query,answer_ids\n"
-    WHOLE = (
-        (
-            "all",
-            {"stark_qa/stark_qa.csv": HEAD + '7,"Which, then?","[12, 5]"\n'},
-            {"source_id": "7", "text": "Which, then?", "gold": ("12", "5")},
-        ),
-        (
-            "val",
-            {"stark_qa.csv": HEAD + "7,Which?,[1]\n8,What?,[2]\n", "split/val.index": "8\n"},
-            {"source_id": "8"},
-        ),
-    )
+    WHOLE = one(
+        "all",
+        {"stark_qa/stark_qa.csv": HEAD + '7,"Which, then?","[12, 5]"\n'},
+        {"source_id": "7", "text": "Which, then?", "gold": ("12", "5")},
+    ) + one("val", {"stark_qa.csv": HEAD + "7,Which?,[1]\n8,What?,[2]\n", "split/val.index": "8\n"}, {"source_id": "8"})
     FAULTS = (
         ("all", {"stark_qa.csv": HEAD + '7,Which?,"[1, x]"\n'}, ":2: answer_ids: expected a list"),
         ("all", {"stark_qa.csv": HEAD + "7,Which?,[1.5]\n"}, ":2: answer_ids: expected a list of whole"),
@@ -162,7 +142,7 @@ class TestStark(ReaderContract):
 class TestStarkByPeople(ReaderContract):
     NAMES = ("stark_amazon_human", "stark_prime_human", "stark_mag_human")
     FILE = "stark_qa/stark_qa_human_generated_eval.csv"
-    WHOLE = (("all", {FILE: TestStark.HEAD + "7,Which?,[1]\n"}, {"gold": ("1",)}),)
+    WHOLE = one("all", {FILE: TestStark.HEAD + "7,Which?,[1]\n"}, {"gold": ("1",)})
     FAULTS = (("all", {FILE: TestStark.HEAD + "7,Which?,1\n"}, ":2: answer_ids: expected a list"),)
 
 
@@ -180,19 +160,17 @@ HOTPOT: dict[str, Any] = {
 class TestHotpotqa(ReaderContract):
     NAMES = ("hotpotqa",)
     TRAIN = "hotpotqa_train.json"
-    WHOLE = (
-        (
-            "dev_distractor",
-            {"hotpot_dev_distractor_v1.json": json.dumps([HOTPOT])},
-            {
-                "source_id": "h1",
-                "gold": ("Ann",),
-                "gold_evidence": (
-                    GoldEvidence("sentence", "Firm", "17:32", "Ann founded it."),
-                    GoldEvidence("sentence", "Thing", "0:17", "The firm made it."),
-                ),
-            },
-        ),
+    WHOLE = one(
+        "dev_distractor",
+        {"hotpot_dev_distractor_v1.json": json.dumps([HOTPOT])},
+        {
+            "source_id": "h1",
+            "gold": ("Ann",),
+            "gold_evidence": (
+                GoldEvidence("sentence", "Firm", "17:32", "Ann founded it."),
+                GoldEvidence("sentence", "Thing", "0:17", "The firm made it."),
+            ),
+        },
     )
     FAULTS = tuple(
         ("train", {"hotpotqa_train.json": json.dumps([HOTPOT | {field: [wrong]}])}, said)
@@ -239,13 +217,10 @@ class TestMusique(ReaderContract):
             {"idx": 1, "title": "Firm", "paragraph_text": "It is old.", "is_supporting": False},
         ],
     }
-    WHOLE = (
-        ("dev", {f"data/{DEV}": lines(ROW)}, {"gold": ("Ann",), "aliases": (("Ann B.",),)}),
-        (
-            "train",
-            {"musique_train.json": json.dumps([ROW | {"answerable": False}])},
-            {"gold": (), "aliases": (), "gold_evidence": ()},
-        ),
+    WHOLE = one("dev", {f"data/{DEV}": lines(ROW)}, {"gold": ("Ann",), "aliases": (("Ann B.",),)}) + one(
+        "train",
+        {"musique_train.json": json.dumps([ROW | {"answerable": False}])},
+        {"gold": (), "aliases": (), "gold_evidence": ()},
     )
     FAULTS = (("dev", {DEV: bad(ROW, paragraphs=...)}, ":2: paragraphs: missing"),)
 
@@ -264,20 +239,18 @@ class TestBeir(ReaderContract):
     ONE = {"_id": "d1", "title": "T", "text": "one"}
     QUERY = {"_id": "q1", "text": "which?"}
     FILES = {CORPUS: lines(ONE), QUERIES: lines(QUERY), QRELS: HEAD + "q1\td1\t1\n"}
-    WHOLE = (
-        (
-            "test",
-            {
-                CORPUS: lines(ONE, {"_id": "d2", "title": "", "text": "two"}),
-                QUERIES: lines(QUERY, {"_id": "q2", "text": "not judged"}),
-                QRELS: HEAD + "q1\td2\t1\nq1\td1\t2\n",
-            },
-            {
-                "source_id": "q1",
-                "gold": ("d1", "d2"),
-                "gold_evidence": (GoldEvidence("chunk", "d1", "", "one"), GoldEvidence("chunk", "d2", "", "two")),
-            },
-        ),
+    WHOLE = one(
+        "test",
+        {
+            CORPUS: lines(ONE, {"_id": "d2", "title": "", "text": "two"}),
+            QUERIES: lines(QUERY, {"_id": "q2", "text": "not judged"}),
+            QRELS: HEAD + "q1\td2\t1\nq1\td1\t2\n",
+        },
+        {
+            "source_id": "q1",
+            "gold": ("d1", "d2"),
+            "gold_evidence": (GoldEvidence("chunk", "d1", "", "one"), GoldEvidence("chunk", "d2", "", "two")),
+        },
     )
     FAULTS = (
         ("test", FILES | {QRELS: HEAD + "q1\td9\t1\n"}, "document 'd9' is judged relevant but not in"),

@@ -12,7 +12,7 @@ import pytest
 from evidence_assets.benchmarks.official import pubhealthtab, scitab, tabfact, tabmcq
 from evidence_assets.benchmarks.records import GoldEvidence
 from evidence_assets.lake.errors import BadInput
-from evidence_assets_tests.benchmarks.official.contract import ReaderContract, bad, lay, lines
+from evidence_assets_tests.benchmarks.official.contract import ReaderContract, bad, lay, lines, one
 
 
 class TestScitab(ReaderContract):
@@ -22,12 +22,10 @@ class TestScitab(ReaderContract):
         "id": "s1", "claim": "A is 1.", "label": "not enough info", "table_id": "t1", "table_caption": "Numbers",
         "table_column_names": ["name", "[BOLD] value"], "table_content_values": [["A", 1], ["B"]],
     }  # fmt: skip
-    WHOLE = (
-        (
-            "test",
-            {f"dataset/{FILE}": json.dumps([ROW | {"label": "supports"}])},
-            {"source_id": "s1", "gold": ("SUPPORTS",), "table_id": "t1"},
-        ),
+    WHOLE = one(
+        "test",
+        {f"dataset/{FILE}": json.dumps([ROW | {"label": "supports"}])},
+        {"source_id": "s1", "gold": ("SUPPORTS",), "table_id": "t1"},
     )
     FAULTS = (
         ("test", {FILE: "[\n1]"}, ":2: "),
@@ -52,12 +50,10 @@ class TestPubhealthtab(ReaderContract):
     FILE = "test.jsonl"
     TABLE = {"caption": "k", "header_horizontal": ["a", "b"], "header_vertical": [], "rows": [["1", "2"]]}
     ROW = {"_id": "p1", "claim": "A is 1.", "label": "NOT ENOUGH INFO", "table": TABLE}
-    WHOLE = (
-        (
-            "test",
-            {"data/pubhealthtab_testset.jsonl": lines(ROW)},
-            {"source_id": "p1", "gold": ("NOT ENOUGH INFORMATION",), "table_id": "table-p1"},
-        ),
+    WHOLE = one(
+        "test",
+        {"data/pubhealthtab_testset.jsonl": lines(ROW)},
+        {"source_id": "p1", "gold": ("NOT ENOUGH INFORMATION",), "table_id": "table-p1"},
     )
     FAULTS = (
         ("test", {FILE: bad(ROW, table=..., _id="p2")}, ":2: table: missing"),
@@ -78,12 +74,10 @@ class TestPubhealthtab(ReaderContract):
 class TestTabfact(ReaderContract):
     NAMES = ("tabfact",)
     FILE, TABLE = "test_examples.json", {"data/all_csv/1.csv": "player#goals\nMessi#10\nKane#8\n"}
-    WHOLE = (
-        (
-            "test",
-            TABLE | {f"tokenized_data/{FILE}": json.dumps({"1.csv": [["Kane has 9."], [0], "goals"]})},
-            {"source_id": "1.csv#0", "gold": ("REFUTES",), "table_id": "1.csv"},
-        ),
+    WHOLE = one(
+        "test",
+        TABLE | {f"tokenized_data/{FILE}": json.dumps({"1.csv": [["Kane has 9."], [0], "goals"]})},
+        {"source_id": "1.csv#0", "gold": ("REFUTES",), "table_id": "1.csv"},
     )
     FAULTS = tuple(
         ("test", {"data/all_csv/1.csv": "a#b\n", "test_examples.json": json.dumps(content)}, said)
@@ -113,22 +107,20 @@ TABMCQ_ROW = '"What does a\tfox eat?"\t"0,1"\tcarrots\tmice\t2\tm-1&2\t1\t1\n'
 class TestTabmcq(ReaderContract):
     NAMES = ("tabmcq",)
     TABLE = {"Tables/m/1&2.tsv": "Animal\tFood \nFox\tmice\n"}
-    WHOLE = (
-        (
-            "all",
-            TABLE | {"MCQs.tsv": TABMCQ_HEAD + TABMCQ_ROW},
-            {
-                "text": "What does a\tfox eat?",
-                "gold": ("B",),
-                "table_id": "m-1&2",
-                "gold_evidence": (
-                    GoldEvidence("cell", "m-1&2", "r1c1", "mice"),
-                    GoldEvidence("row", "m-1&2", "r1", ""),
-                    GoldEvidence("column", "m-1&2", "c0", "Animal"),
-                    GoldEvidence("column", "m-1&2", "c1", "Food"),
-                ),
-            },
-        ),
+    WHOLE = one(
+        "all",
+        TABLE | {"MCQs.tsv": TABMCQ_HEAD + TABMCQ_ROW},
+        {
+            "text": "What does a\tfox eat?",
+            "gold": ("B",),
+            "table_id": "m-1&2",
+            "gold_evidence": (
+                GoldEvidence("cell", "m-1&2", "r1c1", "mice"),
+                GoldEvidence("row", "m-1&2", "r1", ""),
+                GoldEvidence("column", "m-1&2", "c0", "Animal"),
+                GoldEvidence("column", "m-1&2", "c1", "Food"),
+            ),
+        },
     )
     FAULTS = (
         ("all", TABLE | {"MCQs.tsv": "QUESTION\tX\n"}, "QUESTION-ALIGNMENT"),

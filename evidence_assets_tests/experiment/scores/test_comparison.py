@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -62,21 +59,6 @@ def test_questions_of_one_variant_alone_are_counted_and_left_out(tmp_path: Path)
             compare(connection, "one", "two", "other")
         with pytest.raises(BadInput, match="no predictions of a variant 'three'; there are: mcqa/one, mcqa/two"):
             compare(connection, "one", "three")
-
-
-def test_the_command_loads_neither_dagster_nor_torch(tmp_path: Path) -> None:
-    lake = made(tmp_path, [True] * 6, [False] * 6)
-    code = (
-        "import sys; from typer.testing import CliRunner; from evidence_assets.cli import app;"
-        "r = CliRunner().invoke(app, ['compare', 'one', 'two', '--json']); assert r.exit_code == 0, r.output;"
-        "assert not {'dagster', 'torch', 'transformers'} & set(sys.modules), 'heavy'; print(r.output)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, "EVIDENCE_LAKE": str(lake.root)}, capture_output=True,
-        text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)[0]["only_a"] == 6
 
 
 def test_several_variants_are_compared_with_one_in_one_table(tmp_path: Path) -> None:

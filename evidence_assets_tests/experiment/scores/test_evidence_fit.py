@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import polars as pl
 import pytest
 
 from evidence_assets.experiment.scores.gold_evidence import covered_words, evidence_texts, matched_tokens
-from evidence_assets.lake.rows import prepare
-from evidence_assets_tests.lake_rows import evidence
+from evidence_assets_tests.lake_rows import evidence, stored
 from evidence_assets_tests.systems.uscrake.token_models import PieceEncoder
 
 ASKED = [
@@ -54,6 +52,5 @@ def test_what_a_model_recalled_is_left_out_and_equal_texts_count_once() -> None:
     rows = [
         evidence(1, 1, "x"), evidence(1, 2, "x"), evidence(1, 3, "y", kind="triple", why=recalled), evidence(2, 1, "z")
     ]  # fmt: skip
-    found = pl.from_arrow(prepare("evidence", rows))
-    assert isinstance(found, pl.DataFrame)
+    found = stored("evidence", rows)
     assert evidence_texts(found) == {"q1": ["x"], "q2": ["z"]}

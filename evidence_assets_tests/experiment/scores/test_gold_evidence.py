@@ -10,14 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence_assets.experiment.scores.gold_evidence import chain_id_of, citation_scores, evidence_recall, recall_curve
-from evidence_assets.lake.rows import prepare
-from evidence_assets_tests.lake_rows import citation, evidence, prediction, question
+from evidence_assets_tests.lake_rows import citation, evidence, prediction, question, stored
 
 
 def frame(table: str, rows: list[dict[str, Any]]) -> pl.DataFrame:
-    found = pl.from_arrow(prepare(table, rows))
-    assert isinstance(found, pl.DataFrame)
-    return found
+    return stored(table, rows)
 
 
 def gold(text: str, group: str = "") -> dict[str, str]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from evidence_assets.experiment.question_concepts import NOT_REACHED
 from evidence_assets.experiment.scores.graph_stages import graph_stages, says, supports
 from evidence_assets.experiment.scores.metrics import Estimate
-from evidence_assets_tests.graphs.small_graph import stored
+from evidence_assets_tests.lake_rows import stored
 
 OPTIONS = {"A": "thirst", "B": "a fever", "C": "cell"}
 

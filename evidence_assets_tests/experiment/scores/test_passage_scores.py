@@ -19,9 +19,8 @@ from evidence_assets.experiment.inputs import Bm25Chunks
 from evidence_assets.experiment.scores.retrieval_scores import passage_metrics, ranked_documents
 from evidence_assets.experiment.selection import asked as of_rows
 from evidence_assets.experiment.selection import evidence_rows
-from evidence_assets.lake.rows import prepare
 from evidence_assets.retrieval import corpus_files
-from evidence_assets_tests.lake_rows import evidence, question
+from evidence_assets_tests.lake_rows import evidence, question, stored
 from evidence_assets_tests.retrieval.written import written_corpus
 
 
@@ -31,9 +30,7 @@ def rows(number: int, chunks: list[int]) -> list[dict[str, Any]]:
 
 
 def frame_of(table: str, made: list[dict[str, Any]]) -> pl.DataFrame:
-    found = pl.from_arrow(prepare(table, made))
-    assert isinstance(found, pl.DataFrame)
-    return found
+    return stored(table, made)
 
 
 def frame(made: list[dict[str, Any]]) -> pl.DataFrame:
@@ -85,10 +82,7 @@ def test_recall_on_hotpotqa_is_what_other_code_counted(
     asked = question_rows(read_questions("hotpotqa", folder, "train"), "train", 0, 1)
     texts, titles = [document.text for document in documents], [document.title for document in documents]
     chunks = written_corpus(tmp_path, [f"k{i}" for i in range(len(texts))], texts, titles)
-    picked = evidence_rows(
-        Bm25Chunks("bm25", chunks, 10, "1", titles=True),
-        of_rows(frame_of("questions", asked)),
-    )
+    picked = evidence_rows(Bm25Chunks("bm25", chunks, 10, "1", titles=True), of_rows(frame_of("questions", asked)))
     document_of = {f"k{i}": document.doc_id for i, document in enumerate(documents)}
     found = passage_metrics(asked, frame_of("evidence", picked.rows), document_of)
     assert {k: round(found[f"recall@{k}"].value, 3) for k in (2, 5, 10)} == {2: 0.585, 5: 0.775, 10: 0.895}

@@ -9,7 +9,7 @@ from evidence_assets.experiment.scores.published import figures
 from evidence_assets.experiment.scores.published_figures import PrintedAs, beside, comparable, figure_for, printed_model
 from evidence_assets.experiment.scores.scoring import score_rows
 from evidence_assets.lake.rows import prepare
-from evidence_assets_tests.lake_rows import prediction, question
+from evidence_assets_tests.lake_rows import prediction, question, stored
 
 SERVED = "Qwen/Qwen2.5-72B-Instruct-AWQ"
 
@@ -61,9 +61,7 @@ def test_counts_and_times_are_no_scores() -> None:
 
 
 def frame(table: str, rows: list[dict[str, object]]) -> pl.DataFrame:
-    found = pl.from_arrow(prepare(table, rows))
-    assert isinstance(found, pl.DataFrame)
-    return found
+    return stored(table, rows)
 
 
 def test_score_rows_carry_the_figure_on_their_own_scale_and_its_source() -> None:

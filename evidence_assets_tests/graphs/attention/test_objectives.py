@@ -48,10 +48,7 @@ def test_only_the_contrastive_loss_objects_to_a_collapse() -> None:
 
 def test_padding_gets_no_gradient() -> None:
     projected, features, query, sizes = case()
-    for loss in (
-        lambda p: published_loss(p, query, sizes),
-        lambda p: contrastive_loss(p, features, query, sizes, 0.1),
-    ):
+    for loss in (lambda p: published_loss(p, query, sizes), lambda p: contrastive_loss(p, features, query, sizes, 0.1)):
         leaf = projected.clone().requires_grad_()
         loss(leaf).backward()
         assert leaf.grad is not None and not leaf.grad[1, 2:].any() and leaf.grad[1, :2].any()

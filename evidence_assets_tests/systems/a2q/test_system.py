@@ -126,12 +126,6 @@ def test_an_empty_graph_gives_nothing() -> None:
     assert a2q(graph=graph_over([])).select([asked("Where is a pizzeria?")]) == [[]]
 
 
-def test_questions_do_not_depend_on_their_neighbours_in_a_batch() -> None:
-    questions = [asked("Where is a pizzeria?", "chicago"), asked("What is an oven used for?"), asked("?")]
-    assert a2q().select(questions) == [a2q().select([q])[0] for q in questions]
-    assert a2q().select([]) == []
-
-
 def test_parallel_edges_that_say_the_same_are_one_row() -> None:
     picks = a2q(graph=graph_over([*EDGES, EDGES[0]])).select([asked("Where is a pizzeria?")])[0]
     assert len({p.text for p in picks}) == len(picks)

@@ -28,7 +28,7 @@ from evidence_assets.systems.background.system import (
     triple_rows,
 )
 from evidence_assets_tests.graphs.small_graph import graph_of
-from evidence_assets_tests.lake_rows import question
+from evidence_assets_tests.lake_rows import question, stored
 from evidence_assets_tests.systems.small_models import Kept, Scripted, WordEncoder
 
 NAMES = ["Switzerland", "Swiss franc", "Bern", "Alps", "Europe"]
@@ -53,8 +53,7 @@ def recalled(*questions: Asked, by: Callable[[Request], str] = reply) -> tuple[p
     generator = Scripted(by)
     source = PromptedBackground(LanguageModel(generator, Kept()))
     rows = recall_rows(source, "background", questions or (QUESTION,)).rows
-    frame = pl.from_arrow(prepare("chains", rows))
-    assert isinstance(frame, pl.DataFrame)
+    frame = stored("chains", rows)
     return frame, generator
 
 
@@ -115,9 +114,8 @@ def test_what_is_recalled_is_taken_over_and_what_failed_is_asked_anew() -> None:
     generator = Scripted(prose)
     source = PromptedBackground(LanguageModel(generator, Kept()))
     first = recall_rows(source, "background", [QUESTION, BAD])
-    before = pl.from_arrow(prepare("chains", first.rows))
-    lineage = pl.from_arrow(prepare("lineage_edges", first.lineage))
-    assert isinstance(before, pl.DataFrame) and isinstance(lineage, pl.DataFrame)
+    before = stored("chains", first.rows)
+    lineage = stored("lineage_edges", first.lineage)
     asked = len(generator.requests)
     again = recall_rows(source, "background", [QUESTION, BAD], Before(before, lineage))
     assert again.reused == 1

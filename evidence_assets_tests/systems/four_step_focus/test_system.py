@@ -11,12 +11,10 @@ import polars as pl
 import pytest
 
 from evidence_assets.experiment.selection import Asked, evidence_rows
-from evidence_assets.experiment.variants import variants_of
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.passage_files import Method
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.rows import prepare
-from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.retrieval.corpus import matrix
 from evidence_assets.systems import settings_of
@@ -26,7 +24,8 @@ from evidence_assets.systems.four_step_focus.question_forms import Form, FormPar
 from evidence_assets.systems.four_step_focus.settings import FocusSettings
 from evidence_assets.systems.four_step_focus.system import FourStepFocus, NodeRanking, schema_of
 from evidence_assets.systems.four_step_focus.triplets import PromptedTriplets, TripletReader
-from evidence_assets_tests.graphs.small_graph import graph_of, stored, vectors_of, with_vectors
+from evidence_assets_tests.graphs.small_graph import graph_of, vectors_of, with_vectors
+from evidence_assets_tests.lake_rows import stored
 from evidence_assets_tests.systems.four_step_focus.test_triplets import reply_of
 from evidence_assets_tests.systems.small_models import Scripted, SharedWords, WordEncoder
 
@@ -186,19 +185,6 @@ def test_an_unusable_grade_fails_its_question_alone() -> None:
     assert ask(system, "Name a remedy for gout.")[0].status == "answered"
 
 
-def test_prompted_triplets_and_their_failure() -> None:
-    def reply(request: Request) -> str:
-        if "poem" in request.user:
-            return "Roses are red."
-        return reply_of("?d", {"d": "drug"}, ("?d", "treats", "pyrexia"))
-
-    system = focus(PromptedTriplets(LanguageModel(Scripted(reply)), schema_of(BASE)))
-    good, bad = ask(system, "What lowers a temperature?", "Write a poem.")
-    assert set(good.supported) == {"n0", "n1"}
-    assert (bad.status, bad.nodes) == ("failed", ())
-    assert "Roses are red." in bad.error
-
-
 def prompted(triplets: list[tuple[str, str, str]], **variables: str) -> TripletReader:
     reply = reply_of("?d", variables, *triplets)
     return PromptedTriplets(LanguageModel(Scripted(lambda _: reply)), schema_of(BASE))
@@ -229,11 +215,6 @@ def test_triplets_that_say_too_little_or_too_much(
         ("Aspirin would be my choice.", "not valid JSON"),
         (reply_of("?d", {"d": "potion"}, ("?d", "treats", "gout")),
          "'potion' is no node type"),
-        (reply_of("?d", {"d": "drug"}, ("?d", "heals", "gout")),
-         "'heals' is no edge type"),
-        (reply_of("", {"d": "drug"}, ("?d", "treats", "gout")), "no target is named"),
-        (reply_of("?d", {"d": "drug"}, ("aspirin", "treats", "gout")),
-         "all ends are constants"),
     ],
 )  # fmt: skip
 def test_replies_that_cannot_be_used_fail_or_leave_vector_search(reply: str, reason: str) -> None:

@@ -15,6 +15,7 @@ from evidence_assets.systems.kbloom.collection_scores import coverage_rows, deal
 from evidence_assets.systems.kbloom.judging import judged_rows
 from evidence_assets.systems.kbloom.rows import harvest_rows
 from evidence_assets.systems.kbloom.system import harvest
+from evidence_assets_tests.lake_rows import stored
 from evidence_assets_tests.models.tiny_world import tiny_model
 from evidence_assets_tests.systems.kbloom.test_rows import both
 from evidence_assets_tests.systems.kbloom.test_scores import EATS, harvested
@@ -78,8 +79,7 @@ def test_without_a_verdict_there_is_no_precision_and_without_judges_no_row() -> 
 
 def test_coverage_is_that_of_two_harvests_with_disjoint_prompts() -> None:
     made = harvest_rows(relation(), both(), model="m@1", source="test", input_hash="h")
-    prompts = pl.from_arrow(prepare("prompts", made.beside["prompts"]))
-    assert isinstance(prompts, pl.DataFrame)
+    prompts = stored("prompts", made.beside["prompts"])
     first, second = deal(prompts)
     assert not {p.text for p in first} & {p.text for p in second}
     assert {p.text for p in (*first, *second)} == set(prompts.filter("kept")["text"])

@@ -15,6 +15,7 @@ from evidence_assets.reasoning.tasks import Failure
 from evidence_assets.systems.kbloom.collection_scores import best_rows, judged_rows, reference_rows, size_rows
 from evidence_assets.systems.kbloom.references import references
 from evidence_assets.systems.kbloom.seeds import PACKAGED, Relation, collection_folder, read_seed_folder
+from evidence_assets_tests.lake_rows import stored
 
 COUNTS = {"conceptnet": 20, "lama": 20, "umls": 15}
 EATS, NEAR = (
@@ -58,9 +59,7 @@ def harvested(*rows: tuple[str, str, str, str]) -> pl.DataFrame:
          "agreement": 0.5, "flags": [], "model_id": "m", "relation_id": relation, "source": "s", "licence": "l"}
         for i, (origin, relation, head, tail) in enumerate(rows)
     ]  # fmt: skip
-    frame = pl.from_arrow(prepare("triples", made))
-    assert isinstance(frame, pl.DataFrame)
-    return frame
+    return stored("triples", made)
 
 
 TRIPLES = harvested(

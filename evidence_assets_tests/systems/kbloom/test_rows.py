@@ -23,6 +23,7 @@ from evidence_assets.systems.kbloom.rows import (
 )
 from evidence_assets.systems.kbloom.seeds import Relation
 from evidence_assets.systems.kbloom.system import Harvest, KBloomSettings, harvest, mine
+from evidence_assets_tests.lake_rows import stored
 from evidence_assets_tests.models.tiny_world import tiny_model
 from evidence_assets_tests.systems.kbloom.test_system import SMALL, LetterEncoder, relation
 
@@ -40,8 +41,7 @@ def test_a_relation_comes_back_from_its_rows(
     before = Relation(
         "r", "c", "<HEAD> p <TAIL>", tuple(pairs), "t", tuple(kinds), tuple(kinds), inverse, symmetric, functional
     )
-    rows = pl.from_arrow(prepare("relation_seeds", seed_rows(before)))
-    assert isinstance(rows, pl.DataFrame)
+    rows = stored("relation_seeds", seed_rows(before))
     assert relation_of(rows) == before and relations_of(rows) == [before]
     assert set(rows["seed_hash"]) == {before.seed_hash}
 
@@ -102,9 +102,7 @@ def test_a_collection_takes_its_own_relations_and_one_origin() -> None:
 
 
 def of_relations(*relations: Relation) -> pl.DataFrame:
-    found = pl.from_arrow(prepare("relation_seeds", [row for one in relations for row in seed_rows(one)]))
-    assert isinstance(found, pl.DataFrame)
-    return found
+    return stored("relation_seeds", [row for one in relations for row in seed_rows(one)])
 
 
 def harvested(*facts: tuple[str, str, str]) -> pl.DataFrame:
@@ -115,9 +113,7 @@ def harvested(*facts: tuple[str, str, str]) -> pl.DataFrame:
         }
         for rank, fact in enumerate(facts, 1)
     ]  # fmt: skip
-    found = pl.from_arrow(prepare("triples", rows))
-    assert isinstance(found, pl.DataFrame)
-    return found
+    return stored("triples", rows)
 
 
 def test_what_the_reverse_of_a_triple_says_is_flagged() -> None:

@@ -16,6 +16,7 @@ from evidence_assets.lake.rows import prepare
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.systems.kbloom.scores import REPORTED, TUNED, Control, above_chance, control, half_of, score_rows
 from evidence_assets.systems.kbloom.seeds import Relation
+from evidence_assets_tests.lake_rows import stored
 
 EATS = Relation("eats", "zoo", "<HEAD> eats <TAIL>", (("Fox", "hen"),), "<HEAD> eats <TAIL>")
 
@@ -28,9 +29,7 @@ def harvested(pairs: list[tuple[str, str]], origin: str = "kbloom", relation: st
         }
         for i, (head, tail) in enumerate(pairs, 1)
     ]  # fmt: skip
-    frame = pl.from_arrow(prepare("triples", rows))
-    assert isinstance(frame, pl.DataFrame)
-    return frame
+    return stored("triples", rows)
 
 
 def test_scores_are_those_counted_by_hand() -> None:

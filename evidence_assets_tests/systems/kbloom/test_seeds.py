@@ -40,17 +40,11 @@ def read_seed_file(path: Path) -> Relation:
 
 def test_a_good_file(tmp_path: Path) -> None:
     relation = read_seed_file(write(tmp_path, GOOD))
+    pairs = (("Paris", "France"), ("New Delhi", "India"))
+    prompt, template = "<HEAD> is the capital of <TAIL>", "<HEAD> is the capital city of <TAIL>."
+    kinds = ("city",), ("country",)
     assert relation == Relation(
-        "capital_of",
-        "geography",
-        "<HEAD> is the capital of <TAIL>",
-        (("Paris", "France"), ("New Delhi", "India")),
-        "<HEAD> is the capital city of <TAIL>.",
-        ("city",),
-        ("country",),
-        "has_capital",
-        False,
-        True,
+        "capital_of", "geography", prompt, pairs, template, *kinds, "has_capital", symmetric=False, functional=True
     )
 
 

@@ -11,6 +11,7 @@ from evidence_assets.systems import settings_of
 from evidence_assets.systems.ucret.columns import (
     ColumnSettings,
     Lines,
+    Selection,
     column_pieces,
     column_tokens,
     jaccard,
@@ -35,16 +36,18 @@ def _pair(seed: int) -> tuple[frozenset[str], np.ndarray, Lines]:
     return frozenset(generator.choice(words, size=4).tolist()), generator.normal(size=6), Lines(tokens, vectors)
 
 
+def _selected(pairs: list[tuple[frozenset[str], np.ndarray, Lines]], chosen: ColumnSettings) -> list[Selection]:
+    tokens, vectors, lines = zip(*pairs, strict=True)
+    return select_lines(tokens, np.array(vectors), range(len(pairs)), lines, chosen)
+
+
 @pytest.mark.parametrize(
     "chosen", [PUBLISHED, PUBLISHED_JS, LOOSE, SHARP_JS], ids=["published", "published_js", "loose", "sharp_js"]
 )
 def test_equals_the_plain_loops(chosen: ColumnSettings) -> None:
     pairs = [_pair(seed) for seed in range(150)]
-    found = select_lines(
-        [p[0] for p in pairs], np.array([p[1] for p in pairs]), range(150), [p[2] for p in pairs], chosen
-    )
     rules = set()
-    for (tokens, vector, lines), selection in zip(pairs, found, strict=True):
+    for (tokens, vector, lines), selection in zip(pairs, _selected(pairs, chosen), strict=True):
         kept = [(item.line, item.rule) for item in selection.kept]
         assert kept == naive_select(tokens, vector.tolist(), lines.tokens, lines.vectors.tolist(), chosen)
         rules |= {rule for _, rule in kept}
@@ -56,11 +59,8 @@ def test_equals_the_plain_loops(chosen: ColumnSettings) -> None:
 @settings(max_examples=25, deadline=None)
 def test_a_pair_does_not_depend_on_its_neighbours(seeds: list[int]) -> None:
     pairs = [_pair(seed) for seed in seeds]
-    together = select_lines(
-        [p[0] for p in pairs], np.array([p[1] for p in pairs]), range(len(pairs)), [p[2] for p in pairs], SHARP_JS
-    )
-    for (tokens, vector, lines), selection in zip(pairs, together, strict=True):
-        assert select_lines([tokens], vector[None], [0], [lines], SHARP_JS) == [selection]
+    for pair, selection in zip(pairs, _selected(pairs, SHARP_JS), strict=True):
+        assert _selected([pair], SHARP_JS) == [selection]
 
 
 def test_published_settings_are_as_printed() -> None:
@@ -76,9 +76,7 @@ def test_all_lexical_stops_before_clustering() -> None:
 
 def test_at_temperature_one_the_gate_lets_everything_pass() -> None:
     pairs = [_pair(seed) for seed in range(40)]
-    found = select_lines(
-        [p[0] for p in pairs], np.array([p[1] for p in pairs]), range(40), [p[2] for p in pairs], PUBLISHED_JS
-    )
+    found = _selected(pairs, PUBLISHED_JS)
     assert not any(item.rule == "fallback" for selection in found for item in selection.kept)
 
 

@@ -142,12 +142,6 @@ def test_a_column_is_read_in_one_piece_where_the_encoder_reads_that_much() -> No
         assert all(any(f"it sleeps for {i} hours" in text for text in notes) for i in range(60)) and found.cells
 
 
-def test_the_same_alone_or_among_others() -> None:
-    for name in ("ucret_published", "ucret_js", "bidirectional"):
-        alone = next(collapsed_tables([ASKED], TABLES, VARIANTS[name], HashedWords()))
-        assert list(collapsed_tables([CLAIM, ASKED, CLAIM], TABLES, VARIANTS[name], HashedWords()))[1] == alone
-
-
 def test_settings_reach_the_selection_under_their_printed_names() -> None:
     columns = settings_of("table/ucret_k4").columns
     assert (columns.clusters, columns.gate, columns.jaccard) == (4, 0.60, 0.25)

@@ -29,7 +29,8 @@ from evidence_assets.reasoning.paths import Fact, wrong_with
 from evidence_assets.systems.ugat.settings import UgatSettings
 from evidence_assets.systems.ugat.system import GraphPaths
 from evidence_assets.text.negation import asks_for_exception
-from evidence_assets_tests.graphs.small_graph import small_graph, stored
+from evidence_assets_tests.graphs.small_graph import small_graph
+from evidence_assets_tests.lake_rows import stored
 from evidence_assets_tests.systems.small_models import minilm
 
 THIRST = Asked(
@@ -101,12 +102,6 @@ def test_odd_questions_have_no_evidence(graph: KnowledgeGraph, text: str, option
 
 def test_an_empty_graph_gives_no_evidence(tmp_path: Path) -> None:
     assert select(small_graph(tmp_path, []), THIRST) == [[]]
-
-
-def test_two_relations_that_contradict_are_both_said(graph: KnowledgeGraph) -> None:
-    (picks,) = select(graph, Asked("q", "b", "mcqa", "Is aspirin good?", ("fever",)))
-    assert picks[0].text == "Aspirin may contraindicate fever. Aspirin may treat fever."
-    assert json.loads(picks[0].why or "")["contradictory"] is True
 
 
 def test_the_version_changes_with_what_decides_the_picks(graph: KnowledgeGraph) -> None:

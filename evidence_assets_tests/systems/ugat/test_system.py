@@ -29,7 +29,8 @@ from evidence_assets.reasoning.paths import walked_edges
 from evidence_assets.systems.ugat import system
 from evidence_assets.systems.ugat.settings import UgatSettings
 from evidence_assets.systems.ugat.system import PathSelection, relevant_paths_batch
-from evidence_assets_tests.graphs.small_graph import graph_of, stored, vectors_of
+from evidence_assets_tests.graphs.small_graph import graph_of, vectors_of
+from evidence_assets_tests.lake_rows import stored
 
 TRIPLES = [
     ("urethral obstruction", "may_cause", "hydronephrosis"),
@@ -37,12 +38,10 @@ TRIPLES = [
     ("hydronephrosis", "may_cause", "parenchymal thinning"),
     ("parenchymal thinning", "is_a_risk_factor_of", "atrophy"),
     ("increased pressure", "is_a_risk_factor_of", "bladder hypertrophy"),
-    ("bladder hypertrophy", "is_a_subtype_of", "hyperplasia"),
-    ("aspirin", "may_treat", "fever"),
-    ("aspirin", "may_contraindicate", "fever"),
-    ("fever", "resembles_oddly", "aspirin"),
+    ("bladder hypertrophy", "is_a_subtype_of", "hyperplasia"), ("aspirin", "may_treat", "fever"),
+    ("aspirin", "may_contraindicate", "fever"), ("fever", "resembles_oddly", "aspirin"),
     ("cell", "see_also", "cell"),
-]
+]  # fmt: skip
 WIDTH = 16
 
 
@@ -166,14 +165,6 @@ def test_contradictions_and_unknown_relations_are_put_into_words() -> None:
         (passage.edge_ids[2], False),
     ]
     assert not relevant_paths(QUESTION).passages["C"][0].contradictory
-
-
-def test_a_question_without_concepts_or_options_without_nodes() -> None:
-    found = relevant_paths(asking([], {"A": ["fever"]}))
-    assert found.passages == {"A": ()} and not len(found.subgraph.nodes)
-    found = relevant_paths(asking(["aspirin"], {"A": [], "B": ["fever"]}))
-    assert found.passages["A"] == () and len(found.passages["B"]) == 1
-    assert relevant_paths(asking(["aspirin"], {})).passages == {}
 
 
 def test_a_subgraph_of_one_node_with_a_self_loop() -> None:
