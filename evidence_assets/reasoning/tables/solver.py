@@ -70,7 +70,7 @@ class TableSolver:
 
     name = "extractive"
     model_id = "extractive"
-    version = "6"
+    version = "7"
 
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
         return [self._explain(task) for task in tasks]
