@@ -141,7 +141,7 @@ def _pack_weights(network: Any) -> None:
             rows = inputs.flatten(0, -2)
             step = _ROWS_AT_ONCE if self.in_blocks else step_of(len(rows))
             filled = torch.nn.functional.pad(rows, (0, 0, 0, -len(rows) % step))
-            blocks = filled.split(_ROWS_AT_ONCE) if self.in_blocks else (filled,)
+            blocks = torch.split(filled, _ROWS_AT_ONCE) if self.in_blocks else (filled,)
             products = [onednn._linear_pointwise(block, self.weight, self.bias, "none", [], "") for block in blocks]
             return torch.cat(products)[: len(rows)].view(*inputs.shape[:-1], -1)
 

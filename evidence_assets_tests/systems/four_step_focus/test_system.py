@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from evidence_assets.experiment.selection import Asked, evidence_rows
+from evidence_assets.experiment.variants import variants_of
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.passage_files import Method
 from evidence_assets.lake.errors import StaleInput
