@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.reasoning.tables.questions import LOG_ODDS, TIED_SUPPORT, read_cells, work_out
+from evidence_assets.reasoning.tables.questions import LOG_ODDS, TIED_SUPPORT, read_cells
 from evidence_assets.reasoning.tables.view import TableView
 from evidence_assets_tests.reasoning.tables.asked import answer_choice
 
@@ -105,7 +105,9 @@ def test_a_row_that_is_asked_for_is_shown_by_its_own_cells() -> None:
     columns = {place[1] for step in answer.chain("B").steps for place in step.cells}
     assert columns == {1, 3}, "the name and the weight, not what every row says"
     worked = next(step for step in answer.chain("A").steps if step.operation == "count")
-    assert worked.cells == ((3, 3), (2, 3)) and worked.quoted == ("4", "4"), "that the fox is not among them shows there"
+    assert worked.cells == ((3, 3), (2, 3)) and worked.quoted == ("4", "4"), (
+        "that the fox is not among them shows there"
+    )
     heaviest = answer_choice(WEIGHTS, "Which animal is the heaviest?", LABELS[:2], ["Moose", "Coati"])
     cells = [step.cells for label in "AB" for step in heaviest.chain(label).steps if step.operation == "superlative"]
     assert sorted(cells[0]) == [(i, 3) for i in range(1, 9)], "the greatest is so beside all others"
