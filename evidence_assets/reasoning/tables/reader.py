@@ -28,6 +28,7 @@ from evidence_assets.reasoning.tables.algebra import (
 from evidence_assets.reasoning.tables.cells import CellValue
 from evidence_assets.reasoning.tables.lexicon import Degree, moves, pattern, says, squeezed
 from evidence_assets.reasoning.tables.reading import Reading
+from evidence_assets.reasoning.tables.text import content_stems
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,10 @@ def _aggregate(reading: Reading) -> Asked | None:
     rows = tuple(reading.rows) or reading.rows_meant(reading.conditions)
     column = reading.measured(next(iter(reading.degrees), None))
     if kind is None or column is None or len(rows) < 2 or says("ratio", reading.text):
+        return None
+    # "Weighs on average": where the cells themselves speak of a mean, the word calls for nothing.
+    said = (word for match in pattern(kind).finditer(reading.text) for word in content_stems(match.group()))
+    if any(word in reading.view.row_frequency for word in said):
         return None
     return Asked(Aggregate(kind, column, rows), _stated(reading.numbers[-1] if reading.numbers else None))
 
