@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from evidence_assets.graphs.base_rows import edge_rows, node_id
 from evidence_assets.graphs.merge import edge_id
-from evidence_assets.lake import coded, store
+from evidence_assets.lake import coded
+from evidence_assets.lake import rows as row_files
 from evidence_assets.lake.errors import SchemaMismatch
-from evidence_assets.lake.rows import count_in_order, prepare, version_of
+from evidence_assets.lake.rows import count_in_order, prepare, typed, version_of, write_rows
 from evidence_assets.lake.store import Lake
 
 BLOCK = 64
@@ -28,7 +29,7 @@ def rows_one_by_one(edges: pl.DataFrame, name: str, source: str, licence: str) -
         ends = node_id(name, head), relation, node_id(name, tail)
         of = {"triple_ids": [], "sources": [source], "licences": [licence] if licence else []}
         rows.append({"edge_id": edge_id(*ends), "head_id": ends[0], "relation": relation, "tail_id": ends[2], **of})
-    return store.typed("kg_edges", rows)
+    return typed("kg_edges", rows)
 
 
 @st.composite
@@ -55,7 +56,7 @@ def test_edges_are_the_rows_the_version_and_the_bytes_of_edges_written_one_by_on
 ) -> None:
     lake = Lake.create(tmp_path_factory.mktemp("lake"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store, "ROW_GROUP", BLOCK)
+        patch.setattr(row_files, "ROW_GROUP", BLOCK)
         held = prepare("kg_edges", edge_rows(edges, "bäse", "folder/edges.tsv", licence))
         expected = prepare("kg_edges", rows_one_by_one(edges, "bäse", "folder/edges.tsv", licence))
         assert held.schema != expected.schema and coded.plain(held).equals(expected)
@@ -95,15 +96,15 @@ def test_codes_that_stand_for_an_empty_text_or_for_nothing_are_written_out_at_on
 
 
 def test_a_file_out_of_order_is_told_whichever_block_it_is_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "ROW_GROUP", 4)
+    monkeypatch.setattr(row_files, "ROW_GROUP", 4)
     ends = [str(number) for number in range(9)]
     rows = prepare(
         "kg_edges", edge_rows(pl.DataFrame({"head_id": ends, "relation": "r", "tail_id": ends}), "base", "f")
     )
     for order, in_order in ((range(9), True), ([0, 1, 2, 4, 3, *range(5, 9)], False), ([8, *range(8)], False)):
-        store.write_rows("kg_edges", rows.take(list(order)), tmp_path / "rows.parquet")
+        write_rows("kg_edges", rows.take(list(order)), tmp_path / "rows.parquet")
         assert count_in_order("kg_edges", tmp_path / "rows.parquet") == (9, in_order)
-    store.write_rows("kg_edges", rows.take([0, 1, 2, 3, 3]), tmp_path / "rows.parquet")
+    write_rows("kg_edges", rows.take([0, 1, 2, 3, 3]), tmp_path / "rows.parquet")
     with pytest.raises(SchemaMismatch, match="occurs twice"):
         count_in_order("kg_edges", tmp_path / "rows.parquet")
 
@@ -116,13 +117,13 @@ def test_texts_that_no_one_array_holds_are_written_as_others_are(
         "document": [None if number % 3 == 0 else "text " * (number % 40) for number in range(200)], "source": "file",
     }, schema_overrides={"type": pl.String})  # fmt: skip
     lake, expected = Lake.create(tmp_path / "lake"), prepare("kg_nodes", nodes)
-    monkeypatch.setattr(store, "ROW_GROUP", BLOCK)
+    monkeypatch.setattr(row_files, "ROW_GROUP", BLOCK)
     files = [lake.write("plain", "", {"kg_nodes": nodes})["kg_nodes"].path]
     monkeypatch.setattr(coded, "MOST", 2_000)
     for rows in (nodes[::-1], expected, nodes.to_arrow()):
         prepared = prepare("kg_nodes", rows)
         assert prepared.schema.field("document").type == coded.LONG and coded.plain(prepared).equals(expected)
-        store.write_rows("kg_nodes", prepared, tmp_path / "rows.parquet")
+        write_rows("kg_nodes", prepared, tmp_path / "rows.parquet")
         assert (tmp_path / "rows.parquet").stat().st_size > 0
         assert pl.read_parquet(tmp_path / "rows.parquet").equals(pl.read_parquet(files[0]))
         assert version_of(prepared) == version_of(prepare("kg_nodes", prepared))

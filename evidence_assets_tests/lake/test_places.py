@@ -7,7 +7,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from evidence_assets.lake import connect, lineage, store
+from evidence_assets.lake import connect, lineage
+from evidence_assets.lake import rows as row_files
 from evidence_assets.lake.lineage import DERIVED, USED, Node, UnknownId, edge, trace
 from evidence_assets.lake.places import row_of_a_question
 from evidence_assets.lake.store import Lake
@@ -83,7 +84,7 @@ def test_a_beginning_is_enough_where_it_is_long_or_alone(lake: Lake) -> None:
 
 
 def test_lineage_lies_in_small_row_groups(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(store.SMALL_GROUPS, "lineage_edges", 2)
+    monkeypatch.setitem(row_files.SMALL_GROUPS, "lineage_edges", 2)
     lake.write("x", "", {"lineage_edges": [edge("chunk", f"k{i}", DERIVED, "question", "q1", "v") for i in range(5)]})
     assert pq.ParquetFile(lake.path("lineage_edges", "x")).metadata.num_row_groups == 3
 
