@@ -85,7 +85,8 @@ def _names(view: TableView) -> _Names:
         for place in ((i, j) for i in view.body):
             if j in view.name_columns or not _ONE_NUMBER.fullmatch(view.said(place)):
                 for form in _forms(view.said(place)):
-                    names[_roots(form)][0 if j in view.name_columns else 2].add(place)
+                    rows, _, cells = names[_roots(form)]
+                    (rows if j in view.name_columns else cells).add(place)
     names.pop((), None)
     return dict(names)
 
@@ -106,8 +107,10 @@ def mentions_in(view: TableView, plain: str) -> tuple[Mention, ...]:
         span = spoken[start:end]
         if taken & set(range(start, end)):
             continue
-        names, columns, cells = (tuple(sorted(bearers)) for bearers in known[tuple(roots[start:end])])
-        mention = Mention(span[0].start, span[-1].end, names, columns, cells)
+        rows, columns, cells = known[tuple(roots[start:end])]
+        mention = Mention(
+            span[0].start, span[-1].end, tuple(sorted(rows)), tuple(sorted(columns)), tuple(sorted(cells))
+        )
         if not _is_small(span) or _meant(view, plain, mention, found):
             taken |= set(range(start, end))
             found.append(mention)
