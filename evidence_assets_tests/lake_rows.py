@@ -109,7 +109,7 @@ def write_answers(
         if row["question_id"] == chain["question_id"]
     ]
     place = f"mcqa/{selector}"
-    lake.write(f"evidence/{place}", partition, {"evidence": evidence, "lineage_edges": derived})
+    lake.write(f"evidence/{place}", partition, {"evidence": evidence, "lineage_edges": list(derived)})
     lake.write(f"chains/{place}", partition, {"chains": chains, "lineage_edges": given})
     lake.write(f"citations/{place}", partition, {"citations": list(citations)})
     lake.write(f"predictions/{place}", partition, {"predictions": predictions, "lineage_edges": compared})
