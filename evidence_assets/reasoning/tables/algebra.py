@@ -95,8 +95,8 @@ class Condition:
         place = (row, self.column)
         if self.number is None:
             return view.said(place) in self.texts
-        value = view.number(place)
-        return value is not None and self.number.states(value)
+        value, quantity = view.number(place), view.cell(place).quantity
+        return value is not None and self.number.is_met(value, quantity.comparator if quantity else "")
 
     def told(self, view: TableView) -> str:
         if self.number is None:
@@ -133,44 +133,48 @@ def ranking(view: TableView, column: int, rows: Iterable[int], direction: int) -
 
 @dataclass(frozen=True)
 class Extreme:
-    """The row with the greatest or the smallest number in a column; others count the less, the farther they are from it."""
+    """The row of a rank among some in a column ("second largest"); others count the less, the farther they are from it."""
 
     column: int
     among: tuple[int, ...]
     direction: int
+    rank: int = 1
 
     def evaluate(self, view: TableView) -> Outcome | None:
         order = ranking(view, self.column, self.among, self.direction)
         values = list(dict.fromkeys(value for value, _ in order))
-        if len(order) < 2:
+        if len(order) < 2 or self.rank > len(values):
             return None
-        away = {i: values.index(value) for value, i in order}
+        away = {i: abs(values.index(value) - (self.rank - 1)) for value, i in order}
         best = [i for _, i in order if not away[i]]
+        which = (f"{self.rank}. " if self.rank > 1 else "") + ("greatest" if self.direction > 0 else "smallest")
         text = (
-            f"Of {len(order)} cells under “{view.label(self.column)}” the "
-            f"{'greatest' if self.direction > 0 else 'smallest'} is “{view.said((best[0], self.column))}”, "
-            f"of {' and '.join(map(view.row_name, best))}."
+            f"Of {len(order)} cells under “{view.label(self.column)}” the {which} is "
+            f"“{view.said((best[0], self.column))}”, of {' and '.join(map(view.row_name, best))}."
         )
         cells = tuple((i, self.column) for i in (*(i for _, i in order if away[i]), *best))
         rows = tuple((i, 0.5 / (1 + away[i]) if away[i] else 1.0) for _, i in order)
-        return Outcome("superlative", text, cells, values[0], rows)
+        return Outcome("superlative", text, cells, values[self.rank - 1], rows)
 
 
 @dataclass(frozen=True)
 class Aggregate:
-    """Sum or mean of a column over rows."""
+    """Sum, mean or span (greatest less smallest) of a column over rows."""
 
-    kind: Literal["sum", "mean"]
+    kind: Literal["sum", "mean", "span"]
     column: int
     rows: tuple[int, ...]
 
     def evaluate(self, view: TableView) -> Outcome | None:
-        values = {i: value for i in sorted(self.rows) if (value := view.number((i, self.column))) is not None}
-        if not values:
+        order = ranking(view, self.column, sorted(self.rows), 1)
+        if len(order) < (2 if self.kind == "span" else 1):
             return None
-        result = fsum(values.values()) / (len(values) if self.kind == "mean" else 1)
-        text = f"The {self.kind} of {len(values)} cells under “{view.label(self.column)}” is {result:.6g}."
-        return Outcome(self.kind, text, tuple((i, self.column) for i in values), result)
+        if self.kind == "span":
+            return Pair("difference", (order[0][1], self.column), (order[-1][1], self.column)).evaluate(view)
+        total = fsum(value for value, _ in order)
+        result = total / len(order) if self.kind == "mean" else total
+        text = f"The {self.kind} of {len(order)} cells under “{view.label(self.column)}” is {result:.6g}."
+        return Outcome(self.kind, text, tuple((i, self.column) for i in sorted(i for _, i in order)), result)
 
 
 @dataclass(frozen=True)
@@ -195,11 +199,12 @@ class Pair:
 class Order:
     """Of pairs of cells the first is greater (direction 1) or smaller (-1): the share of pairs in which it is.
 
-    Equal cells count as ``ties`` says.
+    Equal cells count as ``ties`` says: they neither show a comparison nor speak against it, but two may be the greatest.
     """
 
     pairs: tuple[tuple[Place, Place, int], ...]
     ties: float = 0.5
+    operation: str = "comparison"
 
     def evaluate(self, view: TableView) -> Outcome | None:
         numbers = [(view.number(a), view.number(b), direction) for a, b, direction in self.pairs]
@@ -217,7 +222,7 @@ class Order:
             how = "greater" if direction > 0 else "smaller"
             text = f"In {fsum(held):g} of {len(held)} comparisons the first is {how}: {text}"
         cells = tuple(dict.fromkeys(place for a, b, _ in self.pairs for place in (a, b)))
-        return Outcome("comparison", text, cells, fsum(held) / len(held))
+        return Outcome(self.operation, text, cells, fsum(held) / len(held))
 
 
 @dataclass(frozen=True)
@@ -261,13 +266,16 @@ class Together:
 
 @dataclass(frozen=True)
 class Trend:
-    """How a column moves while the rows go up in another."""
+    """How a column moves while the rows go up (direction 1) or down in another, or as they stand."""
 
     column: int
-    order: int
+    order: int | None = None
+    direction: int = 1
 
     def evaluate(self, view: TableView) -> Outcome | None:
-        steps = ranking(view, self.order, view.body, -1)
+        steps = [(float(k), i) for k, i in enumerate(view.body)]
+        if self.order is not None:
+            steps = ranking(view, self.order, view.body, -self.direction)
         line = [(step, value, i) for step, i in steps if (value := view.number((i, self.column))) is not None]
         signs = [(b[1] > a[1]) - (b[1] < a[1]) for a, b in pairwise(line) if a[0] != b[0]]
         if not signs:
@@ -275,11 +283,12 @@ class Trend:
         moving = squeezed([sign for sign in signs if sign]) or (0,)
         pattern = moving if len(moving) <= 2 else MIXED
         how = {1: "rises", -1: "falls", 0: "stays the same", 2: "moves up and down"}
-        told = " and then ".join(how[sign] for sign in pattern)
+        along = "rows go on"
+        if self.order is not None:
+            along = f"“{view.label(self.order)}” {'grows' if self.direction > 0 else 'falls'}"
         ups = sum(sign > 0 for sign in signs)
-        text = (
-            f"As “{view.label(self.order)}” grows, “{view.label(self.column)}” {told} "
-            f"({ups} of {len(signs)} steps go up)."
-        )
-        cells = tuple((i, j) for _, _, i in line for j in (self.order, self.column))
+        told = " and then ".join(how[sign] for sign in pattern)
+        text = f"As {along}, “{view.label(self.column)}” {told} ({ups} of {len(signs)} steps go up)."
+        columns = [self.column] if self.order is None else [self.order, self.column]
+        cells = tuple((i, j) for _, _, i in line for j in columns)
         return Outcome("trend", text, cells, ups / len(signs), pattern=pattern)

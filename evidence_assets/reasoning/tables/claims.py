@@ -18,7 +18,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.resources import files
-from itertools import combinations
 from math import exp, fsum, tanh
 
 import yaml
@@ -28,13 +27,15 @@ from evidence_assets.reasoning.tables.cells import CellValue
 from evidence_assets.reasoning.tables.lexicon import Degree, less_is_better, pattern, says
 from evidence_assets.reasoning.tables.reader import readings_of
 from evidence_assets.reasoning.tables.reading import Reading, read_text
-from evidence_assets.reasoning.tables.text import content_stems, unit_in, word_set
+from evidence_assets.reasoning.tables.text import unit_in, word_set
 from evidence_assets.reasoning.tables.view import Place, TableChain, TableStep, TableView
 
 SUPPORTS, REFUTES, NOT_ENOUGH = "SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION"
 # The least probability, of true and false alone, at which a claim counts as decided: what settles a claim reaches it. Where
 # other signs did, they were no better than chance on real claims, so that they are bent to log odds short of it.
 _DECIDES, _UNSETTLED = 0.71, 0.89
+# With more further words than these a claim says more than any one expression.
+_MOST_FURTHER_WORDS = 4
 # How many characters before a word a negation may stand and still deny it.
 _NEGATION_REACH = 45
 # Of the cells that gainsay a number so many are shown.
@@ -107,17 +108,11 @@ class Checked:
         truth = {} if self.settled else {"always": 1.0, **said}
         for finding in self.findings:
             truth[finding.sign] = truth.get(finding.sign, 0.0) + 2 * finding.holds - 1
-        openness = {
-            "always": 1.0,
-            "compares": float(bool(cues)),
-            "denies": said["denies"],
-            "strange words": _strange_words(reading),
-            "lost number": float(any(_is_lost(reading.view, number) for number in reading.numbers)),
-        }
-        compared = any(finding.sign == "comparison" for finding in self.findings)
-        things = sum(bool(mention.places) for mention in reading.mentions)
-        set_above = things > 1 and (says("than", reading.text) or any(degree.in_time for degree in cues))
-        unmeasured = set_above and not (self.settled or compared)
+        openness = {"always": 1.0, "compares": float(bool(cues)), "denies": said["denies"]}
+        compared = any(finding.outcome.operation in {"comparison", "superlative"} for finding in self.findings)
+        things = sum(mention.whole and bool(mention.places) for mention in reading.mentions)
+        set_above = things > 1 and bool(cues) and (says("than", reading.text) or any(degree.in_time for degree in cues))
+        unmeasured = set_above and not (self.settled or compared or _commensurable(reading.view))
         return Signs(truth, openness, self.settled, unmeasured)
 
 
@@ -166,13 +161,18 @@ def _check(reading: Reading) -> Finding | None:
 def _clauses(reading: Reading) -> list[str]:
     """The clauses of a claim in order, each with a subject; one that cannot be cut is its only clause."""
     text = reading.text
-    cuts = list(re.finditer(rf";|{pattern('joint').pattern}", text, re.IGNORECASE))
-    first = next(iter(reading.rows.values()), None)
-    if not cuts or first is None:
+    cuts = [
+        match
+        for match in re.finditer(rf";|{pattern('joint').pattern}", text, re.IGNORECASE)
+        if not reading.masked(match.start())
+    ]
+    first = min(reading.rows.values(), key=lambda m: m.start, default=None)
+    if not cuts or first is None or first.end > cuts[0].start():
         return [text]
     parts = [text[: cuts[0].start()].rstrip(" ,")]
     for cut, end in zip(cuts, [*(cut.start() for cut in cuts[1:]), len(text)], strict=True):
-        named = any(cut.end() <= mention.start < end for mention in reading.rows.values())
+        degree = min((word.start for word in reading.degrees if cut.end() <= word.start < end), default=end)
+        named = any(cut.end() <= mention.start < degree for mention in reading.rows.values())
         part = re.sub(
             r"^(?:also|it|they|is|are|was|were)\s+", "", text[cut.end() : end].strip(" ,"), flags=re.IGNORECASE
         )
@@ -181,6 +181,8 @@ def _clauses(reading: Reading) -> list[str]:
 
 
 def _settled(reading: Reading) -> Finding | None:
+    if len(reading.further_words) > _MOST_FURTHER_WORDS:
+        return None
     for asked in readings_of(reading):
         outcome = asked.expression.evaluate(reading.view)
         if outcome is not None and asked.holds is not None:
@@ -192,10 +194,10 @@ def _settled(reading: Reading) -> Finding | None:
 
 def _found(reading: Reading) -> Iterator[Finding]:
     """What bears on a claim that no single expression settles: its numbers, its comparisons, the row of its words."""
-    rows, columns = list(reading.rows), list(reading.columns)
+    rows, columns = _lines(reading, "row"), _lines(reading, "column")
     # Among facts of several kinds a number says nothing unless the thing that has it is named.
     for number in reading.numbers if rows or _commensurable(reading.view) else ():
-        if finding := _number(reading.view, number, rows, columns):
+        if number.kind != "date" and (finding := _number(reading.view, number, list(rows), list(columns))):
             yield finding.denied() if _negated(reading, number.start) else finding
     for degree in reading.cues:
         if finding := _comparison(reading, degree):
@@ -204,22 +206,11 @@ def _found(reading: Reading) -> Iterator[Finding]:
         yield finding.denied() if reading.denied else finding
 
 
-def _strange_words(reading: Reading) -> float:
-    """The share of a claim's content words that its table has nowhere."""
-    words = content_stems(reading.text)
-    return sum(word not in reading.view.vocabulary for word in words) / max(1, len(words))
-
-
-def _is_lost(view: TableView, number: CellValue) -> bool:
-    """Whether a number of a claim is neither in a cell, as it is or as a percentage, nor the difference of two cells."""
-    values = sorted({cell.number for row in view.shape.grid for cell in row if cell.number is not None})
-    stated = any(number.states(factor * value) for value in values for factor in (1.0, 100.0, 0.01))
-    return not stated and not any(number.states(b - a) for a, b in combinations(values, 2))
-
-
 def _negated(reading: Reading, position: int) -> bool:
-    """Whether a negation stands shortly before a position."""
-    return says("denies", reading.text[max(0, position - _NEGATION_REACH) : position])
+    """Whether a negation stands shortly before a position, in the same clause."""
+    starts = (match.start() for match in pattern("denies").finditer(reading.text))
+    between = (reading.text[start:position] for start in starts if 0 <= position - start <= _NEGATION_REACH)
+    return any(not re.search(r"[.;:]\s|, (?:but|while|and)\b", words) for words in between)
 
 
 def _row_of_words(reading: Reading) -> Finding | None:
@@ -236,15 +227,29 @@ def _row_of_words(reading: Reading) -> Finding | None:
     return Finding("row of words", Outcome("row", text, cells), float(len(together) == len(said)))
 
 
+def _lines(reading: Reading, axis: str) -> dict[int, list[int]]:
+    """Rows or columns that a claim names, each with where it does, in the order in which it names them."""
+    heads = reading.view.shape.row_header_columns
+    found: dict[int, list[int]] = {}
+    for mention in reading.mentions:
+        for line in mention.rows if axis == "row" else mention.columns:
+            if axis == "row" or line not in heads:
+                found.setdefault(line, []).append(mention.start)
+    return found
+
+
 def _number(view: TableView, number: CellValue, rows: Sequence[int], columns: Sequence[int]) -> Finding | None:
     """Whether a number stands in the cells named as stated, or within its bound; else whether it stands anywhere."""
     near, anywhere = _filled(view, rows or view.body, columns or view.columns), _filled(view, view.body, view.columns)
     # A percentage may be written as a share, and the other way round.
-    factors = (1.0, 100.0, 0.01) if number.kind == "percentage" else (1.0,)
+    factors = (1.0, 100.0, 0.01) if not number.bounds and (number.kind == "percentage" or number.value <= 1) else (1.0,)
     held = {p for factor in factors for p in anywhere if number.states(factor * (view.cell(p).number or 0.0))}
     fitting = [place for place in near if place in held]
-    elsewhere = [place for place in anywhere if place in held]
-    if elsewhere:
+    elsewhere = [place for place in anywhere if place in held and not number.bounds]
+    if number.bounds and near:
+        text = f"{len(fitting)} of {len(near)} cells are {number.text}."
+        return Finding("number", Outcome("count", text, tuple(near)), len(fitting) / len(near))
+    if fitting or elsewhere:
         place = (fitting or elsewhere)[0]
         text = f"The cell says “{view.said(place)}”, as the claim does ({number.text})."
         return Finding("number" if fitting else "number elsewhere", Outcome("look_up", text, (place,)), 1.0)
@@ -267,38 +272,63 @@ def _commensurable(view: TableView) -> bool:
 
 
 def _comparison(reading: Reading, degree: Degree) -> Finding | None:
-    """What a word of degree says of rows, or of columns: more than those behind "than", or than all others.
+    """What a word of degree says of rows, or of columns: more than named rivals or all others in whatever is named.
 
-    The axis on which two sides are named is the one compared; else the rows are, in the columns that are named, in all
-    where none is and they can be put side by side.
+    Where the claim names no attribute, all columns are compared, if they can be put side by side.
     """
     view, shape = reading.view, reading.view.shape
-    if not reading.columns and not _commensurable(view):
+    named = {"row": _lines(reading, "row"), "column": _lines(reading, "column")}
+    every = {"row": list(view.body), "column": list(shape.value_columns)}
+    alike = _commensurable(view)
+    if not named["column"] and not alike:
         return None
+    extreme = degree.kind == "superlative"
+    for axis, subjects, rivals in _sides(reading, degree, named):
+        if axis == "column" and not rivals and not alike:
+            continue  # an accuracy is not set against the year beside it
+        against = rivals if rivals and not extreme else [line for line in every[axis] if line not in subjects]
+        across = "column" if axis == "row" else "row"
+        pairs: list[tuple[Place, Place, int]] = []
+        for cross in named[across] or every[across]:
+            sides = [
+                [
+                    place
+                    for line in lines
+                    if view.cell(place := (line, cross) if axis == "row" else (cross, line)).number is not None
+                ]
+                for lines in (subjects, against)
+            ]
+            if not all(sides):
+                continue
+            row, column = sides[0][0]
+            turned = degree.judging and less_is_better(shape.labels[column], *shape.row_labels[row])
+            direction = -degree.direction if turned else degree.direction
+            if extreme:
+                sides = [[max(side, key=lambda p: direction * (view.cell(p).number or 0.0))] for side in sides]
+            pairs += [(a, b, direction) for a in sides[0] for b in sides[1]]
+        order = Order(tuple(pairs), 1.0 if extreme else 0.5, "superlative" if extreme else "comparison")
+        outcome = order.evaluate(view) if pairs else None
+        if outcome is not None and outcome.number is not None:
+            return Finding(outcome.operation, outcome, outcome.number)
+    return None
+
+
+def _sides(
+    reading: Reading, degree: Degree, named: dict[str, dict[int, list[int]]]
+) -> list[tuple[str, list[int], list[int]]]:
+    """Subjects and rivals of a comparison on either axis: the rivals follow "than" and its like.
+
+    The axis on which two sides are named is the one compared; else the rows are, in the columns that are named.
+    """
     rival = pattern("rival").search(reading.text, degree.start)
     than = rival.start() if rival else len(reading.text)
-    axes = ((list(reading.rows), list(view.body)), (list(reading.columns), list(shape.value_columns)))
-    sides = []
-    for axis, lines in enumerate((reading.rows, reading.columns)):
-        before = [line for line, mention in lines.items() if mention.start <= than] or list(lines)
-        sides.append((axis, before, [line for line in lines if line not in before]))
-    for axis, subjects, rivals in sorted(sides, key=lambda side: not side[2]):
-        if axis and not rivals and not _commensurable(view):
-            continue  # an accuracy is not set against the year beside it
-        against = rivals or [line for line in axes[axis][1] if line not in subjects]
-        pairs: list[tuple[Place, Place, int]] = []
-        for cross in axes[1 - axis][0] or axes[1 - axis][1]:
-            first, second = (
-                [place for line in lines if view.number(place := (cross, line) if axis else (line, cross)) is not None]
-                for lines in (subjects, against)
-            )
-            row, column = first[0] if first else (0, 0)
-            turned = degree.judging and less_is_better(shape.labels[column], *shape.row_labels[row])
-            pairs += [(a, b, -degree.direction if turned else degree.direction) for a in first for b in second]
-        outcome = Order(tuple(pairs)).evaluate(view) if pairs else None
-        if outcome is not None:
-            return Finding("comparison", outcome, outcome.number or 0.0)
-    return None
+    found = []
+    for axis, lines in named.items():
+        before = [line for line, at in lines.items() if at[0] <= than]
+        after = [line for line in lines if line not in before]
+        if lines:
+            found.append((axis, before, after) if before else (axis, after, []))
+    return sorted(found, key=lambda side: (not side[2], side[0] != "row"))
 
 
 def _chain(
@@ -315,7 +345,7 @@ def _named_step(reading: Reading) -> list[TableStep]:
     """The step that says which rows and columns the claim names, citing their names."""
     view = reading.view
     top, heads = max(view.shape.header_rows, default=0), view.shape.row_header_columns
-    names = [(i, j) for i in reading.rows for j in heads if view.said((i, j))]
-    cells = (*names, *((top, j) for j in reading.columns))
+    names = [(i, j) for i in _lines(reading, "row") for j in heads if view.said((i, j))]
+    cells = (*names, *((top, j) for j in _lines(reading, "column")))
     told = dict.fromkeys(f"“{view.said(place)}”" for place in cells)
     return [view.step("find", f"The claim names {', '.join(told)}.", cells)] if cells else []

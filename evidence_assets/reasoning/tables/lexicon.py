@@ -17,7 +17,7 @@ import yaml
 from evidence_assets.reasoning.tables.text import stem
 
 Kind = Literal["comparative", "superlative"]
-_WORD = re.compile(r"[^\W_]+")
+_WORD = re.compile(r"[^\W_]+(?:-[^\W\d_]+)?")
 
 
 @lru_cache(maxsize=1)
@@ -38,8 +38,13 @@ def words(name: str) -> frozenset[str]:
     return frozenset(_lexicon()[name].split())
 
 
-def _compiled(alternatives: list[str]) -> re.Pattern[str]:
-    return re.compile(rf"\b(?:{'|'.join(alternatives)})\b", re.IGNORECASE)
+@lru_cache(maxsize=64)
+def stems(name: str) -> frozenset[str]:
+    return frozenset(stem(word) for word in words(name))
+
+
+def _compiled(alternatives: list[str], end: str = "") -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{'|'.join(alternatives)})\b{end}", re.IGNORECASE)
 
 
 @lru_cache(maxsize=128)
@@ -57,76 +62,98 @@ def says(name: str, text: str) -> bool:
 class Degree:
     """A word of degree.
 
-    ``direction``: 1 where it asks for greater numbers, -1 for smaller ones; ``in_time`` among dates, 0 where it does not
-        speak of time.
+    ``direction``: 1 where it asks for greater numbers, -1 for smaller ones.
+    ``rank``: 2 in "second largest".
     ``headers``: Stems that headers of the columns which it measures tend to hold.
+    ``in_time``: Its direction among dates, 0 where it does not speak of time.
+    ``verb``: Whether no "than" leads to what it is set against.
     ``judging``: Whether it turns round where less is better: the best time is the shortest.
     ``sure``: False for the words by which papers speak of results, which do not always compare.
     """
 
     kind: Kind
     direction: int
-    start: int = 0
-    end: int = 0
-    in_time: int = 0
+    start: int
+    end: int
+    rank: int = 1
     headers: frozenset[str] = frozenset()
+    in_time: int = 0
+    verb: bool = False
     judging: bool = False
     sure: bool = True
 
 
+# What is known of a word of degree wherever it stands; the places are filled in there.
+_Forms = dict[str, Degree]
+
+
+def _measuring(kind: Kind, direction: int, headers: str, *, old: bool = False, verb: bool = False) -> Degree:
+    marks = headers.split()
+    in_time = direction * (-1 if old else 1) if "TIME" in marks else 0
+    named = frozenset(stem(word) for word in marks if word.islower())
+    return Degree(kind, direction, 0, 0, 1, named, in_time, verb, "JUDGING" in marks)
+
+
 @lru_cache(maxsize=1)
-def _adjectives() -> tuple[dict[str, Degree], dict[str, Degree]]:
-    """Comparatives and superlatives, and adjectives as they stand behind "more"."""
-    forms: dict[str, Degree] = {}
-    bare: dict[str, Degree] = {}
-    for direction, name in ((1, "greater"), (-1, "smaller")):
-        for base in words(name):
-            in_time = direction * (-1 if base in words("turned_in_time") else 1) if base in words("timed") else 0
-            measured = (marks for adjectives, marks in mapping("measured_in").items() if base in adjectives.split())
-            headers = frozenset(stem(word) for marks in measured for word in marks.split())
-            more = Degree("comparative", direction, 0, 0, in_time, headers, base in words("judging"))
-            bare[base] = more
-            if base in words("periphrastic"):
-                continue
-            root = base[:-1] + "i" if base.endswith("y") else base.removesuffix("e")
-            root += base[-1] if base in words("doubled") else ""
-            comparative, superlative = mapping("irregular").get(base, (root + "er", root + "est"))
-            forms[comparative] = more
-            forms[superlative] = replace(more, kind="superlative")
+def _adjectives() -> tuple[_Forms, _Forms]:
+    """Comparatives and superlatives, and adjectives as they stand behind "more"; "more" serves two, of which the first
+    is as good."""
+    forms: _Forms = {}
+    bare: _Forms = {}
+    for base, (direction, headers) in mapping("adjectives").items():
+        more = _measuring("comparative", direction, headers, old=base in words("turned_in_time"))
+        bare[base] = more
+        if base in words("periphrastic"):
+            continue
+        root = base[:-1] + "i" if base.endswith("y") else base.removesuffix("e")
+        root += base[-1] if base in words("doubled") else ""
+        comparative, superlative = mapping("irregular").get(base, (root + "er", root + "est"))
+        forms.setdefault(comparative, more)
+        forms.setdefault(superlative, replace(more, kind="superlative"))
     for word, direction in mapping("extremes").items():
-        forms[word] = Degree("superlative", direction)
+        forms.setdefault(word, Degree("superlative", direction, 0, 0))
     return forms, bare
 
 
 @lru_cache(maxsize=1)
-def _results() -> tuple[tuple[re.Pattern[str], Degree], ...]:
-    """What papers say of results, which is no form of an adjective."""
-    entries = _lexicon()["results"]
-    return tuple((_compiled(said), Degree(kind, d, judging=True, sure=False)) for kind, d, said in entries)
+def _phrases() -> tuple[tuple[re.Pattern[str], Degree], ...]:
+    """Comparisons that are no forms of an adjective."""
+    entries = _lexicon()
+    places = [(_compiled(said), Degree("superlative", d, 0, 0, rank)) for d, rank, said in entries["places"]]
+    verbs = [(_compiled(said), _measuring("comparative", d, heads, verb=True)) for d, heads, said in entries["verbs"]]
+    results = [
+        (_compiled(said), Degree(kind, d, 0, 0, verb=True, judging=True, sure=False))
+        for kind, d, said in entries["results"]
+    ]
+    return (*places, *verbs, *results)
 
 
 def degrees(text: str, masked: Callable[[int], bool] = lambda _: False) -> tuple[Degree, ...]:
     """Words of degree in order, those at masked positions left out.
 
-    >>> [(d.kind, d.direction) for d in degrees("Is the deepest lake less cold than the others?")]
-    [('superlative', 1), ('comparative', 1)]
+    >>> [(d.kind, d.direction, d.rank) for d in degrees("Is the second deepest lake colder than the others?")]
+    [('superlative', 1, 2), ('comparative', -1, 1)]
     """
     found: list[Degree] = []
     said = [(match.group().lower(), match.start(), match.end()) for match in _WORD.finditer(text)]
     said = [word for word in said if not masked(word[1])] + [("", len(text), len(text))]
-    forms, bare = _adjectives()
+    (forms, bare), ordinals = _adjectives(), mapping("ordinals")
     for k, (word, start, end) in enumerate(said[:-1]):
         if found and start < found[-1].end:
             continue
+        lead, _, last = word.rpartition("-")
+        rank = ordinals.get(lead) or ordinals.get(said[k - 1][0] if k else "", 1)
         following, _, end_of_both = said[k + 1]
         if word in {"more", "most", "less", "least"} and following in bare:
             degree = replace(bare[following], kind="comparative" if word in {"more", "less"} else "superlative")
             sign = -1 if word in {"less", "least"} else 1
             signed = replace(degree, direction=sign * degree.direction, in_time=sign * degree.in_time)
-            found.append(replace(signed, start=start, end=end_of_both))
-        elif word in forms:
-            found.append(replace(forms[word], start=start, end=end))
-    for phrase, degree in _results():
+            found.append(replace(signed, start=start, end=end_of_both, rank=rank))
+        elif (form := forms.get(last if lead in ordinals else word)) and not (
+            word == "top" and following in {"of", "to"}
+        ):
+            found.append(replace(form, start=start, end=end, rank=rank))
+    for phrase, degree in _phrases():
         for match in phrase.finditer(text):
             free = not any(d.start <= match.end() and match.start() <= d.end for d in found)
             if free and not masked(match.start()):

@@ -94,10 +94,11 @@ _NO_UNITS = frozenset("st nd rd th hundred dozen bc bce ad ce am pm".split())  #
 
 
 def _same_amount(claimed: CellValue, stated: CellValue) -> float | None:
-    """Whether two amounts are the same; None where their units differ: nothing is converted."""
+    """Whether two amounts are the same; None where their units differ, or one is told in millions, as the other may be
+    by its header: nothing is converted."""
     units = {stem(amount.unit.casefold()) for amount in (claimed, stated) if amount.unit}
     equal = claimed.value == stated.value
-    if len(units) > 1:
+    if len(units) > 1 or (not equal and claimed.scale != stated.scale):
         return None
     bounds = {amount.comparator.replace("≈", "") for amount in (claimed, stated)}
     if len(bounds) > 1:

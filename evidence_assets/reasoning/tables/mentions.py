@@ -6,15 +6,21 @@ as part of the longest name that it can belong to. Positions are offsets in the 
 
 from __future__ import annotations
 
+import math
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
+from evidence_assets.reasoning.tables.lexicon import mapping
 from evidence_assets.reasoning.tables.text import STOP_WORDS, stem, tokens, without_unit
 from evidence_assets.reasoning.tables.view import Place, TableView
 
+_SHORTEST_ALIAS = 4
+# The share of a name, its words weighed by how well they tell names apart, that must be said for it to be meant.
+_NAMED = 0.6
 _NEVER_NAMES = frozenset({"a", "no", "not", "yes", "it", "on", "in", "as", "at", "i'm"})
 _QUOTES = "'‘’\"“”"
 # A cell that is one number is no name; "3 - 2" is.
@@ -23,13 +29,17 @@ _ONE_NUMBER = re.compile(r"[\s%+<>≤≥≈~-]*(?:\d[\d.,]*)?[\s%+<>≤≥≈~-]
 
 @dataclass(frozen=True)
 class Mention:
-    """A stretch of text that is a name in the table: in cells that name rows, of columns, in the other cells."""
+    """A stretch of text that is a name in the table: in cells that name rows, of columns, in the other cells.
+
+    ``whole`` is false where only telling words of the name are said ("depth" for "Greatest depth").
+    """
 
     start: int
     end: int
     names: tuple[Place, ...] = ()
     columns: tuple[int, ...] = ()
     cells: tuple[Place, ...] = ()
+    whole: bool = True
 
     @property
     def rows(self) -> tuple[int, ...]:
@@ -49,6 +59,10 @@ class Word:
     end: int
 
     @property
+    def stem(self) -> str:
+        return stem(self.raw)
+
+    @property
     def root(self) -> str:
         return stem(stem(self.raw))
 
@@ -62,8 +76,16 @@ def words_in(plain: str) -> Iterator[Word]:
         yield Word(token, start, end)
 
 
+def mentions_in(view: TableView, plain: str, spoken: Sequence[Word]) -> tuple[Mention, ...]:
+    """The names of a table in a text, in order."""
+    whole = _whole_mentions(view, plain, spoken)
+    free = [word for word in spoken if not any(m.start < word.end and word.start < m.end for m in whole)]
+    return tuple(sorted([*whole, *_partial_mentions(view, free)], key=lambda mention: mention.start))
+
+
 def _roots(name: str) -> tuple[str, ...]:
-    return tuple(stem(stem(token)) for token in tokens(name))
+    found = [stem(stem(token)) for token in tokens(name)]
+    return tuple(found[1:] if len(found) > 1 and found[0] == "the" else found)
 
 
 def _forms(name: str) -> dict[str, None]:
@@ -72,34 +94,44 @@ def _forms(name: str) -> dict[str, None]:
     return dict.fromkeys(form for form in (name, without_unit(name), short, name.split(":")[0].strip()) if form)
 
 
-_Names = dict[tuple[str, ...], tuple[set[Place], set[int], set[Place]]]
+@dataclass(frozen=True)
+class _Names:
+    """Every name of a table, in roots, with the rows, columns and cells that bear it; and the names of lines by axis."""
+
+    whole: dict[tuple[str, ...], tuple[set[Any], set[Any], set[Any]]]
+    lines: tuple[dict[frozenset[str], set[Any]], dict[frozenset[str], set[Any]]]
+    longest: int
 
 
 @lru_cache(maxsize=16)  # the questions of a table mostly come together
 def _names(view: TableView) -> _Names:
-    """Every name of a table, in roots, with the row names, columns and other cells that bear it."""
-    names: _Names = defaultdict(lambda: (set(), set(), set()))
-    for j in view.columns:
-        for form in _forms(view.shape.labels[j]):
-            names[_roots(form)][1].add(j)
-        for place in ((i, j) for i in view.body):
-            if j in view.name_columns or not _ONE_NUMBER.fullmatch(view.said(place)):
-                for form in _forms(view.said(place)):
-                    rows, _, cells = names[_roots(form)]
-                    (rows if j in view.name_columns else cells).add(place)
-    names.pop((), None)
-    return dict(names)
+    whole: dict[tuple[str, ...], tuple[set[Any], set[Any], set[Any]]] = defaultdict(lambda: (set(), set(), set()))
+    lines: tuple[dict[frozenset[str], set[Any]], dict[frozenset[str], set[Any]]] = defaultdict(set), defaultdict(set)
+    borne: list[tuple[int, str, Any]] = [(1, view.shape.labels[j], j) for j in view.columns]
+    for place in ((i, j) for i in view.body for j in view.columns):
+        if place[1] in view.name_columns:
+            borne.append((0, view.name_at(place), place))
+        elif not _ONE_NUMBER.fullmatch(view.said(place)):
+            borne.append((2, view.said(place), place))
+    full = {(kind, _roots(name)) for kind, name, _ in borne}
+    for kind, name, bearer in borne:
+        for form in _forms(name):
+            roots = _roots(form)
+            # What one thing is called in full is no short name of another.
+            if roots and (form == name or (kind, roots) not in full):
+                whole[roots][kind].add(bearer)
+                if kind < 2:
+                    lines[kind][frozenset(roots)].add(bearer)
+    return _Names(dict(whole), lines, max(map(len, whole), default=0))
 
 
-def mentions_in(view: TableView, plain: str) -> tuple[Mention, ...]:
-    """The names of a table in a text, in order."""
-    known, spoken = _names(view), list(words_in(plain))
-    roots = [word.root for word in spoken]
+def _whole_mentions(view: TableView, plain: str, spoken: Sequence[Word]) -> list[Mention]:
+    known, roots = _names(view), [word.root for word in spoken]
     spans = [
         (start, start + length)
-        for length in range(max(map(len, known), default=0), 0, -1)
+        for length in range(known.longest, 0, -1)
         for start in range(len(spoken) - length + 1)
-        if tuple(roots[start : start + length]) in known
+        if tuple(roots[start : start + length]) in known.whole
     ]
     taken: set[int] = set()
     found: list[Mention] = []
@@ -107,14 +139,12 @@ def mentions_in(view: TableView, plain: str) -> tuple[Mention, ...]:
         span = spoken[start:end]
         if taken & set(range(start, end)):
             continue
-        rows, columns, cells = known[tuple(roots[start:end])]
-        mention = Mention(
-            span[0].start, span[-1].end, tuple(sorted(rows)), tuple(sorted(columns)), tuple(sorted(cells))
-        )
+        names, columns, cells = (tuple(sorted(bearers)) for bearers in known.whole[tuple(roots[start:end])])
+        mention = Mention(span[0].start, span[-1].end, names, columns, cells)
         if not _is_small(span) or _meant(view, plain, mention, found):
             taken |= set(range(start, end))
             found.append(mention)
-    return tuple(sorted(found, key=lambda mention: mention.start))
+    return found
 
 
 def _is_small(span: Sequence[Word]) -> bool:
@@ -131,3 +161,50 @@ def _meant(view: TableView, plain: str, small: Mention, found: Sequence[Mention]
     led = any({j for _, j in small.cells} & set(m.columns) and 0 < small.start - m.end <= 4 for m in found)
     as_is = written.isupper() and written.lower() not in _NEVER_NAMES
     return quoted or led or (as_is and any(view.said(place) == written for place in small.places))
+
+
+def _partial_mentions(view: TableView, free: Sequence[Word]) -> Iterator[Mention]:
+    """Lines of whose names the text says a word that no other line's name holds, or most of what tells it from others."""
+    rows, columns = _names(view).lines
+    at: dict[str, Word] = {}
+    for word in free:
+        for root in (word.root, *mapping("short_forms").get(word.raw, "").split()):
+            at.setdefault(root, word)
+    found: dict[tuple[int, str], Mention] = {}
+    for axis, names, others in (("names", rows, columns), ("columns", columns, rows)):
+        for lines, held in _said_of(names, at, others):
+            first = min((at[word] for word in held), key=lambda word: word.start)
+            mention = Mention(first.start, first.end, **{axis: tuple(sorted(lines))}, whole=False)
+            found.setdefault((first.start, axis), mention)
+    yield from found.values()
+
+
+def _said_of(
+    names: Mapping[frozenset[str], set[Any]], at: Mapping[str, Word], others: Iterable[frozenset[str]]
+) -> Iterator[tuple[set[Any], list[str]]]:
+    """Lines whose names are said in part, with the words said."""
+    frequency = Counter(word for name in names for word in name)
+    bearers: dict[str, set[Any]] = defaultdict(set)
+    for name, lines in names.items():
+        for word in name:
+            bearers[word] |= lines
+    elsewhere = {word for name in others for word in name}
+    weight = {word: math.log(1 + len(names) / count) for word, count in frequency.items()}
+    shares: list[tuple[float, set[Any], list[str]]] = []
+    for name, lines in names.items():
+        told = [word for word in sorted(name) if word not in STOP_WORDS or len(word) == 1]
+        held = [word for word in told if word in at]
+        if not any((len(word) > 1 and not word.isdigit()) or len(at[word].raw) > len(word) for word in held):
+            continue
+        share = math.fsum(weight[word] for word in held) / math.fsum(weight[word] for word in told)
+        if share >= _NAMED:
+            shares.append((share, lines, held))
+            continue
+        for word in held:
+            alone = len(bearers[word]) == 1 and word not in elsewhere and not word[0].isdigit()
+            if alone and len(at[word].raw) >= _SHORTEST_ALIAS and at[word].raw not in STOP_WORDS:
+                yield lines, [word]
+                break
+    for share, lines, held in shares:
+        if not any(set(held) < set(more) and other >= share - 1e-9 for other, _, more in shares):
+            yield lines, held

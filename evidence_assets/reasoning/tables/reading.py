@@ -13,13 +13,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from evidence_assets.reasoning.tables.algebra import Condition, Filter
-from evidence_assets.reasoning.tables.cells import CellValue, parse_values
-from evidence_assets.reasoning.tables.lexicon import Degree, degrees, less_is_better, mapping, pattern
-from evidence_assets.reasoning.tables.mentions import Mention, mentions_in
-from evidence_assets.reasoning.tables.text import plain_text, stem, tokens, unit_in, without_unit
+from evidence_assets.reasoning.tables.cells import CellValue, as_under, parse_values
+from evidence_assets.reasoning.tables.lexicon import Degree, degrees, less_is_better, mapping, pattern, stems
+from evidence_assets.reasoning.tables.mentions import Mention, Word, mentions_in, words_in
+from evidence_assets.reasoning.tables.text import STOP_WORDS, plain_text, stem, tokens, unit_in, without_unit
 from evidence_assets.reasoning.tables.view import Place, TableView
 
 _NOT_A_NUMBER_AFTER = frozenset({"which", "this", "that", "no", "any", "the", "other", "another", "each"})
+# So many further words may a claim hold whose column is only hinted at; with more it speaks of something else.
+FURTHER_WORDS = 2
 
 
 def only(items: Iterable[int]) -> int | None:
@@ -41,11 +43,12 @@ class Reading:
     text: str
     mentions: tuple[Mention, ...]
     numbers: tuple[CellValue, ...]
+    words: tuple[Word, ...]
     presumes: bool = False
 
     def masked(self, position: int) -> bool:
         """Whether a position lies within a whole name or a number, whose words are no words of the sentence."""
-        return any(m.start <= position < m.end for m in self.mentions) or any(
+        return any(m.start <= position < m.end and m.whole for m in self.mentions) or any(
             value.start <= position < value.end for value in self.numbers
         )
 
@@ -125,7 +128,7 @@ class Reading:
         """For each thing that the text says: its column, if one is named or can be told, and the cells that say it."""
         view = self.view
         found: list[tuple[int | None, frozenset[Place]]] = []
-        for mention in (m for m in self.mentions if m.places):
+        for mention in (m for m in self.mentions if m.whole and m.places):
             column = self._values.get(mention)
             places = frozenset(place for place in mention.places if column in (None, place[1]))
             if places and not (mention.columns and column is None):
@@ -146,22 +149,33 @@ class Reading:
         labels = self.view.shape.labels
         return only(j for j in self.view.numeric if number.unit and unit_in(labels[j]) == number.unit)
 
-    def measured(self, degree: Degree | None) -> int | None:
-        """The numeric column that a word of degree measures: the named one that stands nearest, the one that
-        the word points to, or the one of years.
+    def _hinted(self, degree: Degree) -> int | None:
+        """The measure whose header alone holds most of the words that headers of a degree tend to hold."""
+        labels = self.view.shape.labels
+        fitting = {j: len(degree.headers & set(map(stem, tokens(without_unit(labels[j]))))) for j in self.view.measures}
+        most = max(fitting.values(), default=0)
+        return only(j for j, count in fitting.items() if count == most) if most else None
 
-        A question means the table's only numeric column where nothing names one.
+    def measured(self, degree: Degree | None) -> int | None:
+        """The numeric column that a word of degree measures: named, pointed to by the word, or dated.
+
+        A question means the table's only numeric column where nothing names one; a claim in which much else is said
+        hardly means a column that it only hints at.
         """
-        at = degree.start if degree is not None else 0
-        if self.measures:
-            return min(self.measures.items(), key=lambda item: abs(item[1].start - at))[0]
-        labels, headers = self.view.shape.labels, degree.headers if degree is not None else frozenset()
-        hinted = only(j for j in self.view.measures if headers & set(map(stem, tokens(without_unit(labels[j])))))
-        if hinted is not None:
-            return hinted
-        in_time = degree is not None and degree.in_time != 0
-        dated = only(j for j in self.view.measures if j in self.view.dated) if in_time else None
-        return only(self.view.measures) if dated is None and self.presumes else dated
+        view, at = self.view, degree.start if degree is not None else 0
+        named = min(self.measures.items(), key=lambda item: (not item[1].whole, abs(item[1].start - at)), default=None)
+        hinted = self._hinted(degree) if degree is not None else None
+        if named is not None:
+            # "The most expensive to build": the price, not the year under "Built".
+            otherwise = degree is not None and not degree.in_time and named[0] in view.dated and hinted is not None
+            column = hinted if otherwise else named[0]
+        else:
+            in_time = degree is not None and degree.in_time != 0
+            column = only(j for j in view.measures if j in view.dated) if hinted is None and in_time else hinted
+            column = only(view.measures) if column is None and self.presumes else column
+        if column is None or self.presumes or (column in self.columns and self.columns[column].whole):
+            return column
+        return column if len(self.further_words) <= FURTHER_WORDS else None
 
     def direction(self, degree: Degree, column: int) -> int:
         """Direction of a degree among the numbers of a column: the older has the greater age but the earlier year."""
@@ -172,7 +186,9 @@ class Reading:
     def _demanded(self, number: CellValue) -> Condition | None:
         """What a number demands of rows, with the bound that a comparative before it gives: "deeper than 500"."""
         led = next((d for d in reversed(self.degrees) if d.kind == "comparative" and d.end <= number.start), None)
-        than = r"\s*(?:(?:\w+\s+){0,4}?than\s+)?" if led and led.in_time else r"\s*(?:\w+\s+){0,5}?than\s+"
+        than = (
+            r"\s*(?:(?:\w+\s+){0,4}?than\s+)?" if led and (led.verb or led.in_time) else r"\s*(?:\w+\s+){0,5}?than\s+"
+        )
         if led is not None and re.fullmatch(than, self.text[led.end : number.start]):
             column = self.measured(led)
             if column is None:
@@ -191,6 +207,22 @@ class Reading:
         """Rows that satisfy some conditions; all where there are none."""
         return tuple(Filter(tuple(conditions)).rows(self.view))
 
+    @cached_property
+    def further_words(self) -> frozenset[str]:
+        """Content words that are neither the table's nor words of degree, operation or frame."""
+        known: tuple[Degree | Mention | CellValue, ...] = (*self.degrees, *self.mentions, *self.numbers)
+        spans = [(part.start, part.end) for part in known]
+        # "The most expensive bridge": the noun behind a superlative says what the rows are, not what is said of them.
+        ends = [word.end for word in self.degrees if word.kind == "superlative"]
+        spans += [(end, end + noun.end()) for end in ends if (noun := re.match(r"\s+\w+", self.text[end:]))]
+        return frozenset(
+            word.stem
+            for word in self.words
+            if word.raw not in STOP_WORDS
+            and word.stem not in stems("frame")
+            and not any(start <= word.start < end for start, end in spans)
+        )
+
     @property
     def denied(self) -> bool:
         """Whether the text denies what it says."""
@@ -200,8 +232,12 @@ class Reading:
 def read_text(view: TableView, text: str, *, presumes: bool = False) -> Reading:
     """Read a text against the names of a table."""
     plain = plain_text(text)
-    mentions = mentions_in(view, plain)
-    return Reading(view, plain, mentions, tuple(_numbers_in(plain, mentions)), presumes)
+    spoken = tuple(words_in(plain))
+    mentions = mentions_in(view, plain, spoken)
+    # "23 million" is written as 23 under "Cost (million)"; a text often means a column without naming it.
+    heads = " ".join(view.shape.labels)
+    numbers = tuple(as_under(number, heads) for number in _numbers_in(plain, mentions))
+    return Reading(view, plain, mentions, numbers, spoken, presumes)
 
 
 def _numbers_in(plain: str, mentions: Sequence[Mention]) -> list[CellValue]:

@@ -116,7 +116,7 @@ def _header_rows(grid: Grid) -> tuple[int, ...]:
 def _looks_like_name(cell: Cell) -> bool:
     """Years and shares of data head columns ("2019", "10%"); counts and measurements do not."""
     value = cell.values[0]
-    return value.kind == "percentage" or (value.kind == "number" and 1900 <= value.value <= 2100)
+    return value.kind in {"date", "percentage"} or (value.kind == "number" and 1900 <= value.value <= 2100)
 
 
 def _is_section(row: tuple[Cell, ...]) -> bool:

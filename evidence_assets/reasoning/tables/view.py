@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from evidence_assets.reasoning.tables.cells import Cell
+from evidence_assets.reasoning.tables.lexicon import stems
 from evidence_assets.reasoning.tables.shape import TableShape, detect_shape
-from evidence_assets.reasoning.tables.text import letter_runs, stem, tokens, word_set
+from evidence_assets.reasoning.tables.text import letter_runs, stem, tokens, unit_in, word_set
 
 Place = tuple[int, int]
 # The share of the filled cells that makes a column one of numbers; numbers that are years.
@@ -145,16 +146,29 @@ class TableView:
 
     @cached_property
     def dated(self) -> frozenset[int]:
-        """Numeric columns that hold years."""
+        """Numeric columns that hold years or dates."""
         return frozenset(j for j in self.numeric if self._is_dated(j))
 
     def _is_dated(self, column: int) -> bool:
-        numbers = [self.number((i, column)) for i in self.body if self.said((i, column))]
-        return all(n is not None and n % 1 == 0 and _FIRST_YEAR <= n <= _LAST_YEAR for n in numbers)
+        header = self.shape.labels[column]
+        cells = [cell for i in self.body if (cell := self.cell((i, column))).plain]
+        if unit_in(header) or all(any(value.kind == "date" for value in cell.values) for cell in cells):
+            return not unit_in(header)
+        first = 0 if stems("dated") & {stem(token) for token in tokens(header)} else _FIRST_YEAR
+        return all(c.number is not None and first <= c.number <= _LAST_YEAR and c.number % 1 == 0 for c in cells)
 
     def number(self, place: Place) -> float | None:
-        """The quantity that a cell states."""
-        return self.cell(place).number
+        """The quantity or date that a cell states."""
+        cell = self.cell(place)
+        if cell.number is not None:
+            return cell.number
+        return next((value.value for value in cell.values if value.kind == "date"), None)
+
+    def name_at(self, place: Place) -> str:
+        """The name that a cell gives its row; an empty one that of the cell above, where that is meant."""
+        above = (self.said((i, place[1])) for i in range(place[0], 0, -1))
+        name = next(filter(None, above), "")
+        return name if name in self.shape.row_labels[place[0]] else self.said(place)
 
     def row_name(self, row: int) -> str:
         """The names of a row, as far as they tell it from others."""
@@ -171,11 +185,6 @@ class TableView:
     @cached_property
     def row_words(self) -> dict[int, frozenset[str]]:
         return {i: frozenset().union(*(word_set(self.said((i, j))) for j in self.columns)) for i in self.body}
-
-    @cached_property
-    def vocabulary(self) -> frozenset[str]:
-        """Every word of the table, its header included."""
-        return frozenset(stem(token) for row in self.shape.grid for cell in row for token in tokens(cell.plain))
 
     @cached_property
     def row_frequency(self) -> Counter[str]:

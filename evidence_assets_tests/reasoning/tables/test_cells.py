@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from datetime import date
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.reasoning.tables.cells import parse_cell, to_float
+from evidence_assets.reasoning.tables.cells import as_under, parse_cell, to_float
 
 
 def _shape(text: str) -> list[tuple[str, float, str]]:
@@ -59,14 +60,19 @@ def test_ranges_and_intervals() -> None:
     assert (span.kind, span.low, span.high, span.unit) == ("range", 8, 14, "days")
     share = parse_cell("10–20%").values[0]
     assert (share.kind, share.low, share.high, share.unit) == ("range", 10, 20, "%")
-    value, interval = parse_cell("0.50 (95% CI 0.1-4.5)").values
-    assert (value.value, interval.low, interval.high) == (0.5, 0.1, 4.5)
+    interval = parse_cell("0.50 (95% CI 0.1-4.5)").values
+    assert [(v.value, v.low, v.high) for v in interval] == [(0.5, 0.1, 4.5)]
     assert [(v.kind, v.value) for v in parse_cell("87 - 3.2").values] == [("number", 87), ("number", 3.2)]
 
 
-@pytest.mark.parametrize("text", ["76.5 (± 2.7)", "76.5 ± 2.7", "76.5+/-2.7", "76.5*** ± 2.7"])
+@pytest.mark.parametrize("text", ["76.5 (± 2.7)", "76.5 ± 2.7", "76.5+/-2.7", "76.5 (2.7)", "76.5***(2.7)"])
 def test_deviations(text: str) -> None:
     assert [(v.value, v.deviation) for v in parse_cell(text).values] == [(76.5, 2.7)]
+
+
+def test_a_lone_parenthesis_is_the_spread_of_the_line_above() -> None:
+    assert [(v.kind, v.value) for v in parse_cell("(0.075)").values] == [("deviation", 0.075)]
+    assert parse_cell("(0.075)").number is None
 
 
 def test_stars_are_no_part_of_a_value_and_p_values_are_values() -> None:
@@ -75,6 +81,25 @@ def test_stars_are_no_part_of_a_value_and_p_values_are_values() -> None:
         value = parse_cell(text).values[0]
         assert (value.kind, value.value) == ("p_value", 0.001)
     assert parse_cell("p < .001").values[0].comparator == "<"
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("2019-03-05", date(2019, 3, 5)),
+        ("5 March 2019", date(2019, 3, 5)),
+        ("March 5, 2019", date(2019, 3, 5)),
+        ("Mar 2019", date(2019, 3, 1)),
+        ("11/1982", date(1982, 11, 1)),
+        ("Black et al. (1997)", date(1997, 1, 1)),
+    ],
+)
+def test_dates(text: str, day: date) -> None:
+    assert [(v.kind, v.value) for v in parse_cell(text).values] == [("date", day.toordinal())]
+
+
+def test_a_date_that_does_not_exist_is_no_date() -> None:
+    assert all(v.kind != "date" for v in parse_cell("2019-13-45").values)
 
 
 def test_comparators() -> None:
@@ -102,6 +127,7 @@ def test_a_number_beyond_all_floats_stays_text(text: str) -> None:
         ("3bn", 3_000_000_000, ""),
         ("4k", 4_000, ""),
         ("5 thousands", 5_000, ""),
+        ("£10m", 10_000_000, ""),
         ("10 m", 10, "m"),
         ("10m", 10, "m"),
         ("5 millionaires", 5, "millionaires"),
@@ -110,6 +136,17 @@ def test_a_number_beyond_all_floats_stays_text(text: str) -> None:
 )
 def test_words_that_scale_a_number(text: str, value: float, unit: str) -> None:
     assert [(v.value, v.unit) for v in parse_cell(text).values] == [(value, unit)]
+
+
+def test_a_value_as_cells_below_a_header_with_a_scale_write_it() -> None:
+    (value,) = parse_cell("2.3 million").values
+    under = as_under(value, "Population (million)")
+    assert (under.value, under.unit, under.scale) == (2.3, "million", 1.0)
+    assert as_under(parse_cell("1.5 billion").values[0], "Cost in millions").value == 1500
+    # A number written without a scale is taken as the cells write theirs.
+    for text, header in (("23", "Cost (million EUR)"), ("23 million", "Cost (EUR)"), ("23 million", "Millionaires")):
+        (value,) = parse_cell(text).values
+        assert as_under(value, header) == value
 
 
 @pytest.mark.parametrize("text", ["76.4<sup>1</sup>", "<b>76.4</b><sup>1,2</sup>", "76.4¹²"])
@@ -132,10 +169,14 @@ def test_the_mark_of_a_note_is_no_digit(text: str) -> None:
         ("10 200, 300", [10, 200, 300]),
         ("10 200 / 300", [10, 200, 300]),
         ("1, 10 200", [1, 10, 200]),
+        ("10<br>200", [10, 200]),
+        ("10\n200", [10, 200]),
+        ("[BOLD] 10 [BOLD] 200", [10, 200]),
         ("5 100%", [5, 100]),
         ("0 100", [0, 100]),
         ("2018 2019", [2018, 2019]),
         ("Group 1 200 patients", [1, 200]),
+        ("3 (5)", [3]),
     ],
 )
 def test_separated_thousands_and_lists(text: str, values: list[float]) -> None:
@@ -150,6 +191,7 @@ def test_a_spread_alone_is_no_plain_value(text: str) -> None:
 
 def test_stars_behind_percentages_and_spreads() -> None:
     assert [(v.value, v.deviation) for v in parse_cell("0.45 ± 0.02***").values] == [(0.45, 0.02)]
+    assert [(v.value, v.deviation) for v in parse_cell("76.5 (2.7)**").values] == [(76.5, 2.7)]
     assert [v.kind for v in parse_cell("100%*").values] == ["percentage"]
 
 

@@ -194,6 +194,8 @@ def test_a_number_beyond_all_floats_stops_nothing() -> None:
     assert verify_claim(view, f"The population of Rome is {'9' * 400}.").answer != "REFUTES"
 
 
-def test_scales_in_words_are_read() -> None:
+def test_scales_in_words_and_in_heads_meet() -> None:
+    view = TableView.of("t", "", ["City", "Cost (million EUR)"], [["Rome", "23"], ["Oslo", "5"]])
+    assert verify_claim(view, "Rome has a cost of 23 million.").answer == "SUPPORTS"
     plain = TableView.of("t", "", ["Model", "Params"], [["Alpha", "10M"], ["Bravo", "20M"]])
     assert verify_claim(plain, "Alpha has 10 million params.").answer == "SUPPORTS"

@@ -50,7 +50,8 @@ def test_what_only_looks_like_the_same_amount(option: str, cell: str) -> None:
     assert option_match(option, cell) < 1.0
 
 
-def test_thousands_are_counted_in_words_and_figures() -> None:
+def test_millions_may_stand_in_the_header() -> None:
+    assert 0.0 < option_match("2.5 million", "2.5") < 1.0
     assert option_match("12 thousand", "12,000") == 1.0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.reasoning.tables.questions import LOG_ODDS, TIED_SUPPORT, read_cells
+from evidence_assets.reasoning.tables.questions import LOG_ODDS, TIED_SUPPORT, read_cells, work_out
 from evidence_assets.reasoning.tables.view import TableView
 from evidence_assets_tests.reasoning.tables.asked import answer_choice
 
@@ -97,17 +97,15 @@ def test_what_all_rows_say_names_none_of_them() -> None:
 
 
 def test_a_row_that_is_asked_for_is_shown_by_its_own_cells() -> None:
-    question = "Which animal is heavier than a coati?"
-    answer = answer_choice(WEIGHTS, question, LABELS, ["Red fox", "Moose", "Pygmy shrew", "Olingo"])
+    question = "Which animal has a weight below 1?"
+    answer = answer_choice(WEIGHTS, question, LABELS, ["Red fox", "Wood mouse", "Coati", "Olingo"])
     assert answer.answer == "B"
     rows = {place[0] for step in answer.chain("B").steps for place in step.cells}
-    assert rows == {0, 1, 3}, "the head, the row and the coati's, not all others"
+    assert rows == {0, 7}, "the head and the row, not all that weigh less than 1"
     columns = {place[1] for step in answer.chain("B").steps for place in step.cells}
     assert columns == {1, 3}, "the name and the weight, not what every row says"
     worked = next(step for step in answer.chain("A").steps if step.operation == "count")
-    assert worked.cells == ((3, 3), (2, 3)) and worked.quoted == ("4", "4"), (
-        "that the fox is not among them shows there"
-    )
+    assert worked.cells == ((2, 3),) and worked.quoted == ("4",), "that the fox is not among them shows in its weight"
     heaviest = answer_choice(WEIGHTS, "Which animal is the heaviest?", LABELS[:2], ["Moose", "Coati"])
     cells = [step.cells for label in "AB" for step in heaviest.chain(label).steps if step.operation == "superlative"]
     assert sorted(cells[0]) == [(i, 3) for i in range(1, 9)], "the greatest is so beside all others"
@@ -135,6 +133,15 @@ def test_a_count_is_shown_by_all_that_is_counted_though_rows_are_named_by_number
     answer = answer_choice(view, "How many groups have a weight over 30?", LABELS[:2], ["4", "2"])
     worked = next(step for step in answer.chain("A").steps if step.operation == "count")
     assert answer.answer == "A" and worked.cells == ((1, 1), (2, 1), (3, 1), (5, 1))
+
+
+def test_what_a_cell_only_bounds() -> None:
+    view = TableView.of(
+        "b", "", ["Lake", "Depth (m)"], [["Como", "≤300"], ["Garda", "<300"], ["Iseo", ">400"], ["Orta", "350"]]
+    )
+    for asked, lakes in (("under 300", ["Garda"]), ("at most 300", ["Como", "Garda"]), ("over 340", ["Iseo", "Orta"])):
+        found = work_out(view, f"Which lakes have a depth {asked}?")
+        assert found is not None and [view.cell((i, 0)).plain for i, _ in found.rows] == lakes
 
 
 def test_a_name_of_few_rows_counts_more_than_one_of_many() -> None:
