@@ -19,7 +19,13 @@ from evidence_assets.benchmarks.subsets import Expected, Subset
 from evidence_assets.lake.errors import BadInput
 
 Family = Literal["mcqa", "table", "graph", "search", "retrieval"]
-FAMILIES: tuple[Family, ...] = ("mcqa", "table", "graph", "search", "retrieval")
+FAMILIES: dict[Family, str] = {
+    "mcqa": "multiple-choice questions",
+    "table": "questions and claims about tables",
+    "graph": "questions on a graph",
+    "search": "searches of a knowledge base",
+    "retrieval": "passages for a question",
+}
 FAMILY_OF_TASK: dict[str, Family] = {
     "mcqa": "mcqa",
     "verification": "table",

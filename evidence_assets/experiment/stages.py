@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, replace
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 
-from evidence_assets.benchmarks.declared import of_family
+from evidence_assets.benchmarks.declared import FAMILIES, Family, of_family
 from evidence_assets.experiment.answers import (
     Answerer,
     WeighsOptions,
@@ -97,16 +97,6 @@ def _stages(system: System, variant: Variant) -> list[Stage]:
     return _Standard(system, variant, method).stages()
 
 
-_ASKED_IN = {
-    "mcqa": "multiple-choice questions",
-    "table": "questions and claims about tables",
-    "graph": "questions on a graph",
-    "search": "searches of a knowledge base",
-    "retrieval": "passages for a question",
-}
-"""What is asked in each family of tasks."""
-
-
 class _Standard:
     """The stages of a method that picks evidence."""
 
@@ -175,7 +165,7 @@ class _Standard:
             key,
             table,
             make,
-            f"{what}: {_ASKED_IN[variant.family]}, evidence picked by {self._selector}.",
+            f"{what}: {FAMILIES[cast(Family, variant.family)]}, evidence picked by {self._selector}.",
             [Read(read) if isinstance(read, str) else read for read in reads],
             version or f"{VERSION}:{self._version}:{variant.solver}:{variant.explain}",
             family=variant.family,
