@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from evidence_assets.experiment.variants import presets, variants
 from evidence_assets_tests.conftest import REPOSITORY
@@ -58,6 +59,14 @@ def test_what_is_said_of_the_papers_is_shown_by_tests_and_variants_that_are_ther
     unknown = set(re.findall(rf"`((?:{families})/\w+)`", text)) - known
     assert not unknown
     assert set(re.findall(r"preset `(\w+)`", text)) <= presets().keys()
+
+
+def test_every_measurement_has_its_marks_and_reads_lakes_that_were_made_before() -> None:
+    page, made = (REPOSITORY / "docs" / "measured.md").read_text(encoding="utf-8"), set()
+    for name, entry in yaml.safe_load((REPOSITORY / "bench" / "measured.yaml").read_text(encoding="utf-8")).items():
+        assert f"<!-- measured: {name} -->" in page, name
+        assert {place.partition(":")[0] for place in entry.get("answers", ())} <= made, name
+        made.add(Path(entry.get("world", "sample")).stem)
 
 
 def test_each_claim_of_the_threat_model_has_a_test_that_is_there() -> None:
