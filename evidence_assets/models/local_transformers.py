@@ -151,7 +151,7 @@ class TransformersGenerator:
         if scores.isnan().any():
             raise ModelUnavailable(
                 f"{self.model_id} computes values that are not numbers: its weights are damaged or overflow in "
-                f"{self.parameters['dtype']}; fetch them again, and if that gives the same, name another model"
+                f"{self.parameters['dtype']}; fetch the weights again, and if that changes nothing, name another"
             )
         return scores
 
