@@ -110,7 +110,7 @@ def test_evidence_picked_by_a_model_is_that_models_and_rows_say_so() -> None:
     assert "evidence/graph/both/qwen" in stages
     reads = {read.key for read in stages["evidence/graph/both/qwen"].reads}
     assert {"chains/graph/recalled/qwen", "triples/graph/recalled/qwen"} <= reads
-    assert "evidence by both@qwen" in stages["predictions/graph/both/qwen"].description
+    assert "evidence picked by both@qwen" in stages["predictions/graph/both/qwen"].description
 
 
 def test_vectors_of_another_encoder_are_read_under_its_name_and_all_else_is_shared() -> None:

@@ -165,7 +165,8 @@ class GroundCostContract:
         reference = np.array([distance(query, y, cost) for y in pool])
         found = top_k([query], pool, 5, cost)[0]
         assert found.indices.tolist() == np.argsort(reference, kind="stable")[:5].tolist()
-        assert found.distances.tolist() == reference[found.indices].tolist()
+        # On some processors the last digit of a product over so many dimensions depends on how many rows are multiplied.
+        np.testing.assert_allclose(found.distances, reference[found.indices], rtol=1e-13)
 
     def test_a_memory_mapped_half_precision_store_is_searched_with_few_texts_solved(
         self, cost: GroundCost, tmp_path: Path
