@@ -16,7 +16,6 @@ from evidence_assets import profiles
 from evidence_assets.benchmarks.declared import declared
 from evidence_assets.cli.console import JsonOption, LakeOption, as_json_only, out, plain, sentences, table
 from evidence_assets.experiment import variants as declared_presets
-from evidence_assets.experiment.corpus_plan import measured
 from evidence_assets.experiment.replay import INDEX, Scored, read_recorded, score
 from evidence_assets.experiment.scores import comparison
 from evidence_assets.experiment.scores.metrics import accuracy
@@ -180,6 +179,8 @@ def plan(
 
 def graph_told(name: str, lake: Path) -> str:
     """What it took elsewhere to make a graph that this lake has not, where that was measured."""
+    from evidence_assets.experiment.corpus_plan import measured  # loads torch
+
     place = f"knowledge/{name}"
     made = (lake / "format.json").exists() and Lake(lake).has("kg_edges", f"{place}/edges")
     return f"graph {name}: not made here; {measured(place)}" if not made and measured(place) else ""
@@ -187,6 +188,8 @@ def graph_told(name: str, lake: Path) -> str:
 
 def corpus_told(name: str, lake: Path, encoder: str = "") -> str:
     """How large a corpus is that questions are answered from, or how to learn it before it is made."""
+    from evidence_assets.experiment.corpus_plan import measured  # loads torch
+
     stated = Lake(lake).index_folder(index_key(name, encoder)) / META if (lake / "format.json").exists() else None
     called = f"{name} by {encoder}" if encoder else name
     if stated is None or not stated.exists():
