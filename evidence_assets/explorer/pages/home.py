@@ -28,7 +28,7 @@ SELECT scope_id AS benchmark, reasoner, supported_share, supported_accuracy,
        if(reasoner = 'recorded', regexp_extract(asset, '^scores/([^/]+/)', 1) || selector, replace(asset, 'scores/', '')) AS variant,
        model_id, metric, value, low, high, n,
        published, published_source
-FROM scores JOIN supported USING (asset, scope_id, model_id)
+FROM scores LEFT JOIN supported USING (asset, scope_id, model_id)
 WHERE scope_kind = 'benchmark' AND metric IN ('accuracy', 'hit@1', 'recall@5')
 ORDER BY benchmark, metric, value DESC, variant
 """
