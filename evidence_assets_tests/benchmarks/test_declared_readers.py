@@ -72,7 +72,7 @@ def test_two_tables_of_one_name_are_refused(tmp_path: Path) -> None:
     other = CLAIM | {"id": "c2", "table_content_values": [["A", "9"]]}
     lake = lake_with(tmp_path, {"s.json": json.dumps([CLAIM, other])})
     benchmark = Benchmark(name="mine", task="verification", reader="scitab", path="s.json")
-    with pytest.raises(BadInput, match="question c2: table 't1' is another"):
+    with pytest.raises(BadInput, match="question c2: table 't1' differs from an earlier table"):
         list(tables_of(lake, benchmark))
 
 
