@@ -18,7 +18,7 @@ import argparse
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -33,7 +33,7 @@ from evidence_assets.experiment.scores.metrics import accuracy
 from evidence_assets.models.vectors import softmax, unit_rows
 from evidence_assets.reasoning.tables.solver import TableSolver, place_of
 from evidence_assets.reasoning.tables.text import STOP_WORDS, token_set, word_set
-from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Step
+from evidence_assets.reasoning.tasks import CAPTION, Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Step
 from evidence_assets.systems import settings_of
 from evidence_assets.systems.ucret.columns import column_pieces
 from evidence_assets.systems.ucret.settings import UcretSettings
@@ -75,9 +75,11 @@ class Answered:
         return first - second
 
 
-def solved(question: Question, evidence: TableEvidence) -> Answered:
+def solved(question: Question, evidence: TableEvidence, caption: str) -> Answered:
     """A question answered from its cells as the assets have it answered: explained option by option, then chosen."""
     cells = tuple(EvidenceItem(c.locator, "cell", c.table_id, c.locator, c.text, c.score) for c in evidence.cells)
+    if caption:
+        cells += (EvidenceItem(CAPTION, CAPTION, evidence.question.table_id, CAPTION, caption),)
     options = question.options if question.task == "table_qa" else question.labels
     pairs = list(zip(question.labels, options, strict=True))
     chains = SOLVER.explain([ExplainOption(question.text, *pair, cells, question.task) for pair in pairs])
@@ -194,6 +196,8 @@ Named = Mapping[str, UcretSettings]
 NAMED = ("ucret_published", "ucret_js_published", "ucret", "ucret_js", "keep_all", "jaccard_only", "bidirectional")
 VARIANTS: dict[str, UcretSettings] = {name: settings_of(f"table/{name}") for name in NAMED}
 ERRORS_OF = {name: VARIANTS[name] for name in ("ucret", "keep_all")}
+FILTERED = {"ucret, claims filtered": replace(VARIANTS["ucret"], whole_claims=False)}
+"""What a claim's columns are worth: as `ucret` was before it kept them all."""
 
 
 def tabmcq_results(
@@ -209,7 +213,9 @@ def tabmcq_results(
     results: dict[str, list[Answered]] = {}
     for name, variant in variants.items():
         found = list(collapsed_tables(asked, tables, variant, encoder))
-        results[name] = [solved(q, e) for q, e in zip(questions, found, strict=True)]
+        results[name] = [
+            solved(q, e, tables[e.question.table_id].caption) for q, e in zip(questions, found, strict=True)
+        ]
     if floor:
         grids = {key: overlap_grid(table) for key, table in tables.items()}
         results["plain word overlap"] = [overlap_answer(grids[q.table_id or ""], q) for q in questions]
@@ -272,7 +278,7 @@ def claim_results(claims: Sequence[Claim], encoder: MiniLm, variants: Named) -> 
     results = {}
     for name, variant in variants.items():
         found = list(collapsed_tables(asked, tables, variant, encoder))
-        results[name] = [solved(c.question, e) for c, e in zip(claims, found, strict=True)]
+        results[name] = [solved(c.question, e, c.table.caption) for c, e in zip(claims, found, strict=True)]
     return results
 
 
@@ -315,7 +321,9 @@ def measure_sample(encoder: MiniLm) -> None:
             ]
             for variant in ("ucret_published", "ucret", "keep_all"):
                 found = list(collapsed_tables(asked, tables, VARIANTS[variant], encoder))
-                rows = [solved(q, e) for q, e in zip(questions, found, strict=True)]
+                rows = [
+                    solved(q, e, tables[e.question.table_id].caption) for q, e in zip(questions, found, strict=True)
+                ]
                 share = percent(sum(len(e.columns.kept) for e in found), sum(e.columns.width for e in found))
                 halves = []
                 for split in ("dev", "test"):
@@ -438,14 +446,14 @@ def main() -> None:
         questions = tabmcq_results(folder / "tabmcq", encoder, VARIANTS if whole else ERRORS_OF, floor=whole)
     if "scitab" in wanted or answered:
         scitab_ = scitab_claims(folder)
-        claims = claim_results(scitab_, encoder, VARIANTS if "scitab" in wanted else ERRORS_OF)
+        claims = claim_results(scitab_, encoder, VARIANTS | FILTERED if "scitab" in wanted else ERRORS_OF)
     if "tabmcq" in wanted:
         print_tabmcq(questions)
     if "scitab" in wanted:
         print_claims("SCITAB", scitab_, claims)
     if "tabfact" in wanted:
         statements = tabfact_claims(folder)
-        print_claims("TabFact", statements, claim_results(statements, encoder, ERRORS_OF))
+        print_claims("TabFact", statements, claim_results(statements, encoder, ERRORS_OF | FILTERED))
     if "sample" in wanted:
         measure_sample(encoder)
     if "temperature" in wanted:

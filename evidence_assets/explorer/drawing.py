@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evidence_assets.explorer.path_reading import WalkedEdge
+from evidence_assets.reasoning.tasks import CAPTION
 
 _CELL = re.compile(r"r(\d+)c(\d+)")
 _SPAN = re.compile(r"(\d+):(\d+)")
@@ -59,7 +60,8 @@ class GridCell:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table with its cells marked; ``kept`` and ``dropped`` are the columns, by their names."""
+    """A table with its cells marked; ``kept`` and ``dropped`` are the columns, by their names, ``above`` its caption where
+    that is evidence."""
 
     table_id: str
     caption: str
@@ -67,6 +69,7 @@ class Grid:
     kept: list[str]
     dropped: list[str]
     cut: bool
+    above: GridCell | None = None
 
 
 def grid_of(
@@ -81,11 +84,15 @@ def grid_of(
     Of a used column the cells that verified citations quote are used; ``quoted`` are these, by evidence and text.
     """
     cited, states = dict[str, int | None](), dict[str, str]()
+    above: GridCell | None = None
     for e in evidence:
         number = (numbers or {}).get(e["evidence_id"])
-        if e["locator"].startswith("r"):
-            cells, shown = [e["locator"]], e["evidence_id"] in used
-            states |= dict.fromkeys(cells, "used" if shown else "kept")
+        state = "used" if e["evidence_id"] in used else "kept"
+        if e["locator"] == CAPTION:
+            above, cells = GridCell(table["caption"], state, CAPTION, number), []
+        elif e["locator"].startswith("r"):
+            cells = [e["locator"]]
+            states[e["locator"]] = state
         else:
             lines = {f"r{i}{e['locator']}": said for i, said in enumerate(e["text"].split("\n")) if said}
             states |= {p: "used" if (e["evidence_id"], said) in quoted else "kept" for p, said in lines.items()}
@@ -106,6 +113,7 @@ def grid_of(
     return Grid(
         table["table_id"], table["caption"], rows, [n for j, n in enumerate(names) if j in columns],
         [n for j, n in enumerate(names) if j not in columns], width > MOST_COLUMNS or table["n_rows"] + 1 > MOST_ROWS,
+        above,
     )  # fmt: skip
 
 

@@ -1,7 +1,8 @@
 """The typed tasks on tables as requests to a language model, and its replies as typed results.
 
 What belongs here: filling the templates, and joining cells with evidence: a cell is led by its place, so that a reply's
-``[r3c1]`` is the citation of the evidence that stands there; what is from outside the table is numbered ``[o1]``.
+``[r3c1]`` is the citation of the evidence that stands there, and ``[caption]`` that of the caption; what is from outside
+the table is numbered ``[o1]``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from evidence_assets.reasoning.requests import asked, fenced, is_claim, listed, 
 from evidence_assets.reasoning.tables.outside import outside_items
 from evidence_assets.reasoning.tables.solver import view_of
 from evidence_assets.reasoning.tables.view import Place, TableView
-from evidence_assets.reasoning.tasks import IN_A_TABLE, Chain, ChooseAnswer, EvidenceItem, ExplainOption, Step
+from evidence_assets.reasoning.tasks import CAPTION, IN_A_TABLE, Chain, ChooseAnswer, EvidenceItem, ExplainOption, Step
 from evidence_assets.reasoning.templates import PACKAGED, Template, Words
 
 TASKS = frozenset({"verification", "table_qa"})
@@ -27,7 +28,7 @@ CHOOSE = Template.load(__package__, "table_choose", "question options table case
 EXPLAIN_TOKENS = 1024
 CHOOSE_TOKENS = 32
 _CITATION, _OUTSIDE = re.compile(r"\[r(\d+)c(\d+)\]"), re.compile(r"\[o(\d+)\]")
-_QUOTE = re.compile(r"\[(?:r\d+c\d+|o\d+)\]\s*[\"“]([^\"”]*)[\"”]")
+_QUOTE = re.compile(r"\[(?:r\d+c\d+|o\d+|caption)\]\s*[\"“]([^\"”]*)[\"”]")
 _STEP = re.compile(r"^\s*(?:\d+[.)]|[-*•])\s+")
 
 
@@ -68,7 +69,7 @@ def stances(task: ExplainOption) -> dict[str, str]:
 
 def table_text(view: TableView, *, marked: bool = True) -> str:
     """A table as text with bars between cells, each ``marked`` one led by its place, so that it can be cited."""
-    lines = [f"Caption: {view.caption}"] if view.caption else []
+    lines = [f"[{CAPTION}] {view.caption}" if marked else f"Caption: {view.caption}"] if view.caption else []
     for i in sorted({*view.shape.header_rows, *view.shape.sections, *view.body}):
         cells = [view.cell((i, j)).plain for j in view.columns]
         if marked:
@@ -85,6 +86,7 @@ def parse_steps(reply: str, task: ExplainOption) -> tuple[Step, ...]:
     """
     view, ids = view_of(task.evidence)
     beside = [item.evidence_id for item in outside_items(task.evidence)]
+    above = next((item.evidence_id for item in task.evidence if item.kind == CAPTION), None)
     parts: list[str] = []
     for line in (line.strip() for line in reply.splitlines()):
         if _STEP.match(line) or (line and not parts):
@@ -93,11 +95,20 @@ def parse_steps(reply: str, task: ExplainOption) -> tuple[Step, ...]:
             parts[-1] += " " + line
     if not parts:
         raise UnusableReply("the reply holds no explanation")
-    return tuple(Step(part, tuple(_cited(part, view, ids, beside)), tuple(_QUOTE.findall(part))) for part in parts)
+    return tuple(
+        Step(part, tuple(_cited(part, view, ids, above, beside)), tuple(_QUOTE.findall(part))) for part in parts
+    )
 
 
-def _cited(part: str, view: TableView, ids: Mapping[Place, str], beside: Sequence[str]) -> Iterator[str]:
-    """The evidence that a step names, each once: cells by their places, then pieces from outside by their numbers."""
+def _cited(
+    part: str, view: TableView, ids: Mapping[Place, str], above: str | None, beside: Sequence[str]
+) -> Iterator[str]:
+    """The evidence that a step names, each once: the caption, cells by their places, then pieces from outside by their
+    numbers."""
+    if f"[{CAPTION}]" in part:
+        if above is None:
+            raise UnusableReply("the reply cites a caption, but the table has none")
+        yield above
     for row, column in dict.fromkeys((int(row), int(column)) for row, column in _CITATION.findall(part)):
         if not (row < len(view.shape.grid) and column < view.shape.width):
             raise UnusableReply(f"the reply cites r{row}c{column}, but the table has no such cell")

@@ -15,6 +15,9 @@ from evidence_assets.lake.ids import content_id
 
 IN_A_TABLE = ("cell", "row", "column")
 """Kinds of evidence that stand in a table."""
+CAPTION = "caption"
+"""Kind of evidence, and its place: what stands above a table."""
+OF_A_TABLE = (*IN_A_TABLE, CAPTION)
 
 
 @dataclass(frozen=True)

@@ -309,7 +309,27 @@ def test_a_path_is_drawn_with_its_scores_and_a_table_with_its_columns() -> None:
     whole = [{"locator": "c1", "evidence_id": "e", "text": "b\n5"}]
     grid = grid_of(table, whole, {"e"}, {"e": 7}, {("e", "5")})
     assert [(row[1].state, row[1].number) for row in grid.rows] == [("kept", 7), ("used", None)]
-    assert (grid.kept, grid.dropped) == (["b"], ["a"])
+    assert (grid.kept, grid.dropped) == (["b"], ["a"]) and grid.above is None
+    above = [{"locator": "caption", "evidence_id": "e", "text": "Polls"}]
+    grid = grid_of(table | {"caption": "Polls"}, [*whole, *above], {"e"}, {"e": 7})
+    assert grid.above is not None
+    assert (grid.above.text, grid.above.state, grid.above.number) == ("Polls", "used", 7)
+
+
+def test_cells_columns_and_captions_have_pages_of_their_own(lake: Lake) -> None:
+    table = f"/source/cell/{quote(NAMES[0], safe='')}"
+    kinds = {"r1c1": "cell", "c1": "column", "caption": "caption"}
+    rows = [
+        evidence(2, n, "5", kind=kind, source_kind="table", source_id=NAMES[0], locator=place)
+        for n, (place, kind) in enumerate(kinds.items(), 1)
+    ]
+    lake.write("evidence/table/s", "quiz|1", {"evidence": rows, "lineage_edges": []})
+    site = Site(OpenLake(lake.root))
+    for place in kinds:
+        page = site.reply(f"{table}:{place}", {})
+        assert page.status == 200 and "question/q2" in page.html, place
+    for place in ("x", "r1", "c", "r1c"):
+        assert site.reply(f"{table}:{place}", {}).status == 404
 
 
 def test_addresses_survive_the_way_to_a_page_and_back(lake: Lake) -> None:

@@ -69,6 +69,17 @@ def test_an_explanation_cites_the_evidence_at_its_places() -> None:
     assert isinstance(option, Chain) and option.hypothesis == "B"
 
 
+def test_a_caption_stands_above_its_table_and_is_cited_by_name() -> None:
+    above = EvidenceItem("above", "caption", "lakes", "caption", "Lakes of the Alps, in metres")
+    assert not is_table_task(dataclasses.replace(CLAIM, evidence=(above,)))
+    solver, generator = _solver('1. [caption] "in metres", so [r1c1] "425" is a depth.')
+    chain, without = solver.explain([dataclasses.replace(CLAIM, evidence=(*EVIDENCE, above)), CLAIM])
+    assert "[caption] Lakes of the Alps, in metres\n[r0c0] Lake" in generator.requests[0].user
+    assert isinstance(chain, Chain)
+    assert chain.steps[0].cited == ("above", "e11") and chain.steps[0].quoted == ("in metres", "425")
+    assert isinstance(without, Failure) and "cites a caption, but the table has none" in without.reason
+
+
 def test_each_label_gets_its_own_explanation() -> None:
     solver, generator = _solver('1. [r1c1] "425".')
     solver.explain([dataclasses.replace(CLAIM, hypothesis=label, option=label) for label in LABELS])
@@ -156,7 +167,7 @@ def test_text_questions_keep_their_own_words() -> None:
 def test_the_table_is_written_with_places_and_steps_are_read_by_them() -> None:
     view = TableView.of("t", "Scores", ["Model", "F1"], [["A", "[BOLD] 1.0"], ["B", ""]])
     assert table_text(view).splitlines() == [
-        "Caption: Scores", "[r0c0] Model | [r0c1] F1", "[r1c0] A | [r1c1] 1.0", "[r2c0] B | [r2c1] (empty)",
+        "[caption] Scores", "[r0c0] Model | [r0c1] F1", "[r1c0] A | [r1c1] 1.0", "[r2c0] B | [r2c1] (empty)",
     ]  # fmt: skip
     first, second = parse_steps('1. [r1c0] "Como" has [r1c1] "425".\n2. So it leads,\nby far.', CLAIM)
     assert first == Step('[r1c0] "Como" has [r1c1] "425".', ("e10", "e11"), ("Como", "425"))

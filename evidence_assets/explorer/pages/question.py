@@ -16,7 +16,7 @@ from evidence_assets.explorer.path_reading import reasons, walked, why_of
 from evidence_assets.explorer.reading import says
 from evidence_assets.lake.catalogue import need
 from evidence_assets.lake.places import rows_with_ids
-from evidence_assets.reasoning.tasks import IN_A_TABLE
+from evidence_assets.reasoning.tasks import OF_A_TABLE
 
 DETAILED = 12
 """Rows of evidence of one answer that are drawn; the rest is listed below, folded."""
@@ -70,16 +70,16 @@ def _answer(
             key=lambda e: (e["evidence_id"] not in rows.used, e["option"] != prediction["answer"], e["rank"]),
         )
     ]
-    tables = {e["source_id"] for e in rows.evidence if e["kind"] in IN_A_TABLE}
+    tables = {e["source_id"] for e in rows.evidence if e["kind"] in OF_A_TABLE}
     grids = [
         grid_of(
-            drawn[f"table {table}"]["table"], [e for e in rows.evidence if e["source_id"] == table and e["kind"] in IN_A_TABLE], rows.used,
+            drawn[f"table {table}"]["table"], [e for e in rows.evidence if e["source_id"] == table and e["kind"] in OF_A_TABLE], rows.used,
             rows.numbers, {(c["evidence_id"], c["quoted"]) for c in rows.citations if c["verdict"] == "verified"},
         )
         for table in sorted(tables)
         if f"table {table}" in drawn
     ]  # fmt: skip
-    items = [item for item in items if item["row"]["kind"] not in IN_A_TABLE]
+    items = [item for item in items if item["row"]["kind"] not in OF_A_TABLE]
     return {
         "rows": rows, "says": says(rows), "right": right, "probabilities": probabilities, "support": support,
         "chains": [_chain(rows, chain) for chain in rows.chains], "stands": stands(rows.counterfactual),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,11 +11,14 @@ from evidence_assets.explorer.answers import Row
 from evidence_assets.explorer.drawing import grid_of
 from evidence_assets.explorer.open_lake import Reader
 from evidence_assets.explorer.pages import PER_PAGE, Missing, Page, Pager, link
+from evidence_assets.reasoning.tasks import CAPTION
 
 MOST = 1_000
 """Rows of evidence, or chunks of a document, that are looked at for what would fall; more, and the page says so."""
 OF_EDGES = """evidence_id IN (SELECT child_id FROM lineage_edges WHERE child_kind = 'evidence' AND parent_kind = 'edge'
     AND parent_id IN (SELECT unnest($ids)))"""
+
+_PLACE = re.compile(rf"(?:r(?P<line>\d+))?c(?P<column>\d+)|{CAPTION}")
 
 
 @dataclass
@@ -166,17 +170,24 @@ def _table(reader: Reader, identifier: str) -> Found:
 
 
 def _cell(reader: Reader, identifier: str) -> Found:
+    """A cell of a table; or a column or the caption, which are pieces of evidence, too."""
     table, _, place = identifier.rpartition(":")
     row = _one(reader, "tables", "table_id", table)
-    grid = grid_of(row, [{"locator": place, "evidence_id": place}], (place,))
-    line, _, column = place.removeprefix("r").partition("c")
-    if not (line.isdigit() and column.isdigit()):
-        raise Missing(f"{identifier!r} names no cell; expected TABLE:r<row>c<column>")
+    named = _PLACE.fullmatch(place)
+    if named is None:
+        raise Missing(
+            f"{identifier!r} names no cell; expected TABLE:r<row>c<column>, TABLE:c<column> or TABLE:{CAPTION}"
+        )
+    line, column = named["line"], named["column"]
+    places = [place] if line or not column else [f"r{i}{place}" for i in range(row["n_rows"] + 1)]
+    condition, parameters = "locator = $place", {"id": table, "place": place}
+    if line:  # a column of evidence holds it as its line
+        condition = f"({condition} OR locator = $column AND string_split(\"text\", chr(10))[$line] <> '')"
+        parameters |= {"column": f"c{column}", "line": int(line) + 1}
     return Found(
-        f"{row['caption'] or table}, {place}", {"table": table, "cell": place}, [], grid,
-        [(link("source", "table", table), "the whole table")], "source_kind = 'table' AND source_id = $id AND (locator = $place OR"
-        " locator = $column AND string_split(\"text\", chr(10))[$line] <> '')",  # a column of evidence holds it as its line
-        {"id": table, "place": place, "column": f"c{column}", "line": int(line) + 1},
+        f"{row['caption'] or table}, {place}", {"table": table, "cell": place}, [],
+        grid_of(row, [{"locator": p, "evidence_id": place} for p in places], (place,)),
+        [(link("source", "table", table), "the whole table")], f"source_kind = 'table' AND source_id = $id AND {condition}", parameters,
     )  # fmt: skip
 
 

@@ -14,9 +14,10 @@ regression of true against false.
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib.resources import files
 from math import exp, fsum, tanh
 
@@ -27,7 +28,7 @@ from evidence_assets.reasoning.tables.cells import CellValue
 from evidence_assets.reasoning.tables.lexicon import Degree, less_is_better, pattern, says
 from evidence_assets.reasoning.tables.reader import readings_of
 from evidence_assets.reasoning.tables.reading import Reading, read_text
-from evidence_assets.reasoning.tables.text import unit_in, word_set
+from evidence_assets.reasoning.tables.text import STOP_WORDS, content_stems, stem, tokens, unit_in, word_set
 from evidence_assets.reasoning.tables.view import Place, TableChain, TableStep, TableView
 
 SUPPORTS, REFUTES, NOT_ENOUGH = "SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION"
@@ -36,6 +37,8 @@ SUPPORTS, REFUTES, NOT_ENOUGH = "SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION"
 _DECIDES, _UNSETTLED = 0.71, 0.89
 # With more further words than these a claim says more than any one expression.
 _MOST_FURTHER_WORDS = 4
+Weights = Mapping[str, Mapping[str, float]]
+"""Of each sign, under ``truth`` and under ``openness``."""
 # How many characters before a word a negation may stand and still deny it.
 _NEGATION_REACH = 45
 # Of the cells that gainsay a number so many are shown.
@@ -57,15 +60,16 @@ class Signs:
 
 
 @lru_cache(maxsize=1)
-def _weights() -> dict[str, dict[str, float]]:
+def _weights() -> Weights:
     text = files(__package__).joinpath("weights.yaml").read_text(encoding="utf-8")
-    weights: dict[str, dict[str, float]] = yaml.safe_load(text)
+    weights: Weights = yaml.safe_load(text)
     return weights
 
 
-def probabilities(signs: Signs) -> tuple[float, float, float]:
-    """Probabilities that a claim is true, that it is false, and that the table leaves it open."""
-    weights = _weights()
+def probabilities(signs: Signs, weights: Weights | None = None) -> tuple[float, float, float]:
+    """Probabilities that a claim is true, that it is false, and that the table leaves it open; by the weights that the
+    package ships unless others are given."""
+    weights = weights or _weights()
     truth, left_open = (
         fsum(weights[side].get(sign, 0.0) * value for sign, value in held.items())
         for side, held in (("truth", signs.truth), ("openness", signs.openness))
@@ -100,6 +104,23 @@ class Checked:
     findings: tuple[Finding, ...]
     settled: bool
 
+    @cached_property
+    def strange_words(self) -> tuple[str, ...]:
+        """Content words that neither the table nor its caption has."""
+        known = self.reading.view.vocabulary
+        return tuple(w for w in tokens(self.reading.text) if w not in STOP_WORDS and stem(w) not in known)
+
+    @cached_property
+    def lost_numbers(self) -> tuple[CellValue, ...]:
+        """Numbers that are neither in a cell nor the difference of two."""
+        return tuple(number for number in self.reading.numbers if _is_lost(self.reading.view, number))
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What a claim says that its table has nowhere."""
+        words = (word for word in self.strange_words if not stem(word)[0].isdigit())
+        return tuple(dict.fromkeys((*words, *(number.text for number in self.lost_numbers))))
+
     @property
     def signs(self) -> Signs:
         """The signs that its labels are weighed by: of a claim that is settled that alone."""
@@ -108,7 +129,13 @@ class Checked:
         truth = {} if self.settled else {"always": 1.0, **said}
         for finding in self.findings:
             truth[finding.sign] = truth.get(finding.sign, 0.0) + 2 * finding.holds - 1
-        openness = {"always": 1.0, "compares": float(bool(cues)), "denies": said["denies"]}
+        openness = {
+            "always": 1.0,
+            "compares": float(bool(cues)),
+            "denies": said["denies"],
+            "strange words": len(self.strange_words) / max(1, len(content_stems(reading.text))),
+            "lost number": float(bool(self.lost_numbers)),
+        }
         compared = any(finding.outcome.operation in {"comparison", "superlative"} for finding in self.findings)
         things = sum(mention.whole and bool(mention.places) for mention in reading.mentions)
         set_above = things > 1 and bool(cues) and (says("than", reading.text) or any(degree.in_time for degree in cues))
@@ -131,6 +158,8 @@ def claim_chains(view: TableView, text: str) -> tuple[TableChain, ...]:
     named = _named_step(checked.reading)
     true, false, left_open = probabilities(checked.signs)
     said = "The cells named settle the claim." if checked.settled else "No single working on cells settles the claim."
+    if not checked.settled and checked.missing:
+        said += f" Neither cells nor caption say {', '.join(f'“{text}”' for text in checked.missing)}."
     chains = (
         _chain(upright, SUPPORTS, named, [f for f in checked.findings if f.holds > 0.5], true),
         _chain(upright, REFUTES, named, [f for f in checked.findings if f.holds < 0.5], false),
@@ -256,6 +285,20 @@ def _number(view: TableView, number: CellValue, rows: Sequence[int], columns: Se
     shown = ", ".join(f"“{view.said(place)}”" for place in near[:_CELLS_TOLD])
     text = f"The claim says {number.text}, the cells named say {shown}."
     return Finding("number", Outcome("look_up", text, tuple(near[:_CELLS_TOLD])), 0.0) if near else None
+
+
+def _is_lost(view: TableView, number: CellValue) -> bool:
+    """Whether a number is neither in a cell, as it is, as a percentage or as a share, nor the difference of two cells; a
+    bound is never lost."""
+    values = view.quantities
+
+    def nearest(wanted: float) -> Sequence[float]:
+        at = bisect(values, wanted)
+        return values[max(0, at - 1) : at + 1]
+
+    stated = any(number.states(factor * v) for factor in (1.0, 100.0, 0.01) for v in nearest(number.value / factor))
+    apart = (b - a for a in values for b in nearest(a + number.value) if b > a)
+    return not (number.bounds or stated or any(map(number.states, apart)))
 
 
 def _filled(view: TableView, rows: Iterable[int], columns: Sequence[int]) -> list[Place]:

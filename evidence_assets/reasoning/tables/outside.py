@@ -14,7 +14,7 @@ from evidence_assets.reasoning.tables.cells import parse_values
 from evidence_assets.reasoning.tables.claims import REFUTES, SUPPORTS
 from evidence_assets.reasoning.tables.lexicon import says
 from evidence_assets.reasoning.tables.text import plain_text, word_set
-from evidence_assets.reasoning.tasks import IN_A_TABLE, EvidenceItem, Step
+from evidence_assets.reasoning.tasks import OF_A_TABLE, EvidenceItem, Step
 
 MARK = "Outside the table"
 # The most support that outside evidence gives an option: less than any cell that is tied to the question.
@@ -38,7 +38,7 @@ class Outside:
 
 
 def outside_items(evidence: Sequence[EvidenceItem]) -> list[EvidenceItem]:
-    return [item for item in evidence if item.kind not in IN_A_TABLE]
+    return [item for item in evidence if item.kind not in OF_A_TABLE]
 
 
 def _sentences(items: Sequence[EvidenceItem]) -> Iterator[tuple[EvidenceItem, str]]:

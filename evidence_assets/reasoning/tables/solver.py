@@ -16,7 +16,9 @@ from math import fsum, log
 from evidence_assets.reasoning.tables import claims, outside, questions
 from evidence_assets.reasoning.tables.view import Place, TableChain, TableView
 from evidence_assets.reasoning.tasks import (
+    CAPTION,
     IN_A_TABLE,
+    OF_A_TABLE,
     Chain,
     Choice,
     ChooseAnswer,
@@ -43,18 +45,21 @@ def place_of(locator: str) -> Place:
 
 
 def view_of(evidence: Sequence[EvidenceItem]) -> tuple[TableView, dict[Place, str]]:
-    """The table that cells and columns of evidence show, and the evidence id of each place."""
-    items = [item for item in evidence if item.kind in IN_A_TABLE]
+    """The table that cells, columns and a caption of evidence show, and the evidence id of each place."""
+    items = [item for item in evidence if item.kind in OF_A_TABLE]
     sources = {item.source_id for item in items}
     if len(sources) > 1:
         raise ValueError(f"cells of {len(sources)} tables cannot be read as one; give the evidence of one table")
-    ids = {place: item.evidence_id for item in items for place in _cells_of(item.locator, item.text)}
-    return _shown(next(iter(sources), ""), tuple((item.locator, item.text) for item in items)), ids
+    caption = next((item.text for item in items if item.kind == CAPTION), "")
+    cells = [item for item in items if item.kind != CAPTION]
+    ids = {place: item.evidence_id for item in cells for place in _cells_of(item.locator, item.text)}
+    return _shown(next(iter(sources), ""), tuple((item.locator, item.text) for item in cells), caption), ids
 
 
 @lru_cache(maxsize=8)  # the options of a question, and mostly its neighbours, show the same cells
-def _shown(table_id: str, items: tuple[tuple[str, str], ...]) -> TableView:
-    return TableView.from_cells(table_id, {place: said for item in items for place, said in _cells_of(*item).items()})
+def _shown(table_id: str, items: tuple[tuple[str, str], ...], caption: str) -> TableView:
+    cells = {place: said for item in items for place, said in _cells_of(*item).items()}
+    return TableView.from_cells(table_id, cells, caption)
 
 
 def _cells_of(locator: str, text: str) -> dict[Place, str]:
@@ -70,7 +75,7 @@ class TableSolver:
 
     name = "extractive"
     model_id = "extractive"
-    version = "6"
+    version = "7"
 
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
         return [self._explain(task) for task in tasks]

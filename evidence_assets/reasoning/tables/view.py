@@ -15,7 +15,7 @@ from functools import cached_property
 from evidence_assets.reasoning.tables.cells import Cell
 from evidence_assets.reasoning.tables.lexicon import stems
 from evidence_assets.reasoning.tables.shape import TableShape, detect_shape
-from evidence_assets.reasoning.tables.text import letter_runs, stem, tokens, unit_in, word_set
+from evidence_assets.reasoning.tables.text import content_stems, letter_runs, stem, tokens, unit_in, word_set
 
 Place = tuple[int, int]
 # The share of the filled cells that makes a column one of numbers; numbers that are years.
@@ -185,6 +185,17 @@ class TableView:
     @cached_property
     def row_words(self) -> dict[int, frozenset[str]]:
         return {i: frozenset().union(*(word_set(self.said((i, j))) for j in self.columns)) for i in self.body}
+
+    @cached_property
+    def vocabulary(self) -> frozenset[str]:
+        """Every content word of the table, its header and its caption included."""
+        said = (cell.plain for row in self.shape.grid for cell in row)
+        return frozenset(word for text in (self.caption, *said) for word in content_stems(text))
+
+    @cached_property
+    def quantities(self) -> tuple[float, ...]:
+        """The numbers that cells state, each once, in order."""
+        return tuple(sorted({cell.number for row in self.shape.grid for cell in row if cell.number is not None}))
 
     @cached_property
     def row_frequency(self) -> Counter[str]:

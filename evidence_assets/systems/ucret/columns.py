@@ -120,6 +120,11 @@ def jaccard(left: frozenset[str], right: frozenset[str]) -> float:
     return shared / union if union else 0.0
 
 
+def every_line(width: int) -> Selection:
+    """All columns (or rows) of a table."""
+    return Selection(tuple(Kept(j, "all", 1.0) for j in range(width)), width)
+
+
 def select_lines(
     text_tokens: Sequence[frozenset[str]],
     text_vectors: Floats,
@@ -136,10 +141,7 @@ def select_lines(
     Returns list of Selection: In the order of the texts; a table without columns gives an empty one.
     """
     if settings.measure == "all":
-        return [
-            Selection(tuple(Kept(j, "all", 1.0) for j in range(len(tables[t].tokens))), len(tables[t].tokens))
-            for t in table_of
-        ]
+        return [every_line(len(tables[t].tokens)) for t in table_of]
     overlaps = [
         [jaccard(words, column) for column in tables[t].tokens] for words, t in zip(text_tokens, table_of, strict=True)
     ]

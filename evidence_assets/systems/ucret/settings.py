@@ -26,6 +26,7 @@ class UcretSettings:
         none).
     ``with_options``: Whether options belong to the text that columns are compared with.
     ``repair``: Whether columns with the numbers, names and options of the text, and those that name rows, are put back.
+    ``whole_claims``: Whether a claim keeps every column: most claims name none, and any may speak against them.
     ``rows``: Whether rows are selected in the same way; rows that hold a name of the text always stay.
     """
 
@@ -38,6 +39,7 @@ class UcretSettings:
     column_text: Literal["header_and_cells", "header"] = "header_and_cells"
     with_options: bool = False
     repair: bool = False
+    whole_claims: bool = False
     rows: bool = False
 
     def __post_init__(self) -> None:

@@ -24,15 +24,18 @@ from evidence_assets.models.vectors import unit_rows
 from evidence_assets.reasoning.tables.shape import TableShape, detect_shape
 from evidence_assets.reasoning.tables.text import plain_text, token_set
 from evidence_assets.reasoning.tables.view import Place
+from evidence_assets.reasoning.tasks import CAPTION
 from evidence_assets.systems.ucret import VERSION
 from evidence_assets.systems.ucret.column_repair import TableWords, bearing_rows, restore_columns, restore_rows
 from evidence_assets.systems.ucret.columns import (
     Kept,
     Lines,
+    Measure,
     Rule,
     Selection,
     column_pieces,
     column_tokens,
+    every_line,
     select_lines,
 )
 from evidence_assets.systems.ucret.settings import UcretSettings
@@ -168,8 +171,11 @@ def collapsed_tables(
     table_of = [place[question.table_id] for question in questions]
     texts = [" ".join([question.text, *(question.options if settings.with_options else ())]) for question in questions]
     tokens = [token_set([text]) for text in texts]
-    vectors = _texts(encoder, texts) if settings.columns.measure in {"cosine", "jsd"} else np.zeros((len(texts), 1))
-    chosen = select_lines(tokens, vectors, table_of, _column_lines(read, settings, encoder), settings.columns)
+    whole = [settings.whole_claims and not question.options for question in questions]
+    by = replace(settings.columns, measure="all") if all(whole) else settings.columns
+    vectors = _texts(encoder, texts) if by.measure in {"cosine", "jsd"} else np.zeros((len(texts), 1))
+    chosen = select_lines(tokens, vectors, table_of, _column_lines(read, by.measure, settings, encoder), by)
+    chosen = [every_line(found.width) if all_ else found for found, all_ in zip(chosen, whole, strict=True)]
     if settings.repair:
         chosen = [
             restore_columns(selection, read[t].words, question.text, question.options, _row_headers(read[t], question))
@@ -213,9 +219,9 @@ def _row_headers(read: _Read, question: TableQuestion) -> tuple[int, ...]:
     return () if question.options else read.shape.row_header_columns
 
 
-def _column_lines(read: Sequence[_Read], settings: UcretSettings, encoder: Encoder) -> list[Lines]:
+def _column_lines(read: Sequence[_Read], measure: Measure, settings: UcretSettings, encoder: Encoder) -> list[Lines]:
     tokens = [column_tokens(table.header, table.columns) for table in read]
-    if settings.columns.measure not in {"cosine", "jsd"}:
+    if measure not in {"cosine", "jsd"}:
         return [Lines(words, np.zeros((len(words), 1))) for words in tokens]
     lines = [
         (name, () if settings.column_text == "header" and name else cells_)
@@ -274,8 +280,9 @@ class CollapsedTable:
         found = collapsed_tables(asked, tables, self._settings, self._encoder)
         for done, question in enumerate(questions, 1):
             if question.table_id in self._tables:
-                parents = (Parent("table", question.table_id, self._tables[question.table_id][1]),)
-                yield list(_picks(next(found), parents))
+                table, version = self._tables[question.table_id]
+                parents = (Parent("table", question.table_id, version),)
+                yield [*_picks(next(found), parents), *_caption(table, parents)]
             else:
                 yield []
             if progress is not None:
@@ -290,6 +297,12 @@ def _picks(evidence: TableEvidence, parents: tuple[Parent, ...]) -> Iterator[Pic
         row_rule = cell.row_rule if evidence.bearing is None else evidence.bearing[cell.place[0]]
         why = _why(column=cell.column_rule, row=row_rule)
         yield Pick("", "cell", parents, cell.locator, cell.text, cell.score, why)
+
+
+def _caption(table: Table, parents: tuple[Parent, ...]) -> Iterator[Pick]:
+    """What stands above a table belongs to whatever is kept of it."""
+    if text := table.caption.strip():
+        yield Pick("", CAPTION, parents, CAPTION, text, 1.0, _why(rule=CAPTION))
 
 
 @lru_cache(maxsize=64)

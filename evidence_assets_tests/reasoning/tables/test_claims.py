@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from itertools import combinations
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.reasoning.tables.claims import NOT_ENOUGH, REFUTES, SUPPORTS, Signs, is_decided, probabilities
+from evidence_assets.reasoning.tables.claims import (
+    NOT_ENOUGH,
+    REFUTES,
+    SUPPORTS,
+    Signs,
+    check_claim,
+    is_decided,
+    probabilities,
+)
 from evidence_assets.reasoning.tables.reading import read_text
 from evidence_assets.reasoning.tables.view import TableView
 from evidence_assets_tests.reasoning.tables.asked import verify_claim
@@ -186,6 +197,22 @@ def test_columns_of_different_kinds_are_not_compared() -> None:
     view = TableView.of("t", "", ["Model", "Year", "Accuracy"], rows)
     found = verify_claim(view, "Accuracy decreases from 2018 to 2020.").chains
     assert not {"comparison", "superlative"} & {step.operation for chain in found for step in chain.steps}
+
+
+@given(
+    st.lists(st.decimals(-50, 200, places=1, allow_nan=False), max_size=6),
+    st.sampled_from(["{}", "{} %", "more than {}", "about {}"]),
+    st.decimals(0, 150, places=1, allow_nan=False),
+)
+def test_a_number_is_lost_where_no_cell_and_no_two_cells_give_it(
+    cells: list[Decimal], said: str, number: Decimal
+) -> None:
+    view = TableView.of("t", "", ["name", "value"], [[f"row {i}", str(cell)] for i, cell in enumerate(cells)])
+    for value in read_text(view, f"It reaches {said.format(number)} here.").numbers:
+        stated = any(value.states(f * v) for v in view.quantities for f in (1.0, 100.0, 0.01))
+        apart = any(value.states(b - a) for a, b in combinations(view.quantities, 2))
+        lost = value.text in check_claim(view, f"It reaches {said.format(number)} here.").missing
+        assert lost == (not value.bounds and not stated and not apart)
 
 
 def test_a_number_beyond_all_floats_stops_nothing() -> None:

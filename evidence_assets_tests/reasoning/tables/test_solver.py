@@ -76,6 +76,24 @@ def test_claims() -> None:
         assert choice.answer == labels[expected]
 
 
+def test_what_neither_cells_nor_caption_say_leaves_a_claim_open_and_is_named() -> None:
+    caption = EvidenceItem("above", "caption", "diet", "caption", "Diets observed in captivity")
+    claim = "In captivity the zoo observed 17 diets."
+    found = []
+    for evidence in (EVIDENCE, (*EVIDENCE, caption)):
+        view, ids = view_of(evidence)
+        assert "above" not in ids.values() and set(ids) == set(CELLS)
+        task = ExplainOption(claim, "NOT ENOUGH INFORMATION", "", evidence, "verification")
+        chain = TableSolver().explain([task])[0]
+        assert isinstance(chain, Chain) and chain.support is not None
+        found.append((chain.support, chain.steps[-1].text))
+    assert view.caption == caption.text
+    (without, named), (beside, fewer) = found
+    assert beside < without
+    assert named.endswith("Neither cells nor caption say “captivity”, “zoo”, “observed”, “17 diets”.")
+    assert fewer.endswith("Neither cells nor caption say “zoo”, “17 diets”.")
+
+
 def test_equal_options_are_ambiguous_and_the_first_cell_answers() -> None:
     evidence = tuple(
         EvidenceItem(f"e{r}{c}", "cell", "t", f"r{r}c{c}", text)

@@ -14,6 +14,7 @@ import pytest
 
 from evidence_assets.benchmarks.official import scitab, tabmcq
 from evidence_assets.benchmarks.records import Table
+from evidence_assets.experiment.selection import Asked
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
@@ -24,7 +25,13 @@ from evidence_assets.systems import settings_of
 from evidence_assets.systems.ucret import VERSION
 from evidence_assets.systems.ucret.methods import SYSTEM
 from evidence_assets.systems.ucret.settings import UcretSettings
-from evidence_assets.systems.ucret.system import TableEvidence, TableQuestion, collapsed_tables, encode_unique
+from evidence_assets.systems.ucret.system import (
+    CollapsedTable,
+    TableEvidence,
+    TableQuestion,
+    collapsed_tables,
+    encode_unique,
+)
 from evidence_assets_tests.reasoning.tables.asked import Told, answer_choice, verify_claim
 
 NAMED = ("ucret_published", "ucret_js_published", "ucret", "ucret_js", "keep_all", "jaccard_only", "bidirectional")
@@ -117,6 +124,32 @@ def test_bidirectional_keeps_rows_with_names_and_leaves_others() -> None:
     assert len(found.rows.kept) < len(many.rows)
     assert {cell.place[0] for cell in found.cells} == {0, *(i + 1 for i in found.rows.indices)}
     assert answer(found, ("A", "B", "C")).answer == "C"
+
+
+def test_our_variants_keep_every_column_for_a_claim_and_what_bears_on_a_question_whatever_is_asked_beside_it() -> None:
+    for name in ("ucret", "ucret_js"):
+        both = list(collapsed_tables([ASKED, CLAIM], TABLES, VARIANTS[name], HashedWords()))
+        alone = [next(collapsed_tables([one], TABLES, VARIANTS[name], HashedWords())) for one in (ASKED, CLAIM)]
+        assert both == alone
+        assert both[1].columns.indices == (0, 1, 2) and {kept.rule for kept in both[1].columns.kept} == {"all"}
+        assert len(both[0].columns.kept) < 5
+    encoder = HashedWords()
+    list(collapsed_tables([CLAIM], TABLES, VARIANTS["ucret"], encoder))
+    assert not encoder.encoded, "where nothing is left out nothing is compared"
+    published = next(collapsed_tables([CLAIM], TABLES, VARIANTS["ucret_published"], HashedWords()))
+    assert len(published.columns.kept) < 3
+
+
+def test_a_caption_is_evidence_behind_the_cells() -> None:
+    tables = {"diet": (replace(DIET, caption=" Diets of mammals "), "1"), "scores": (SCORES, "1")}
+    asked = [Asked(q.question_id, "b", "table_qa", q.text, q.options, q.table_id) for q in (ASKED, CLAIM)]
+    for name in NAMED:
+        first, second = CollapsedTable(name, tables, VARIANTS[name], HashedWords()).select(asked)
+        assert [(p.kind, p.locator, p.text) for p in first if p.kind == "caption"] == [
+            ("caption", "caption", "Diets of mammals")
+        ]
+        assert first[-1].kind == "caption" and first[-1].parents[0].id == "diet"
+        assert all(pick.kind != "caption" for pick in second), "this table has none"
 
 
 def test_equal_texts_are_encoded_once() -> None:
@@ -232,4 +265,4 @@ def test_what_is_kept_changes_only_with_the_version() -> None:
     rows = [
         [(c.locator, c.text, c.column_rule, c.row_rule, e.alone(c)) for c in e.cells] for kept in found for e in kept
     ]
-    assert (VERSION, content_id(rows)[:12]) == ("4", "8d5d53b3e883")
+    assert (VERSION, content_id(rows)[:12]) == ("5", "964482d090e0")
