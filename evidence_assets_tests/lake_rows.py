@@ -8,7 +8,8 @@ from typing import Any
 import polars as pl
 
 from evidence_assets.lake.lineage import USED, edge
-from evidence_assets.lake.store import Lake, prepare
+from evidence_assets.lake.rows import prepare
+from evidence_assets.lake.store import Lake
 
 Rows = Sequence[dict[str, Any]]
 

@@ -135,7 +135,7 @@ def table_asset(
         try:
             made = make(step)
         except TryLater as error:
-            if context.retry_number >= RETRIES or context.has_tag(AT_ONCE):
+            if context.retry_number >= RETRIES or AT_ONCE in context.run.tags:
                 raise
             wait = FIRST_WAIT * 2**context.retry_number
             context.log.warning(f"{error}; tried again in {wait:.0f} s")

@@ -108,7 +108,7 @@ def _with_ids(edges: pl.DataFrame) -> pl.DataFrame:
 
 def edge_lineage(edges: pl.DataFrame) -> pl.DataFrame:
     """Rows of ``lineage_edges``: each edge was derived from its triples."""
-    return edges.select("edge_id", "triple_ids").explode("triple_ids").select(
+    return edges.select("edge_id", "triple_ids").explode("triple_ids", empty_as_null=False).select(
         pl.lit("edge").alias("child_kind"),
         pl.col("edge_id").alias("child_id"),
         pl.lit(DERIVED).alias("relation"),

@@ -28,7 +28,7 @@ def matrix(vectors: pl.Series) -> npt.NDArray[np.float32]:
     """A column of equally long vectors as one array, without a Python object a number."""
     if not len(vectors):
         return np.zeros((0, 0), np.float32)
-    flat = vectors.explode().to_numpy().astype(np.float32, copy=False)
+    flat = vectors.explode(empty_as_null=False).to_numpy().astype(np.float32, copy=False)
     return flat.reshape(len(vectors), -1)
 
 

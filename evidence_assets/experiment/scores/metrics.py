@@ -155,6 +155,11 @@ def mean(values: Sequence[float]) -> Estimate:
         return Estimate(math.nan, math.nan, math.nan, 0)
     average = sum(values) / n
     spread = math.sqrt(sum((v - average) ** 2 for v in values) / (n - 1) / n) if n > 1 else 0.0
+    return normal(average, spread, n)
+
+
+def normal(average: float, spread: float, n: int) -> Estimate:
+    """A share of ``n`` with the 95 % interval of a normal distribution of this standard deviation, cut to [0, 1]."""
     return Estimate(average, max(0.0, average - 1.96 * spread), min(1.0, average + 1.96 * spread), n)
 
 

@@ -180,7 +180,7 @@ def _cell(reader: Reader, identifier: str) -> Found:
         )
     line, column = named["line"], named["column"]
     places = [place] if line or not column else [f"r{i}{place}" for i in range(row["n_rows"] + 1)]
-    condition, parameters = "locator = $place", {"id": table, "place": place}
+    condition, parameters = "locator = $place", dict[str, Any](id=table, place=place)
     if line:  # a column of evidence holds it as its line
         condition = f"({condition} OR locator = $column AND string_split(\"text\", chr(10))[$line] <> '')"
         parameters |= {"column": f"c{column}", "line": int(line) + 1}

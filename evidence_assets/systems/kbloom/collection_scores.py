@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evidence_assets.experiment.scores.metrics import Estimate, accuracy, bare
+from evidence_assets.experiment.scores.metrics import Estimate, accuracy, bare, normal
 from evidence_assets.experiment.scores.scoring import metric_rows
 from evidence_assets.harvest.prompt_mining import MinedPrompt
 from evidence_assets.harvest.triple_metrics import (
@@ -228,7 +228,7 @@ def _together(parts: Sequence[tuple[int, Spread]]) -> Estimate | None:
         return None
     mean = sum(size * spread.mean for size, spread in parts) / whole / 100
     deviation = sqrt(sum((size * spread.deviation) ** 2 for size, spread in parts)) / whole / 100
-    return Estimate(mean, max(0.0, mean - 1.96 * deviation), min(1.0, mean + 1.96 * deviation), whole)
+    return normal(mean, deviation, whole)
 
 
 def deal(prompts: pl.DataFrame) -> tuple[list[MinedPrompt], list[MinedPrompt]]:
