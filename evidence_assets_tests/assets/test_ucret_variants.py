@@ -62,7 +62,7 @@ def test_every_variant_gives_cells_and_an_answer_for_each_claim(made: SmallWorld
         assert "failed" not in set(predictions["status"])
     own = evidence.filter(pl.col("benchmark") == CLAIMS)
     assert set(own["question_id"]) == set(questions["question_id"])
-    assert set(own["kind"]) == ({"column", "cell"} | ({"chunk"} if name == "ucret_bridge" else set()))
+    assert set(own["kind"]) == ({"column", "cell", "caption"} | ({"chunk"} if name == "ucret_bridge" else set()))
 
 
 def test_settings_of_a_grid_reach_the_selection(made: SmallWorld) -> None:
