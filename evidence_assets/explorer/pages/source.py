@@ -185,7 +185,7 @@ def _cell(reader: Reader, identifier: str) -> Found:
         condition = f"({condition} OR locator = $column AND string_split(\"text\", chr(10))[$line] <> '')"
         parameters |= {"column": f"c{column}", "line": int(line) + 1}
     return Found(
-        f"{row['caption'] or table}, {place}", {"table": table, "cell": place}, [],
+        f"{row['caption'] or table}, {place}", {"table": table, "place": place}, [],
         grid_of(row, [{"locator": p, "evidence_id": place} for p in places], (place,)),
         [(link("source", "table", table), "the whole table")], f"source_kind = 'table' AND source_id = $id AND {condition}", parameters,
     )  # fmt: skip
