@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ class TableSchema:
     kind: str = ""
     """What lineage calls a row of it."""
 
-    @property
+    @cached_property
     def arrow(self) -> pa.Schema:
         fields = [pa.field(c.name, c.type, c.nullable, {"description": c.description}) for c in self.columns]
         return pa.schema(fields)
@@ -60,7 +61,7 @@ class TableSchema:
     def version_column(self) -> str:
         return self.version or self.row_id
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(c.name for c in self.columns)
 
