@@ -91,7 +91,7 @@ class World:
             "EVIDENCE_PROFILE": str(self.root / "small.yaml"),
         }
 
-    def run(self, *command: str, timeout: float = 240) -> subprocess.CompletedProcess[str]:
+    def run(self, *command: str, timeout: float = 480) -> subprocess.CompletedProcess[str]:
         """Run the command line in a process of its own, in this world."""
         return subprocess.run(
             [sys.executable, "-m", "evidence_assets.cli", *command],
