@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,15 +44,21 @@ def solve(a: Array, b: Array, costs: Array) -> Solution:
     """
     import ot  # with scipy's statistics half a second, which who only loads definitions need not wait for
 
-    keep_a, keep_b = np.flatnonzero(a > 0), np.flatnonzero(b > 0)
-    inner = np.ascontiguousarray(costs[np.ix_(keep_a, keep_b)])
-    left, right = a[keep_a] / a[keep_a].sum(), b[keep_b] / b[keep_b].sum()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        moved, log = ot.emd(left, right, inner, numItermax=MAX_PIVOTS, log=True)
-    transport = np.zeros(costs.shape)
+    keep_a, keep_b = a > 0, b > 0
+    whole = bool(keep_a.all() and keep_b.all())
+    if not whole:
+        a, b, costs, shape = a[keep_a], b[keep_b], costs[np.ix_(keep_a, keep_b)], costs.shape
+    # What is compared beforehand, that both sides have equal mass, holds by the division, and took a tenth of the time.
+    moved, log = ot.emd(
+        a / a.sum(), b / b.sum(), np.ascontiguousarray(costs), numItermax=MAX_PIVOTS, log=True, check_marginals=False
+    )
+    if log["warning"]:
+        raise ArithmeticError(f"the transport problem was not solved: {log['warning']}")
+    if whole:
+        return Solution(float(log["cost"]), moved, log["u"])
+    transport = np.zeros(shape)
     transport[np.ix_(keep_a, keep_b)] = moved
-    potential = np.full(len(a), np.nan)
+    potential = np.full(len(keep_a), np.nan)
     potential[keep_a] = log["u"]
     return Solution(float(log["cost"]), transport, potential)
 

@@ -13,6 +13,7 @@ from evidence_assets.transport import (
     TokenMeasure,
     TokenPool,
     distance,
+    exact,
     ground_cost,
     ground_costs,
     strongest_pairs,
@@ -43,6 +44,25 @@ def test_strongest_pairs_name_the_words_that_aligned() -> None:
     pairs = strongest_pairs(x, y, "euclidean")
     assert [(p.source, p.target, p.mass, p.cost) for p in pairs] == [(1, 0, 0.75, 1.0), (0, 1, 0.25, 0.5)]
     assert len(strongest_pairs(x, y, "euclidean", limit=1)) == 1
+
+
+def test_tokens_without_mass_move_nothing_and_have_no_potential() -> None:
+    rng = np.random.default_rng(3)
+    a, b, costs = rng.random(5), rng.random(7), rng.random((5, 7))
+    a[1] = b[[0, 4]] = 0.0
+    found, without = solve(a, b, costs), solve(a[a > 0], b[b > 0], costs[np.ix_(a > 0, b > 0)])
+    assert found.value == without.value
+    assert (found.plan[np.ix_(a > 0, b > 0)] == without.plan).all()
+    assert not found.plan[1].any() and not found.plan[:, [0, 4]].any()
+    assert np.isnan(found.potential).tolist() == (a == 0).tolist()
+    assert (found.potential[a > 0] == without.potential).all()
+
+
+def test_a_problem_that_was_not_solved_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exact, "MAX_PIVOTS", 1)
+    rng = np.random.default_rng(3)
+    with pytest.warns(UserWarning), pytest.raises(ArithmeticError, match="not solved"):
+        solve(np.ones(9), np.ones(9), rng.random((9, 9)))
 
 
 def test_bad_and_extreme_input_has_a_defined_result() -> None:
