@@ -49,7 +49,9 @@ def sentences() -> Iterator[None]:
     """Ends with the error's sentence and exit status 1, not with a stack of calls, where the user can mend it."""
     try:
         yield
-    except (BadInput, LakeVersionError, ModelUnavailable, NoRoom, StaleInput, UnknownId, duckdb.Error) as error:
+    except (
+        BadInput, ChildProcessError, LakeVersionError, ModelUnavailable, NoRoom, StaleInput, UnknownId, duckdb.Error
+    ) as error:  # fmt: skip
         said = str(error.strerror if isinstance(error, NoRoom) else error)
         err.print(f"evidence: {plain(said)}", markup=False, style="red", soft_wrap=True)
         raise typer.Exit(1) from error

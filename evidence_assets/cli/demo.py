@@ -1,7 +1,7 @@
-"""Materializes the whole asset graph in one process, run by run, with progress: what ``evidence demo`` does.
+"""Materializes the whole asset graph, run by run, with progress: what ``evidence demo`` does.
 
-One process, because every child process would load torch again; the runs are recorded in the same Dagster instance
-that the UI shows.
+One process or two, and not one a run, because each would load torch again; the runs are recorded in the same Dagster
+instance that the UI shows.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ import re
 import resource
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from threading import Lock
+from typing import Any, NamedTuple
 
 import dagster as dg
 from rich.console import Console
@@ -23,9 +26,11 @@ from rich.console import Console
 from evidence_assets.assets.automation import Part
 from evidence_assets.assets.in_process import end_killed_runs, marked_alive, spare_the_disk
 from evidence_assets.assets.partitions import corpus_partitions
+from evidence_assets.assets.placing import set_limits
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import AT_ONCE
 from evidence_assets.benchmarks.declared import Benchmark, benchmarks
+from evidence_assets.cli.beside import Order, SecondProcess, Tell
 from evidence_assets.definitions import defs
 from evidence_assets.lake.housekeeping import sweep
 
@@ -74,11 +79,23 @@ class Report:
     seconds: float = 0.0
     failures: list[Failure] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    beside_gib: float = 0.0
 
     @property
     def peak_gib(self) -> float:
-        """Largest resident memory of this process so far."""
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        """Largest resident memory of this process so far, and with it that of one beside it."""
+        return _peak_gib(resource.RUSAGE_SELF) + self.beside_gib
+
+    def add(self, other: Report) -> None:
+        """Count what another did."""
+        self.materializations += other.materializations
+        self.rows_reused += other.rows_reused
+        self.rows_computed += other.rows_computed
+        self.failures += other.failures
+
+
+def _peak_gib(whose: int) -> float:
+    return resource.getrusage(whose).ru_maxrss / 2**20
 
 
 def dagster_home() -> Path:
@@ -127,72 +144,159 @@ def batches(graph: Any, wanted: Wanted) -> Iterator[list[dg.AssetKey]]:
         left = [key for key in left if key not in batch]
 
 
-def run_all(*, verbose: bool = False, console: Console | None = None, wanted: Wanted = EVERYTHING) -> Report:
-    """Materialize every wanted asset in every partition; rows whose inputs are unchanged are taken over.
+def independent(graph: Any, batch: Sequence[dg.AssetKey]) -> list[list[dg.AssetKey]]:
+    """The parts of a batch that read nothing of one another, so that several can work on it."""
+    parts: list[list[dg.AssetKey]] = []
+    for key in batch:
+        near = graph.get(key).parent_keys | graph.get(key).child_keys | {key}
+        joined = [part for part in parts if near.intersection(part)]
+        parts = [part for part in parts if part not in joined] + [[*chain.from_iterable(joined), key]]
+    return parts
 
-    What fails is reported, with what reads it left out, and everything else goes on.
-    """
-    shown = console or Console(highlight=False)
-    started = time.monotonic()
-    home = dagster_home()
-    sweep(LakeResource().open())
+
+class Unit(NamedTuple):
+    """What one run makes: assets in one of their partitions."""
+
+    keys: tuple[dg.AssetKey, ...]
+    partition: str | None
+
+
+Materialize = Callable[[Unit, Tell], tuple[Report, set[dg.AssetKey]]]
+"""Makes a unit; says what came of it, and which of its assets are there and right."""
+
+
+def materializer(tags: dict[str, str], verbose: bool, instance: dg.DagsterInstance | None = None) -> Materialize:
+    """What makes units in this process."""
     for name in ("dagster", "sentence_transformers", "transformers", "httpx"):
         logging.getLogger(name).setLevel(logging.ERROR)
     spare_the_disk()
-    loaded = defs()
-    graph = loaded.resolve_asset_graph()
-    job = loaded.resolve_implicit_global_asset_job_def()
-    report = Report(assets=sum(map(wanted.asset, graph.materializable_asset_keys)))
-    unmade: set[Part] = set()
+    job = defs().resolve_implicit_global_asset_job_def()
+    recorded = instance or dg.DagsterInstance.get()
+
+    def materialize(unit: Unit, tell: Tell) -> tuple[Report, set[dg.AssetKey]]:
+        run_id = str(uuid.uuid4())
+
+        def on_event(entry: Any) -> None:
+            event = entry.dagster_event
+            if event is not None and event.is_step_materialization:
+                tell(_made(event), True)
+            elif verbose and event is None:
+                tell(entry.user_message, False)
+
+        recorded.add_event_listener(run_id, on_event)
+        result = job.execute_in_process(
+            run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+            instance=recorded,
+            partition_key=unit.partition,
+            asset_selection=list(unit.keys),
+            run_id=run_id,
+            tags={**tags, AT_ONCE: "true"},
+            raise_on_error=False,
+        )
+        return _report(result, unit.partition)
+
+    return materialize
+
+
+def run_all(
+    *, verbose: bool = False, console: Console | None = None, wanted: Wanted = EVERYTHING, processes: int = 1
+) -> Report:
+    """Materialize every wanted asset in every partition; rows whose inputs are unchanged are taken over.
+
+    What fails is reported, with what reads it left out, and everything else goes on. Of two ``processes`` each makes what
+    is next while the other is busy.
+    """
+    started = time.monotonic()
+    home = dagster_home()
+    sweep(LakeResource().open())
+    graph = defs().resolve_asset_graph()
+    planned = list(batches(graph, wanted))
+    if processes > 1:
+        planned = [part for batch in planned for part in independent(graph, batch)]
     with dg.DagsterInstance.get() as instance, marked_alive(home) as tags:
         end_killed_runs(instance, home)
-        planned = list(batches(graph, wanted))
-        done = 0
+        making = _Making(graph, planned, wanted, instance, console or Console(highlight=False), started)
+        here = materializer(tags, verbose, instance)
+        if processes == 1:
+            making.work(here)
+        else:
+            set_limits(instance)
+            with ThreadPoolExecutor(1) as beside, SecondProcess(materializer, tags, verbose) as second:
+                other = beside.submit(making.work, second.do)
+                try:
+                    making.work(here)
+                finally:
+                    making.order.stop()
+                other.result()
+            making.report.beside_gib = _peak_gib(resource.RUSAGE_CHILDREN)
+    making.report.seconds = time.monotonic() - started
+    return making.report
 
-        def total() -> int:
+
+class _Making:
+    """What is made in which order, and what came of it so far; each process that works has a thread here."""
+
+    def __init__(
+        self, graph: Any, planned: Sequence[list[dg.AssetKey]], wanted: Wanted, instance: dg.DagsterInstance,
+        shown: Console, started: float,
+    ) -> None:  # fmt: skip
+        self._graph, self._planned, self._wanted, self._instance = graph, planned, wanted, instance
+        self._shown, self._started = shown, started
+        self._unmade: set[Part] = set()
+        self._done = 0
+        self._changing = Lock()
+        self.report = Report(assets=sum(map(wanted.asset, graph.materializable_asset_keys)))
+        place = {key: number for number, batch in enumerate(planned) for key in batch}
+        parents = [{parent for key in batch for parent in graph.get(key).parent_keys} for batch in planned]
+        needs = [{place[key] for key in keys if key in place} - {number} for number, keys in enumerate(parents)]
+        self.order = Order(needs, self._units)
+
+    def work(self, materialize: Materialize) -> None:
+        """Make one unit after another until none is left."""
+
+        def do(unit: Unit) -> None:
+            said, made = materialize(unit, self._tell)
+            lacking = [key for key in unit.keys if key not in made]
+            told = {failure.name.partition(":")[0] for failure in said.failures}
+            with self._changing:
+                self.report.add(said)
+                self._unmade.update(Part(key, unit.partition) for key in lacking)
+                names = [name for key in lacking if (name := "/".join(key.path)) not in told]
+                self.report.left_out += [_shown(name, unit.partition) for name in names]
+
+        self.order.work(do)
+
+    def _units(self, number: int) -> list[Unit]:
+        """What can be made of a batch, all that it reads being made; the rest is left out."""
+        found = []
+        for partition in self._partitions(number):
+            keys = []
+            with dg.partition_loading_context(dynamic_partitions_store=self._instance):
+                for key in self._planned[number]:
+                    if _lacks_input(self._graph, Part(key, partition), self._unmade):
+                        self._unmade.add(Part(key, partition))
+                        self.report.left_out.append(_shown("/".join(key.path), partition))
+                    else:
+                        keys.append(key)
+            if keys:
+                found.append(Unit(tuple(keys), partition))
+        return found
+
+    def _partitions(self, number: int) -> list[str | None]:
+        return partitions_of(self._graph, self._planned[number][0], self._instance, self._wanted)
+
+    def _tell(self, text: str, made: bool) -> None:
+        with self._changing:
+            if not made:
+                self._shown.print(f"      {text}", markup=False, style="dim")
+                return
+            self._done += 1
             # counted anew each time: partitions of relations appear when the seed files are looked at
-            return sum(len(b) * len(partitions_of(graph, b[0], instance, wanted)) for b in planned)
-
-        for batch in planned:
-            for partition in partitions_of(graph, batch[0], instance, wanted):
-                selection = []
-                with dg.partition_loading_context(dynamic_partitions_store=instance):
-                    for key in batch:
-                        if _lacks_input(graph, Part(key, partition), unmade):
-                            unmade.add(Part(key, partition))
-                            report.left_out.append(_shown("/".join(key.path), partition))
-                        else:
-                            selection.append(key)
-                if not selection:
-                    continue
-                run_id = str(uuid.uuid4())
-
-                def on_event(entry: Any) -> None:
-                    nonlocal done
-                    event = entry.dagster_event
-                    if event is not None and event.is_step_materialization:
-                        done += 1
-                        _tell(shown, event, done, total(), time.monotonic() - started)
-                    elif verbose and event is None:
-                        shown.print(f"      {entry.user_message}", markup=False, style="dim")
-
-                instance.add_event_listener(run_id, on_event)
-                result = job.execute_in_process(
-                    run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
-                    instance=instance,
-                    partition_key=partition,
-                    asset_selection=selection,
-                    run_id=run_id,
-                    tags={**tags, AT_ONCE: "true"},
-                    raise_on_error=False,
-                )
-                made = _count(report, result, partition)
-                unmade |= {Part(key, partition) for key in selection if key not in made}
-                told = {failure.name.partition(":")[0] for failure in report.failures}
-                names = ["/".join(key.path) for key in selection if key not in made]
-                report.left_out += [_shown(name, partition) for name in names if name not in told]
-    report.seconds = time.monotonic() - started
-    return report
+            total = sum(len(batch) * len(self._partitions(number)) for number, batch in enumerate(self._planned))
+            elapsed = time.monotonic() - self._started
+            left = elapsed / self._done * (total - self._done)
+            line = f"{self._done:>4}/{total}  {elapsed:5.0f} s, about {left:3.0f} s left  {text}"
+            self._shown.print(line, markup=False, soft_wrap=True)
 
 
 def partitions_of(graph: Any, key: dg.AssetKey, instance: dg.DagsterInstance, wanted: Wanted) -> list[str | None]:
@@ -208,24 +312,18 @@ def _metadata(event: Any) -> dict[str, Any]:
     return {name: value.value for name, value in found.items() if hasattr(value, "value")}
 
 
-def _tell(shown: Console, event: Any, done: int, total: int, elapsed: float) -> None:
+def _made(event: Any) -> str:
+    """A materialization in a line."""
     materialization = event.step_materialization_data.materialization
     metadata = _metadata(event)
-    parts = ["/".join(materialization.asset_key.path)]
-    if materialization.partition:
-        parts.append(f"[{materialization.partition}]")
+    parts = [_shown("/".join(materialization.asset_key.path), materialization.partition)]
     if "dagster/row_count" in metadata:
         parts.append(f"{metadata['dagster/row_count']:,} rows")
     if metadata.get("rows_reused"):
         parts.append(f"({metadata['rows_reused']:,} reused)")
     if "accuracy_95" in metadata:
         parts.append(f"accuracy {metadata['accuracy_95']}")
-    left = elapsed / done * (total - done)
-    shown.print(
-        f"{done:>4}/{total}  {elapsed:5.0f} s, about {left:3.0f} s left  {' '.join(parts)}",
-        markup=False,
-        soft_wrap=True,
-    )
+    return " ".join(parts)
 
 
 def _lacks_input(graph: Any, part: Part, unmade: set[Part]) -> bool:
@@ -267,9 +365,9 @@ def _shown(name: str, partition: str | None) -> str:
     return f"{name} [{partition}]" if partition else name
 
 
-def _count(report: Report, result: dg.ExecuteInProcessResult, partition: str | None) -> set[dg.AssetKey]:
-    """Add a run to the report; returns the assets that it made and that passed their blocking checks."""
-    made: set[dg.AssetKey] = set()
+def _report(result: dg.ExecuteInProcessResult, partition: str | None) -> tuple[Report, set[dg.AssetKey]]:
+    """What a run did, and the assets that it made and that passed their blocking checks."""
+    report, made = Report(), set[dg.AssetKey]()
     for event in result.all_events:
         if event.is_step_materialization:
             metadata = _metadata(event)
@@ -289,6 +387,8 @@ def _count(report: Report, result: dg.ExecuteInProcessResult, partition: str | N
     for event in result.all_events:
         if event.is_step_failure and event.step_key is not None:
             error = event.step_failure_data.error
+            if error is not None and error.cls_name == dg.DagsterExecutionInterruptedError.__name__:
+                raise KeyboardInterrupt  # of whoever waits; the step has not failed
             while error is not None and error.cls_name and error.cls_name.startswith("Dagster") and error.cause:
                 error = error.cause
             if error is not None and error.cls_name == "DagsterAssetCheckFailedError":
@@ -296,4 +396,4 @@ def _count(report: Report, result: dg.ExecuteInProcessResult, partition: str | N
             said = error.message.strip() if error is not None else event.message or ""
             said = re.sub(r"^evidence_assets\.lake\.errors\.\w+: ", "", said)
             report.failures.append(Failure(event.step_key.replace("__", "/"), partition, said))
-    return made - refused
+    return report, made - refused

@@ -24,9 +24,11 @@ def demo(
 ) -> None:
     """Materialize the whole asset graph of the profile in use, then show scores and three answers with their evidence."""
     with sentences():
+        from evidence_assets import profiles
         from evidence_assets.cli.demo import run_all
+        from evidence_assets.transport.search import processors
 
-        report = run_all(verbose=verbose)
+        report = run_all(verbose=verbose, processes=min(2, processors(), profiles.load().pools.gpu))
     scoreboard()
     _examples()
     _tell(report, "evidence demo")

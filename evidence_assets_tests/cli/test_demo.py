@@ -47,23 +47,29 @@ def test_a_second_run_takes_over_what_is_unchanged_and_changes_no_byte(changed_w
 
 
 @pytest.mark.slow
-def test_kill_nine_in_the_middle_then_a_rerun_gives_the_bytes_of_an_undisturbed_run(
+def test_interrupted_or_killed_in_the_middle_a_rerun_gives_the_bytes_of_an_undisturbed_run(
     made_world: World, tmp_path: Path
 ) -> None:
     world = new_world(tmp_path / "killed")
     moments = random.Random(1)
-    for progress in (3, moments.randrange(8, 20)):
+    for progress, how in ((2, signal.SIGINT), (3, signal.SIGKILL), (moments.randrange(8, 20), signal.SIGKILL)):
         process = subprocess.Popen(
             [sys.executable, "-m", "evidence_assets.cli", "demo"],
-            env={**os.environ, **world.environment}, stdout=subprocess.PIPE, text=True,
+            env={**os.environ, **world.environment}, stdout=subprocess.PIPE, text=True, start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # who runs the tests may ignore it
         )  # fmt: skip
         assert process.stdout is not None
         for line in process.stdout:
             if re.match(rf"\s*{progress}/", line):
                 break
         time.sleep(moments.uniform(0, 0.3))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        if how == signal.SIGINT:  # as a terminal does, to all processes
+            os.killpg(process.pid, how)
+            process.communicate()
+            assert process.returncode == 130
+        else:
+            process.kill()
+            process.communicate()
     done = world.run("demo")
     assert done.returncode == 0, done.stdout + done.stderr
     assert world.data() == made_world.data()

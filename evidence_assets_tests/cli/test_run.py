@@ -8,11 +8,13 @@ import re
 from pathlib import Path
 
 import dagster as dg
+import networkx as nx
 import pytest
 
 from evidence_assets.benchmarks.declarations import declarations
 from evidence_assets.benchmarks.declared import benchmarks
 from evidence_assets.cli.add_corpus import add_corpus, name_of
+from evidence_assets.cli.demo import EVERYTHING, batches, independent
 from evidence_assets.cli.run import benchmark_named, chosen_variants, needed
 from evidence_assets.definitions import defs
 from evidence_assets.lake.errors import BadInput
@@ -50,6 +52,20 @@ def test_what_a_benchmark_needs_leaves_out_what_concerns_others() -> None:
     assert (
         wanted.partition("sample_graph|0") and wanted.partition("may_treat") and not wanted.partition("sample_mcqa|0")
     )
+
+
+def test_parts_of_a_batch_read_nothing_of_one_another_and_are_as_small_as_that_allows() -> None:
+    graph = defs().resolve_asset_graph()
+    batches_of_all = list(batches(graph, EVERYTHING))
+    parted = 0
+    for batch in batches_of_all:
+        reads = nx.Graph()
+        reads.add_nodes_from(batch)
+        reads.add_edges_from((key, parent) for key in batch for parent in graph.get(key).parent_keys if parent in batch)
+        parts = independent(graph, batch)
+        assert sorted(map(sorted, parts)) == sorted(map(sorted, nx.connected_components(reads)))
+        parted += len(parts) > 1
+    assert parted > 3
 
 
 def test_unknown_names_are_refused_with_their_neighbour(monkeypatch: pytest.MonkeyPatch) -> None:
