@@ -9,7 +9,8 @@ import multiprocessing
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -37,22 +38,18 @@ class Order(Generic[Piece]):
 
     def work(self, do: Callable[[Piece], None]) -> None:
         """Do piece after piece until none is left; called by each who works. Where one fails, all stop after their piece."""
-        while (taken := self._take()) is not None:
-            group, piece = taken
-            try:
+        try:
+            while (taken := self._take()) is not None:
+                group, piece = taken
                 do(piece)
-            except BaseException:
-                self.stop()
-                raise
+                with self._changed:
+                    self._running[group] -= 1
+                    self._changed.notify_all()
+        except BaseException:
             with self._changed:
-                self._running[group] -= 1
+                self._stopped = True
                 self._changed.notify_all()
-
-    def stop(self) -> None:
-        """Give out nothing more."""
-        with self._changed:
-            self._stopped = True
-            self._changed.notify_all()
+            raise
 
     def _take(self) -> tuple[int, Piece] | None:
         with self._changed:
@@ -107,19 +104,28 @@ class SecondProcess(Generic[Piece, Result]):
 
     def do(self, piece: Piece, tell: Tell) -> Result:
         """What comes of a piece; waits for it."""
-        try:
+        with _alive():
             self._pipe.send(piece)
-            while not isinstance(said := self._pipe.recv(), _Done):
-                if isinstance(said, _Interrupted):
-                    raise KeyboardInterrupt
-                tell(*said)
-        except (EOFError, OSError) as error:
-            raise ChildProcessError(
-                "the second process ended early; where nothing above says why, memory was short: run it again, "
-                "what is done is taken over"
-            ) from error
-        result: Result = said.result
-        return result
+        while True:
+            with _alive():
+                said = self._pipe.recv()
+            if isinstance(said, _Interrupted):
+                raise KeyboardInterrupt
+            if isinstance(said, _Done):
+                result: Result = said.result
+                return result
+            tell(*said)
+
+
+@contextmanager
+def _alive() -> Iterator[None]:
+    try:
+        yield
+    except (EOFError, OSError) as error:
+        raise ChildProcessError(
+            "the second process ended early; where nothing above says why, memory was short: run it again, "
+            "what is done is taken over"
+        ) from error
 
 
 def _serve(pipe: Connection, start: Callable[..., Callable[[Any, Tell], Any]], arguments: Sequence[Any]) -> None:

@@ -165,13 +165,14 @@ Materialize = Callable[[Unit, Tell], tuple[Report, set[dg.AssetKey]]]
 """Makes a unit; says what came of it, and which of its assets are there and right."""
 
 
-def materializer(tags: dict[str, str], verbose: bool, instance: dg.DagsterInstance | None = None) -> Materialize:
+def materializer(
+    loaded: dg.Definitions, instance: dg.DagsterInstance, tags: dict[str, str], verbose: bool
+) -> Materialize:
     """What makes units in this process."""
     for name in ("dagster", "sentence_transformers", "transformers", "httpx"):
         logging.getLogger(name).setLevel(logging.ERROR)
     spare_the_disk()
-    job = defs().resolve_implicit_global_asset_job_def()
-    recorded = instance or dg.DagsterInstance.get()
+    job = loaded.resolve_implicit_global_asset_job_def()
 
     def materialize(unit: Unit, tell: Tell) -> tuple[Report, set[dg.AssetKey]]:
         run_id = str(uuid.uuid4())
@@ -183,10 +184,10 @@ def materializer(tags: dict[str, str], verbose: bool, instance: dg.DagsterInstan
             elif verbose and event is None:
                 tell(entry.user_message, False)
 
-        recorded.add_event_listener(run_id, on_event)
+        instance.add_event_listener(run_id, on_event)
         result = job.execute_in_process(
             run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
-            instance=recorded,
+            instance=instance,
             partition_key=unit.partition,
             asset_selection=list(unit.keys),
             run_id=run_id,
@@ -196,6 +197,11 @@ def materializer(tags: dict[str, str], verbose: bool, instance: dg.DagsterInstan
         return _report(result, unit.partition)
 
     return materialize
+
+
+def _beside(tags: dict[str, str], verbose: bool) -> Materialize:
+    """The same in the second process, which loads all for itself."""
+    return materializer(defs(), dg.DagsterInstance.get(), tags, verbose)
 
 
 def run_all(
@@ -209,26 +215,24 @@ def run_all(
     started = time.monotonic()
     home = dagster_home()
     sweep(LakeResource().open())
-    graph = defs().resolve_asset_graph()
+    loaded = defs()
+    graph = loaded.resolve_asset_graph()
     planned = list(batches(graph, wanted))
     if processes > 1:
         planned = [part for batch in planned for part in independent(graph, batch)]
     with dg.DagsterInstance.get() as instance, marked_alive(home) as tags:
         end_killed_runs(instance, home)
         making = _Making(graph, planned, wanted, instance, console or Console(highlight=False), started)
-        here = materializer(tags, verbose, instance)
-        if processes == 1:
-            making.work(here)
-        else:
+        here = materializer(loaded, instance, tags, verbose)
+        if processes > 1:
             set_limits(instance)
-            with ThreadPoolExecutor(1) as beside, SecondProcess(materializer, tags, verbose) as second:
-                other = beside.submit(making.work, second.do)
-                try:
-                    making.work(here)
-                finally:
-                    making.order.stop()
+            with ThreadPoolExecutor(1) as thread, SecondProcess(_beside, tags, verbose) as second:
+                other = thread.submit(making.work, second.do)
+                making.work(here)
                 other.result()
             making.report.beside_gib = _peak_gib(resource.RUSAGE_CHILDREN)
+        else:
+            making.work(here)
     making.report.seconds = time.monotonic() - started
     return making.report
 
@@ -242,14 +246,12 @@ class _Making:
     ) -> None:  # fmt: skip
         self._graph, self._planned, self._wanted, self._instance = graph, planned, wanted, instance
         self._shown, self._started = shown, started
-        self._unmade: set[Part] = set()
-        self._done = 0
-        self._changing = Lock()
+        self._unmade, self._done, self._changing = set[Part](), 0, Lock()
         self.report = Report(assets=sum(map(wanted.asset, graph.materializable_asset_keys)))
         place = {key: number for number, batch in enumerate(planned) for key in batch}
         parents = [{parent for key in batch for parent in graph.get(key).parent_keys} for batch in planned]
         needs = [{place[key] for key in keys if key in place} - {number} for number, keys in enumerate(parents)]
-        self.order = Order(needs, self._units)
+        self._order = Order(needs, self._units)
 
     def work(self, materialize: Materialize) -> None:
         """Make one unit after another until none is left."""
@@ -260,11 +262,11 @@ class _Making:
             told = {failure.name.partition(":")[0] for failure in said.failures}
             with self._changing:
                 self.report.add(said)
-                self._unmade.update(Part(key, unit.partition) for key in lacking)
-                names = [name for key in lacking if (name := "/".join(key.path)) not in told]
-                self.report.left_out += [_shown(name, unit.partition) for name in names]
+                self._unmade |= {Part(key, unit.partition) for key in lacking}
+                names = ["/".join(key.path) for key in lacking]
+                self.report.left_out += [_shown(name, unit.partition) for name in names if name not in told]
 
-        self.order.work(do)
+        self._order.work(do)
 
     def _units(self, number: int) -> list[Unit]:
         """What can be made of a batch, all that it reads being made; the rest is left out."""
@@ -295,8 +297,8 @@ class _Making:
             total = sum(len(batch) * len(self._partitions(number)) for number, batch in enumerate(self._planned))
             elapsed = time.monotonic() - self._started
             left = elapsed / self._done * (total - self._done)
-            line = f"{self._done:>4}/{total}  {elapsed:5.0f} s, about {left:3.0f} s left  {text}"
-            self._shown.print(line, markup=False, soft_wrap=True)
+            so_far = f"{self._done:>4}/{total}  {elapsed:5.0f} s, about {left:3.0f} s left"
+            self._shown.print(f"{so_far}  {text}", markup=False, soft_wrap=True)
 
 
 def partitions_of(graph: Any, key: dg.AssetKey, instance: dg.DagsterInstance, wanted: Wanted) -> list[str | None]:

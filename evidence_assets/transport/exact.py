@@ -48,7 +48,7 @@ def solve(a: Array, b: Array, costs: Array) -> Solution:
     whole = bool(keep_a.all() and keep_b.all())
     if not whole:
         a, b, costs, shape = a[keep_a], b[keep_b], costs[np.ix_(keep_a, keep_b)], costs.shape
-    # What is compared beforehand, that both sides have equal mass, holds by the division, and took a tenth of the time.
+    # By the division both sides have equal mass, so that this need not be checked.
     moved, log = ot.emd(
         a / a.sum(), b / b.sum(), np.ascontiguousarray(costs), numItermax=MAX_PIVOTS, log=True, check_marginals=False
     )

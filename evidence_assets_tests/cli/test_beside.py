@@ -104,7 +104,6 @@ def test_an_interruption_there_is_one_here() -> None:
 
 
 STARTS_AND_WORKS = """
-import time
 from evidence_assets.cli.beside import SecondProcess
 from evidence_assets_tests.cli.test_beside import busy
 if __name__ == "__main__":

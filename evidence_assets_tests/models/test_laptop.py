@@ -40,6 +40,12 @@ def test_every_model_of_the_laptop_loads_and_answers(profile: profiles.Profile) 
     assert completion.text in ("A", "B")
 
 
+def test_only_one_process_holds_its_language_model() -> None:
+    """What it extends lets two steps load a model at once, and `evidence demo` then has two processes."""
+    assert profiles.load("embedded").pools.gpu == 2
+    assert profiles.load("laptop").pools.gpu == 1
+
+
 def test_doctor_says_what_to_download_and_how_big_it_is() -> None:
     missing = [finding for finding in diagnose(profiles.load("laptop")) if finding.fine is False]
     assert {finding.what for finding in missing} == {"encoder and token encoder", "reranker", "language model"}
